@@ -1,14 +1,26 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the dev, release and asan presets and runs
-# every test in each, builds the wheel and checks it in an empty Debian, installs
-# the Python package into .venv and runs its tests, and runs the fuzzer for a
-# minute (FUZZ_SECONDS). What leaves a core idle runs beside something else. The
-# last line is `N passed, N failed`; the exit status is 0 when none failed.
+# Installs what is missing, builds the release and asan presets and runs every
+# test in each, builds the wheel and checks it in an empty Debian, installs the
+# Python package into .venv and runs its tests, and runs the fuzzer for a minute
+# (FUZZ_SECONDS). What leaves a core idle runs beside something else. At the end
+# it prints how long each part took; the last line is `N passed, N failed`, and
+# the exit status is 0 when none failed.
+#
+# The preset dev is not built here: asan is dev with sanitizers, so that it has
+# the same shared libMLIR and the same assertions.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
 passed=0
 failed=0
+# One line per part, in the order in which the parts ended.
+times=$(mktemp)
+
+# note_time NAME BEGIN: remembers that a part, which began at BEGIN by SECONDS, ends
+# now.
+note_time() {
+  printf '%6d s  %s\n' $((SECONDS - $2)) "$1" >>"$times"
+}
 
 # tally NAMES LOG: adds up the counts that NAMES matches in lit's summaries, one per
 # line (`  Passed: 12`), and in pytest's (`12 passed, 1 failed in 3.4s`).
@@ -37,12 +49,22 @@ count() {
 
 # run NAME COMMAND...: runs a command and counts its tests.
 run() {
-  local name=$1 log status=0
+  local name=$1 log status=0 begin=$SECONDS
   shift
   log=$(mktemp)
   printf '== %s\n' "$name"
   "$@" 2>&1 | tee "$log" || status=1
+  note_time "$name" $begin
   count "$name" $status "$log"
+}
+
+# timed NAME COMMAND...: runs a command and notes its time, also if it fails.
+timed() {
+  local name=$1 status=0 begin=$SECONDS
+  shift
+  "$@" || status=$?
+  note_time "$name" $begin
+  return $status
 }
 
 # run_beside NAME COMMAND...: starts a command, which runs beside what follows.
@@ -50,7 +72,7 @@ run_beside() {
   beside_name=$1
   shift
   beside_log=$(mktemp)
-  "$@" >"$beside_log" 2>&1 &
+  timed "$beside_name, beside the next part" "$@" >"$beside_log" 2>&1 &
   beside=$!
 }
 
@@ -98,18 +120,23 @@ lint() {
   scripts/lint.sh --fast && printf '  Passed: 1\n'
 }
 
-install_packages "${build_packages[@]}" "${python_packages[@]}" \
-  "${sanitizer_packages[@]}" \
-  "${lint_packages[@]}" "${test_packages[@]}"
+timed "packages of Debian" install_packages "${build_packages[@]}" \
+  "${python_packages[@]}" "${sanitizer_packages[@]}" "${lint_packages[@]}" \
+  "${test_packages[@]}"
 run "style" lint
-run "all tests, dev" build dev all check
-run "all tests, release" build release all check
+run "build, release" build release all
+run "all tests, release" build release check
 run_beside "wheel and package" packages
-run "all tests, sanitizers" build asan all check
+run "build, sanitizers" build asan all
+run "all tests, sanitizers" build asan check
 finish_beside
 run_beside "fuzzing" fuzz
 run "Python" python_tests
 finish_beside
 
+printf '== time\n'
+cat "$times"
+printf '%6d s  in all\n' "$SECONDS"
+rm -f "$times"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

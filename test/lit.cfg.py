@@ -4,6 +4,7 @@
 
 import os
 import shutil
+import subprocess
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -29,6 +30,7 @@ tools = [
     "pipesched-capi-enums-test",
     "pipesched-capi-evaluation-test",
     "pipesched-capi-ir-test",
+    "pipesched-capi-misuse-test",
     "pipesched-capi-program-test",
     "pipesched-lsp-server",
     "pipesched-optimize",
@@ -56,6 +58,13 @@ config.substitutions += [
     ("%data", os.path.join(config.test_source_root, "data")),
 ]
 
+# What a project that links our libraries compiles with: the sanitizers that they have.
+sanitize = "-fsanitize=address,undefined -fno-sanitize=vptr" if config.pipesched_sanitizer else ""
+config.substitutions += [
+    ("%sanitize", sanitize),
+    ("%project_flags", f'"-DCMAKE_C_FLAGS={sanitize}" "-DCMAKE_CXX_FLAGS={sanitize}"'),
+]
+
 for mpi in ("mpich", "openmpi"):
     needed = (f"mpicc.{mpi}", f"mpirun.{mpi}")
     missing = [name for name in needed if not shutil.which(name, path=config.environment["PATH"])]
@@ -65,6 +74,10 @@ for mpi in ("mpich", "openmpi"):
         config.available_features.add(mpi)
 if shutil.which("g++", path=config.environment["PATH"]):
     config.available_features.add("g++")
+if subprocess.run([config.python_executable, "-c", "import numpy"], capture_output=True).returncode:
+    lit_config.note("Python has no NumPy: the test of random stage functions is left out")
+else:
+    config.available_features.add("numpy")
 if config.pipesched_static:
     config.available_features.add("static")
 if config.pipesched_sanitizer:

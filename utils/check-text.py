@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Checks what clang-format does not: licence headers, white space, line length,
-and that names of enum values stand only in EnumNames.
+that names of enum values stand only in EnumNames,
+and that no dense map or set is keyed by 64-bit numbers, of which it reserves two: read from a file,
+they break it.
 
 Usage: check-text.py FILE...; prints `file:line: what` and fails if there are findings.
 """
 
 import pathlib
+import re
 import sys
 
 LICENSED = {".c", ".h", ".cpp", ".td"}
 LINE_LIMIT = {
     ".c": 80, ".h": 80, ".cpp": 80, ".td": 80, ".css": 100, ".js": 100, ".py": 100, ".sh": 100,
 }
+DENSE_NUMBERS = re.compile(
+    r"\b(?:(?:Small)?Dense(?:Map|Set)|(?:Small)?(?:Map|Set)Vector)<\s*(?:std::)?u?int64_t\b")
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 
 
@@ -37,6 +42,8 @@ def complaints(path):
             yield number, "tab"
         if has_options and "clEnumVal" in line:
             yield number, "clEnumVal: take the values from EnumOptions.h"
+        if has_options and DENSE_NUMBERS.search(line):
+            yield number, "a dense map reserves two numbers: take std::map or std::unordered_map"
         # clang-format does not break these either.
         is_whole = "http" in line or line.startswith("#include ")
         if limit and len(line) > limit and not is_whole:

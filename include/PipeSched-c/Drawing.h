@@ -26,11 +26,14 @@ typedef struct PipeschedDrawing {
   void *ptr;
 } PipeschedDrawing;
 
-/// Linear in cells and messages, but for sorting. Never null. Requires that
-/// pipeschedEvaluationCheckHasCells succeeds.
+/// Linear in cells and messages, but for sorting. Null if
+/// pipeschedEvaluationCheckHasCells fails.
 MLIR_CAPI_EXPORTED PipeschedDrawing
 pipeschedDrawingCreate(PipeschedEvaluation evaluation);
 MLIR_CAPI_EXPORTED void pipeschedDrawingDestroy(PipeschedDrawing drawing);
+static inline bool pipeschedDrawingIsNull(PipeschedDrawing drawing) {
+  return !drawing.ptr;
+}
 
 /// Writes one JSON object that says what the numbers in the columns mean:
 /// title, subtitle, makespan_ps, workers, microbatches, paths; by number stages

@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Costs, evaluations of schedules with or without IR, and sweeps on threads.
+// Costs, evaluations of schedules with or without IR, and sweeps on threads. A
+// null evaluation among several is an error; functions without errors then
+// treat all as if there were none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -242,8 +244,8 @@ static inline bool pipeschedEvaluationIsNull(PipeschedEvaluation evaluation) {
 //===----------------------------------------------------------------------===//
 
 /// An evaluation in single numbers, with the names that they have in the
-/// report. A ratio that is not known is NaN, an integer -1. Memory is that of
-/// the bottleneck worker.
+/// report. A ratio that is not known is NaN, an integer -1; of a null
+/// evaluation none is. Memory is that of the bottleneck worker.
 typedef struct PipeschedSummary {
   int64_t workers, stages, microbatches, microbatchSize;
   double formulaBubbleRatio, formulaBubbleRatioGeneral;
@@ -263,7 +265,7 @@ pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation);
 
 /// Fails for a table that is too long to be written out, which was timed by its
 /// period: it has numbers, but neither cells nor pictures. What lists or draws
-/// cells requires success where it has no errors of its own.
+/// cells but has no errors of its own answers for it as for none.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedEvaluationCheckHasCells(
     PipeschedEvaluation evaluation, MlirStringCallback onError, void *userData);
 
@@ -335,8 +337,8 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedWriteSvg(
 /// The callbacks of a sweep.
 typedef struct PipeschedSweepCalls {
   /// Called once per configuration, in any order and by several threads at
-  /// once. `evaluation` is destroyed after the call; it is null after an error,
-  /// which `error` describes.
+  /// once, unless it is null. `evaluation` is destroyed after the call; it is
+  /// null after an error, which `error` describes.
   void (*consume)(intptr_t index, PipeschedEvaluation evaluation,
                   MlirStringRef error, void *userData);
   /// Called by the calling thread about twenty times a second, and at the end,
@@ -348,7 +350,8 @@ typedef struct PipeschedSweepCalls {
 
 /// Evaluates configurations on threads (0: one per core) and returns when all
 /// threads have stopped: true if all configurations are done. Results depend
-/// neither on the number of threads nor on each other.
+/// neither on the number of threads nor on each other. False without a call if
+/// the configurations are null or their number is negative.
 MLIR_CAPI_EXPORTED bool
 pipeschedSweep(intptr_t numConfigurations,
                const PipeschedConfiguration *configurations,

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Modules that hold schedules and programs. Errors are diagnostics of the
-// context.
+// context; a null context, module or op has none, and is an error all the same.
+// An op that is neither a schedule nor a program is an error also where a
+// function has no others, and the answer is then that for a null op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +34,8 @@ MLIR_CAPI_EXPORTED MlirModule pipeschedModuleParse(MlirContext context,
                                                    MlirStringRef name);
 
 /// A module with the schedule `name` and its family. It takes the rows out of
-/// the table, which can then only be destroyed.
+/// the table, which can then only be destroyed. Null after an error, such as a
+/// table without rows.
 MLIR_CAPI_EXPORTED MlirModule pipeschedModuleCreateFromTable(
     MlirContext context, MlirStringRef name, PipeschedTable table);
 
@@ -59,6 +62,7 @@ pipeschedModuleRunSearchPipeline(MlirModule module, MlirStringRef pipeline);
 
 /// The `pipe.schedule` and `exec.program` ops of a module, in order.
 MLIR_CAPI_EXPORTED intptr_t pipeschedModuleGetNumSchedules(MlirModule module);
+/// Null for an index out of range.
 MLIR_CAPI_EXPORTED MlirOperation pipeschedModuleGetSchedule(MlirModule module,
                                                             intptr_t index);
 
@@ -99,7 +103,8 @@ typedef struct PipeschedCellColumns {
 
 /// The number of cells of a schedule or program, without idle entries and
 /// joins. In a program, a G that takes part in several all-reduces counts once.
-/// -1 after an error: a program that does not say where its stages are.
+/// -1 after an error: no schedule or program; a program that does not say where
+/// its stages are.
 MLIR_CAPI_EXPORTED intptr_t
 pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram);
 /// The cells, row by row. `startPs`, `endPs` and `message` are not written.

@@ -103,8 +103,9 @@ typedef struct PipeschedParameterSets {
 MLIR_CAPI_EXPORTED PipeschedParameterSets pipeschedPlacementGetParameterSets(
     PipeschedPlacement placement, intptr_t worker);
 
-/// Which cell of a split backward sends the gradient of its input upstream; a
-/// whole B does so itself. The enum "gradient-after" has the names.
+/// Which cell of a split backward sends the gradient of its input upstream, the
+/// first if there is no op; a whole B does so itself. The enum "gradient-after"
+/// has the names.
 typedef enum PipeschedGradientAfter {
   PipeschedGradientAfterInputGrad,
   PipeschedGradientAfterWeightGrad

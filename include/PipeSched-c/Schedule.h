@@ -10,6 +10,12 @@
 //
 // After an error, a function passes one text to the callback and returns null.
 //
+// In the whole C API: a null callback is not called. A null string is empty. A
+// null array that should have entries and a negative number of entries are
+// errors. Of a null handle, or for an index that is out of range, a function
+// that has no errors answers with 0, null or an empty struct, and writes
+// nothing, unless it says otherwise. Destroying null does nothing.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_C_SCHEDULE_H
@@ -123,7 +129,7 @@ static inline bool pipeschedTableIsNull(PipeschedTable table) {
 
 MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetNumWorkers(PipeschedTable table);
 /// Points `cells` to the row of a worker and returns its length. The row lives
-/// as long as the table.
+/// as long as the table. `cells` may be null. No such worker: 0 and null.
 MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetRow(PipeschedTable table,
                                                  intptr_t worker,
                                                  const PipeschedCell **cells);

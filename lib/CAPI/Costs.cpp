@@ -67,7 +67,7 @@ static llvm::Error makeKindError(llvm::StringRef what,
 
 static llvm::Expected<Architecture>
 readArchitecture(const PipeschedSource &source, int64_t sequence) {
-  llvm::StringRef text = unwrap(source.text);
+  llvm::StringRef text = readText(source.text);
   switch (source.kind) {
   case PipeschedSourceName:
     return findArchitecture(text, sequence);
@@ -83,7 +83,7 @@ readArchitecture(const PipeschedSource &source, int64_t sequence) {
 
 static llvm::Expected<SystemFacts>
 readDescribedSystem(const PipeschedSource &source) {
-  llvm::StringRef text = unwrap(source.text);
+  llvm::StringRef text = readText(source.text);
   switch (source.kind) {
   case PipeschedSourceName:
     return findSystem(text);
@@ -123,7 +123,7 @@ readSystem(const PipeschedCostOptions &options, const CostChoices &choices) {
 }
 
 static llvm::Expected<Profile> readProfile(const PipeschedSource &source) {
-  llvm::StringRef text = unwrap(source.text);
+  llvm::StringRef text = readText(source.text);
   switch (source.kind) {
   case PipeschedSourceFile:
     return readProfile(text);
@@ -255,18 +255,19 @@ PipeschedCosts pipeschedCostsCreate(PipeschedCostOptions options,
 void pipeschedCostsDestroy(PipeschedCosts costs) { delete unwrap(costs); }
 
 double pipeschedCostsGetPeakFlops(PipeschedCosts costs) {
-  const std::optional<SystemFacts> &system = unwrap(costs)->system;
-  return system ? double(system->accelerators) * system->matrix.flopsPerSecond
-                : 0;
+  if (!costs.ptr || !unwrap(costs)->system)
+    return 0;
+  const SystemFacts &system = *unwrap(costs)->system;
+  return double(system.accelerators) * system.matrix.flopsPerSecond;
 }
 
-static llvm::Expected<ModelSummary> summarizeModel(const CostSources &costs) {
-  if (!costs.architecture)
+static llvm::Expected<ModelSummary> summarizeModel(const CostSources *costs) {
+  if (!costs || !costs->architecture)
     return llvm::createStringError("expected a model, found none");
-  ExpansionOptions options = costs.expansion;
-  options.microbatchSize = costs.microbatchSize.value_or(1);
+  ExpansionOptions options = costs->expansion;
+  options.microbatchSize = costs->microbatchSize.value_or(1);
   llvm::Expected<ModelFacts> facts =
-      expandArchitecture(*costs.architecture, options);
+      expandArchitecture(*costs->architecture, options);
   if (!facts)
     return facts.takeError();
   return summarize(*facts);
@@ -277,8 +278,7 @@ MlirLogicalResult pipeschedCostsWriteModel(PipeschedCosts costs,
                                            void *userData,
                                            MlirStringCallback onError,
                                            void *errorData) {
-  const CostSources &sources = *unwrap(costs);
-  llvm::Expected<ModelSummary> summary = summarizeModel(sources);
+  llvm::Expected<ModelSummary> summary = summarizeModel(unwrap(costs));
   if (!summary) {
     passError(onError, errorData, summary.takeError());
     return mlirLogicalResultFailure();
@@ -286,8 +286,8 @@ MlirLogicalResult pipeschedCostsWriteModel(PipeschedCosts costs,
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os, /*IndentSize=*/2);
-  writeModelSummary(json, *summary, sources.architecture->notes,
-                    sources.architecture->attention);
+  const Architecture &model = *unwrap(costs)->architecture;
+  writeModelSummary(json, *summary, model.notes, model.attention);
   json.flush();
   passText(callback, userData, text);
   return mlirLogicalResultSuccess();

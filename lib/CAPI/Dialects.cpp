@@ -23,7 +23,8 @@ MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(Exec, exec, pipesched::exec::ExecDialect)
 MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(Pipe, pipe, pipesched::pipe::PipeDialect)
 
 void pipeschedRegisterAllDialects(MlirDialectRegistry registry) {
-  pipesched::registerAllDialects(*unwrap(registry));
+  if (registry.ptr)
+    pipesched::registerAllDialects(*unwrap(registry));
 }
 
 void pipeschedRegisterAllPasses(void) { pipesched::registerAllPasses(); }

@@ -19,6 +19,8 @@ using namespace pipesched;
 DEFINE_C_API_PTR_METHODS(PipeschedDrawing, DrawingColumns)
 
 PipeschedDrawing pipeschedDrawingCreate(PipeschedEvaluation evaluation) {
+  if (!hasCells(evaluation))
+    return {nullptr};
   return wrap(new DrawingColumns(drawingColumnsOf(unwrap(evaluation)->result)));
 }
 
@@ -28,7 +30,8 @@ void pipeschedDrawingDestroy(PipeschedDrawing drawing) {
 
 void pipeschedDrawingWriteFacts(PipeschedDrawing drawing,
                                 MlirStringCallback callback, void *userData) {
-  passText(callback, userData, unwrap(drawing)->facts);
+  if (drawing.ptr)
+    passText(callback, userData, unwrap(drawing)->facts);
 }
 
 /// Null if it is empty.
@@ -38,6 +41,8 @@ static const T *dataOf(const std::vector<T> &column) {
 }
 
 PipeschedDrawingItems pipeschedDrawingGetItems(PipeschedDrawing drawing) {
+  if (!drawing.ptr)
+    return {};
   const DrawingColumns &columns = *unwrap(drawing);
   PipeschedDrawingItems items = {};
   items.numWorkers = static_cast<intptr_t>(columns.rowBegins.size()) - 1;
@@ -65,6 +70,8 @@ PipeschedDrawingItems pipeschedDrawingGetItems(PipeschedDrawing drawing) {
 }
 
 PipeschedDrawingIdle pipeschedDrawingGetIdle(PipeschedDrawing drawing) {
+  if (!drawing.ptr)
+    return {};
   const DrawingColumns &columns = *unwrap(drawing);
   return {static_cast<intptr_t>(columns.idleCause.size()),
           dataOf(columns.idleWorker),
@@ -75,6 +82,8 @@ PipeschedDrawingIdle pipeschedDrawingGetIdle(PipeschedDrawing drawing) {
 }
 
 PipeschedDrawingMemory pipeschedDrawingGetMemory(PipeschedDrawing drawing) {
+  if (!drawing.ptr)
+    return {};
   const DrawingColumns &columns = *unwrap(drawing);
   return {static_cast<intptr_t>(columns.memoryBegins.size()) - 1,
           static_cast<intptr_t>(columns.memoryPs.size()),

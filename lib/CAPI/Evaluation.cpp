@@ -44,7 +44,7 @@ pipesched::readTiming(const PipeschedTiming &timing) {
   if (llvm::Error error = reader.take())
     return std::move(error);
   llvm::Expected<Disturbance> disturbance =
-      parseDisturbance(unwrap(timing.disturbance));
+      parseDisturbance(readText(timing.disturbance));
   if (!disturbance)
     return disturbance.takeError();
   options.disturbance = std::move(*disturbance);
@@ -113,7 +113,9 @@ static mlir::FailureOr<CostInputs> overlayCosts(mlir::Operation *op,
 PipeschedEvaluation pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram,
                                               PipeschedCosts costs,
                                               PipeschedTiming timing) {
-  mlir::Operation *op = unwrap(scheduleOrProgram);
+  mlir::Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return {nullptr};
   llvm::Expected<TimingOptions> options = readTiming(timing);
   if (!options) {
     pipe::emitTableError(op)
@@ -135,6 +137,10 @@ PipeschedEvaluation pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram,
 PipeschedEvaluation
 pipeschedConfigurationEvaluate(const PipeschedConfiguration *given,
                                MlirStringCallback onError, void *userData) {
+  if (llvm::Error error = checkGiven("a configuration", given)) {
+    passError(onError, userData, std::move(error));
+    return {nullptr};
+  }
   llvm::Expected<Configuration> configuration = readConfiguration(*given);
   if (!configuration) {
     passError(onError, userData, configuration.takeError());
@@ -149,26 +155,42 @@ pipeschedConfigurationEvaluate(const PipeschedConfiguration *given,
   return wrap(new OwnedEvaluation(std::move(*evaluation)));
 }
 
+/// Error: a null evaluation, or one without cells.
+static llvm::Error checkCells(PipeschedEvaluation evaluation) {
+  if (llvm::Error error = checkGiven("an evaluation", evaluation.ptr))
+    return error;
+  return unwrap(evaluation)->result.checkHasCells();
+}
+
+/// The predicted execution with measured times. Errors: those of the arrays;
+/// no cells; those of withMeasuredTimes.
+static llvm::Expected<Execution>
+measure(PipeschedEvaluation predicted,
+        llvm::Expected<llvm::ArrayRef<int64_t>> startPs,
+        llvm::Expected<llvm::ArrayRef<int64_t>> endPs, int64_t makespanPs) {
+  if (llvm::Error error =
+          llvm::joinErrors(startPs.takeError(), endPs.takeError()))
+    return std::move(error);
+  if (llvm::Error error = checkCells(predicted))
+    return std::move(error);
+  return withMeasuredTimes(unwrap(predicted)->result.getExecution(),
+                           {*startPs, *endPs, makespanPs});
+}
+
 PipeschedEvaluation pipeschedEvaluationCreateMeasured(
     PipeschedEvaluation predicted, MlirStringRef name, intptr_t numInstructions,
     const int64_t *startPs, const int64_t *endPs, int64_t makespanPs,
     MlirStringCallback onError, void *userData) {
-  const NamedEvaluation &given = unwrap(predicted)->result;
-  if (llvm::Error error = given.checkHasCells()) {
-    passError(onError, userData, std::move(error));
-    return {nullptr};
-  }
   llvm::Expected<Execution> execution =
-      withMeasuredTimes(given.getExecution(),
-                        {llvm::ArrayRef(startPs, numInstructions),
-                         llvm::ArrayRef(endPs, numInstructions), makespanPs});
+      measure(predicted, readArray("starts", startPs, numInstructions),
+              readArray("ends", endPs, numInstructions), makespanPs);
   if (!execution) {
     passError(onError, userData, execution.takeError());
     return {nullptr};
   }
   auto *measured = new OwnedEvaluation();
-  measured->result = given;
-  measured->result.name = unwrap(name).str();
+  measured->result = unwrap(predicted)->result;
+  measured->result.name = readText(name).str();
   measured->result.evaluation.set(std::move(*execution));
   return wrap(measured);
 }
@@ -182,6 +204,12 @@ void pipeschedEvaluationDestroy(PipeschedEvaluation evaluation) {
 //===----------------------------------------------------------------------===//
 
 static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+static constexpr PipeschedSummary kUnknownSummary = {
+    -1,       -1,       -1,       -1,       kUnknown, kUnknown, kUnknown,
+    -1,       -1,       -1,       -1,       -1,       kUnknown, kUnknown,
+    kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, -1,       -1,
+    -1,       -1,       -1,       -1};
 
 static void addFormula(PipeschedSummary &summary,
                        const std::optional<FormulaResult> &formula) {
@@ -231,6 +259,8 @@ static void addMemory(PipeschedSummary &summary,
 }
 
 PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
+  if (!evaluation.ptr)
+    return kUnknownSummary;
   const NamedEvaluation &result = unwrap(evaluation)->result;
   PipeschedSummary summary = {};
   summary.workers = result.placement.getNumWorkers();
@@ -251,7 +281,7 @@ PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
 MlirLogicalResult
 pipeschedEvaluationCheckHasCells(PipeschedEvaluation evaluation,
                                  MlirStringCallback onError, void *userData) {
-  llvm::Error error = unwrap(evaluation)->result.checkHasCells();
+  llvm::Error error = checkCells(evaluation);
   if (!error)
     return mlirLogicalResultSuccess();
   passError(onError, userData, std::move(error));
@@ -259,11 +289,15 @@ pipeschedEvaluationCheckHasCells(PipeschedEvaluation evaluation,
 }
 
 intptr_t pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation) {
+  if (!hasCells(evaluation))
+    return 0;
   return countTimedCells(unwrap(evaluation)->result.getExecution());
 }
 
 void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
                                  PipeschedCellColumns columns) {
+  if (!hasCells(evaluation))
+    return;
   CellWriter writer(columns);
   forEachTimedCell(unwrap(evaluation)->result.getExecution(),
                    [&](const TimedCell &cell) {
@@ -276,18 +310,47 @@ void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
 // Texts and pictures
 //===----------------------------------------------------------------------===//
 
-static llvm::SmallVector<const NamedEvaluation *>
+using Results = llvm::SmallVector<const NamedEvaluation *>;
+
+/// Errors: those of the array; a null evaluation.
+static llvm::Expected<Results>
 readResults(intptr_t count, const PipeschedEvaluation *evaluations) {
-  return llvm::map_to_vector(
-      llvm::ArrayRef(evaluations, count),
-      [](PipeschedEvaluation evaluation) -> const NamedEvaluation * {
-        return &unwrap(evaluation)->result;
-      });
+  auto given = readArray("evaluations", evaluations, count);
+  if (!given)
+    return given.takeError();
+  Results results;
+  for (PipeschedEvaluation evaluation : *given) {
+    if (llvm::Error error = checkGiven("an evaluation", evaluation.ptr))
+      return std::move(error);
+    results.push_back(&unwrap(evaluation)->result);
+  }
+  return results;
+}
+
+/// The results, if all have cells.
+static llvm::Expected<Results>
+readDrawable(intptr_t count, const PipeschedEvaluation *evaluations) {
+  llvm::Expected<Results> results = readResults(count, evaluations);
+  if (results)
+    for (const NamedEvaluation *result : *results)
+      if (llvm::Error error = result->checkHasCells())
+        return std::move(error);
+  return results;
+}
+
+/// The results of a function that cannot say what is wrong; none then.
+static Results orNone(llvm::Expected<Results> results) {
+  if (results)
+    return std::move(*results);
+  llvm::consumeError(results.takeError());
+  return {};
 }
 
 void pipeschedEvaluationWriteReport(PipeschedEvaluation evaluation,
                                     MlirStringCallback callback,
                                     void *userData) {
+  if (!evaluation.ptr)
+    return;
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os, /*IndentSize=*/2);
@@ -301,25 +364,15 @@ void pipeschedWriteChromeTrace(intptr_t numEvaluations,
                                MlirStringCallback callback, void *userData) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  writeChromeTrace(os, readResults(numEvaluations, evaluations));
+  writeChromeTrace(os, orNone(readDrawable(numEvaluations, evaluations)));
   passText(callback, userData, text);
-}
-
-/// The results, if all have cells.
-static llvm::Expected<llvm::SmallVector<const NamedEvaluation *>>
-readDrawable(intptr_t count, const PipeschedEvaluation *evaluations) {
-  llvm::SmallVector<const NamedEvaluation *> results =
-      readResults(count, evaluations);
-  for (const NamedEvaluation *result : results)
-    if (llvm::Error error = result->checkHasCells())
-      return error;
-  return results;
 }
 
 static std::vector<ComparisonEntry>
 listEntries(intptr_t numEvaluations, const PipeschedEvaluation *evaluations) {
   std::vector<ComparisonEntry> entries;
-  for (const NamedEvaluation *result : readResults(numEvaluations, evaluations))
+  for (const NamedEvaluation *result :
+       orNone(readResults(numEvaluations, evaluations)))
     entries.push_back(summarizeForComparison(*result));
   return entries;
 }
@@ -336,6 +389,8 @@ void pipeschedWriteComparison(intptr_t numEvaluations,
 void pipeschedListFindings(intptr_t numEvaluations,
                            const PipeschedEvaluation *evaluations,
                            PipeschedFindingCallback callback, void *userData) {
+  if (!callback)
+    return;
   for (const Finding &finding :
        findFindings(listEntries(numEvaluations, evaluations)))
     callback(wrap(enumName(finding.kind)), wrap(llvm::StringRef(finding.text)),
@@ -348,8 +403,7 @@ MlirLogicalResult pipeschedWriteText(intptr_t numEvaluations,
                                      MlirStringCallback callback,
                                      void *userData, MlirStringCallback onError,
                                      void *errorData) {
-  llvm::Expected<llvm::SmallVector<const NamedEvaluation *>> results =
-      readDrawable(numEvaluations, evaluations);
+  llvm::Expected<Results> results = readDrawable(numEvaluations, evaluations);
   if (!results) {
     passError(onError, errorData, results.takeError());
     return mlirLogicalResultFailure();
@@ -388,8 +442,7 @@ MlirLogicalResult pipeschedWriteSvg(intptr_t numEvaluations,
     passError(onError, errorData, chosen.takeError());
     return mlirLogicalResultFailure();
   }
-  llvm::Expected<llvm::SmallVector<const NamedEvaluation *>> results =
-      readDrawable(numEvaluations, evaluations);
+  llvm::Expected<Results> results = readDrawable(numEvaluations, evaluations);
   if (!results) {
     passError(onError, errorData, results.takeError());
     return mlirLogicalResultFailure();
@@ -410,6 +463,10 @@ MlirLogicalResult pipeschedWriteSvg(intptr_t numEvaluations,
 
 static void consume(size_t index, llvm::Expected<EvaluatedTable> evaluation,
                     const PipeschedSweepCalls &calls) {
+  if (!calls.consume) {
+    llvm::consumeError(evaluation.takeError());
+    return;
+  }
   if (!evaluation) {
     std::string error = llvm::toString(evaluation.takeError());
     calls.consume(index, {nullptr}, wrap(error), calls.userData);
@@ -422,6 +479,8 @@ static void consume(size_t index, llvm::Expected<EvaluatedTable> evaluation,
 bool pipeschedSweep(intptr_t numConfigurations,
                     const PipeschedConfiguration *configurations,
                     unsigned numThreads, PipeschedSweepCalls calls) {
+  if (numConfigurations < 0 || (numConfigurations && !configurations))
+    return false;
   return sweep(
       numConfigurations, numThreads,
       {[&](size_t index) {

@@ -42,18 +42,23 @@ using namespace pipesched;
 /// null, and a copy is both. MLIR's parser knows no byte order mark.
 MlirModule pipeschedModuleParse(MlirContext context, MlirStringRef source,
                                 MlirStringRef name) {
-  StringRef text = unwrap(source);
+  if (!context.ptr)
+    return wrap(ModuleOp());
+  StringRef text = readText(source);
   text.consume_front("\xEF\xBB\xBF");
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, unwrap(name));
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, readText(name));
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   return wrap(parseSourceFile<ModuleOp>(sources, ParserConfig(unwrap(context)))
                   .release());
 }
 
-/// Creates an empty module for a schedule `name`. Error: an empty name.
+/// Creates an empty module for a schedule `name`. Errors: no context; an empty
+/// name.
 static OwningOpRef<ModuleOp> createModule(MLIRContext *context,
                                           StringRef name) {
+  if (!context)
+    return nullptr;
   context->loadDialect<pipe::PipeDialect>();
   Location location = UnknownLoc::get(context);
   if (!name.empty())
@@ -65,35 +70,47 @@ static OwningOpRef<ModuleOp> createModule(MLIRContext *context,
 MlirModule pipeschedModuleCreateFromTable(MlirContext context,
                                           MlirStringRef name,
                                           PipeschedTable table) {
-  GeneratedTable &generated = *unwrap(table);
-  OwningOpRef<ModuleOp> module = createModule(unwrap(context), unwrap(name));
+  OwningOpRef<ModuleOp> module = createModule(unwrap(context), readText(name));
   if (!module)
     return wrap(ModuleOp());
+  if (pipeschedTableGetNumWorkers(table) == 0) {
+    emitError(module->getLoc(), "expected a table with rows");
+    return wrap(ModuleOp());
+  }
+  GeneratedTable &generated = *unwrap(table);
   auto builder = OpBuilder::atBlockEnd(module->getBody());
   const Problem &problem = generated.problem;
   pipe::ScheduleOp schedule = createSchedule(
-      builder, module->getLoc(), unwrap(name), std::move(generated.table));
+      builder, module->getLoc(), readText(name), std::move(generated.table));
+  generated.table.rows.clear(); // a second module is then an error
   schedule.setFamily(problem.family->name,
                      describeFamily(builder, *problem.family, problem.options));
   return wrap(module.release());
 }
 
+static llvm::Expected<Placement>
+readPlacement(const PipeschedProblem &problem) {
+  llvm::Expected<std::vector<Path>> paths = readPaths(problem);
+  if (!paths)
+    return paths.takeError();
+  if (paths->empty())
+    paths->push_back(placeLinear(problem.numWorkers));
+  return Placement::create(problem.numWorkers, problem.numMicrobatches,
+                           std::move(*paths));
+}
+
 MlirModule pipeschedModuleCreateProblem(MlirContext context, MlirStringRef name,
                                         PipeschedProblem problem) {
-  OwningOpRef<ModuleOp> module = createModule(unwrap(context), unwrap(name));
+  OwningOpRef<ModuleOp> module = createModule(unwrap(context), readText(name));
   if (!module)
     return wrap(ModuleOp());
-  std::vector<Path> paths = readPaths(problem);
-  if (paths.empty())
-    paths.push_back(placeLinear(problem.numWorkers));
-  llvm::Expected<Placement> placement = Placement::create(
-      problem.numWorkers, problem.numMicrobatches, std::move(paths));
+  llvm::Expected<Placement> placement = readPlacement(problem);
   if (!placement) {
     emitError(module->getLoc()) << llvm::toString(placement.takeError());
     return wrap(ModuleOp());
   }
   auto builder = OpBuilder::atBlockEnd(module->getBody());
-  createProblem(builder, module->getLoc(), unwrap(name), *placement);
+  createProblem(builder, module->getLoc(), readText(name), *placement);
   return wrap(module.release());
 }
 
@@ -118,14 +135,18 @@ static LogicalResult parsePipeline(ModuleOp module, StringRef pipeline,
 
 MlirLogicalResult pipeschedModuleRunPipeline(MlirModule module,
                                              MlirStringRef pipeline) {
+  if (mlirModuleIsNull(module))
+    return wrap(failure());
   PassManager passes(unwrap(module)->getName());
-  if (failed(parsePipeline(unwrap(module), unwrap(pipeline), passes)))
+  if (failed(parsePipeline(unwrap(module), readText(pipeline), passes)))
     return wrap(failure());
   return wrap(passes.run(unwrap(module)));
 }
 
 MlirLogicalResult pipeschedModuleRunSearchPipeline(MlirModule module,
                                                    MlirStringRef pipeline) {
+  if (mlirModuleIsNull(module))
+    return wrap(failure());
   MLIRContext *context = unwrap(module)->getContext();
   InterruptWatch watch;
   if (context->isMultithreadingEnabled())
@@ -141,16 +162,34 @@ MlirLogicalResult pipeschedModuleRunSearchPipeline(MlirModule module,
 // Schedules and programs
 //===----------------------------------------------------------------------===//
 
+Operation *pipesched::readEvaluable(MlirOperation handle) {
+  Operation *op = unwrap(handle);
+  if (!op || isa<pipe::ScheduleOp, exec::ProgramOp>(op))
+    return op;
+  pipe::emitTableError(op) << "is neither a schedule nor a program";
+  return nullptr;
+}
+
+static SmallVector<Operation *> listSchedules(MlirModule module) {
+  if (mlirModuleIsNull(module))
+    return {};
+  return findEvaluables(unwrap(module));
+}
+
 intptr_t pipeschedModuleGetNumSchedules(MlirModule module) {
-  return findEvaluables(unwrap(module)).size();
+  return listSchedules(module).size();
 }
 
 MlirOperation pipeschedModuleGetSchedule(MlirModule module, intptr_t index) {
-  return wrap(findEvaluables(unwrap(module))[index]);
+  SmallVector<Operation *> schedules = listSchedules(module);
+  bool isThere = index >= 0 && index < intptr_t(schedules.size());
+  return wrap(isThere ? schedules[index] : nullptr);
 }
 
 MlirModule pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram) {
-  Operation *op = unwrap(scheduleOrProgram);
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return wrap(ModuleOp());
   OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
   if (ModuleOp system = findSystemModule(op))
     module.get()->setAttrs(system->getAttrDictionary());
@@ -163,9 +202,11 @@ MlirModule pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram) {
 
 PipeschedScheduleInfo
 pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram) {
-  Operation *op = unwrap(scheduleOrProgram);
-  auto owner = cast<pipe::PlacementOwnerOpInterface>(op);
   PipeschedScheduleInfo info = {};
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return info;
+  auto owner = cast<pipe::PlacementOwnerOpInterface>(op);
   info.name = wrap(SymbolTable::getSymbolName(op).getValue());
   info.numWorkers = owner.getNumWorkers();
   info.numMicrobatches = owner.getNumMicrobatches();
@@ -186,7 +227,10 @@ PipeschedPath pipeschedScheduleGetPath(MlirOperation scheduleOrProgram,
                                        intptr_t path) {
   static_assert(sizeof(PipeschedRange) == 3 * sizeof(int64_t),
                 "ranges are passed as they are stored");
-  auto paths = unwrap(scheduleOrProgram)->getRegion(0).getOps<pipe::PathOp>();
+  Operation *evaluable = readEvaluable(scheduleOrProgram);
+  if (!evaluable)
+    return {};
+  auto paths = evaluable->getRegion(0).getOps<pipe::PathOp>();
   if (path < 0 || path >= intptr_t(llvm::range_size(paths)))
     return {};
   pipe::PathOp op = *std::next(paths.begin(), path);
@@ -260,7 +304,11 @@ forEachCell(exec::ProgramOp op,
 }
 
 static LogicalResult
-forEachCell(Operation *op, llvm::function_ref<void(int64_t, Cell)> handle) {
+forEachCell(MlirOperation scheduleOrProgram,
+            llvm::function_ref<void(int64_t, Cell)> handle) {
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return failure();
   if (auto program = dyn_cast<exec::ProgramOp>(op))
     return forEachCell(program, handle);
   forEachCell(cast<pipe::ScheduleOp>(op), handle);
@@ -270,7 +318,7 @@ forEachCell(Operation *op, llvm::function_ref<void(int64_t, Cell)> handle) {
 intptr_t pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram) {
   intptr_t count = 0;
   LogicalResult result =
-      forEachCell(unwrap(scheduleOrProgram), [&](int64_t, Cell) { ++count; });
+      forEachCell(scheduleOrProgram, [&](int64_t, Cell) { ++count; });
   return succeeded(result) ? count : -1;
 }
 
@@ -279,7 +327,7 @@ void pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
   columns.startPs = columns.endPs = nullptr;
   columns.message = nullptr;
   CellWriter writer(columns);
-  (void)forEachCell(unwrap(scheduleOrProgram), [&](int64_t worker, Cell cell) {
+  (void)forEachCell(scheduleOrProgram, [&](int64_t worker, Cell cell) {
     writer.write(worker, cell);
   });
 }
@@ -288,17 +336,28 @@ void pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
 // Exchange
 //===----------------------------------------------------------------------===//
 
+/// The schedule of a handle, or null after a diagnostic; of a program it says
+/// `refusal`.
+static pipe::ScheduleOp readSchedule(MlirOperation handle, StringRef refusal) {
+  Operation *op = readEvaluable(handle);
+  if (isa_and_nonnull<exec::ProgramOp>(op))
+    pipe::emitTableError(op) << refusal;
+  return dyn_cast_or_null<pipe::ScheduleOp>(op);
+}
+
 MlirLogicalResult pipeschedScheduleExportSlotSvg(MlirOperation schedule,
                                                  MlirStringCallback callback,
                                                  void *userData) {
-  FailureOr<NamedTable> table = loadTable(unwrap(schedule));
+  Operation *op = readEvaluable(schedule);
+  if (!op)
+    return wrap(failure());
+  FailureOr<NamedTable> table = loadTable(op);
   if (failed(table))
     return wrap(failure());
   std::string text;
   llvm::raw_string_ostream os(text);
   if (llvm::Error error = writeSlotSvg(os, &*table))
-    return wrap(pipe::emitTableError(unwrap(schedule))
-                << llvm::toString(std::move(error)));
+    return wrap(pipe::emitTableError(op) << llvm::toString(std::move(error)));
   passText(callback, userData, text);
   return wrap(success());
 }
@@ -307,12 +366,14 @@ MlirModule pipeschedModuleImportTorchCsv(MlirContext context,
                                          MlirStringRef text, MlirStringRef file,
                                          bool keepColumns,
                                          int64_t stagesPerPath) {
+  if (!context.ptr)
+    return wrap(ModuleOp());
   TorchCsvImport options;
   options.keepColumns = keepColumns;
   if (stagesPerPath != 0)
     options.stagesPerPath = stagesPerPath;
   return wrap(
-      importTorchCsv(unwrap(context), unwrap(text), unwrap(file), options)
+      importTorchCsv(unwrap(context), readText(text), readText(file), options)
           .release());
 }
 
@@ -320,10 +381,10 @@ MlirLogicalResult
 pipeschedScheduleExportTorchCsv(MlirOperation schedule,
                                 PipeschedTorchCsvFormat format,
                                 MlirStringCallback callback, void *userData) {
-  auto op = dyn_cast<pipe::ScheduleOp>(unwrap(schedule));
+  pipe::ScheduleOp op =
+      readSchedule(schedule, "is a program; PyTorch's CSV holds schedules");
   if (!op)
-    return wrap(pipe::emitTableError(unwrap(schedule))
-                << "is a program; PyTorch's CSV holds schedules");
+    return wrap(failure());
   llvm::Expected<TorchCsvFormat> chosen =
       readEnum<TorchCsvFormat>("torch-csv-format", format);
   if (!chosen)
@@ -339,11 +400,11 @@ pipeschedScheduleExportTorchCsv(MlirOperation schedule,
 
 MlirLogicalResult pipeschedScheduleExportMegatronLayout(
     MlirOperation schedule, MlirStringCallback callback, void *userData) {
-  auto op = dyn_cast<pipe::ScheduleOp>(unwrap(schedule));
+  pipe::ScheduleOp op = readSchedule(
+      schedule,
+      "is a program; a layout of Megatron-Core is that of a schedule");
   if (!op)
-    return wrap(pipe::emitTableError(unwrap(schedule))
-                << "is a program; a layout of Megatron-Core is that of a "
-                   "schedule");
+    return wrap(failure());
   FailureOr<std::string> layout = exportMegatronLayout(op);
   if (failed(layout))
     return wrap(failure());
@@ -353,10 +414,10 @@ MlirLogicalResult pipeschedScheduleExportMegatronLayout(
 
 MlirLogicalResult pipeschedScheduleExportShardyRules(
     MlirOperation schedule, MlirStringCallback callback, void *userData) {
-  auto op = dyn_cast<pipe::ScheduleOp>(unwrap(schedule));
+  pipe::ScheduleOp op = readSchedule(
+      schedule, "is a program; Shardy's rules are those of a schedule");
   if (!op)
-    return wrap(pipe::emitTableError(unwrap(schedule))
-                << "is a program; Shardy's rules are those of a schedule");
+    return wrap(failure());
   std::string text;
   llvm::raw_string_ostream os(text);
   if (failed(exportShardyRules(op, ShardyRulesOptions(), os)))

@@ -28,8 +28,10 @@ static void addModel(PipeschedSizes &sizes, const Architecture &model) {
 }
 
 PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs) {
-  const CostSources &sources = *unwrap(costs);
   PipeschedSizes sizes = {};
+  if (!costs.ptr)
+    return sizes;
+  const CostSources &sources = *unwrap(costs);
   if (sources.architecture)
     addModel(sizes, *sources.architecture);
   if (sources.system) {
@@ -45,11 +47,22 @@ PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs) {
   return sizes;
 }
 
+/// The worker of each stage of a path. Errors: none; nowhere to write layers.
+static llvm::Expected<llvm::ArrayRef<int32_t>>
+readStages(const int32_t *workers, intptr_t numStages, const int64_t *layers) {
+  auto stages = readArray("workers of stages", workers, numStages);
+  if (!stages)
+    return stages.takeError();
+  if (stages->empty())
+    return llvm::createStringError("a path without stages holds no layers");
+  if (llvm::Error error = checkGiven("an array for the layers", layers))
+    return error;
+  return *stages;
+}
+
 static llvm::Expected<std::vector<int64_t>>
 balance(const CostSources &sources, int64_t numMicrobatches,
         llvm::ArrayRef<int32_t> workers) {
-  if (workers.empty())
-    return llvm::createStringError("a path without stages holds no layers");
   llvm::Expected<CostInputs> costs = resolveCosts(sources, numMicrobatches);
   if (!costs)
     return costs.takeError();
@@ -79,15 +92,31 @@ pipeschedCostsBalanceLayers(PipeschedCosts costs, int64_t numMicrobatches,
                             intptr_t numStages, const int32_t *workers,
                             int64_t *layers, MlirStringCallback onError,
                             void *userData) {
-  return writeLayers(
-      balance(*unwrap(costs), numMicrobatches, {workers, size_t(numStages)}),
-      layers, onError, userData);
+  auto stages = readStages(workers, numStages, layers);
+  if (!stages)
+    return writeLayers(stages.takeError(), layers, onError, userData);
+  if (llvm::Error error = checkGiven("costs", costs.ptr))
+    return writeLayers(std::move(error), layers, onError, userData);
+  return writeLayers(balance(*unwrap(costs), numMicrobatches, *stages), layers,
+                     onError, userData);
+}
+
+/// Reads runs of layers. Errors: those of readArray.
+static llvm::Error readRuns(LayerLoads &loads, intptr_t numRuns,
+                            const int64_t *counts, const int64_t *each) {
+  auto layers = readArray("counts of runs", counts, numRuns);
+  if (!layers)
+    return layers.takeError();
+  auto ofEach = readArray("loads of runs", each, numRuns);
+  if (!ofEach)
+    return ofEach.takeError();
+  for (auto [count, load] : llvm::zip_equal(*layers, *ofEach))
+    loads.runs.push_back({count, load});
+  return llvm::Error::success();
 }
 
 static llvm::Expected<std::vector<int64_t>>
 balanceLoads(llvm::ArrayRef<int32_t> workers, const LayerLoads &loads) {
-  if (workers.empty())
-    return llvm::createStringError("a path without stages holds no layers");
   bool isNegative = loads.first < 0 || loads.last < 0;
   for (LayerLoads::Run run : loads.runs)
     isNegative |= run.count < 0 || run.each < 0;
@@ -103,8 +132,10 @@ MlirLogicalResult pipeschedBalanceLoads(
   LayerLoads loads;
   loads.first = first;
   loads.last = last;
-  for (intptr_t run = 0; run < numRuns; ++run)
-    loads.runs.push_back({counts[run], each[run]});
-  return writeLayers(balanceLoads({workers, size_t(numStages)}, loads), layers,
-                     onError, userData);
+  auto stages = readStages(workers, numStages, layers);
+  if (!stages)
+    return writeLayers(stages.takeError(), layers, onError, userData);
+  if (llvm::Error error = readRuns(loads, numRuns, counts, each))
+    return writeLayers(std::move(error), layers, onError, userData);
+  return writeLayers(balanceLoads(*stages, loads), layers, onError, userData);
 }

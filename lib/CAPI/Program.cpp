@@ -16,6 +16,7 @@
 #include "PipeSched/Analysis/WorkerPrograms.h"
 #include "PipeSched/Conversion/PipeToExec.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "Wrap.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Wrap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -49,7 +50,9 @@ static FailureOr<Placement> loadPlacementOf(Operation *op) {
 }
 
 PipeschedPlacement pipeschedPlacementCreate(MlirOperation scheduleOrProgram) {
-  Operation *op = unwrap(scheduleOrProgram);
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return {nullptr};
   FailureOr<Placement> placement = loadPlacementOf(op);
   if (failed(placement))
     return {nullptr};
@@ -66,11 +69,13 @@ void pipeschedPlacementDestroy(PipeschedPlacement placement) {
 }
 
 int64_t pipeschedPlacementGetNumBlocks(PipeschedPlacement placement) {
-  return unwrap(placement)->stages.numBlocks;
+  return placement.ptr ? unwrap(placement)->stages.numBlocks : 0;
 }
 
 int64_t pipeschedPlacementGetPathOf(PipeschedPlacement placement,
                                     int64_t microbatch) {
+  if (!placement.ptr)
+    return -1;
   const Placement &paths = unwrap(placement)->placement;
   bool isKnown = paths.isAssigned() && microbatch >= 0 &&
                  microbatch < paths.getNumMicrobatches();
@@ -79,6 +84,8 @@ int64_t pipeschedPlacementGetPathOf(PipeschedPlacement placement,
 
 PipeschedStages pipeschedPlacementGetStages(PipeschedPlacement placement,
                                             intptr_t worker) {
+  if (!placement.ptr)
+    return {};
   const auto &[paths, stages] = *unwrap(placement);
   if (worker < 0 || worker >= paths.getNumWorkers())
     return {};
@@ -96,6 +103,8 @@ PipeschedStages pipeschedPlacementGetStages(PipeschedPlacement placement,
 PipeschedParameterSets
 pipeschedPlacementGetParameterSets(PipeschedPlacement placement,
                                    intptr_t worker) {
+  if (!placement.ptr)
+    return {};
   const auto &[paths, stages] = *unwrap(placement);
   if (worker < 0 || worker >= paths.getNumWorkers())
     return {};
@@ -114,10 +123,12 @@ pipeschedScheduleGetGradientAfter(MlirOperation scheduleOrProgram) {
   static_assert(
       isSame(PipeschedGradientAfterInputGrad, GradientAfter::InputGrad) &&
       isSame(PipeschedGradientAfterWeightGrad, GradientAfter::WeightGrad));
-  GradientAfter cell =
-      llvm::TypeSwitch<Operation *, GradientAfter>(unwrap(scheduleOrProgram))
-          .Case<pipe::ScheduleOp, exec::ProgramOp>(
-              [](auto op) { return op.getGradientAfter(); });
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return PipeschedGradientAfterInputGrad;
+  GradientAfter cell = llvm::TypeSwitch<Operation *, GradientAfter>(op)
+                           .Case<pipe::ScheduleOp, exec::ProgramOp>(
+                               [](auto op) { return op.getGradientAfter(); });
   return static_cast<PipeschedGradientAfter>(cell);
 }
 
@@ -142,14 +153,16 @@ static bool hasRecompute(exec::ProgramOp program) {
 
 PipeschedRecompute
 pipeschedScheduleGetRecompute(MlirOperation scheduleOrProgram) {
-  auto read = [](auto op) {
-    if (!hasRecompute(op))
+  auto read = [](auto evaluable) {
+    if (!hasRecompute(evaluable))
       return PipeschedRecomputeNone;
-    auto kind = op.getRecompute().value_or(pipe::RecomputeKind::Full);
+    auto kind = evaluable.getRecompute().value_or(pipe::RecomputeKind::Full);
     return static_cast<PipeschedRecompute>(kind);
   };
-  return llvm::TypeSwitch<Operation *, PipeschedRecompute>(
-             unwrap(scheduleOrProgram))
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return PipeschedRecomputeNone;
+  return llvm::TypeSwitch<Operation *, PipeschedRecompute>(op)
       .Case<pipe::ScheduleOp, exec::ProgramOp>(read);
 }
 
@@ -181,7 +194,9 @@ static PipeschedProgram createProgram(Operation *op, const Program &program,
 
 PipeschedProgram pipeschedProgramCreate(MlirOperation scheduleOrProgram,
                                         PipeschedReceivePlacement receives) {
-  Operation *op = unwrap(scheduleOrProgram);
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return {nullptr};
   if (auto given = dyn_cast<exec::ProgramOp>(op)) {
     FailureOr<LoadedProgram> loaded = loadProgram(given, ListOps::No);
     if (failed(loaded))
@@ -208,7 +223,7 @@ void pipeschedProgramDestroy(PipeschedProgram program) {
 }
 
 intptr_t pipeschedProgramGetNumWorkers(PipeschedProgram program) {
-  return unwrap(program)->getNumWorkers();
+  return program.ptr ? unwrap(program)->getNumWorkers() : 0;
 }
 
 static PipeschedInstructionCells slice(const InstructionCells &cells,
@@ -220,6 +235,8 @@ static PipeschedInstructionCells slice(const InstructionCells &cells,
 
 PipeschedInstructions pipeschedProgramGetInstructions(PipeschedProgram program,
                                                       intptr_t worker) {
+  if (!program.ptr)
+    return {};
   const WorkerPrograms &listed = *unwrap(program);
   if (worker < 0 || worker >= listed.getNumWorkers())
     return {};
@@ -241,6 +258,8 @@ PipeschedInstructions pipeschedProgramGetInstructions(PipeschedProgram program,
 }
 
 PipeschedGroups pipeschedProgramGetGroups(PipeschedProgram program) {
+  if (!program.ptr)
+    return {};
   const WorkerPrograms &listed = *unwrap(program);
   return {intptr_t(listed.getNumGroups()), listed.firstBlock.data(),
           listed.endBlock.data(),          listed.memberBegins.data(),

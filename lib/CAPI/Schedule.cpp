@@ -25,39 +25,56 @@ static std::vector<int64_t> readLengths(const int64_t *lengths,
                  : std::vector<int64_t>();
 }
 
-static Path readPath(const PipeschedPath &given) {
+static llvm::Expected<Path> readPath(const PipeschedPath &given) {
+  auto workers = readArray("workers of stages", given.workers, given.numStages);
+  if (!workers)
+    return workers.takeError();
+  auto takes = readArray("ranges of a path", given.takes, given.numTakes);
+  if (!takes)
+    return takes.takeError();
   Path path;
-  path.workers.assign(given.workers, given.workers + given.numStages);
-  for (const PipeschedRange &range :
-       llvm::ArrayRef(given.takes, given.numTakes))
+  path.workers.assign(workers->begin(), workers->end());
+  for (const PipeschedRange &range : *takes)
     path.takes.push_back({range.begin, range.end, range.step});
   path.blocks = readLengths(given.blocks, given.numStages);
   path.weights = readLengths(given.weights, given.numStages);
   return path;
 }
 
-std::vector<Path> pipesched::readPaths(const PipeschedProblem &problem) {
+llvm::Expected<std::vector<Path>>
+pipesched::readPaths(const PipeschedProblem &problem) {
+  auto given = readArray("paths", problem.paths, problem.numPaths);
+  if (!given)
+    return given.takeError();
   std::vector<Path> paths;
-  for (const PipeschedPath &path :
-       llvm::ArrayRef(problem.paths, problem.numPaths))
-    paths.push_back(readPath(path));
+  for (const PipeschedPath &each : *given) {
+    llvm::Expected<Path> path = readPath(each);
+    if (!path)
+      return path.takeError();
+    paths.push_back(std::move(*path));
+  }
   return paths;
 }
 
 llvm::Expected<Problem> pipesched::readProblem(const PipeschedProblem &given) {
-  llvm::Expected<const Family *> family = lookUpFamily(unwrap(given.family));
+  llvm::Expected<const Family *> family = lookUpFamily(readText(given.family));
   if (!family)
     return family.takeError();
   Problem problem;
   problem.family = *family;
   problem.workers = given.numWorkers;
   problem.microbatches = given.numMicrobatches;
-  for (const PipeschedOption &option :
-       llvm::ArrayRef(given.options, given.numOptions))
-    if (llvm::Error error = setOption(problem.options, unwrap(option.name),
-                                      unwrap(option.value)))
+  auto options = readArray("options", given.options, given.numOptions);
+  if (!options)
+    return options.takeError();
+  for (const PipeschedOption &option : *options)
+    if (llvm::Error error = setOption(problem.options, readText(option.name),
+                                      readText(option.value)))
       return std::move(error);
-  problem.paths = readPaths(given);
+  auto paths = readPaths(given);
+  if (!paths)
+    return paths.takeError();
+  problem.paths = std::move(*paths);
   return problem;
 }
 
@@ -84,14 +101,17 @@ PipeschedTable pipeschedTableGenerate(PipeschedProblem given,
 void pipeschedTableDestroy(PipeschedTable table) { delete unwrap(table); }
 
 intptr_t pipeschedTableGetNumWorkers(PipeschedTable table) {
-  return unwrap(table)->table.rows.size();
+  return table.ptr ? unwrap(table)->table.rows.size() : 0;
 }
 
 intptr_t pipeschedTableGetRow(PipeschedTable table, intptr_t worker,
                               const PipeschedCell **cells) {
   static_assert(sizeof(Cell) == sizeof(PipeschedCell),
                 "rows are passed as they are stored");
-  const Row &row = unwrap(table)->table.rows[worker];
-  *cells = reinterpret_cast<const PipeschedCell *>(row.data());
+  llvm::ArrayRef<Cell> row;
+  if (worker >= 0 && worker < pipeschedTableGetNumWorkers(table))
+    row = unwrap(table)->table.rows[worker];
+  if (cells)
+    *cells = reinterpret_cast<const PipeschedCell *>(row.data());
   return row.size();
 }

@@ -37,21 +37,55 @@ using OwnedEvaluation = EvaluatedTable;
 /// of their enum has.
 llvm::Expected<Problem> readProblem(const PipeschedProblem &problem);
 /// Converts only the paths.
-std::vector<Path> readPaths(const PipeschedProblem &problem);
+llvm::Expected<std::vector<Path>> readPaths(const PipeschedProblem &problem);
 llvm::Expected<Configuration>
 readConfiguration(const PipeschedConfiguration &configuration);
 /// Errors: numbers that no value of their enum has; those of parseDisturbance.
 llvm::Expected<TimingOptions> readTiming(const PipeschedTiming &timing);
 
-/// Passes a text to a callback in one call.
+/// Passes a text to a callback in one call, unless the callback is null.
 inline void passText(MlirStringCallback callback, void *userData,
                      llvm::StringRef text) {
-  callback(wrap(text), userData);
+  if (callback)
+    callback(wrap(text), userData);
 }
 inline void passError(MlirStringCallback callback, void *userData,
                       llvm::Error error) {
   passText(callback, userData, llvm::toString(std::move(error)));
 }
+
+/// The text of a caller; null is empty whatever its length.
+inline llvm::StringRef readText(MlirStringRef text) {
+  return text.data ? unwrap(text) : llvm::StringRef();
+}
+
+/// The array of a caller. Errors: a negative size; null in the place of
+/// entries.
+template <typename T>
+llvm::Expected<llvm::ArrayRef<T>> readArray(llvm::StringRef what, const T *data,
+                                            intptr_t size) {
+  if (size < 0)
+    return llvm::createStringError("expected the number of " + what +
+                                   " to be at least 0, found " +
+                                   llvm::Twine(size));
+  if (!data && size != 0)
+    return llvm::createStringError("expected " + llvm::Twine(size) + " " +
+                                   what + ", found null");
+  return llvm::ArrayRef(data, size);
+}
+
+/// Error: a null handle or pointer.
+inline llvm::Error checkGiven(llvm::StringRef what, const void *given) {
+  return given ? llvm::Error::success()
+               : llvm::createStringError("expected " + what + ", found null");
+}
+
+/// Whether an evaluation is given and has cells.
+inline bool hasCells(PipeschedEvaluation evaluation);
+
+/// The op of a handle if it is a schedule or program. Otherwise null, after a
+/// diagnostic at the op if there is one.
+mlir::Operation *readEvaluable(MlirOperation handle);
 
 /// Writes cells to the columns, one after the other.
 class CellWriter {
@@ -110,5 +144,9 @@ private:
 DEFINE_C_API_PTR_METHODS(PipeschedTable, pipesched::GeneratedTable)
 DEFINE_C_API_PTR_METHODS(PipeschedCosts, pipesched::CostSources)
 DEFINE_C_API_PTR_METHODS(PipeschedEvaluation, pipesched::OwnedEvaluation)
+
+inline bool pipesched::hasCells(PipeschedEvaluation evaluation) {
+  return evaluation.ptr && !unwrap(evaluation)->result.cellsOfLongTable;
+}
 
 #endif // PIPESCHED_LIB_CAPI_WRAP_H

@@ -24,6 +24,7 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Transforms/BufferDeallocationOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/BufferViewFlowOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
@@ -57,6 +58,8 @@ using namespace pipesched;
 /// Functions of stages become part of the kernels; results are computed where
 /// the kernels want them; what functions allocate besides is freed.
 static void addBufferization(OpPassManager &manager) {
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createLowerStageOpsPass());
   manager.addPass(createInlinerPass());
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createCanonicalizerPass());
@@ -73,6 +76,7 @@ static void addBufferization(OpPassManager &manager) {
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
   manager.addPass(createConvertBufferizationToMemRefPass());
+  manager.addPass(createLowerMemRefCopiesPass());
 }
 
 void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
@@ -151,7 +155,8 @@ void pipesched::registerToLLVMPipeline() {
 }
 
 void pipesched::registerToLLVMInterfaces(DialectRegistry &registry) {
-  registry.insert<cf::ControlFlowDialect, index::IndexDialect>();
+  registry.insert<affine::AffineDialect, cf::ControlFlowDialect,
+                  index::IndexDialect>();
   func::registerInlinerExtension(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferDeallocationOpInterfaceExternalModels(registry);

@@ -14,9 +14,9 @@
 #include "PipeSched/Schedule/Verify.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/FormatError.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <unordered_set>
 
 using namespace pipesched;
 using llvm::ArrayRef;
@@ -246,14 +246,13 @@ static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
   auto keyOf = [](Cell cell) {
     return Cell(cell.getStage(), Phase::Forward, cell.getMicrobatch()).getRaw();
   };
-  llvm::DenseSet<uint64_t> recomputed, held;
+  std::unordered_set<uint64_t> recomputed, held;
   for (Cell cell : row)
     if (cell.is(Phase::Recompute))
       recomputed.insert(keyOf(cell));
   auto [begin, end] = entryOf(row, peak);
   for (int64_t i = 0; i != end; ++i) {
-    bool isKept =
-        row[i].is(Phase::Forward) && !recomputed.contains(keyOf(row[i]));
+    bool isKept = row[i].is(Phase::Forward) && !recomputed.count(keyOf(row[i]));
     if (isKept || row[i].is(Phase::Recompute))
       held.insert(keyOf(row[i]));
     bool isLast = row[i].is(Phase::Backward) || row[i].is(Phase::WeightGrad);
@@ -262,7 +261,7 @@ static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
   }
   std::vector<Cell> forwards;
   for (Cell cell : row)
-    if (cell.is(Phase::Forward) && held.contains(keyOf(cell)))
+    if (cell.is(Phase::Forward) && held.count(keyOf(cell)))
       forwards.push_back(cell.withOverlap(false));
   return forwards;
 }

@@ -32,6 +32,8 @@ namespace pipesched {
 class ArenaAllocator {
 public:
   static constexpr int64_t kAlignment = 64;
+  /// Arenas above this are refused; so far sums fit.
+  static constexpr int64_t kMaxBytes = int64_t(1) << 60;
 
   struct Taken {
     int64_t offset;
@@ -40,8 +42,9 @@ public:
 
   enum class Reader { Done, MayWaitFor, MayNotWaitFor };
 
-  /// Takes `bytes`, rounded up to the alignment. `classify` says what a reader
-  /// is at this moment.
+  /// Takes `bytes`, at most kMaxBytes, rounded up to the alignment. `classify`
+  /// says what a reader is at this moment. Must not be called again once the
+  /// arena is larger than kMaxBytes.
   Taken take(int64_t bytes,
              llvm::function_ref<Reader(uint32_t reader)> classify);
 

@@ -18,6 +18,7 @@
 #include "Liveness.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/Stages/Kernels.h"
+#include "PipeSched/Stages/PersistentLayout.h"
 #include "RowWaits.h"
 #include <map>
 
@@ -394,7 +395,7 @@ void RowComparison::explain(const FullArena &full, ArenaComparison &result) {
   for (const auto &[key, state] : states)
     for (ActivationName name : namesOf(state)) {
       counted.push_back({state.cell, name});
-      kept += sizeInBytes(
+      kept += pipesched::bytesOf(
           typeOf(kernels.getFunctions(),
                  kernels.getFunctions().stages[state.cell.getStage()], name));
     }

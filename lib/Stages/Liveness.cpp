@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Liveness.h"
+#include "PipeSched/Stages/PersistentLayout.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -20,13 +21,8 @@ using namespace pipesched::pipe;
 
 static constexpr uint32_t kNone = Program::kNone;
 
-int64_t pipesched::sizeInBytes(RankedTensorType type) {
-  return type.getNumElements() *
-         (type.getElementType().getIntOrFloatBitWidth() / 8);
-}
-
 namespace {
-/// A tensor is numbered by its stage, microbatch and name:
+/// A tensor is numbered by its stage, the rank of its microbatch and its name:
 ///
 ///   stage s                                    next stage of the worker
 ///   | microbatch 0        | microbatch 1 | ..  |
@@ -42,11 +38,11 @@ public:
   FailureOr<RowLiveness> run();
 
 private:
-  /// The tensors of one role: `first + microbatch * width`.
+  /// The tensors of one role: `first + rank * width`.
   struct Series {
     uint32_t first, width;
 
-    uint32_t at(int64_t microbatch) const { return first + microbatch * width; }
+    uint32_t at(uint32_t rank) const { return first + rank * width; }
   };
   struct Access {
     Series tensors;
@@ -64,12 +60,17 @@ private:
   const Stage &stageOf(int64_t stage) const {
     return kernels.getFunctions().stages[stage];
   }
+  uint32_t rankMicrobatches();
+  uint32_t rankOf(Cell cell) const {
+    if (ranked.empty())
+      return cell.getMicrobatch();
+    return llvm::lower_bound(ranked, cell.getMicrobatch()) - ranked.begin();
+  }
   bool isHere(int64_t stage, int64_t path) const;
   Edges edgesOf(int64_t stage, int64_t path) const;
   Series seriesOf(int64_t stage, int64_t path, ActivationName name) const;
   uint32_t firstOf(Cell cell) const {
-    return begins[cell.getStage()] +
-           cell.getMicrobatch() * widths[cell.getStage()];
+    return begins[cell.getStage()] + rankOf(cell) * widths[cell.getStage()];
   }
   Access accessTo(int64_t stage, int64_t path, ActivationName name,
                   int64_t bytes, bool isRead, bool isWritten) const;
@@ -90,9 +91,11 @@ private:
   std::vector<uint32_t> begins, widths;
   std::vector<Edges> edges; ///< by path, then by stage
   uint32_t numTensors = 0;
+  bool hasTooMany = false;     ///< tensors to be numbered
+  std::vector<int64_t> ranked; ///< microbatches; empty: each is its own rank
 
   ArrayRef<Access> accesses; ///< of the instruction at hand
-  int64_t microbatch = 0;    ///< of the instruction at hand
+  uint32_t rank = 0;         ///< of the microbatch of the instruction at hand
   /// By path, stage, phase and kind of instruction, once they are listed.
   std::vector<std::optional<SmallVector<Access, 4>>> known;
   /// By the first tensor of a stage and microbatch: what its reload brings.
@@ -102,12 +105,31 @@ private:
 };
 } // namespace
 
+/// Numbers the microbatches of the row, so that memory is that of what there
+/// is, however many the program declares. Returns how many ranks there are.
+uint32_t LivenessFinder::rankMicrobatches() {
+  std::vector<int64_t> found;
+  int64_t end = 0;
+  for (uint32_t i = rowBegin; i < rowEnd; ++i) {
+    if (at(i).cell.isPerPath() || at(i).is(InstructionKind::AllReduce))
+      continue;
+    found.push_back(at(i).cell.getMicrobatch());
+    end = std::max(end, found.back() + 1);
+  }
+  if (end <= static_cast<int64_t>(found.size()))
+    return end;
+  llvm::sort(found);
+  found.erase(llvm::unique(found), found.end());
+  ranked = std::move(found);
+  return ranked.size();
+}
+
 LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
                                const StageKernels &kernels, int64_t worker)
     : loaded(loaded), kernels(kernels), worker(worker),
       rowBegin(loaded.program.rowBegins[worker]),
       rowEnd(loaded.program.rowBegins[worker + 1]) {
-  int64_t numMicrobatches = loaded.placement.getNumMicrobatches();
+  uint64_t numRanks = rankMicrobatches();
   for (const Stage &stage : kernels.getFunctions().stages) {
     bool isHosted =
         llvm::any_of(loaded.placement.getPaths(), [&](const Path &path) {
@@ -115,8 +137,11 @@ LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
         });
     begins.push_back(numTensors);
     widths.push_back(5 + stage.residuals.size());
-    if (isHosted)
-      numTensors += widths.back() * numMicrobatches;
+    if (!isHosted)
+      continue;
+    uint64_t end = numTensors + widths.back() * numRanks;
+    hasTooMany |= end >= kNone;
+    numTensors = hasTooMany ? 0 : end;
   }
   for (int64_t path = 0; path < loaded.placement.getNumPaths(); ++path)
     for (size_t stage = 0; stage < begins.size(); ++stage)
@@ -184,8 +209,8 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   case InstructionKind::Send:
     listed.push_back(accessTo(
         stage, path, {isForward ? StageRole::Output : StageRole::InputGradient},
-        sizeInBytes(isForward ? stageOf(stage).output
-                              : stageOf(stage).inputGradient),
+        bytesOf(isForward ? stageOf(stage).output
+                          : stageOf(stage).inputGradient),
         /*isRead=*/true, /*isWritten=*/false));
     return listed;
   case InstructionKind::Recv: {
@@ -197,7 +222,7 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
       return emitTableError(loaded.ops[instruction])
              << "brings a gradient that no function of stage " << user
              << " takes";
-    listed.push_back(accessTo(user, path, name, sizeInBytes(type),
+    listed.push_back(accessTo(user, path, name, bytesOf(type),
                               /*isRead=*/false, /*isWritten=*/true));
     return listed;
   }
@@ -222,7 +247,7 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   llvm_unreachable("covered switch");
 }
 
-/// Sets `accesses` and `microbatch`. Those of other microbatches of the path
+/// Sets `accesses` and `rank`. Those of other microbatches of the path
 /// are the same.
 LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   auto [cell, peer, kind] = at(instruction);
@@ -232,8 +257,8 @@ LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
     return success();
   if (cell.isPerPath())
     return listAccesses(instruction, /*path=*/0);
-  microbatch = cell.getMicrobatch();
-  int64_t path = loaded.placement.pathOf(microbatch);
+  rank = rankOf(cell);
+  int64_t path = loaded.placement.pathOf(cell.getMicrobatch());
   size_t place = path * begins.size() + cell.getStage();
   place = place * kNumPhases + static_cast<unsigned>(cell.getPhase());
   auto &listed =
@@ -269,7 +294,7 @@ LogicalResult LivenessFinder::findMoved() {
     if (failed(findAccesses(i)))
       return failure();
     for (const Access &access : accesses) {
-      uint32_t tensor = access.tensors.at(microbatch);
+      uint32_t tensor = access.tensors.at(rank);
       if (access.isWritten)
         keep(tensor);
       isRead[tensor] = access.isRead;
@@ -347,11 +372,10 @@ LogicalResult LivenessFinder::makeVersions(uint32_t instruction) {
   if (failed(findAccesses(instruction)))
     return failure();
   for (const Access &access : accesses)
-    if (access.isRead &&
-        failed(read(instruction, access.tensors.at(microbatch))))
+    if (access.isRead && failed(read(instruction, access.tensors.at(rank))))
       return failure();
   for (const Access &access : accesses) {
-    uint32_t tensor = access.tensors.at(microbatch);
+    uint32_t tensor = access.tensors.at(rank);
     if (access.isWritten)
       current[tensor] =
           makeVersion(instruction, access.bytes, access.isActivation);
@@ -361,6 +385,10 @@ LogicalResult LivenessFinder::makeVersions(uint32_t instruction) {
 }
 
 FailureOr<RowLiveness> LivenessFinder::run() {
+  if (hasTooMany)
+    return emitTableError(loaded.ops[rowBegin])
+           << "is of worker " << worker << ", whose row has more than "
+           << kNone - 1 << " tensors";
   if (failed(findMoved()))
     return failure();
   current.assign(numTensors, kNone);

@@ -61,9 +61,6 @@ mlir::FailureOr<RowLiveness> findLiveness(const LoadedProgram &loaded,
                                           const StageKernels &kernels,
                                           int64_t worker);
 
-/// The bytes of a tensor, without alignment.
-int64_t sizeInBytes(mlir::RankedTensorType type);
-
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_STAGES_LIVENESS_H

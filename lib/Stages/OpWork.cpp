@@ -42,6 +42,14 @@ static int64_t elementBytes(Type type) {
                              : 0;
 }
 
+/// The sizes of a type may have no product that fits.
+static CheckedInt countElements(ShapedType type) {
+  CheckedInt elements = 1;
+  for (int64_t size : type.getShape())
+    elements = elements * size;
+  return elements;
+}
+
 std::optional<int64_t> pipesched::bytesOfTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
@@ -219,7 +227,7 @@ static std::optional<CountedWork> linalgWork(linalg::LinalgOp op,
 
 /// Maximum, difference, exponential, sum and quotient of each element.
 static CountedWork softmaxWork(linalg::SoftmaxOp op) {
-  CheckedInt elements = op.getInputOperandType().getNumElements();
+  CheckedInt elements = countElements(op.getInputOperandType());
   return {
       Engine::Vector, 5 * elements,
       sumBytes(TypeRange{op.getInput().getType(), op.getOutput().getType()})};
@@ -269,7 +277,7 @@ static std::optional<CheckedInt> movedBytes(Operation *op) {
 
 static std::optional<CountedWork> generateWork(tensor::GenerateOp op,
                                                Operation *&unknown) {
-  CheckedInt elements = op.getType().getNumElements();
+  CheckedInt elements = countElements(op.getType());
   CheckedInt flops, gathered;
   BodyCounter body;
   if (!body.count(op.getBody().front(), flops, gathered)) {
@@ -286,7 +294,7 @@ static CountedWork elementwiseWork(Operation *op, int64_t flops) {
     return {};
   CheckedInt elements = 1;
   if (auto shaped = dyn_cast<ShapedType>(op->getResult(0).getType()))
-    elements = shaped.getNumElements();
+    elements = countElements(shaped);
   return {Engine::Vector, elements * flops,
           sumBytes(op->getOperandTypes()) + sumBytes(op->getResultTypes())};
 }

@@ -41,7 +41,7 @@ private:
   }
   LogicalResult verifyArrived(uint32_t instruction);
   Reader classify(uint32_t reader) const;
-  void take(uint32_t instruction);
+  LogicalResult take(uint32_t instruction);
   void give(uint32_t instruction);
   void noteUse();
   LogicalResult runTo(uint32_t end);
@@ -98,15 +98,19 @@ ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
 }
 
 /// Takes places for what an instruction makes.
-void RowAssigner::take(uint32_t instruction) {
+LogicalResult RowAssigner::take(uint32_t instruction) {
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     TensorVersion &version = row.liveness.versions[number];
     if (version.made != instruction || version.offset >= 0)
       continue;
-    ArenaAllocator::Taken taken =
-        (version.isInHost ? host : arena)
-            .take(version.bytes,
-                  [&](uint32_t reader) { return classify(reader); });
+    ArenaAllocator &block = version.isInHost ? host : arena;
+    ArenaAllocator::Taken taken = block.take(
+        version.bytes, [&](uint32_t reader) { return classify(reader); });
+    if (block.getSize() > ArenaAllocator::kMaxBytes)
+      return pipe::emitTableError(loaded.ops[instruction])
+             << "makes the " << (version.isInHost ? "host memory" : "arena")
+             << " of worker " << worker << " larger than "
+             << ArenaAllocator::kMaxBytes << " bytes";
     version.offset = taken.offset;
     for (uint32_t reader : taken.readers) {
       row.waits.push_back(reader);
@@ -115,6 +119,7 @@ void RowAssigner::take(uint32_t instruction) {
     if (!version.isInHost)
       (version.isActivation ? activations : messages) += version.bytes;
   }
+  return success();
 }
 
 /// Gives back what an instruction uses last.
@@ -147,9 +152,8 @@ void RowAssigner::noteUse() {
 LogicalResult RowAssigner::runTo(uint32_t end) {
   for (; next < end; ++next) {
     waits.note(next);
-    if (failed(verifyArrived(next)))
+    if (failed(verifyArrived(next)) || failed(take(next)))
       return failure();
-    take(next);
     row.waitBegins.push_back(row.waits.size());
     noteUse();
     if (at(next).is(InstructionKind::Send))

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/StageFunctions.h"
+#include "PipeSched/Support/CheckedInt.h"
 #include "VerifyStages.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -174,6 +175,22 @@ FailureOr<Role> RoleReader::readRole(DictionaryAttr attributes,
   return *role;
 }
 
+/// Whether compiled code stores the elements as their bits, one after the
+/// other. LLVM stores an i24 in four bytes and an f80 in sixteen.
+static bool isStoredAsItsBits(Type element) {
+  return element.isIntOrFloat() &&
+         llvm::is_contained({8, 16, 32, 64}, element.getIntOrFloatBitWidth());
+}
+
+/// Whether the bytes and all strides are at most kMaxStageBytes; a size of 0
+/// makes no other size smaller.
+static bool hasFewBytes(RankedTensorType tensor) {
+  CheckedInt bytes = tensor.getElementTypeBitWidth() / 8;
+  for (int64_t size : tensor.getShape())
+    bytes = bytes * std::max<int64_t>(size, 1);
+  return bytes.isValid() && bytes.get() <= kMaxStageBytes;
+}
+
 LogicalResult RoleReader::verifyType(Role role, Type type) {
   if (role == Role::Microbatch || role == Role::Step) {
     if (type.isInteger(64))
@@ -189,9 +206,12 @@ LogicalResult RoleReader::verifyType(Role role, Type type) {
     return emitError() << "has type " << type
                        << "; expected a tensor without an encoding";
   Type element = tensor.getElementType();
-  if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() % 8 != 0)
+  if (!isStoredAsItsBits(element))
     return emitError() << "has type " << type
-                       << "; expected elements of whole bytes";
+                       << "; expected numbers of 8, 16, 32 or 64 bits";
+  if (!hasFewBytes(tensor))
+    return emitError() << "has type " << type << "; expected at most "
+                       << kMaxStageBytes << " bytes";
   if (role == Role::Loss && (tensor.getRank() != 0 || !isa<FloatType>(element)))
     return emitError() << "has type " << type
                        << "; a loss is one number, such as tensor<f32>";

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VerifyStages.h"
+#include "PipeSched/Stages/PersistentLayout.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -325,8 +326,10 @@ static LogicalResult verifySame(const StageFunction &function, Role role,
          << enumName(stageRole) << " of stage " << stage << " is " << wanted;
 }
 
-static LogicalResult verifyLoss(const StageFunctions &functions) {
-  const Stage &last = functions.stages.back();
+/// The loss may give a gradient that the backward of the last stage does not
+/// take: it has a place, too.
+static LogicalResult verifyLoss(StageFunctions &functions) {
+  Stage &last = functions.stages.back();
   if (!functions.loss)
     return success();
   const StageFunction &loss = *functions.loss;
@@ -347,9 +350,12 @@ static LogicalResult verifyLoss(const StageFunctions &functions) {
              << "is the loss, but its pipe.target is " << target->type
              << ", and target makes " << made;
   }
-  if (!last.outputGradient)
-    return success();
   const RoleValue *gradient = loss.findResult(Role::OutputGradient);
+  if (!last.outputGradient) {
+    if (gradient)
+      last.outputGradient = gradient->getTensorType();
+    return success();
+  }
   if (!gradient)
     return emitTableError(loss.op)
            << "is the loss, but has no result with pipe.output_gradient, which "
@@ -359,11 +365,37 @@ static LogicalResult verifyLoss(const StageFunctions &functions) {
                     last.number, Role::OutputGradient, last.outputGradient);
 }
 
+/// What is laid out or in flight holds no tensor twice, so that offsets in the
+/// persistent blocks fit if the sum over all stages does.
+static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
+  int64_t total = 0;
+  auto add = [&](RankedTensorType type) {
+    if (type && total <= kMaxStageBytes)
+      total += alignToSlot(bytesOf(type));
+  };
+  for (const Stage &stage : stages) {
+    for (const auto *tensors :
+         {&stage.params, &stage.gradients, &stage.states, &stage.residuals})
+      for (const NamedTensor &tensor : *tensors)
+        add(tensor.type);
+    for (RankedTensorType type :
+         {stage.input, stage.output, stage.outputGradient, stage.inputGradient})
+      add(type);
+    if (total > kMaxStageBytes)
+      return emitTableError(stage.op)
+             << "makes the tensors of stages 0 to " << stage.number
+             << " take over " << kMaxStageBytes << " bytes together";
+  }
+  return success();
+}
+
 LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
   for (Stage &stage : functions.stages)
     if (failed(StageVerifier(stage).run()))
       return failure();
   ArrayRef<Stage> stages = functions.stages;
+  if (failed(verifyBytes(stages)))
+    return failure();
   for (auto [stage, next] : llvm::zip(stages, stages.drop_front()))
     if (failed(verifyNeighbours(stage, next)))
       return failure();

@@ -56,8 +56,24 @@ static int waitForData(int descriptor,
   return ECANCELED;
 }
 
-/// Appends everything up to the end. Returns an error code.
-static int readAll(int descriptor, std::string &text,
+/// The number of bytes that are read of what is behind a descriptor.
+static uint64_t mostBytesOf(int descriptor) {
+  fs::file_status status;
+  bool isDevice = !fs::status(descriptor, status) &&
+                  (status.type() == fs::file_type::character_file ||
+                   status.type() == fs::file_type::block_file);
+  return isDevice ? kMostDeviceBytes : kMostFileBytes;
+}
+
+static llvm::Error failForSize(StringRef name, uint64_t most) {
+  return makeError("cannot read '" + name + "': it has more than the " +
+                   llvm::Twine(most >> 20) + " MiB that are read of a " +
+                   (most == kMostDeviceBytes ? "device" : "file"));
+}
+
+/// Appends everything up to the end. Returns an error code, EFBIG after more
+/// than `most` bytes.
+static int readAll(int descriptor, uint64_t most, std::string &text,
                    llvm::function_ref<bool()> isInterrupted) {
   char block[1 << 16];
   while (true) {
@@ -66,6 +82,8 @@ static int readAll(int descriptor, std::string &text,
     ssize_t count = read(descriptor, block, sizeof block);
     if (count == 0)
       return 0;
+    if (count > 0 && text.size() + count > most)
+      return EFBIG;
     if (count > 0)
       text.append(block, count);
     else if (errno != EINTR && errno != EAGAIN)
@@ -73,9 +91,22 @@ static int readAll(int descriptor, std::string &text,
   }
 }
 
+/// Whether this is a file whose size is known, unlike those of /proc. One that
+/// does not exist is too, so that it is reported like others.
+static bool hasKnownSize(StringRef path, uint64_t &size) {
+  fs::file_status status;
+  if (fs::status(path, status))
+    return true;
+  size = status.getSize();
+  return status.type() == fs::file_type::regular_file && size != 0;
+}
+
 Expected<std::unique_ptr<MemoryBuffer>>
 pipesched::readWholeFile(StringRef path, const std::atomic<bool> *interrupted) {
-  if (path != "-" && (!fs::exists(path) || fs::is_regular_file(path))) {
+  uint64_t size = 0;
+  if (path != "-" && hasKnownSize(path, size)) {
+    if (size > kMostFileBytes)
+      return failForSize(path, kMostFileBytes);
     auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
     if (!buffer)
       return failToRead(path, buffer.getError());
@@ -91,9 +122,12 @@ pipesched::readWholeFile(StringRef path, const std::atomic<bool> *interrupted) {
   llvm::scope_exit closer([&] { close(descriptor); });
   StringRef name = path == "-" ? "<stdin>" : path;
   std::string text;
-  int code = readAll(descriptor, text, isInterrupted);
+  uint64_t most = mostBytesOf(descriptor);
+  int code = readAll(descriptor, most, text, isInterrupted);
   if (code == ECANCELED)
     return makeError("interrupted while reading '" + name + "'");
+  if (code == EFBIG)
+    return failForSize(name, most);
   if (code)
     return failToRead(name, std::error_code(code, std::generic_category()));
   return MemoryBuffer::getMemBufferCopy(text, name);

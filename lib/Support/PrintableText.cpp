@@ -32,6 +32,16 @@ static bool isDirection(unsigned point) {
          (point >= 0x2066 && point <= 0x2069);
 }
 
+/// Code points that are no characters in any text; XML refuses U+FFFE and
+/// U+FFFF.
+static bool isNoncharacter(unsigned point) {
+  return (point & 0xfffe) == 0xfffe || (point >= 0xfdd0 && point <= 0xfdef);
+}
+
+static bool isUnprintable(unsigned point) {
+  return isControl(point) || isDirection(point) || isNoncharacter(point);
+}
+
 /// The code point at the start of valid UTF-8, and its bytes.
 static std::pair<unsigned, size_t> firstPoint(llvm::StringRef text) {
   size_t count =
@@ -53,7 +63,7 @@ static std::string printable(llvm::StringRef text, llvm::StringRef kept) {
       os << rest.front();
     else if (isControl(point))
       os << llvm::format("\\x%02x", point);
-    else if (isDirection(point))
+    else if (isUnprintable(point))
       os << llvm::format("\\u%04x", point);
     else
       os << rest.take_front(count);
@@ -82,7 +92,7 @@ static std::pair<size_t, bool> firstCharacter(llvm::StringRef text) {
   if (count > text.size() || !llvm::isLegalUTF8Sequence(begin, begin + count))
     return {1, true};
   unsigned point = firstPoint(text).first;
-  return {count, isControl(point) || isDirection(point)};
+  return {count, isUnprintable(point)};
 }
 
 std::string pipesched::escapeHidden(llvm::StringRef ir) {

@@ -235,13 +235,18 @@ void Page::writeHead(double height) {
   os << R"(<rect width="100%" height="100%" fill="#fff"/>)" << '\n';
 }
 
+/// Any text, whatever is in it, as text of XML.
+static void writeEscaped(llvm::raw_ostream &os, StringRef text) {
+  llvm::printHTMLEscaped(printableName(text), os);
+}
+
 void Page::writeText(double x, double y, StringRef style,
                      const llvm::Twine &text) {
   os << "<text x=\"" << Px{x} << "\" y=\"" << Px{y} << '"';
   if (!style.empty())
     os << " class=\"" << style << '"';
   os << '>';
-  llvm::printHTMLEscaped(text.str(), os);
+  writeEscaped(os, text.str());
   os << "</text>\n";
 }
 
@@ -460,13 +465,13 @@ void Page::writeHeading(const Picture &picture, double top) {
   os << "<text x=\"" << Px{layout.left} << "\" y=\"" << Px{top + 12} << "\">";
   if (title != picture.title) {
     os << "<title>";
-    llvm::printHTMLEscaped(picture.title, os);
+    writeEscaped(os, picture.title);
     os << "</title>";
   }
   os << "<tspan class=\"t\">";
-  llvm::printHTMLEscaped(title, os);
+  writeEscaped(os, title);
   os << "</tspan><tspan class=\"s\" dx=\"12\">";
-  llvm::printHTMLEscaped(picture.subtitle, os);
+  writeEscaped(os, picture.subtitle);
   os << "</tspan></text>\n";
 }
 

@@ -476,9 +476,10 @@ class Grid:
         )
 
     @staticmethod
-    def from_file(path: str | os.PathLike[str], **axes: Any) -> Grid:
+    def from_file(path: str | os.PathLike[str], *, allow_code: bool = False, **axes: Any) -> Grid:
         """Reads a grid from JSON: an object with its axes or an array of such objects. `axes`
-        replace those of the file.
+        replace those of the file. Families that it names by the places of Python functions, which
+        would be imported, are refused without `allow_code`.
         """
         for name, given in axes.items():
             read_axis(name, given)
@@ -486,7 +487,10 @@ class Grid:
             contents = file.read()
         parts = read_json(contents, os.fspath(path))
         try:
-            return Grid([{**_named(part), **axes} for part in parts])
+            given = [_named(part) for part in parts]
+            if not allow_code and "family" not in axes:
+                _refuse_code(given)
+            return Grid([{**part, **axes} for part in given])
         except PipeSchedError as error:
             raise PipeSchedError(f"{os.fspath(path)}: {error.diagnostics[0].message}") from None
 
@@ -526,6 +530,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise PipeSchedError(f"the key {twice!r} is there twice")
     return found
+
+
+def _refuse_code(parts: Sequence[Mapping[str, Any]]) -> None:
+    for part in parts:
+        named = part.get("family")
+        for name in named if isinstance(named, list) else [named]:
+            if isinstance(name, str) and ":" in name and name not in own_families():
+                raise PipeSchedError(
+                    f"family {name!r} is a place of Python code, which would run; a file may name "
+                    "code only with --allow-code (in Python allow_code=True)"
+                )
 
 
 def read_json(contents: bytes, filename: str) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from . import _core
 from ._errors import PipeSchedError
+from ._json import read_json
 from ._times_of import (
     MESSAGES,
     SCHEMA,
@@ -66,13 +67,15 @@ def _read_file(path: str) -> dict[str, Any]:
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
-            read = json.load(file, object_pairs_hook=_unique)
+            read = read_json(file.read(), pairs=_unique)
     except OSError as error:
         raise PipeSchedError(f"{path}: {error.strerror}") from None
     except json.JSONDecodeError as error:
         raise PipeSchedError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
     except UnicodeDecodeError as error:
         raise PipeSchedError(f"{path}: byte {error.start} is no UTF-8") from None
+    except ValueError as error:
+        raise PipeSchedError(f"{path}: {error}") from None
     except PipeSchedError as error:
         raise PipeSchedError(f"{path}: {error.diagnostics[0].message}") from None
     if not isinstance(read, dict):

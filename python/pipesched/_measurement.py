@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ._costs import Costs, SimulationOptions
 from ._errors import PipeSchedError
 from ._files import write_whole
+from ._json import read_json
 from ._options import ReceivePlacement, names_of
 from ._program import WorkerProgram
 from ._schedule import Schedule
@@ -266,7 +267,7 @@ class _Reader:
     def read(self, text: str) -> Measurement:
         """Reads the file."""
         try:
-            raw = json.loads(text)
+            raw = read_json(text)
         except ValueError as error:
             raise self._fail("", f"not JSON: {error}") from error
         if not isinstance(raw, Mapping) or raw.get("format") != FORMAT:

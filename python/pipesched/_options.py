@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -168,7 +169,7 @@ def number_of(what: str, value: object, least: float = 0.0) -> float:
     """Checks that the value is a number that is not below `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{what} is a number; got {value!r}")
-    if not least <= value < float("inf"):
+    if not least <= value <= sys.float_info.max:
         raise PipeSchedError(f"{what} is a number from {least:g}; got {value!r}")
     return float(value)
 

@@ -393,7 +393,7 @@ def _run_on(executor: Executor, rows: _Rows) -> None:
     """Keeps the rows of each task as soon as it is finished."""
     own, metrics, form = _sent(rows.missing()), dict(rows.layout.metrics), rows.layout.form
     _check_sent(metrics)
-    with _shielded():
+    with _shielded(), _safe_path():
         futures: dict[Future[str], Chunk] = {
             executor.submit(run_task, task_of(chunk), form, own, metrics): chunk
             for chunk in _tasks(rows)
@@ -406,9 +406,27 @@ def _run_on(executor: Executor, rows: _Rows) -> None:
         raise
 
 
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Lets Python processes that begin meanwhile import nothing from the current folder, in which
+    data lie. `multiprocessing` gives them the path of this process before they import for tasks.
+    """
+    name = "PYTHONSAFEPATH"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
 def _run_on_processes(count: int, rows: _Rows) -> None:
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(count, context, _begin)
+    with _safe_path():  # A lock of the pool starts a process too.
+        pool = ProcessPoolExecutor(count, context, _begin)
     try:
         _run_on(pool, rows)
     except BrokenExecutor:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 
+# Code points that are no characters in any text; XML refuses U+FFFE and U+FFFF.
+_NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
+    chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF)
+)
 _HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+    f"{_NONCHARACTERS}]"
 )
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -25,7 +30,8 @@ def valid(text: str) -> str:
 def printable(text: str) -> str:
     """A name on one line of a terminal, which obeys control characters instead of showing them:
     these are shown as `\\x1b`, and the marks that change the direction of writing, which could make
-    one name look like another, as `\\u202e`. The library does the same in its pictures.
+    one name look like another, and the code points that are no characters, such as U+FFFE, as
+    `\\u202e`. The library does the same in its pictures.
     """
     return _HIDDEN.sub(_shown, text)
 

@@ -6,7 +6,6 @@ the same times are those of a stage. If they are those of a worker, both do the 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -15,6 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from ._errors import PipeSchedError
+from ._json import read_json
 
 MESSAGES = ("comm", "send")
 """The times of a profile that belong to messages, which nobody divides."""
@@ -78,9 +78,13 @@ def entries_of(times: Any) -> Entries:
         return {str(name): as_entry(value) for name, value in times.items()}
     if is_file(times):
         with open(os.fspath(times), encoding="utf-8-sig") as file:
-            read = {name: as_entry(value) for name, value in json.load(file).items()}
-        read.pop(SCHEMA, None)
-        return read
+            try:
+                fields = read_json(file.read())
+            except ValueError as error:
+                raise PipeSchedError(f"{os.fspath(times)}: not JSON: {error}") from None
+        if not isinstance(fields, Mapping):
+            raise PipeSchedError(f"{os.fspath(times)}: expected an object with the times")
+        return {name: as_entry(value) for name, value in fields.items() if name != SCHEMA}
     return {name: as_entry(value) for name, value in split_pairs(times).items()}
 
 

@@ -16,7 +16,6 @@ computes, without the waits of the process.
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 from collections import defaultdict
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._errors import PipeSchedError
+from ._json import read_json
 from ._measurement import NEVER, Clock, Measurement, Stamps
 from ._program import Instruction, WorkerProgram
 from ._schedule import Schedule
@@ -76,7 +76,7 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
     try:
         if content[:2] == b"\x1f\x8b":
             content = gzip.decompress(content)
-        raw = json.loads(content)
+        raw = read_json(content, bounded=False)
     except (OSError, EOFError, ValueError) as error:
         raise PipeSchedError(f"{name}: not JSON, plain or compressed by gzip: {error}") from error
     events = raw.get("traceEvents") if isinstance(raw, Mapping) else raw
@@ -87,7 +87,9 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
         raise PipeSchedError(f"{name}: has no list 'traceEvents', as a Chrome trace has{hint}")
     is_object = isinstance(raw, Mapping)
     host = str(raw.get("host_name", "")) if is_object else ""
-    base = int(raw.get("baseTimeNanoseconds", 0)) if is_object else 0
+    base = raw.get("baseTimeNanoseconds", 0) if is_object else 0
+    if not isinstance(base, int):
+        raise PipeSchedError(f"{name}: baseTimeNanoseconds: expected an integer, found {base!r}")
     trace = Trace(name, host)
     for number, event in enumerate(events):
         if isinstance(event, Mapping) and event.get("ph") == "X":

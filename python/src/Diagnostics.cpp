@@ -17,6 +17,41 @@ namespace nb = nanobind;
 using namespace pipesched::python;
 
 //===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+/// The bytes of the character that a text begins with, or 0: no UTF-8.
+static size_t sizeOfFirst(std::string_view text) {
+  auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char lead = at(0);
+  if (lead < 0x80)
+    return 1;
+  size_t size = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  if (size == 0 || lead > 0xF4 || size > text.size())
+    return 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((at(i) & 0xC0) != 0x80)
+      return 0;
+  bool isOverlong =
+      (lead == 0xE0 && at(1) < 0xA0) || (lead == 0xF0 && at(1) < 0x90);
+  bool isOutside =
+      (lead == 0xED && at(1) > 0x9F) || (lead == 0xF4 && at(1) > 0x8F);
+  return isOverlong || isOutside ? 0 : size;
+}
+
+std::string pipesched::python::toValid(std::string text) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  std::string valid;
+  std::string_view rest = text;
+  for (size_t begin = 0; begin < rest.size();) {
+    size_t size = sizeOfFirst(rest.substr(begin));
+    valid += size == 0 ? kReplacement : rest.substr(begin, size);
+    begin += size == 0 ? 1 : size;
+  }
+  return valid;
+}
+
+//===----------------------------------------------------------------------===//
 // Collecting
 //===----------------------------------------------------------------------===//
 

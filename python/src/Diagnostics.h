@@ -49,13 +49,19 @@ private:
 /// Thrown after the C API has failed and emitted a diagnostic.
 struct Failure {};
 
+/// The text as Python takes it: bytes that are no UTF-8, which names in IR may
+/// have, become replacement characters.
+std::string toValid(std::string text);
+
 /// Joins the pieces of text that the C API passes to a callback.
 class Text {
 public:
   static void append(MlirStringRef piece, void *text) {
     static_cast<Text *>(text)->text.append(piece.data, piece.length);
   }
-  std::string take() { return std::move(text); }
+  std::string take() { return toValid(std::move(text)); }
+  /// For what is no text, such as bytecode.
+  std::string takeBytes() { return std::move(text); }
 
 private:
   std::string text;
@@ -65,7 +71,7 @@ inline MlirStringRef toRef(std::string_view text) {
   return mlirStringRefCreate(text.data(), text.size());
 }
 inline std::string toString(MlirStringRef text) {
-  return std::string(text.data, text.length);
+  return toValid(std::string(text.data, text.length));
 }
 
 /// Raises a PipeSchedError with these diagnostics.

@@ -67,7 +67,7 @@ static std::string writeBytecode(const Module &module) {
   return module.run([&] {
     Text text;
     mlirOperationWriteBytecode(module.getOperation(), Text::append, &text);
-    return text.take();
+    return text.takeBytes();
   });
 }
 
@@ -146,7 +146,7 @@ static ModulePtr extract(const Module &module, intptr_t index) {
     mlirOperationWriteBytecode(mlirModuleGetOperation(alone), Text::append,
                                &text);
     mlirModuleDestroy(alone);
-    return text.take();
+    return text.takeBytes();
   });
   return parse(copy, "");
 }

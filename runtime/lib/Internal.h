@@ -82,6 +82,7 @@ struct RtLog {
   struct RtSpan *instructions; // NULL without a log
   struct RtSpan *steps;
   int64_t numSteps;
+  int64_t capacity; // steps for which there is place
 };
 
 //===----------------------------------------------------------------------===//

@@ -112,9 +112,8 @@ void pipesched_rt_end(void *context, int32_t instruction) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Extends an array to `count` spans and empties those from `first` on, so that
-/// no page is touched for the first time during a run.
-static bool extend(struct RtSpan **spans, int64_t first, int64_t count) {
+/// Makes place for `count` spans.
+static bool reserve(struct RtSpan **spans, int64_t count) {
   size_t bytes;
   if (__builtin_mul_overflow((size_t)count, sizeof(struct RtSpan), &bytes))
     return false;
@@ -122,23 +121,45 @@ static bool extend(struct RtSpan **spans, int64_t first, int64_t count) {
   if (!longer)
     return false;
   *spans = longer;
+  return true;
+}
+
+/// Empties spans, so that no page is touched for the first time during a run.
+static void clear(struct RtSpan *spans, int64_t first, int64_t count) {
   if (count > first)
-    memset(longer + first, 0, (size_t)(count - first) * sizeof(struct RtSpan));
+    memset(spans + first, 0, (size_t)(count - first) * sizeof(*spans));
+}
+
+/// Makes place for `steps` steps, and for half as many again where there was
+/// some: runs of one step each would copy the log every time.
+static bool reserveSteps(struct RtWorker *worker, int64_t steps,
+                         bool instructions) {
+  struct RtLog *log = &worker->log;
+  if (steps <= log->capacity)
+    return true;
+  int64_t capacity = steps, spans;
+  if (log->capacity > 0 && __builtin_add_overflow(steps, steps / 2, &capacity))
+    return false;
+  if (!reserve(&log->steps, capacity))
+    return false;
+  if (instructions &&
+      (__builtin_mul_overflow(capacity, (int64_t)worker->numInstructions,
+                              &spans) ||
+       !reserve(&log->instructions, spans)))
+    return false;
+  log->capacity = capacity;
   return true;
 }
 
 bool rtExtendLog(struct RtWorker *worker, int64_t steps, bool instructions) {
   struct RtLog *log = &worker->log;
-  int64_t total, spans;
+  int64_t total, width = worker->numInstructions;
   if (__builtin_add_overflow(log->numSteps, steps, &total) ||
-      !extend(&log->steps, log->numSteps, total))
+      !reserveSteps(worker, total, instructions))
     return false;
-  if (instructions) {
-    int64_t width = worker->numInstructions;
-    if (__builtin_mul_overflow(total, width, &spans) ||
-        !extend(&log->instructions, log->numSteps * width, spans))
-      return false;
-  }
+  clear(log->steps, log->numSteps, total);
+  if (instructions)
+    clear(log->instructions, log->numSteps * width, total * width);
   log->numSteps = total;
   return true;
 }

@@ -108,3 +108,36 @@ exec.program @p workers 1 microbatches 1 {
     %b0 = compute 0B0 after %f0, %u0
   }
 }
+
+// -----
+
+// An arena larger than sums of places may be. All of it is alive: the backward
+// of the second microbatch needs both residuals.
+func.func @d() -> (tensor<8xf32> {pipe.input}) {
+  %x = arith.constant dense<1.0> : tensor<8xf32>
+  return %x : tensor<8xf32>
+}
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}, tensor<1152921504606844928xi8> {pipe.residual}) {
+  %r = tensor.empty() : tensor<1152921504606844928xi8>
+  return %x, %r : tensor<8xf32>, tensor<1152921504606844928xi8>
+}
+func.func @b(%r: tensor<1152921504606844928xi8> {pipe.residual}, %dy: tensor<8xf32> {pipe.output_gradient}) -> (tensor<8xf32> {pipe.input_gradient}) {
+  return %dy : tensor<8xf32>
+}
+func.func @l(%y: tensor<8xf32> {pipe.output}) -> (tensor<f32> {pipe.loss}, tensor<8xf32> {pipe.output_gradient}) {
+  %l = arith.constant dense<0.0> : tensor<f32>
+  return %l, %y : tensor<f32>, tensor<8xf32>
+}
+exec.program @p workers 1 microbatches 2 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f backward @b
+  pipe.data @d
+  pipe.loss @l
+  worker 0 {
+    %f0 = compute 0F0
+    // expected-error @+1 {{makes the arena of worker 0 larger than 1152921504606846976 bytes}}
+    %f1 = compute 0F1
+    %b0 = compute 0B0 after %f0
+    %b1 = compute 0B1 after %f1
+  }
+}

@@ -127,13 +127,129 @@ pipe.schedule @p workers 1 microbatches 2 {
 // -----
 
 // Bits that are no bytes.
-// expected-error @+1 {{argument 1 has type 'tensor<8xi1>'; expected elements of whole bytes}}
+// expected-error @+1 {{argument 1 has type 'tensor<8xi1>'; expected numbers of 8, 16, 32 or 64 bits}}
 func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xi1> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>
 }
 pipe.schedule @p workers 1 microbatches 2 {
   path on [0]
   // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// LLVM stores each in four bytes.
+// expected-error @+1 {{argument 1 has type 'tensor<8xi24>'; expected numbers of 8, 16, 32 or 64 bits}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xi24> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// LLVM stores each in sixteen bytes.
+// expected-error @+1 {{argument 1 has type 'tensor<8xf80>'; expected numbers of 8, 16, 32 or 64 bits}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xf80> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// Wider than any number of the runtime.
+// expected-error @+1 {{argument 1 has type 'tensor<8xi1024>'; expected numbers of 8, 16, 32 or 64 bits}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xi1024> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// Two numbers each.
+// expected-error @+1 {{argument 1 has type 'tensor<8xcomplex<f32>>'; expected numbers of 8, 16, 32 or 64 bits}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xcomplex<f32>> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// As wide as the target has it.
+// expected-error @+1 {{argument 1 has type 'tensor<8xindex>'; expected numbers of 8, 16, 32 or 64 bits}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xindex> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// The product of the sizes is 2^64.
+// expected-error @+1 {{argument 1 has type 'tensor<4294967296x4294967296xf32>'; expected at most 1152921504606846976 bytes}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<4294967296x4294967296xf32> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// The number of elements fits, their bytes do not.
+// expected-error @+1 {{argument 1 has type 'tensor<4611686018427387904xf64>'; expected at most 1152921504606846976 bytes}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<4611686018427387904xf64> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// No bytes, but strides that do not fit.
+// expected-error @+1 {{argument 1 has type 'tensor<0x4294967296x4294967296xf32>'; expected at most 1152921504606846976 bytes}}
+func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<0x4294967296x4294967296xf32> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// Each tensor fits, all together do not.
+func.func @f(%x: tensor<8xf32> {pipe.input}, %a: tensor<144115188075855872xf64> {pipe.param = "a"}, %b: tensor<8xf64> {pipe.param = "b"}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{makes the tensors of stages 0 to 0 take over 1152921504606846976 bytes together}}
   stage 0 forward @f
 }
 

@@ -107,6 +107,24 @@ def test_no_file_is_written_twice(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([*words, "--svg", "/dev/null", "--png", "/dev/null"]) == 0
 
 
+def test_outputs_by_two_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, link, hard = tmp_path / "m.mlir", tmp_path / "link", tmp_path / "hard"
+    model.write_text("as it was")
+    link.symlink_to(model)
+    (tmp_path / "a").write_text("")
+    os.link(tmp_path / "a", hard)
+    words = ["run", "--backend", "loopback", str(model)]
+    for first, second in (("b", "./b"), ("a", "hard")):
+        outputs = ["--trace", f"{tmp_path}/{first}", "--write-profile", f"{tmp_path}/{second}"]
+        assert main([*words, *outputs]) == 2
+        assert "--trace and --write-profile name the same file" in capsys.readouterr().err
+    assert main([*words, "--trace", str(link)]) == 2
+    assert "--trace names the file that is read" in capsys.readouterr().err
+    assert main([*words, "--save-parameters", f"{model}/folder"]) == 1
+    assert "Not a directory" in capsys.readouterr().err
+    assert model.read_text() == "as it was"
+
+
 LINES = {
     "show": ["--families"],
     "generate": ["1f1b", "--workers", "2", "--microbatches", "2"],
@@ -144,7 +162,8 @@ def test_outputs_are_checked_first(
     flags += [(f"--{name}", name) for name in WRITTEN if f"--{name} " in words]
     assert flags
     for flag, name in flags:
-        is_folder = (verb, name) in (("plan", "save"), ("reproduce", "output"), ("run", "output"))
+        folders = (("plan", "save"), ("reproduce", "output"), ("run", "output"))
+        is_folder = (verb, name) in (*folders, ("run", "save-parameters"))
         wrong = {"none/x": "No such file or directory", "folder": "Is a directory"}
         wrong |= {"kept.mlir/x": "Not a directory"}
         if is_folder:
@@ -225,6 +244,19 @@ def test_no_standard_output(tmp_path: Path) -> None:
     file = tmp_path / "families.txt"
     subprocess.run([*shell, "show", "--families", "-o", str(file)], check=True)
     assert "1f1b" in file.read_text()
+
+
+def test_no_standard_error(tmp_path: Path) -> None:
+    """What would be said there must not go into a file."""
+    shell = ["bash", "-c", 'exec "$@" 2>&-', "-", sys.executable, "-c", RUN]
+    file = tmp_path / "schedule.mlir"
+    words = ["generate", "1f1b", "--workers", "2", "--microbatches", "2", "-o", str(file)]
+    assert subprocess.run([*shell, *words]).returncode == 0
+    assert file.read_text().startswith("module {")
+    wrong = subprocess.run([*shell, "show", "--nothing"], stdout=subprocess.PIPE, text=True)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    unread = subprocess.run([*shell, "show", str(tmp_path / "none.mlir")], stdout=subprocess.PIPE)
+    assert (unread.returncode, unread.stdout) == (1, b"")
 
 
 def test_links_and_permissions_stay(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/StandardStreams.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 int main(int argc, char **argv) {
+  pipesched::openStandardStreams();
   mlir::DialectRegistry registry;
   pipesched::registerAllDialects(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -16,10 +16,12 @@
 
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/InputFile.h"
 #include "PipeSched/Support/OutputErrors.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
+#include "PipeSched/Support/StandardStreams.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
@@ -29,6 +31,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace pipesched;
@@ -46,8 +49,14 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
     llvm::errs() << "(processing input from stdin now, hit ctrl-c/ctrl-d to "
                     "interrupt)\n";
   std::string error;
-  auto read = mlir::openInputFile(input, &error);
-  auto written = read ? mlir::openOutputFile(output, &error) : nullptr;
+  auto given = readWholeFile(input);
+  if (!given) {
+    llvm::WithColor::error()
+        << printableText(llvm::toString(given.takeError())) << "\n";
+    return mlir::failure();
+  }
+  std::unique_ptr<llvm::MemoryBuffer> read = std::move(*given);
+  auto written = mlir::openOutputFile(output, &error);
   if (!written) {
     llvm::errs() << printableText(error) << "\n";
     return mlir::failure();
@@ -75,6 +84,7 @@ static void printNoOpsByDefault() {
 }
 
 int main(int argc, char **argv) {
+  openStandardStreams();
   static OutputErrors outputErrors;
   static PrintableErrors errors(argc, argv);
   mlir::DialectRegistry registry;

@@ -19,6 +19,7 @@
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
+#include "PipeSched/Support/StandardStreams.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
 #include "llvm/ADT/StringSet.h"
@@ -390,6 +391,7 @@ static void printVersion(llvm::raw_ostream &os) {
 }
 
 int main(int argc, char **argv) {
+  openStandardStreams();
   static OutputErrors outputErrors;
   static PrintableErrors errors(argc, argv);
   llvm::InitLLVM init(argc, argv);

@@ -29,12 +29,16 @@ static Numbers numbersOf(const PersistentTensor &tensor, const Memory &block) {
   return numbers;
 }
 
+static bool hasNaN(const Numbers &numbers) {
+  return llvm::any_of(numbers, [](double x) { return std::isnan(x); });
+}
+
 /// The largest difference relative to the largest wanted number; infinite where
-/// one of both is no number.
+/// one of both is no number, or both are: NaN says nothing of a schedule.
 static double errorOf(const Numbers &found, const Numbers &wanted) {
   double largest = 0, difference = 0;
   for (auto [a, b] : llvm::zip_equal(found, wanted)) {
-    bool isSame = a == b || (std::isnan(a) && std::isnan(b));
+    bool isSame = a == b;
     largest = std::max(largest, std::abs(b));
     if (!isSame)
       difference = std::max(difference,
@@ -49,12 +53,14 @@ namespace {
 struct KindResult {
   int64_t numTensors = 0, numEqual = 0;
   double error = 0;
-  std::string farthest;
+  std::string farthest, firstNaN;
 
-  void add(double other, bool isEqual, const std::string &name) {
+  void add(double other, bool isEqual, bool isNaN, const std::string &name) {
     ++numTensors;
     numEqual += isEqual;
-    if (other > error || std::isnan(other)) {
+    if (isNaN && firstNaN.empty())
+      firstNaN = name;
+    if (other > error) {
       error = other;
       farthest = name;
     }
@@ -106,9 +112,8 @@ void Checker::checkOnWorkers(const PersistentTensor &tensor,
   Numbers wanted = numbersOf(tensor, reference);
   forEachHolder(tensor, [&](int64_t worker, const PersistentTensor &held) {
     bool isEqual = reference.bytesOf(tensor) == workers[worker].bytesOf(held);
-    double error =
-        isEqual ? 0 : errorOf(numbersOf(held, workers[worker]), wanted);
-    result.add(error, isEqual,
+    Numbers found = numbersOf(held, workers[worker]);
+    result.add(errorOf(found, wanted), isEqual, hasNaN(found) || hasNaN(wanted),
                llvm::formatv("{0} on worker {1}", describe(tensor), worker));
   });
 }
@@ -121,7 +126,8 @@ void Checker::checkSum(const PersistentTensor &tensor,
          llvm::zip_equal(sum, numbersOf(held, workers[worker])))
       total += x;
   });
-  result.add(errorOf(sum, wanted), sum == wanted, describe(tensor));
+  result.add(errorOf(sum, wanted), sum == wanted, hasNaN(sum) || hasNaN(wanted),
+             describe(tensor));
 }
 
 KindResult Checker::check(PersistentKind kind) const {
@@ -159,7 +165,10 @@ bool run::checkRun(const PreparedProgram &program,
                        static_cast<long long>(result.numEqual), result.error);
     if (!result.farthest.empty())
       os << " (" << result.farthest << ")";
-    os << (isClose ? "\n" : " too large\n");
+    os << (isClose ? "" : " too large");
+    if (!result.firstNaN.empty())
+      os << "; " << result.firstNaN << " holds NaN";
+    os << "\n";
   }
   os << (holds ? "check: passed" : "check: FAILED")
      << llvm::format(", tolerance %.0e\n", tolerance);

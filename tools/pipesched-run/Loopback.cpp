@@ -74,7 +74,8 @@ public:
     return static_cast<char *>(
         pipesched_rt_world_block(world, worker, PIPESCHED_RT_PERSISTENT));
   }
-  WorkerLog logOf(int64_t worker) const;
+  /// Appends what is new since the last call; linear in that.
+  void extendLog(int64_t worker, WorkerLog &log) const;
 
 private:
   PipeschedWorld *world;
@@ -82,19 +83,17 @@ private:
 
 } // namespace
 
-WorkerLog World::logOf(int64_t worker) const {
-  WorkerLog log;
+void World::extendLog(int64_t worker, WorkerLog &log) const {
   int64_t steps = 0;
   const int64_t *instructions =
       pipesched_rt_world_log(world, worker, &steps, &log.numInstructions);
   const int64_t *whole = pipesched_rt_world_steps(world, worker, &steps);
-  auto copy = [](const int64_t *from, int64_t count, std::vector<Span> &to) {
-    for (int64_t i = 0; i < count; ++i)
+  auto extend = [](const int64_t *from, int64_t count, std::vector<Span> &to) {
+    for (int64_t i = to.size(); i < count; ++i)
       to.push_back({from[2 * i], from[2 * i + 1]});
   };
-  copy(instructions, steps * log.numInstructions, log.instructions);
-  copy(whole, steps, log.steps);
-  return log;
+  extend(instructions, steps * log.numInstructions, log.instructions);
+  extend(whole, steps, log.steps);
 }
 
 /// " (send 0F4 to 1)" for the instruction with this number in the log of a
@@ -193,14 +192,14 @@ run::runLoopback(const PreparedProgram &program,
     if (llvm::Error error = world.pace(worker, ns))
       return std::move(error);
   RunResult result;
+  result.logs.resize(blocks.size());
   for (int64_t number = 0; number < options.steps; ++number) {
     if (llvm::Error error = world.run(*step, number))
       return makeError(
           nameInstructions(program, llvm::toString(std::move(error))));
-    result.logs.clear();
     for (auto [worker, block] : llvm::enumerate(blocks)) {
       std::copy_n(world.blockOf(worker), block.size(), block.data());
-      result.logs.push_back(world.logOf(worker));
+      world.extendLog(worker, result.logs[worker]);
     }
     printStep(number, lossOf(program, blocks), result.spanOf(number));
   }

@@ -68,6 +68,8 @@ static LogicalResult lower(ModuleOp module) {
     manager.addPass(std::move(pass));
   };
   add(createSymbolDCEPass());
+  add(createLowerAffinePass());
+  add(createLowerStageOpsPass());
   add(createCanonicalizerPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -79,6 +81,7 @@ static LogicalResult lower(ModuleOp module) {
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
   add(createConvertBufferizationToMemRefPass());
+  add(createLowerMemRefCopiesPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   add(memref::createExpandStridedMetadataPass());
   add(createLowerAffinePass());

@@ -24,6 +24,7 @@
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
+#include "PipeSched/Support/StandardStreams.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "ReferenceModel.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -385,6 +386,7 @@ static void keepFreedMemory() {
 }
 
 int main(int argc, char **argv) {
+  openStandardStreams();
   static OutputErrors outputErrors;
   static PrintableErrors errors(argc, argv);
   keepFreedMemory();

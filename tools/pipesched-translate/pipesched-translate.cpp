@@ -12,16 +12,43 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/InputFile.h"
 #include "PipeSched/Support/OutputErrors.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
+#include "PipeSched/Support/StandardStreams.h"
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/WithColor.h"
+
+/// MLIR's driver reads its input to its end, which a device such as /dev/zero
+/// has not. Errors: an argument that is such a device.
+static llvm::Error checkDevices(llvm::ArrayRef<char *> arguments) {
+  llvm::sys::fs::file_status status;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    llvm::StringRef path = arguments[i];
+    bool isOutput = llvm::StringRef(arguments[i - 1]).ltrim('-') == "o";
+    if (isOutput || path.starts_with("-") ||
+        llvm::sys::fs::status(path, status) ||
+        status.type() != llvm::sys::fs::file_type::character_file ||
+        path.starts_with("/dev/tty") || path == "/dev/stdin")
+      continue;
+    if (auto read = pipesched::readWholeFile(path); !read)
+      return read.takeError();
+  }
+  return llvm::Error::success();
+}
 
 int main(int argc, char **argv) {
+  pipesched::openStandardStreams();
   static pipesched::OutputErrors outputErrors;
   static pipesched::PrintableErrors errors(argc, argv);
   pipesched::registerAllTranslations();
+  if (llvm::Error error = checkDevices({argv, size_t(argc)})) {
+    llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
   return pipesched::runWithWholeOutput(argc, argv, [](int argc, char **argv) {
     return int(mlir::failed(
         mlir::mlirTranslateMain(argc, argv, "PipeSched translation driver")));

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace pipesched;
 using testing::HasSubstr;
@@ -78,4 +79,23 @@ TEST_F(InputFile, NamesWhatCannotBeRead) {
             "cannot read '" + none + "': No such file or directory");
   EXPECT_THAT(llvm::toString(readWholeFile(folder).takeError()),
               HasSubstr("directory"));
+}
+
+TEST_F(InputFile, ReadsNoDeviceWithoutEnd) {
+  for (const char *device : {"/dev/zero", "/dev/full"})
+    EXPECT_EQ(llvm::toString(readWholeFile(device).takeError()),
+              std::string("cannot read '") + device +
+                  "': it has more than the 64 MiB that are read of a device");
+  EXPECT_EQ(llvm::cantFail(readWholeFile("/dev/null"))->getBufferSize(), 0u);
+  EXPECT_GT(llvm::cantFail(readWholeFile("/proc/self/stat"))->getBufferSize(),
+            0u);
+}
+
+TEST_F(InputFile, ReadsNoFileThatIsTooLong) {
+  std::string file = (folder + "/long").str();
+  std::ofstream(file) << "begin";
+  ASSERT_EQ(truncate(file.c_str(), off_t(kMostFileBytes) + 1), 0);
+  EXPECT_EQ(llvm::toString(readWholeFile(file).takeError()),
+            "cannot read '" + file +
+                "': it has more than the 2048 MiB that are read of a file");
 }

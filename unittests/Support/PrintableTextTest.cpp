@@ -25,6 +25,10 @@ TEST(PrintableText, ShowsWhatTerminalsObey) {
             "a\\u202eb\\u2066c\\u200fd\\u061c");
 }
 
+TEST(PrintableText, ShowsWhatNoXmlMayHave) {
+  EXPECT_EQ(printableText("a\uFFFEb\uFFFFc\uFFFD"), "a\\ufffeb\\uffffc\uFFFD");
+}
+
 TEST(PrintableText, RepairsBrokenSequences) {
   EXPECT_EQ(printableText("a\xff\xe2\x80"), "a\uFFFD\uFFFD");
 }

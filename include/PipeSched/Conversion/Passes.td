@@ -170,13 +170,21 @@ def ConvertExecToFuncPass
         memref<8xf32> {llvm.noalias}, %arg2: memref<8xf32> {llvm.noalias},
         %arg3: i64, %arg4: i64) attributes {llvm.linkage =
         #llvm.linkage<internal>, no_inline} {
-      %0 = bufferization.to_tensor %arg1 restrict : memref<8xf32> to
+      %0 = bufferization.to_tensor %arg0 restrict writable : memref<8xf32> to
           tensor<8xf32>
-      %1 = call @twos() : () -> tensor<8xf32>
-      bufferization.materialize_in_destination %1 in restrict writable %arg0 :
+      %1 = bufferization.to_tensor %arg1 restrict : memref<8xf32> to
+          tensor<8xf32>
+      %2 = bufferization.to_tensor %arg2 restrict writable : memref<8xf32> to
+          tensor<8xf32>
+      %3 = call @twos() : () -> tensor<8xf32>
+      %4 = linalg.copy ins(%3 : tensor<8xf32>) outs(%0 : tensor<8xf32>) ->
+          tensor<8xf32>
+      %5 = call @scale(%1, %4) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      %6 = linalg.copy ins(%5 : tensor<8xf32>) outs(%2 : tensor<8xf32>) ->
+          tensor<8xf32>
+      bufferization.materialize_in_destination %4 in restrict writable %arg0 :
           (tensor<8xf32>, memref<8xf32>) -> ()
-      %2 = call @scale(%0, %1) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
-      bufferization.materialize_in_destination %2 in restrict writable %arg2 :
+      bufferization.materialize_in_destination %6 in restrict writable %arg2 :
           (tensor<8xf32>, memref<8xf32>) -> ()
       return
     }
@@ -361,6 +369,30 @@ def ConvertPipeToFuncPass
            "Bytes of host memory of each worker, without limit where negative "
            "(exec-assign-buffers)">
   ];
+}
+
+def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
+  let summary = "Replace ops that have no bufferization";
+  let description = [{
+    `linalg.softmax`, `tensor.concat` and `tensor.gather` become ops that
+    one-shot bufferization takes.
+
+    Errors: another op on tensors that has no bufferization; floats of eight
+    bits and less. The error names the op and its function.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
+  let summary = "Turn copies of what is not contiguous into linalg.generic";
+  let description = [{
+    Upstream lowers a `memref.copy` between memrefs with a layout, such as
+    columns of a matrix, to a call of a library function, `memrefCopy`.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
 #endif // PIPESCHED_CONVERSION_PASSES_TD

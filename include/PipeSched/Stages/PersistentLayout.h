@@ -32,7 +32,8 @@ inline constexpr int64_t alignToSlot(int64_t bytes) {
   return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
 }
 
-/// Bytes of the elements, one after the other; an element takes whole bytes.
+/// Bytes of the elements, one after the other. Only of tensors of functions
+/// that loadStageFunctions has accepted: the bytes are at most kMaxStageBytes.
 int64_t bytesOf(mlir::RankedTensorType type);
 
 enum class PersistentKind { Param, State, Gradient, Loss };

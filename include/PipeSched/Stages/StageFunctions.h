@@ -80,6 +80,10 @@ struct StageFunctions {
   std::optional<StageFunction> data, target, loss;
 };
 
+/// The most bytes of one tensor, and of the tensors of all stages together.
+/// Sums of two of these numbers and of what aligns them fit.
+inline constexpr int64_t kMaxStageBytes = int64_t(1) << 60;
+
 /// Whether a schedule or program names functions of stages at all.
 bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
 
@@ -89,10 +93,11 @@ bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
 /// differently; a function without a body, that may write memory or that calls
 /// itself; an argument or result without a role, with two, or with one that its
 /// kind of function does not have; a type that is no static tensor (i64 for
-/// microbatch and step); a missing output, loss or gradient; a tensor of
-/// different types in two functions; a stage whose input is not the output of
-/// the stage before it, forward or backward; a residual that no earlier phase
-/// gives.
+/// microbatch and step); elements of other than 8, 16, 32 or 64 bits; tensors
+/// of more than kMaxStageBytes, alone or together; a missing output, loss or
+/// gradient; a tensor of different types in two functions; a stage whose input
+/// is not the output of the stage before it, forward or backward; a residual
+/// that no earlier phase gives.
 mlir::FailureOr<StageFunctions>
 loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 

@@ -21,11 +21,16 @@
 
 namespace pipesched {
 
+/// The sizes up to which a file (or pipe) and a device are read: a device such
+/// as /dev/zero has no end.
+inline constexpr uint64_t kMostFileBytes = uint64_t(1) << 31;
+inline constexpr uint64_t kMostDeviceBytes = uint64_t(1) << 26;
+
 /// The contents of a file, or of standard input for "-". Until everything is
 /// there, SIGINT ends the wait for a terminal, a FIFO or another device within
 /// a tenth of a second, as InterruptWatch describes; so does `interrupted`,
-/// which the caller's own handler may set. Errors: a file that cannot be read;
-/// an interrupt.
+/// which the caller's own handler may set. Errors: a file that cannot be read,
+/// such as a folder; one of more bytes than the above; an interrupt.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readWholeFile(llvm::StringRef path,
               const std::atomic<bool> *interrupted = nullptr);

@@ -36,12 +36,10 @@ func::FuncOp pipesched::createPrivate(ImplicitLocOpBuilder &builder,
 namespace {
 /// An argument of the kernel while its calls are emitted.
 ///
-///            only read    only written   both
-///   tensor   of memref    of a result    of memref, then of a copy into it
 struct Slot {
   const KernelArgument *argument;
   Value memref;
-  Value tensor; ///< what a call reads now
+  Value tensor; ///< what the memref holds now, which a call reads
 };
 
 class KernelEmitter {
@@ -73,12 +71,11 @@ KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
   microbatch = function.getArgument(numTensors);
   step = function.getArgument(numTensors + 1);
   for (const KernelArgument &argument : plan.arguments) {
-    Slot slot{&argument, function.getArgument(slots.size()), {}};
-    if (argument.isRead)
-      slot.tensor = bufferization::ToTensorOp::create(
-          builder, argument.type, slot.memref, /*restrict=*/true,
-          /*writable=*/argument.isWritten);
-    slots.push_back(slot);
+    Value memref = function.getArgument(slots.size());
+    Value tensor = bufferization::ToTensorOp::create(
+        builder, argument.type, memref, /*restrict=*/true,
+        /*writable=*/argument.isWritten);
+    slots.push_back({&argument, memref, tensor});
   }
 }
 
@@ -109,20 +106,17 @@ Value KernelEmitter::addToSum(Value sum, Value term) {
       .getResult(0);
 }
 
-/// What is only written goes straight to its memref. What is also read goes
-/// through a copy on tensors: bufferization sees it write the memref and keeps
-/// it behind the reads of what was there, or drops it where the result already
-/// is in place.
+/// Results go through a copy on tensors into what the memref held, and from
+/// there to the memref at the end of the kernel: bufferization sees it write
+/// the memref, keeps it behind the reads of what was there, and drops it where
+/// the result already is in place. It sees no writes to memrefs, so that one
+/// between other ops could overwrite what these read (RationaleRun.md).
 void KernelEmitter::write(const KernelCall &call, unsigned index,
                           Value result) {
   Slot &slot = slotOf(call.results[index]);
-  if (!slot.argument->isRead) {
-    store(result, slot.memref);
-    slot.tensor = result;
-    return;
-  }
-  bool isTerm =
-      call.results[index].place == Place::Gradient && !call.givesSum(index);
+  bool isTerm = slot.argument->isRead &&
+                call.results[index].place == Place::Gradient &&
+                !call.givesSum(index);
   slot.tensor =
       isTerm
           ? addToSum(slot.tensor, result)
@@ -140,7 +134,7 @@ void KernelEmitter::run() {
       write(call, index, result);
   }
   for (Slot &slot : slots)
-    if (slot.argument->isRead && slot.argument->isWritten)
+    if (slot.argument->isWritten)
       store(slot.tensor, slot.memref);
   func::ReturnOp::create(builder);
 }

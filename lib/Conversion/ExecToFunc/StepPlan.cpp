@@ -224,17 +224,25 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
 // Ops
 //===----------------------------------------------------------------------===//
 
-static LogicalResult readInstruction(Operation *op, BufferAssignment &buffers) {
-  if (!isa<exec::ExecDialect>(op->getDialect()))
-    return op->emitError() << "is no instruction of exec, so that "
-                              "convert-exec-to-func cannot lower it";
+/// Instructions are all that becomes code: what else stands in a worker would
+/// be gone without a word.
+static LogicalResult verifyOnlyInstructions(exec::WorkerOp worker) {
+  for (Operation &op : *worker.getBody())
+    if (!isa<exec::ExecDialect>(op.getDialect()))
+      return op.emitOpError()
+             << "on worker " << worker.getWorker()
+             << " is no instruction of exec, so that convert-exec-to-func "
+                "cannot lower it";
+  return success();
+}
+
+static void readInstruction(Operation *op, BufferAssignment &buffers) {
   if (auto offsets = op->getAttrOfType<DenseI64ArrayAttr>("buffers"))
     llvm::append_range(buffers.offsets, offsets.asArrayRef());
   if (auto send = dyn_cast<exec::SendOp>(op))
     buffers.tags.back() = send.getTag().value_or(-1);
   if (auto recv = dyn_cast<exec::RecvOp>(op))
     buffers.tags.back() = recv.getTag().value_or(-1);
-  return success();
 }
 
 /// What exec-assign-buffers has written into the ops.
@@ -243,6 +251,8 @@ static FailureOr<BufferAssignment> readBuffers(exec::ProgramOp program,
   BufferAssignment buffers;
   buffers.uses.resize(program.getNumWorkers());
   for (exec::WorkerOp worker : program.getWorkerOps()) {
+    if (failed(verifyOnlyInstructions(worker)))
+      return failure();
     if (!worker.getArena())
       return pipe::emitTableError(worker)
              << "has no arena; run exec-assign-buffers first";
@@ -254,8 +264,8 @@ static FailureOr<BufferAssignment> readBuffers(exec::ProgramOp program,
   for (auto [i, op] : llvm::enumerate(loaded.ops)) {
     buffers.tags.push_back(-1);
     bool isSecond = i > 0 && loaded.ops[i - 1] == op;
-    if (!isSecond && failed(readInstruction(op, buffers)))
-      return failure();
+    if (!isSecond)
+      readInstruction(op, buffers);
     buffers.offsetBegins.push_back(buffers.offsets.size());
   }
   buffers.operandBegins = loaded.program.operandBegins;

@@ -91,7 +91,8 @@ LogicalResult WorkerPlanner::verifySlot(uint32_t instruction, int64_t offset,
     return pipe::emitTableError(opOf(instruction))
            << "has a buffer at " << offset << "; expected a multiple of "
            << kSlotAlignment;
-  if (offset + bytes > blockBytes)
+  // Both are numbers of the text, whose sum may not fit.
+  if (bytes < 0 || bytes > blockBytes || offset > blockBytes - bytes)
     return pipe::emitTableError(opOf(instruction))
            << "has a buffer of " << bytes << " bytes at " << offset
            << ", but the " << block << " of worker " << worker << " has "
@@ -104,10 +105,11 @@ LogicalResult WorkerPlanner::verifyBuffers(uint32_t instruction,
                                            const StageKernel &kernel,
                                            ArrayRef<int64_t> offsets) {
   for (auto [i, offset] : llvm::enumerate(offsets)) {
-    int64_t end = offset + kernel.buffers[i].bytes;
-    if (failed(verifySlot(instruction, offset, end - offset, plan.arenaBytes,
-                          "arena")))
+    int64_t bytes = kernel.buffers[i].bytes;
+    if (failed(
+            verifySlot(instruction, offset, bytes, plan.arenaBytes, "arena")))
       return failure();
+    int64_t end = offset + bytes;
     for (size_t j = 0; j < i; ++j)
       if (offsets[j] < end && offset < offsets[j] + kernel.buffers[j].bytes &&
           (kernel.buffers[i].isWritten || kernel.buffers[j].isWritten))

@@ -9,6 +9,7 @@ verb wait for no other.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import warnings
@@ -17,6 +18,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import pipesched
+from pipesched._files import open_standard_streams
 
 VERBS = {
     "show": "A schedule as a table, a model in a few numbers, or what there is to choose.",
@@ -34,8 +36,11 @@ VERBS = {
 }
 """What each verb does. A verb is the name of its module."""
 
-WRITTEN = ("output", "html", "svg", "png", "pdf", "trace", "save")
-"""The arguments that name files to write, or folders for files if the verb's default `folders`
+WRITTEN = (
+    *("output", "html", "svg", "png", "pdf", "trace", "save"),
+    *("write-profile", "save-parameters"),
+)
+"""The options that name files to write, or folders for files if the verb's default `folders`
 lists them.
 """
 
@@ -101,19 +106,39 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _given(arguments: argparse.Namespace, name: str) -> str | None:
+    """The value of an option that names a file to write."""
+    given: str | None = getattr(arguments, name.replace("-", "_"), None)
+    return given
+
+
+def _identities(path: str) -> set[object]:
+    """What two paths of one file have in common: its real path and, if it is there, its inode."""
+    found: set[object] = {os.path.realpath(path)}
+    with contextlib.suppress(OSError):
+        status = os.stat(path)
+        found.add((status.st_dev, status.st_ino))
+    return found
+
+
 def _wrong_outputs(arguments: argparse.Namespace) -> str:
     """What is wrong with the names of files to write, or nothing."""
-    options: dict[str, str] = {}
+    options: dict[object, str] = {}
     for name in WRITTEN:
-        given = getattr(arguments, name, None)
+        given = _given(arguments, name)
         if given == "":
             return f"--{name} is empty, wanted the name of a file"
         if given is None or given == "-" or given.startswith("/dev/"):
             continue
-        file = os.path.realpath(given)
-        if file in options:
-            return f"--{options[file]} and --{name} name the same file, {given}"
-        options[file] = name
+        for each in _identities(given):
+            if each in options:
+                return f"--{options[each]} and --{name} name the same file, {given}"
+        options |= dict.fromkeys(_identities(given), name)
+    read = getattr(arguments, "program", None)
+    if read is not None:
+        for each in _identities(read):
+            if each in options:
+                return f"--{options[each]} names the file that is read, {read}"
     return ""
 
 
@@ -124,7 +149,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     if getattr(arguments, "show_passes", False):
         return  # What the passes would write is not written.
     for name in WRITTEN:
-        given = getattr(arguments, name, None)
+        given = _given(arguments, name)
         if given is not None and given != "-":
             (check_folder if name in arguments.folders else check_file)(given)
 
@@ -143,6 +168,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return MISUSED
     except pipesched.PipeSchedError as error:
         _say(str(error))
+    except UnicodeError as error:
+        _say(f"error: a text is no UTF-8: {error}")
+    except (OverflowError, RecursionError) as error:
+        _say(f"error: a number is too large, or values are nested too deeply: {error}")
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -180,6 +209,7 @@ def _drop_output() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
+    open_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     try:
         arguments = _parsed(words)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from pipesched import Simulation
 from pipesched._pictures import Pictures
-from pipesched.pages import Html, document, timelines
+from pipesched.pages import Html, document, text_of, timelines
 
 from .entries import Size
 from .output import Column, Row, show_cell, shown_columns
@@ -35,9 +34,9 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     def line(tag: str, texts: Sequence[str]) -> str:
         cells = zip(shown, texts, strict=True)
         return "".join(
-            f'<{tag} class="left">{escape(text)}</{tag}>'
+            f'<{tag} class="left">{text_of(text)}</{tag}>'
             if column.left
-            else f"<{tag}>{escape(text)}</{tag}>"
+            else f"<{tag}>{text_of(text)}</{tag}>"
             for column, text in cells
         )
 
@@ -52,7 +51,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
 
 
 def _findings(text: str) -> str:
-    items = "".join(f"<li>{escape(line)}</li>" for line in text.splitlines())
+    items = "".join(f"<li>{text_of(line)}</li>" for line in text.splitlines())
     return f'<ul class="findings">{items}</ul>\n' if items else ""
 
 

@@ -158,7 +158,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--html", metavar="FILE", help="also write a page with the predicted and measured steps"
     )
-    parser.set_defaults(folders=("output",))
+    parser.set_defaults(folders=("output", "save-parameters"))
 
 
 def _positive_number(text: str) -> float:

@@ -166,6 +166,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     _add_axes(parser)
     parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help="let GRID name families by places of Python functions, which are imported",
+    )
+    parser.add_argument(
         "--jobs", type=positive, metavar="J", help="processes; without it one per core"
     )
     parser.add_argument("--point", metavar="KEY", help="the only one that --show-passes shows")
@@ -190,7 +195,7 @@ def _grid_of(arguments: argparse.Namespace) -> Grid:
         if axis in axes:
             axes[axis] = [source(text, shipped) for text in axes[axis]]
     if arguments.grid is not None:
-        return Grid.from_file(arguments.grid, **axes)
+        return Grid.from_file(arguments.grid, allow_code=arguments.allow_code, **axes)
     for axis in ("workers", "microbatches"):
         if axis not in axes:
             raise UsageError(f"give --{axis}, or a file with a grid")

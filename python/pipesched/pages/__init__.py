@@ -4,6 +4,6 @@
 and `page.js` is what people do with them.
 """
 
-from ._page import Html, document, page, timelines
+from ._page import Html, document, page, text_of, timelines
 
-__all__ = ["Html", "document", "page", "timelines"]
+__all__ = ["Html", "document", "page", "text_of", "timelines"]

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipesched import _core
 from pipesched._pictures import Pictures, evaluations_of
+from pipesched._text import printable
 
 from ._columns import pack
 
@@ -63,15 +64,20 @@ def timelines(simulations: Sequence[Pictures]) -> str:
     return f'<div class="timelines">\n{inner}</div>\n'
 
 
+def text_of(text: str) -> str:
+    """Text as HTML, without characters that pages may not have or that would hide others."""
+    return escape(printable(text))
+
+
 def document(title: str, body: str) -> Html:
     """A whole page around a body that is HTML already."""
     scripts = "\n".join(_resource(name) for name in _SCRIPTS)
     return Html(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title) or 'Pipeline schedules'}</title>\n"
+        f"<title>{text_of(title) or 'Pipeline schedules'}</title>\n"
         f"<style>\n{_resource('page.css')}</style>\n</head>\n<body>\n"
-        f"<h1>Pipeline schedules</h1>\n<p>{escape(title)}</p>\n{body}"
+        f"<h1>Pipeline schedules</h1>\n<p>{text_of(title)}</p>\n{body}"
         f"<script>\n(() => {{\n'use strict';\n{scripts}}})();\n</script>\n</body>\n</html>\n"
     )
 

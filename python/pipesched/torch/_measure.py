@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from ._activation import RandomState
+from ._broadcast import from_first
 from ._errors import PipelineError
 from ._values import flatten, unflatten
 
@@ -38,16 +39,7 @@ def measure_children(
         raise PipelineError(f"`repeats` is {repeats}; wanted at least 1")
     if group is None:
         return _measure(module, example, repeats)
-    found: list[Any] = [None]
-    if dist.get_rank(group) == 0:
-        try:
-            found = [_measure(module, example, repeats)]
-        except Exception as error:
-            found = [error]
-    dist.broadcast_object_list(found, group=group, group_src=0)
-    if isinstance(found[0], Exception):
-        raise found[0]
-    times: list[float] = found[0]
+    times: list[float] = from_first(lambda: _measure(module, example, repeats), group)
     return times
 
 

@@ -21,12 +21,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
-from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from ._checkpoint import Reader, read_into
 from ._errors import PipelineError
 from ._parallel import Averages
 from ._placement import Placement, StageKey, named
@@ -258,7 +257,7 @@ class State:
         state: dict[str, Any] = {"model": self.model()}
         if optimizers:
             state["optimizer"] = self._places(stored["optimizer"], optimizers)
-        load(state, checkpoint_id=folder, process_group=self._everyone(group))
+        read_into(state, folder, self._everyone(group))
         if any(not isinstance(value, Tensor) for value in own.values()):
             self.load_model(state["model"])
         if optimizers:
@@ -382,8 +381,8 @@ def _nested(parameter: nn.Parameter, flat: dict[str, Any]) -> dict[str, Any]:
 def _stored(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """What a checkpoint has, by "model" and "optimizer"."""
     try:
-        metadata = FileSystemReader(folder).read_metadata()
-    except (OSError, EOFError) as error:
+        metadata = Reader(folder).read_metadata()
+    except (OSError, PipelineError) as error:
         raise PipelineError(f"cannot be read: {error}") from error
     found: dict[str, dict[str, Any]] = {"model": {}, "optimizer": {}}
     for key, value in metadata.state_dict_metadata.items():

@@ -29,6 +29,30 @@ pipe.schedule @p workers 1 microbatches 1 {
 
 // -----
 
+// stage_c2: any number may stand in the text.
+func.func @f() { return }
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+1 {{the first one}}
+  stage 9223372036854775807 forward @f
+  // expected-error @+1 {{is a second clause of stage 9223372036854775807}}
+  stage 9223372036854775807 forward @f
+}
+
+// -----
+
+// stage_c2
+func.func @f() { return }
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+1 {{the first one}}
+  stage 9223372036854775806 forward @f
+  // expected-error @+1 {{is a second clause of stage 9223372036854775806}}
+  stage 9223372036854775806 forward @f
+}
+
+// -----
+
 // stage_c3
 pipe.schedule @p workers 1 microbatches 1 {
   path on [0]

@@ -20,6 +20,7 @@ files = {
     "good.mlir": f'pipe.schedule @"a\x1b[2J\x9b\r\\\\b" {ROWS}',
     "mark.mlir": f"\ufeffpipe.schedule @marked {ROWS}",
     "mark-syntax.mlir": "\ufeffmodule oops\n",
+    "escapes.mlir": f'pipe.schedule @"a\\FF\\EF\\BF\\BE\\01<" {ROWS}',
     "lines.mlir": "// a comment\roops\r\n",
 }
 for name, text in files.items():

@@ -15,6 +15,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
+#include <map>
 
 using namespace mlir;
 using namespace pipesched;
@@ -177,7 +178,8 @@ bool pipe::isHeaderOp(Operation &op) {
 }
 
 LogicalResult pipe::verifyClauses(PlacementOwnerOpInterface owner) {
-  llvm::DenseMap<int64_t, StageOp> stages;
+  // Any number may stand in the text; a dense map has none for its own use.
+  std::map<int64_t, StageOp> stages;
   llvm::DenseMap<TypeID, Operation *> others;
   for (Operation &op : owner->getRegion(0).front()) {
     Operation *first = nullptr;

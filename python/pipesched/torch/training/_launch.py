@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,6 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 from torch import nn
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from torch.distributed.distributed_c10d import Store
 
 import pipesched
@@ -29,7 +29,9 @@ from pipesched.torch import RemoteError
 from ._job import Job, Outcome, Report
 from ._trainer import Trainer, device_of
 
-HOST = "127.0.0.1"
+STORE = "PIPESCHED_STORE"
+"""The variable that names the file through which the ranks of this machine meet."""
+
 GRACE = 10.0
 """Seconds in which all ranks end after one has failed; then they are killed."""
 
@@ -165,10 +167,13 @@ class Run:
 
 def launch(job: Job, report: Report) -> list[Outcome]:
     """Starts one process per worker on this machine, and returns the outcomes when all have ended.
-    Raises RankFailed if a rank fails. Leaves no process, whatever happens.
+    Raises RankFailed if a rank fails. Leaves no process, whatever happens. The ranks meet in a
+    folder that other users cannot enter: a port would be open to whoever can reach it.
     """
-    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
-    with _processes(job, store.port) as ranks:
+    with (
+        tempfile.TemporaryDirectory(prefix="pipesched-", ignore_cleanup_errors=True) as folder,
+        _processes(job, os.path.join(folder, "store")) as ranks,
+    ):
         run = Run(ranks, report)
         run.follow()
         cause = run.cause()
@@ -178,11 +183,11 @@ def launch(job: Job, report: Report) -> list[Outcome]:
 
 
 @contextmanager
-def _processes(job: Job, port: int) -> Iterator[list[Rank]]:
+def _processes(job: Job, store: str) -> Iterator[list[Rank]]:
     ranks: list[Rank] = []
     try:
         for number in range(job.workers):
-            ranks.append(_start(job, number, port))
+            ranks.append(_start(job, number, store))
         for rank in ranks:
             with suppress(OSError):  # It has ended already, which `Run` sees.
                 rank.connection.send(job)
@@ -191,16 +196,19 @@ def _processes(job: Job, port: int) -> Iterator[list[Rank]]:
         _end(ranks)
 
 
-def _start(job: Job, number: int, port: int) -> Rank:
+def _start(job: Job, number: int, store: str) -> Rank:
     parent, child = Pipe()
     ranking = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": job.workers}
-    meeting = {"MASTER_ADDR": HOST, "MASTER_PORT": port}
+    # Gloo and NCCL listen too, whatever interface the user has for several machines.
+    meeting = {STORE: store, "GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), job.threads)
-    given: Mapping[str, Any] = {"GLOO_SOCKET_IFNAME": "lo", **os.environ}
-    environment = {k: str(v) for k, v in {**given, **ranking, **meeting, **threads}.items()}
+    given: Mapping[str, Any] = {**os.environ, **ranking, **meeting, **threads}
+    environment = {key: str(value) for key, value in given.items()}
+    module = "pipesched.torch.training._rank"
     with child:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pipesched.torch.training._rank", str(child.fileno())],
+            # With -P no file of the current folder takes the place of a module.
+            [sys.executable, "-P", "-m", module, str(child.fileno())],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=2,  # What a model prints is no answer of the command.

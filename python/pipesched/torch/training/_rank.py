@@ -1,27 +1,34 @@
-"""One rank that `launch` has started: `python -m pipesched.torch.training._rank DESCRIPTOR`.
+"""One rank that `launch` has started: `python -P -m pipesched.torch.training._rank NUMBER`.
 
-The descriptor is a connection to the parent. It gives the job, gets progress, and at the end the
-outcomes or a failure.
+NUMBER is the descriptor of a connection to the parent. It gives the job, gets progress, and at the
+end the outcomes or a failure.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
 from typing import Any
 
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.distributed import FileStore  # type: ignore[attr-defined]
 
-from ._launch import failure_of, train
+from ._launch import STORE, failure_of, train
 
 
 def end_with(parent: Connection) -> None:
-    """Ends this process when its parent has ended, which closes the connection."""
+    """Ends this process when its parent has ended, which closes the connection. A parent that was
+    killed has left the folder of the store.
+    """
     try:
         parent.recv()
     except (EOFError, OSError):
+        with suppress(OSError):
+            os.unlink(os.environ[STORE])
+        with suppress(OSError):
+            os.rmdir(os.path.dirname(os.environ[STORE]))
         os._exit(1)
 
 
@@ -37,8 +44,7 @@ def main() -> int:
     job = parent.recv()
     Thread(target=end_with, args=(parent,), daemon=True).start()
     try:
-        place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        store = TCPStore(*place, is_master=False)
+        store = FileStore(os.environ[STORE], int(os.environ["WORLD_SIZE"]))
         outcomes = train(job, lambda text: say("progress", text), store)
     except BaseException as error:
         say("failure", failure_of(error, rank))

@@ -54,7 +54,8 @@ def find(given: str) -> Path:
 def _import(file: Path) -> ModuleType:
     folder = str(file.parent)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # The file may import its neighbours.
+        # The file may import its neighbours, but none takes the place of an installed module.
+        sys.path.append(folder)
     spec = importlib.util.spec_from_file_location("pipesched_model", file)
     if spec is None or spec.loader is None:
         raise PipeSchedError(f"{file} is no Python file")

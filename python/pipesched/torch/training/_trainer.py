@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import pipesched
 from pipesched import Measurement, Schedule
 from pipesched.torch import PipelineError, PipelineRuntime, measure_children, split_sequential
+from pipesched.torch._broadcast import from_first
 
 from ._job import Job, Outcome, Report
 from ._source import Source
@@ -144,16 +145,12 @@ class Trainer:
                 training.step()
         measurement = recording.gather()
         training.runtime.close()
-        found: list[Any] = [None]
-        if self.rank == 0:
-            found[0] = self._search(measurement)
-        dist.broadcast_object_list(found, 0)
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        assert isinstance(found[0], Schedule)
-        return found[0]
+        world = dist.group.WORLD
+        assert world is not None
+        found: str = from_first(lambda: self._search(measurement).to_text(), world)
+        return Schedule.from_text(found)
 
-    def _search(self, measurement: Measurement) -> Schedule | Exception:
+    def _search(self, measurement: Measurement) -> Schedule:
         job = self.job
         self.report(
             f"optimized: searching within {job.memory} activations per worker, at most "
@@ -162,12 +159,9 @@ class Trainer:
         problem = pipesched.problem(
             workers=job.workers, microbatches=job.microbatches, name="optimized"
         )
-        try:
-            times = measurement.profile(issue=True)
-            priced = problem.transform(f'pipe-attach-profile{{times="{times}"}}')
-            best = priced.optimize(memory=job.memory, time_limit=job.search_seconds)
-        except pipesched.PipeSchedError as error:
-            return error
+        times = measurement.profile(issue=True)
+        priced = problem.transform(f'pipe-attach-profile{{times="{times}"}}')
+        best = priced.optimize(memory=job.memory, time_limit=job.search_seconds)
         step = best.objective_ps / 1e12
         self.report(f"optimized: found {step:.4g} s, {best.status}, {best.gap:.1%} from the bound")
         return best.schedule

@@ -1,0 +1,27 @@
+//===- StandardStreams.cpp - Descriptors 0, 1 and 2 -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A file that is opened gets the lowest number that is free.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/StandardStreams.h"
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+/// Input is opened only for writing, and output only for reading, so that a
+/// use of them is an error and not an empty file or a lost result.
+void pipesched::openStandardStreams() {
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF &&
+        open("/dev/null", kModes[stream]) != stream)
+      _exit(EXIT_FAILURE); // no other file may get its number
+}

@@ -1,0 +1,355 @@
+//===- misuse.c - What cannot be answered, in plain C -------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Null handles, strings, arrays and callbacks, indices out of range and ops of
+// another kind, for each function: the answers that the headers state. Nothing
+// but "done" is printed if all are as stated.
+//
+//===----------------------------------------------------------------------===//
+
+// RUN: pipesched-capi-misuse-test | FileCheck %s --match-full-lines
+
+#include "PipeSched-c/Catalogue.h"
+#include "PipeSched-c/Drawing.h"
+#include "PipeSched-c/Planning.h"
+#include "PipeSched-c/Program.h"
+#include "PipeSched-c/RegisterEverything.h"
+#include "Print.h"
+#include "mlir-c/Diagnostics.h"
+
+#define IS(answer)                                                             \
+  do {                                                                         \
+    if (!(answer))                                                             \
+      printf("line %d: not %s\n", __LINE__, #answer);                          \
+  } while (0)
+/// The call fails with an error that has this text, and fails as well if no one
+/// listens.
+#define FAILS_WITH(call, text)                                                 \
+  do {                                                                         \
+    MlirStringCallback onError = keep;                                         \
+    kept[0] = '\0';                                                            \
+    IS(call);                                                                  \
+    if (!strstr(kept, text))                                                   \
+      printf("line %d: '%s', not '%s'\n", __LINE__, kept, text);               \
+    onError = NULL;                                                            \
+    IS(call);                                                                  \
+  } while (0)
+#define FAILED(result) mlirLogicalResultIsFailure(result)
+
+static char kept[200];
+
+static void keep(MlirStringRef text, void *userData) {
+  (void)userData;
+  snprintf(kept, sizeof(kept), "%.*s", (int)text.length, text.data);
+}
+
+static MlirLogicalResult keepDiagnostic(MlirDiagnostic diagnostic,
+                                        void *userData) {
+  mlirDiagnosticPrint(diagnostic, keep, userData);
+  return mlirLogicalResultSuccess();
+}
+
+static const MlirStringRef kNoText = {NULL, 3};
+static const intptr_t kOutside[] = {-1, 1000, INTPTR_MIN, INTPTR_MAX};
+#define FOR_EACH_OUTSIDE(index)                                                \
+  for (intptr_t i = 0, index; i < 4 && ((index = kOutside[i]), 1); ++i)
+
+//===----------------------------------------------------------------------===//
+// Without IR
+//===----------------------------------------------------------------------===//
+
+static void checkCatalogue(void) {
+  FOR_EACH_OUTSIDE(index) {
+    IS(pipeschedGetFamily(index).name.length == 0);
+    IS(pipeschedGetFamilyAlias(index).alias.length == 0);
+    IS(pipeschedGetFamilyOption(index).name.length == 0);
+    IS(!pipeschedFamilyTakesOption(index, 0));
+    IS(!pipeschedFamilyTakesOption(0, index));
+    IS(pipeschedGetEnumName(index).length == 0);
+    IS(pipeschedGetNumEnumValues(index) == 0);
+    IS(pipeschedGetEnumValue(index, 0).name.length == 0);
+    IS(pipeschedGetEnumValue(0, index).name.length == 0);
+    IS(pipeschedGetSystem(index).name.length == 0);
+    IS(pipeschedGetModel(index).name.length == 0);
+  }
+}
+
+static PipeschedProblem problem(void) {
+  PipeschedProblem made = {0};
+  made.family = text("1f1b");
+  made.numWorkers = 2;
+  made.numMicrobatches = 2;
+  return made;
+}
+
+#define GENERATE(given)                                                        \
+  pipeschedTableIsNull(pipeschedTableGenerate(given, onError, NULL))
+
+static void checkTables(void) {
+  PipeschedProblem given = problem();
+  given.family = kNoText;
+  FAILS_WITH(GENERATE(given), "family");
+  given = problem();
+  given.numOptions = 2;
+  FAILS_WITH(GENERATE(given), "expected 2 options, found null");
+  given.numOptions = -1;
+  FAILS_WITH(GENERATE(given), "number of options to be at least 0, found -1");
+  given = problem();
+  given.numPaths = 1;
+  FAILS_WITH(GENERATE(given), "expected 1 paths, found null");
+  PipeschedPath path = {2, NULL, 0, NULL, NULL, NULL};
+  given.paths = &path;
+  FAILS_WITH(GENERATE(given), "expected 2 workers of stages, found null");
+  const int32_t workers[] = {0, 1};
+  path.workers = workers;
+  path.numTakes = -5;
+  FAILS_WITH(GENERATE(given), "ranges of a path to be at least 0, found -5");
+
+  PipeschedTable none = {NULL};
+  PipeschedTable table = pipeschedTableGenerate(problem(), NULL, NULL);
+  const PipeschedCell *cells = NULL;
+  IS(pipeschedTableGetNumWorkers(none) == 0);
+  IS(pipeschedTableGetRow(none, 0, &cells) == 0 && !cells);
+  IS(pipeschedTableGetRow(table, 1, NULL) == 4);
+  FOR_EACH_OUTSIDE(index)
+  IS(pipeschedTableGetRow(table, index, &cells) == 0 && !cells);
+  pipeschedTableDestroy(table);
+  pipeschedTableDestroy(none);
+}
+
+static void checkCosts(void) {
+  PipeschedCosts none = {NULL};
+  PipeschedCostOptions options = {0};
+  options.boundaryBytes = -1;
+  for (int kind = PipeschedSourceName; kind <= PipeschedSourceTimes; ++kind) {
+    options.system.kind = (PipeschedSourceKind)kind;
+    options.system.text = kNoText;
+    FAILS_WITH(
+        pipeschedCostsIsNull(pipeschedCostsCreate(options, onError, NULL)), "");
+  }
+  IS(pipeschedCostsGetPeakFlops(none) == 0);
+  IS(pipeschedCostsGetSizes(none).layers == 0);
+  FAILS_WITH(FAILED(pipeschedCostsWriteModel(none, NULL, NULL, onError, NULL)),
+             "expected a model, found none");
+  const int32_t workers[] = {0, 1};
+  const int64_t counts[] = {4};
+  int64_t layers[2];
+#define BALANCE(workers, layers)                                               \
+  FAILED(                                                                      \
+      pipeschedCostsBalanceLayers(none, 1, 2, workers, layers, onError, NULL))
+  FAILS_WITH(BALANCE(workers, layers), "expected costs, found null");
+  FAILS_WITH(BALANCE(NULL, layers), "expected 2 workers of stages, found null");
+  FAILS_WITH(BALANCE(workers, NULL), "array for the layers, found null");
+#define LOADS(numStages, workers, counts, each, layers)                        \
+  FAILED(pipeschedBalanceLoads(numStages, workers, 1, counts, each, 0, 0,      \
+                               layers, onError, NULL))
+  FAILS_WITH(LOADS(-1, workers, counts, counts, layers), "found -1");
+  FAILS_WITH(LOADS(2, NULL, counts, counts, layers), "found null");
+  FAILS_WITH(LOADS(2, workers, NULL, counts, layers), "counts of runs, found");
+  FAILS_WITH(LOADS(2, workers, counts, NULL, layers), "loads of runs, found");
+  FAILS_WITH(LOADS(2, workers, counts, counts, NULL), "layers, found null");
+  IS(!FAILED(pipeschedBalanceLoads(2, workers, 1, counts, counts, 0, 0, layers,
+                                   NULL, NULL)));
+  pipeschedCostsDestroy(none);
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluations
+//===----------------------------------------------------------------------===//
+
+static void checkNoEvaluation(void) {
+  PipeschedEvaluation none = {NULL};
+  PipeschedCellColumns columns = {0};
+  PipeschedSummary summary = pipeschedEvaluationGetSummary(none);
+  IS(summary.workers == -1 && summary.makespanPs == -1 &&
+     summary.capacityBytes == -1 && summary.fill != summary.fill &&
+     summary.communication != summary.communication);
+  FAILS_WITH(FAILED(pipeschedEvaluationCheckHasCells(none, onError, NULL)),
+             "expected an evaluation, found null");
+  IS(pipeschedEvaluationGetNumCells(none) == 0);
+  pipeschedEvaluationGetCells(none, columns);
+  pipeschedEvaluationWriteReport(none, print, NULL);
+  FAILS_WITH(pipeschedEvaluationIsNull(pipeschedEvaluationCreateMeasured(
+                 none, kNoText, 0, NULL, NULL, 0, onError, NULL)),
+             "expected an evaluation, found null");
+  FAILS_WITH(pipeschedEvaluationIsNull(
+                 pipeschedConfigurationEvaluate(NULL, onError, NULL)),
+             "expected a configuration, found null");
+
+  PipeschedDrawing drawing = pipeschedDrawingCreate(none);
+  IS(pipeschedDrawingIsNull(drawing));
+  pipeschedDrawingWriteFacts(drawing, print, NULL);
+  IS(pipeschedDrawingGetItems(drawing).numItems == 0);
+  IS(pipeschedDrawingGetIdle(drawing).numSpans == 0);
+  IS(pipeschedDrawingGetMemory(drawing).numWorkers == 0);
+  pipeschedDrawingDestroy(drawing);
+  pipeschedEvaluationDestroy(none);
+}
+
+static void checkDrawn(intptr_t count, const PipeschedEvaluation *evaluations,
+                       const char *wanted) {
+  FAILS_WITH(FAILED(pipeschedWriteText(count, evaluations, 80, false, NULL,
+                                       NULL, onError, NULL)),
+             wanted);
+  FAILS_WITH(FAILED(pipeschedWriteSvg(count, evaluations, PipeschedSvgTimed,
+                                      NULL, NULL, onError, NULL)),
+             wanted);
+  pipeschedWriteChromeTrace(count, evaluations, NULL, NULL);
+  pipeschedWriteComparison(count, evaluations, NULL, NULL);
+  pipeschedListFindings(count, evaluations, NULL, NULL);
+}
+
+static void checkEvaluations(void) {
+  PipeschedConfiguration configuration = {0};
+  configuration.problem = problem();
+  PipeschedEvaluation two[] = {
+      pipeschedConfigurationEvaluate(&configuration, print, NULL), {NULL}};
+  checkDrawn(2, two, "expected an evaluation, found null");
+  checkDrawn(1, NULL, "expected 1 evaluations, found null");
+  checkDrawn(-1, two, "evaluations to be at least 0, found -1");
+  const int64_t times[8] = {0};
+#define MEASURE(number, starts, ends)                                          \
+  pipeschedEvaluationIsNull(pipeschedEvaluationCreateMeasured(                 \
+      two[0], kNoText, number, starts, ends, 1, onError, NULL))
+  FAILS_WITH(MEASURE(-1, times, times), "starts to be at least 0, found -1");
+  FAILS_WITH(MEASURE(8, NULL, times), "expected 8 starts, found null");
+  FAILS_WITH(MEASURE(8, times, NULL), "expected 8 ends, found null");
+  PipeschedDrawing drawing = pipeschedDrawingCreate(two[0]);
+  pipeschedDrawingWriteFacts(drawing, NULL, NULL);
+  pipeschedDrawingDestroy(drawing);
+  pipeschedEvaluationWriteReport(two[0], NULL, NULL);
+  pipeschedEvaluationDestroy(two[0]);
+
+  PipeschedSweepCalls calls = {0};
+  IS(pipeschedSweep(1, &configuration, 1, calls));
+  IS(pipeschedSweep(0, NULL, 1, calls));
+  IS(!pipeschedSweep(1, NULL, 1, calls));
+  IS(!pipeschedSweep(-1, &configuration, 1, calls));
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+static void checkNoModule(MlirContext context) {
+  MlirContext nowhere = {NULL};
+  MlirModule none = {NULL};
+  PipeschedTable empty = {NULL};
+  IS(!pipeschedModuleParse(nowhere, kNoText, kNoText).ptr);
+  IS(!pipeschedModuleCreateFromTable(nowhere, text("s"), empty).ptr);
+  IS(!pipeschedModuleCreateProblem(nowhere, text("s"), problem()).ptr);
+  IS(!pipeschedModuleImportTorchCsv(nowhere, kNoText, kNoText, false, 0).ptr);
+  IS(FAILED(pipeschedModuleRunPipeline(none, kNoText)));
+  IS(FAILED(pipeschedModuleRunSearchPipeline(none, kNoText)));
+  IS(pipeschedModuleGetNumSchedules(none) == 0);
+  IS(!pipeschedModuleGetSchedule(none, 0).ptr);
+  IS(!pipeschedModuleCreateProblem(context, kNoText, problem()).ptr);
+  IS(strstr(kept, "needs a name"));
+  IS(!pipeschedModuleCreateFromTable(context, text("s"), empty).ptr);
+  IS(strstr(kept, "expected a table with rows"));
+  PipeschedProblem given = problem();
+  given.numPaths = 3;
+  IS(!pipeschedModuleCreateProblem(context, text("s"), given).ptr);
+  IS(strstr(kept, "expected 3 paths, found null"));
+  IS(!pipeschedModuleImportTorchCsv(context, kNoText, kNoText, false, -1).ptr);
+  MlirModule parsed = pipeschedModuleParse(context, kNoText, kNoText);
+  FOR_EACH_OUTSIDE(index)
+  IS(!pipeschedModuleGetSchedule(parsed, index).ptr);
+  mlirModuleDestroy(parsed);
+  pipeschedRegisterAllDialects((MlirDialectRegistry){NULL});
+}
+
+/// Every function that takes a schedule or program.
+static void checkOp(MlirOperation op) {
+  PipeschedCellColumns columns = {0};
+  PipeschedTiming timing = {0};
+  PipeschedCosts none = {NULL};
+  IS(!pipeschedModuleCreateFromSchedule(op).ptr);
+  IS(pipeschedScheduleGetInfo(op).numWorkers == 0);
+  IS(pipeschedScheduleGetPath(op, 0).numStages == 0);
+  IS(pipeschedScheduleGetNumCells(op) == -1);
+  pipeschedScheduleGetCells(op, columns);
+  IS(FAILED(pipeschedScheduleExportSlotSvg(op, print, NULL)));
+  IS(FAILED(pipeschedScheduleExportTorchCsv(op, PipeschedTorchCsvComputeOnly,
+                                            print, NULL)));
+  IS(FAILED(pipeschedScheduleExportMegatronLayout(op, print, NULL)));
+  IS(FAILED(pipeschedScheduleExportShardyRules(op, print, NULL)));
+  IS(pipeschedEvaluationIsNull(pipeschedScheduleEvaluate(op, none, timing)));
+  IS(pipeschedPlacementIsNull(pipeschedPlacementCreate(op)));
+  IS(pipeschedScheduleGetGradientAfter(op) == 0);
+  IS(pipeschedScheduleGetRecompute(op) == PipeschedRecomputeNone);
+  IS(pipeschedProgramIsNull(
+      pipeschedProgramCreate(op, PipeschedReceiveAtArrival)));
+}
+
+static void checkNoProgram(void) {
+  PipeschedPlacement placement = {NULL};
+  PipeschedProgram program = {NULL};
+  IS(pipeschedPlacementGetNumBlocks(placement) == 0);
+  IS(pipeschedPlacementGetPathOf(placement, 0) == -1);
+  IS(pipeschedPlacementGetStages(placement, 0).numStages == 0);
+  IS(pipeschedPlacementGetParameterSets(placement, 0).numSets == 0);
+  IS(pipeschedProgramGetNumWorkers(program) == 0);
+  IS(pipeschedProgramGetInstructions(program, 0).numInstructions == 0);
+  IS(pipeschedProgramGetGroups(program).numGroups == 0);
+  pipeschedPlacementDestroy(placement);
+  pipeschedProgramDestroy(program);
+}
+
+/// Callbacks that are null, and indices out of range, of a schedule.
+static void checkSchedule(MlirContext context) {
+  PipeschedTable table = pipeschedTableGenerate(problem(), NULL, NULL);
+  MlirModule module = pipeschedModuleCreateFromTable(context, text("s"), table);
+  IS(!pipeschedModuleCreateFromTable(context, text("again"), table).ptr);
+  pipeschedTableDestroy(table);
+  MlirOperation op = pipeschedModuleGetSchedule(module, 0);
+  PipeschedPlacement placement = pipeschedPlacementCreate(op);
+  PipeschedProgram program =
+      pipeschedProgramCreate(op, PipeschedReceiveAtArrival);
+  FOR_EACH_OUTSIDE(index) {
+    IS(!pipeschedModuleGetSchedule(module, index).ptr);
+    IS(pipeschedScheduleGetPath(op, index).numStages == 0);
+    IS(pipeschedPlacementGetPathOf(placement, index) == -1);
+    IS(pipeschedPlacementGetStages(placement, index).numStages == 0);
+    IS(pipeschedPlacementGetParameterSets(placement, index).numSets == 0);
+    IS(pipeschedProgramGetInstructions(program, index).numInstructions == 0);
+  }
+  IS(!FAILED(pipeschedScheduleExportSlotSvg(op, NULL, NULL)));
+  IS(!FAILED(pipeschedScheduleExportTorchCsv(op, PipeschedTorchCsvComputeOnly,
+                                             NULL, NULL)));
+  (void)pipeschedScheduleExportMegatronLayout(op, NULL, NULL);
+  (void)pipeschedScheduleExportShardyRules(op, NULL, NULL);
+  IS(FAILED(pipeschedModuleRunPipeline(module, text("nothing"))));
+  pipeschedProgramDestroy(program);
+  pipeschedPlacementDestroy(placement);
+  mlirModuleDestroy(module);
+}
+
+int main(void) {
+  MlirContext context = mlirContextCreate();
+  mlirContextAttachDiagnosticHandler(context, keepDiagnostic, NULL, NULL);
+  checkCatalogue();
+  checkTables();
+  checkCosts();
+  checkNoEvaluation();
+  checkEvaluations();
+  checkNoModule(context);
+  MlirModule other = mlirModuleCreateEmpty(mlirLocationUnknownGet(context));
+  kept[0] = '\0';
+  checkOp(mlirModuleGetOperation(other));
+  IS(strstr(kept, "is neither a schedule nor a program"));
+  mlirModuleDestroy(other);
+  checkOp((MlirOperation){NULL});
+  checkNoProgram();
+  checkSchedule(context);
+  mlirContextDestroy(context);
+  // CHECK-NOT: line{{.*}}
+  // CHECK: done
+  printf("done\n");
+  return 0;
+}

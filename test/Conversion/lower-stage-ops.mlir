@@ -1,0 +1,94 @@
+// RUN: split-file %s %t
+// RUN: pipesched-opt %t/ops.mlir --lower-stage-ops | FileCheck %s --check-prefix=OPS
+// RUN: pipesched-opt %t/copies.mlir --lower-memref-copies | FileCheck %s --check-prefix=COPIES
+// RUN: pipesched-opt %t/invalid.mlir --lower-stage-ops --verify-diagnostics
+// RUN: pipesched-run %t/model.mlir --schedule=gpipe --steps=1 --check | FileCheck %s --check-prefix=MODEL
+
+// Softmax of equal numbers is 1/4 each; 2 rows of 3 microbatches add up to 6. Columns swap.
+// MODEL: step 0: loss 6,
+// MODEL: check: passed
+
+//--- ops.mlir
+// OPS-LABEL: @gather(
+// OPS-SAME:    %[[SOURCE:[^:]*]]: tensor<3x4x5xf32>, %[[INDICES:[^:]*]]: tensor<6x1xi32>
+// OPS:         linalg.generic
+// OPS:           %[[ROW:.*]] = linalg.index 0
+// OPS:           %[[ENTRY:.*]] = tensor.extract %[[INDICES]][%[[ROW]],
+// OPS:           %[[PLACE:.*]] = arith.index_cast %[[ENTRY]]
+// OPS:           tensor.extract %[[SOURCE]][%{{.*}}, %[[PLACE]], %{{.*}}]
+func.func @gather(%source: tensor<3x4x5xf32>, %indices: tensor<6x1xi32>)
+    -> tensor<6x3x5xf32> {
+  %r = tensor.gather %source[%indices] gather_dims([1])
+      : (tensor<3x4x5xf32>, tensor<6x1xi32>) -> tensor<6x3x5xf32>
+  return %r : tensor<6x3x5xf32>
+}
+
+//--- copies.mlir
+// COPIES-LABEL: @copies(
+// COPIES:         memref.copy %{{.*}}, %{{.*}} : memref<4x6xf32> to memref<4x6xf32>
+// COPIES:         linalg.generic
+// COPIES-NOT:     memref.copy
+func.func @copies(%a: memref<4x6xf32>, %b: memref<4x6xf32>,
+    %c: memref<4x3xf32, strided<[6, 1], offset: 3>>, %d: memref<4x3xf32>) {
+  memref.copy %a, %b : memref<4x6xf32> to memref<4x6xf32>
+  memref.copy %d, %c : memref<4x3xf32>
+      to memref<4x3xf32, strided<[6, 1], offset: 3>>
+  return
+}
+
+//--- invalid.mlir
+func.func @eight_bits(%x: tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> {
+  // expected-error@+1 {{'arith.negf' op in function 'eight_bits' has numbers of type 'f8E4M3FN', which cannot be compiled; wanted f16, bf16, f32 or f64}}
+  %y = arith.negf %x : tensor<4xf8E4M3FN>
+  // expected-error@+1 {{'func.return' op in function 'eight_bits' has numbers of type 'f8E4M3FN'}}
+  return %y : tensor<4xf8E4M3FN>
+}
+func.func @scatter(%x: tensor<2xf32>, %y: tensor<4xf32>, %i: tensor<2x1xindex>)
+    -> tensor<4xf32> {
+  // expected-error@+1 {{'tensor.scatter' op in function 'scatter' cannot be compiled: there is no lowering of it to loops}}
+  %z = tensor.scatter %x into %y[%i] scatter_dims([0]) unique
+      : (tensor<2xf32>, tensor<4xf32>, tensor<2x1xindex>) -> tensor<4xf32>
+  return %z : tensor<4xf32>
+}
+
+//--- model.mlir
+pipe.schedule @p workers 2 microbatches 3 {
+  path on [0, 1]
+  stage 0 forward @swap backward @swap_back
+  stage 1 forward @softmax backward @swap_back
+  data @data
+  loss @loss
+}
+func.func @swap(%x: tensor<2x4xf32> {pipe.input})
+    -> (tensor<2x4xf32> {pipe.output}) {
+  %a = tensor.extract_slice %x[0, 0] [2, 2] [1, 1]
+      : tensor<2x4xf32> to tensor<2x2xf32>
+  %b = tensor.extract_slice %x[0, 2] [2, 2] [1, 1]
+      : tensor<2x4xf32> to tensor<2x2xf32>
+  %y = tensor.concat dim(1) %b, %a
+      : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+func.func @softmax(%x: tensor<2x4xf32> {pipe.input})
+    -> (tensor<2x4xf32> {pipe.output}) {
+  %empty = tensor.empty() : tensor<2x4xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<2x4xf32>)
+      outs(%empty : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+func.func @swap_back(%dy: tensor<2x4xf32> {pipe.output_gradient})
+    -> (tensor<2x4xf32> {pipe.input_gradient}) {
+  %dx = call @swap(%dy) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %dx : tensor<2x4xf32>
+}
+func.func @data() -> (tensor<2x4xf32> {pipe.input}) {
+  %x = arith.constant dense<1.0> : tensor<2x4xf32>
+  return %x : tensor<2x4xf32>
+}
+func.func @loss(%y: tensor<2x4xf32> {pipe.output})
+    -> (tensor<f32> {pipe.loss}, tensor<2x4xf32> {pipe.output_gradient}) {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %sum = linalg.reduce { arith.addf } ins(%y : tensor<2x4xf32>)
+      outs(%zero : tensor<f32>) dimensions = [0, 1]
+  return %sum, %y : tensor<f32>, tensor<2x4xf32>
+}

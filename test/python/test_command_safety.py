@@ -1,0 +1,120 @@
+"""What the command does not do: run data, and listen to other machines."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pipesched.command import main
+from test_command_run import LIMIT, SOON, marked, processes, start, toy
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
+)
+assert marked  # A fixture.
+
+COMMAND = str(Path(sys.executable).with_name("pipesched"))
+HIDING = ("torch", "numpy", "random", "socket", "tempfile", "multiprocessing", "rich", "pipesched")
+"""Modules whose names files beside data have."""
+
+
+def hide(folder: Path) -> None:
+    """Files beside data that leave a mark when they run."""
+    for name in HIDING:
+        mark = f"import pathlib\npathlib.Path({str(folder)!r}, 'ran-{name}').touch()\n"
+        (folder / f"{name}.py").write_text(mark)
+
+
+def command(folder: Path, *words: str, status: int = 0) -> str:
+    """Runs the command in a folder; what it said."""
+    done = subprocess.run(
+        [COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT
+    )
+    assert done.returncode == status, done.stderr
+    return done.stderr
+
+
+@needs_torch
+def test_ranks_run_no_file_beside_data(tmp_path: Path) -> None:
+    hide(tmp_path)
+    (tmp_path / "neighbour.py").write_text("WIDTH = 8\n")
+    toy(tmp_path, "import neighbour; assert neighbour.WIDTH == 8")
+    line = "run --schedule 1f1b --model toy.py --workers 2 --microbatches 2 --steps 3 --warmup 1"
+    command(tmp_path, *line.split(), "--calibration", "1", "-o", "out")
+    assert not list(tmp_path.glob("ran-*"))
+
+
+SWEEP = """
+from pipesched import _sweep, sweep
+
+if __name__ == "__main__":
+    _sweep._SMALL_WORK = 0
+    rows = sweep({"family": "1f1b", "workers": 4, "microbatches": [8, 16, 24]}, processes=2)
+    assert len(rows) == 3
+"""
+
+
+def test_sweeps_run_no_file_beside_data(tmp_path: Path) -> None:
+    data, script = tmp_path / "data", tmp_path / "sweep.py"
+    data.mkdir()
+    hide(data)
+    script.write_text(SWEEP)
+    line = [sys.executable, str(script)]
+    done = subprocess.run(line, cwd=data, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert not list(data.glob("ran-*"))
+
+
+def listening(pids: set[int]) -> set[str]:
+    """The addresses on which processes listen, as Linux writes them."""
+    sockets: dict[str, str] = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":  # listens
+                sockets[f"socket:[{fields[9]}]"] = fields[1].partition(":")[0]
+    found = set()
+    for pid in pids:
+        for descriptor in Path("/proc", str(pid), "fd").iterdir():
+            found.add(sockets.get(os.readlink(descriptor), ""))
+    return found - {""}
+
+
+@needs_torch
+def test_ranks_listen_to_their_machine_alone(tmp_path: Path, marked: dict[str, str]) -> None:
+    model = toy(tmp_path, "pass")
+    line = f"--schedule 1f1b --model {model} --workers 2 --microbatches 4 --steps 1000000"
+    marked["GLOO_SOCKET_IFNAME"] = "eth0"  # As for several machines.
+    marked["TMPDIR"] = str(tmp_path)
+    process = start(line.split(), marked)
+    assert process.stderr is not None
+    said = ""
+    while "step 1 of" not in said:
+        said += (read := process.stderr.readline())
+        assert read, said
+    (folder,) = tmp_path.glob("pipesched-*")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    addresses = listening(set(processes(marked["PIPESCHED_TEST"])))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=SOON)
+    assert addresses == {"0100007F"}
+    assert not list(tmp_path.glob("pipesched-*"))
+
+
+def test_grid_files_name_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mark, code, grid = tmp_path / "ran", tmp_path / "code.py", tmp_path / "grid.json"
+    body = "def own(problem): return [['0F0', '0B0']]"
+    code.write_text(f"import os\nos.mkdir({str(mark)!r})\n{body}\n")
+    axes = {"family": ["1f1b", f"{code}:own"], "workers": 1, "microbatches": 1}
+    grid.write_text(json.dumps(axes))
+    assert main(["sweep", str(grid)]) == 1
+    assert "a file may name code only with --allow-code" in capsys.readouterr().err
+    assert not mark.exists()
+    assert main(["sweep", str(grid), "--allow-code", "--jobs", "1"]) == 0
+    assert mark.exists()
