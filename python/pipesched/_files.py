@@ -142,20 +142,6 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
             _replace(target, contents)
 
 
-def open_standard_streams() -> None:
-    """Opens the null device in the place of standard streams that the caller has closed: the next
-    file would get the descriptor, and what is said would go into it. To read such an input or to
-    write such an output stays an error; what is said on such a standard error is lost.
-    """
-    for stream, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
-        try:
-            os.fstat(stream)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, mode), True)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")
-
-
 def check_file(path: str) -> None:
     """Raises the error that `write_whole` would raise now, before something long is computed. A
     full disk is found only by writing.

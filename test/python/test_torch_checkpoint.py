@@ -26,6 +26,9 @@ class Harmful:
         return os.mkdir, (str(self.mark),)
 
 
+# `save` says that it saves without other processes, which is what these tests want.
+pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning")
+
 STATE = {"model": {"w": torch.arange(4.0), "c": torch.zeros(2, 3)}, "optimizer": {"lr": 0.5}}
 
 

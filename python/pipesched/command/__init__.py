@@ -18,7 +18,6 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import pipesched
-from pipesched._files import open_standard_streams
 
 VERBS = {
     "show": "A schedule as a table, a model in a few numbers, or what there is to choose.",
@@ -207,9 +206,23 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _open_standard_streams() -> None:
+    """Opens the null device in the place of standard streams that the caller has closed: the next
+    file would get the descriptor, and what is said would go into it. To read such an input or to
+    write such an output stays an error; what is said on such a standard error is lost.
+    """
+    for stream, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(stream)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
-    open_standard_streams()
+    _open_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     try:
         arguments = _parsed(words)

@@ -173,7 +173,8 @@ def _is_step_free(costs: Costs | None) -> bool:
 
 def of_families(names: Iterable[str], is_given: Given) -> Facts:
     """The options that these families have and nobody gave."""
-    known = set(chain.from_iterable(families()[name].options for name in names))
+    generated = families()  # a place of a Python function is none of them
+    known = set(chain.from_iterable(generated[name].options for name in names if name in generated))
     missing = [name for name in FAMILY_DEFAULTS if name in known and not is_given(name)]
     found: dict[str, list[str]] = {}
     for name in missing:
