@@ -197,6 +197,28 @@ Error OutputFile::keep() {
   return Error::success();
 }
 
+/// The path of a file in a folder without links; empty if it is no regular
+/// file, or its folder is not there.
+static std::string realPath(StringRef path) {
+  SmallString<128> target = path, folder;
+  if (path.empty() || path == "-" || followLinks(target) ||
+      descriptorOf(target) >= 0 ||
+      (fs::exists(target) && !fs::is_regular_file(target)))
+    return "";
+  StringRef parent = llvm::sys::path::parent_path(target);
+  if (fs::real_path(parent.empty() ? "." : parent, folder))
+    return "";
+  llvm::sys::path::append(folder, llvm::sys::path::filename(target));
+  return folder.str().str();
+}
+
+bool pipesched::isSameFile(StringRef a, StringRef b) {
+  std::string first = realPath(a), second = realPath(b);
+  if (first.empty() || second.empty())
+    return false;
+  return first == second || fs::equivalent(first, second);
+}
+
 Error pipesched::writeWholeFile(StringRef path, StringRef contents) {
   if (path == "-") {
     std::error_code code = writeAndClose(dup(STDOUT_FILENO), contents);

@@ -66,9 +66,13 @@ llvm::Expected<RunResult> runMpi(const PreparedProgram &program,
                                  std::vector<Memory> blocks,
                                  const Options &options);
 
-/// Links an object with the runtime of the backend to a program.
-llvm::Error linkExecutable(const PreparedProgram &program,
-                           const llvm::MemoryBuffer &object,
+/// The names by which linked programs call the functions of a schedule,
+/// whatever it is called; objects for runMpi and linkExecutable need them.
+std::vector<NativeAlias> entriesOf(const PreparedProgram &program);
+
+/// Links an object with the runtime of the backend to a program. A signal that
+/// ends this process ends the compiler, and no file stays.
+llvm::Error linkExecutable(const llvm::MemoryBuffer &object,
                            const Options &options, llvm::StringRef output);
 
 } // namespace pipesched::run

@@ -22,6 +22,9 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
+#include <atomic>
+#include <csignal>
 #include <cstring>
 
 using namespace pipesched;
@@ -47,31 +50,67 @@ static constexpr char kMpiAdvice[] =
     "install an MPI (Debian: mpich, or openmpi-bin and libopenmpi-dev), name "
     "its program here, or take --backend=loopback";
 
-/// Runs a program. Errors say what it has printed if `isQuiet`; else its output
-/// goes where ours goes.
+/// The process group of the program that runs, or 0.
+static std::atomic<pid_t> runningGroup = 0;
+static std::atomic<bool> isInterrupted = false;
+
+/// Ends a program and all that it has started, such as a compiler's passes or
+/// the ranks of a launcher, which ends them when it is told to end itself. Also
+/// by its own number: it may not lead its group yet.
+static void endGroup(pid_t leader) {
+  kill(-leader, SIGTERM);
+  kill(leader, SIGTERM);
+}
+
+/// Called by a signal that would end this process, which then goes on and fails
+/// in the usual way. The next signal ends it.
+static void interrupt() {
+  isInterrupted = true;
+  if (pid_t leader = runningGroup)
+    endGroup(leader);
+}
+
+static llvm::Error checkInterrupted() {
+  return isInterrupted ? makeError("interrupted by a signal")
+                       : llvm::Error::success();
+}
+
+/// Runs a program in a process group of its own. Errors say what it has
+/// printed.
 static llvm::Error execute(llvm::ArrayRef<std::string> command,
-                           StringRef folder, bool isQuiet) {
+                           StringRef folder) {
+  if (llvm::Error error = checkInterrupted())
+    return error;
   std::string output = (folder + "/output").str();
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(output),
                                           StringRef(output)};
   std::vector<StringRef> arguments(command.begin(), command.end());
   llvm::outs().flush();
   std::string message;
-  int status = llvm::sys::ExecuteAndWait(
-      arguments.front(), arguments, std::nullopt,
-      isQuiet ? llvm::ArrayRef(redirects)
-              : llvm::ArrayRef<std::optional<StringRef>>(),
-      /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
-  if (status == 0)
+  llvm::sys::ProcessInfo process = llvm::sys::ExecuteNoWait(
+      arguments.front(), arguments, std::nullopt, redirects, /*MemoryLimit=*/0,
+      &message, /*ExecutionFailed=*/nullptr, /*AffinityMask=*/nullptr,
+      /*DetachProcess=*/true);
+  if (process.Pid != llvm::sys::ProcessInfo::InvalidPid) {
+    runningGroup = process.Pid;
+    if (isInterrupted) // before its number was known
+      endGroup(process.Pid);
+    process = llvm::sys::Wait(process, std::nullopt, &message);
+    runningGroup = 0;
+  } else {
+    process.ReturnCode = -1;
+  }
+  if (llvm::Error error = checkInterrupted())
+    return error;
+  if (process.ReturnCode == 0)
     return llvm::Error::success();
   std::string text = "'" + llvm::join(command, " ") + "' failed";
   if (!message.empty())
     text += ": " + message;
   else
-    text += " with status " + std::to_string(status);
-  if (isQuiet)
-    if (auto printed = llvm::MemoryBuffer::getFile(output))
-      text += "\n" + (*printed)->getBuffer().rtrim().str();
+    text += " with status " + std::to_string(process.ReturnCode);
+  if (auto printed = llvm::MemoryBuffer::getFile(output))
+    text += "\n" + (*printed)->getBuffer().rtrim().str();
   return makeError(text);
 }
 
@@ -95,20 +134,25 @@ static llvm::Expected<std::string> findRuntime(const Options &options) {
 // Linking
 //===----------------------------------------------------------------------===//
 
-static std::string mainOf(StringRef name) {
-  std::string text = "#include \"PipeSched-rt/Runtime.h\"\n";
-  text += ("int32_t " + name +
-           "_step(int32_t, void *, void *, void *, void *, "
-           "int64_t);\n")
-              .str();
-  text += ("int64_t " + name + "_size(int32_t, int32_t);\n").str();
-  text += ("const char *" + name + "_layout(void);\n").str();
-  text +=
-      ("int main(int argc, char **argv) {\n  return pipesched_rt_main(argc, "
-       "argv, " +
-       name + "_step, " + name + "_size, " + name + "_layout);\n}\n")
-          .str();
-  return text;
+/// The source of every program. It names the schedule's functions by their
+/// aliases: the name of a schedule may be any text, also a piece of C.
+static constexpr char kMain[] = R"(#include "PipeSched-rt/Runtime.h"
+int32_t pipesched_schedule_step(int32_t, void *, void *, void *, void *,
+                                int64_t);
+int64_t pipesched_schedule_size(int32_t, int32_t);
+const char *pipesched_schedule_layout(void);
+int main(int argc, char **argv) {
+  return pipesched_rt_main(argc, argv, pipesched_schedule_step,
+                           pipesched_schedule_size, pipesched_schedule_layout);
+}
+)";
+
+std::vector<NativeAlias> run::entriesOf(const PreparedProgram &program) {
+  std::vector<NativeAlias> entries;
+  for (StringRef function : {"_step", "_size", "_layout"})
+    entries.push_back({("pipesched_schedule" + function).str(),
+                       (program.getName() + function).str()});
+  return entries;
 }
 
 /// Commands that compile the loopback runtime with the program; that of MPI has
@@ -122,8 +166,7 @@ static std::vector<std::string> loopbackSources(StringRef runtime) {
   return files;
 }
 
-static llvm::Error link(const PreparedProgram &program,
-                        const llvm::MemoryBuffer &object,
+static llvm::Error link(const llvm::MemoryBuffer &object,
                         const Options &options, StringRef folder,
                         StringRef output) {
   bool isMpi = options.backend == Backend::Mpi;
@@ -138,8 +181,7 @@ static llvm::Error link(const PreparedProgram &program,
   auto in = [&](const Twine &name) { return (folder + "/" + name).str(); };
   if (llvm::Error error = writeWholeFile(in("schedule.o"), object.getBuffer()))
     return error;
-  if (llvm::Error error =
-          writeWholeFile(in("main.c"), mainOf(program.getName())))
+  if (llvm::Error error = writeWholeFile(in("main.c"), kMain))
     return error;
   std::vector<std::string> command = {
       *compiler,    "-std=gnu11",    "-O2", "-I" + *runtime + "/include",
@@ -147,7 +189,7 @@ static llvm::Error link(const PreparedProgram &program,
   if (isMpi) {
     if (llvm::Error error = execute({"/bin/sh", *runtime + "/build-mpi.sh",
                                      *compiler, in("libpipesched_rt_mpi.a")},
-                                    folder, /*isQuiet=*/true))
+                                    folder))
       return error;
     command.push_back(in("libpipesched_rt_mpi.a"));
   } else {
@@ -156,16 +198,17 @@ static llvm::Error link(const PreparedProgram &program,
   for (StringRef last : {"-lm", "-lpthread", "-o"})
     command.push_back(last.str());
   command.push_back(output.str());
-  return execute(command, folder, /*isQuiet=*/true);
+  return execute(command, folder);
 }
 
 namespace {
-/// A folder that lives as long as this.
+/// A folder that lives as long as this, also where a signal ends the process.
 struct TemporaryFolder {
   llvm::SmallString<128> name;
 
   static llvm::Expected<std::unique_ptr<TemporaryFolder>> make() {
     auto folder = std::make_unique<TemporaryFolder>();
+    llvm::sys::SetInterruptFunction(interrupt);
     if (std::error_code code =
             fs::createUniqueDirectory("pipesched-run", folder->name))
       return makeError("cannot make a folder for temporary files: " +
@@ -173,14 +216,14 @@ struct TemporaryFolder {
     return folder;
   }
   ~TemporaryFolder() {
+    llvm::sys::SetInterruptFunction(nullptr);
     if (!name.empty())
       fs::remove_directories(name);
   }
 };
 } // namespace
 
-llvm::Error run::linkExecutable(const PreparedProgram &program,
-                                const llvm::MemoryBuffer &object,
+llvm::Error run::linkExecutable(const llvm::MemoryBuffer &object,
                                 const Options &options, StringRef output) {
   auto folder = TemporaryFolder::make();
   if (!folder)
@@ -189,7 +232,7 @@ llvm::Error run::linkExecutable(const PreparedProgram &program,
   if (!file)
     return file.takeError();
   if (llvm::Error error =
-          link(program, object, options, (*folder)->name, (*file)->getPart()))
+          link(object, options, (*folder)->name, (*file)->getPart()))
     return error;
   return (*file)->keep();
 }
@@ -300,7 +343,7 @@ llvm::Expected<RunResult> run::runMpi(const PreparedProgram &program,
     return made.takeError();
   StringRef folder = (*made)->name;
   if (llvm::Error error =
-          link(program, object, options, folder, (folder + "/program").str()))
+          link(object, options, folder, (folder + "/program").str()))
     return std::move(error);
   for (auto [worker, block] : llvm::enumerate(blocks))
     if (llvm::Error error =
@@ -309,8 +352,7 @@ llvm::Expected<RunResult> run::runMpi(const PreparedProgram &program,
       return std::move(error);
   std::string launcher = (*mpirun + " " + given.split(' ').second).str();
   if (llvm::Error error =
-          execute(mpiCommand(launcher, options, folder, blocks.size()), folder,
-                  /*isQuiet=*/true))
+          execute(mpiCommand(launcher, options, folder, blocks.size()), folder))
     return std::move(error);
   llvm::Expected<RunResult> result = readResult(folder, std::move(blocks));
   if (result)

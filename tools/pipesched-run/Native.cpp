@@ -16,6 +16,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/GlobalAlias.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -73,7 +74,19 @@ static void optimizeIR(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
-static llvm::Expected<OptimizedModule> optimize(mlir::ModuleOp module) {
+static llvm::Error addAlias(llvm::Module &module, const NativeAlias &alias) {
+  llvm::Function *function = module.getFunction(alias.function);
+  if (!function)
+    return makeError("the module has no function '" + alias.function + "'");
+  if (module.getNamedValue(alias.name))
+    return makeError("'" + alias.name +
+                     "' is a name of the runtime; rename the function");
+  llvm::GlobalAlias::create(alias.name, function);
+  return llvm::Error::success();
+}
+
+static llvm::Expected<OptimizedModule>
+optimize(mlir::ModuleOp module, llvm::ArrayRef<NativeAlias> aliases = {}) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = makeMachine();
   if (!machine)
     return machine.takeError();
@@ -85,6 +98,9 @@ static llvm::Expected<OptimizedModule> optimize(mlir::ModuleOp module) {
     return makeError("the module cannot be translated to LLVM IR");
   result.module->setTargetTriple(result.machine->getTargetTriple());
   result.module->setDataLayout(result.machine->createDataLayout());
+  for (const NativeAlias &alias : aliases)
+    if (llvm::Error error = addAlias(*result.module, alias))
+      return std::move(error);
   optimizeIR(*result.module, *result.machine);
   return result;
 }
@@ -99,8 +115,9 @@ llvm::Expected<std::string> run::emitLLVM(mlir::ModuleOp module) {
 }
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-run::compileObject(mlir::ModuleOp module) {
-  llvm::Expected<OptimizedModule> optimized = optimize(module);
+run::compileObject(mlir::ModuleOp module,
+                   llvm::ArrayRef<NativeAlias> aliases) {
+  llvm::Expected<OptimizedModule> optimized = optimize(module, aliases);
   if (!optimized)
     return optimized.takeError();
   llvm::SmallVector<char, 0> bytes;

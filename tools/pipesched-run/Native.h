@@ -29,10 +29,17 @@ void initializeNative();
 /// text.
 llvm::Expected<std::string> emitLLVM(mlir::ModuleOp module);
 
+/// A second name of a function.
+struct NativeAlias {
+  std::string name, function;
+};
+
 /// An object file for this machine from a module of the LLVM dialect. Its code
-/// is position independent, and symbols are as the functions are named.
+/// is position independent, and symbols are as the functions are named, besides
+/// the aliases. Errors: an alias of no function, or one that has the name of
+/// something else in the module.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-compileObject(mlir::ModuleOp module);
+compileObject(mlir::ModuleOp module, llvm::ArrayRef<NativeAlias> aliases = {});
 
 /// A name that loaded code may call, and what it calls then.
 struct NativeSymbol {

@@ -12,6 +12,7 @@
 
 #include "Options.h"
 #include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/OutputFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -24,6 +25,10 @@ Options::Options() {
     familyValues.push_back(std::make_unique<cl::opt<std::string>>(
         StringRef(info.name), cl::cat(category), cl::value_desc(info.values),
         cl::desc(StringRef(info.summary))));
+}
+
+static std::string optionName(const cl::Option &option) {
+  return (option.ArgStr.size() == 1 ? "-" : "--") + option.ArgStr.str();
 }
 
 llvm::Expected<FamilyOptions>
@@ -40,6 +45,18 @@ Options::familyOptionsFor(const Family &family) const {
                        llvm::toString(std::move(error)));
   }
   return options;
+}
+
+/// No file is written twice, and the input stays.
+llvm::Error Options::checkFiles() const {
+  const cl::opt<std::string> *written[] = {&trace, &writeProfile, &output};
+  for (const auto *file : written)
+    if (!file->empty() && isSameFile(*file, input))
+      return makeError(optionName(*file) + " names the file that is read, '" +
+                       file->getValue() + "'");
+  if (!trace.empty() && isSameFile(trace, writeProfile))
+    return makeError("--trace and --write-profile name the same file");
+  return llvm::Error::success();
 }
 
 llvm::Error Options::check() const {
@@ -67,8 +84,8 @@ llvm::Error Options::check() const {
     return makeError("--pace belongs to --backend=loopback");
   if (output.getNumOccurrences() > 0 && emit == Emit::Nothing)
     return makeError("-o belongs to --emit=<kind>, which is missing");
-  if (!trace.empty() && trace == writeProfile)
-    return makeError("--trace and --write-profile name the same file");
+  if (llvm::Error error = checkFiles())
+    return error;
   if (emit == Emit::Executable && output == "-")
     return makeError("--emit=executable needs -o <file>");
   return llvm::Error::success();

@@ -165,6 +165,8 @@ struct Options {
                               cl::desc("Output of --emit (default -)")};
 
 private:
+  llvm::Error checkFiles() const;
+
   /// One option for each of familyOptions(), in their order.
   std::vector<std::unique_ptr<cl::opt<std::string>>> familyValues;
 };

@@ -238,6 +238,23 @@ llvm::Error run::readParameters(StringRef folder, const PersistentLayout &model,
   return llvm::Error::success();
 }
 
+llvm::Error run::checkParameterFolder(StringRef folder) {
+  if (folder.empty())
+    return llvm::Error::success();
+  llvm::SmallString<128> there = folder;
+  std::error_code code = llvm::sys::fs::make_absolute(there);
+  while (!code && !llvm::sys::fs::exists(there))
+    llvm::sys::path::remove_filename(there);
+  if (!code)
+    code = llvm::sys::fs::is_directory(there)
+               ? llvm::sys::fs::access(there, llvm::sys::fs::AccessMode::Write)
+               : std::make_error_code(std::errc::not_a_directory);
+  if (code)
+    return makeError("--save-parameters: cannot write in the folder '" +
+                     folder + "': " + code.message());
+  return llvm::Error::success();
+}
+
 llvm::Error run::writeParameters(StringRef folder,
                                  const PersistentLayout &model,
                                  const Memory &block) {

@@ -64,6 +64,11 @@ void fillRandom(const PersistentTensor &tensor, const Memory &block,
 llvm::Error readParameters(llvm::StringRef folder,
                            const PersistentLayout &model, const Memory &block);
 
+/// Raises now what writeParameters would after the training: something in the
+/// way of the folder, or a folder in which nothing may be written. An empty
+/// name is of none.
+llvm::Error checkParameterFolder(llvm::StringRef folder);
+
 /// Writes what readParameters reads, and makes the folder if needed. bf16 is
 /// written as the two bytes of each element (uint16), since NumPy has no type
 /// for it.

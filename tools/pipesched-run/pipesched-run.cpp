@@ -208,12 +208,14 @@ static llvm::Error emit(const PreparedProgram &program, mlir::ModuleOp lowered,
     llvm::Expected<std::string> text = emitLLVM(lowered);
     return text ? writeWholeFile(options.output, *text) : text.takeError();
   }
-  auto object = compileObject(lowered);
+  auto object = options.emit == Emit::Executable
+                    ? compileObject(lowered, entriesOf(program))
+                    : compileObject(lowered);
   if (!object)
     return object.takeError();
   if (options.emit == Emit::Object)
     return writeWholeFile(options.output, (*object)->getBuffer());
-  return linkExecutable(program, **object, options, options.output);
+  return linkExecutable(**object, options, options.output);
 }
 
 /// Copies the parameters of the workers to the block of the model.
@@ -252,6 +254,8 @@ struct Plan {
     if (!files)
       return files.takeError();
     plan.files = std::move(*files);
+    if (llvm::Error error = checkParameterFolder(options.saveParameters))
+      return std::move(error);
     if (options.pace && !plan.predicted)
       return makeError("--pace needs times to keep: give a profile by "
                        "--profile=<file> or in the schedule");
@@ -321,7 +325,9 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
   Memory model(layout.bytes);
   if (llvm::Error error = fillParameters(program, *reference, model, options))
     return error;
-  auto object = compileObject(lowered);
+  auto object = options.backend == Backend::Mpi
+                    ? compileObject(lowered, entriesOf(program))
+                    : compileObject(lowered);
   if (!object)
     return object.takeError();
   std::vector<std::vector<int64_t>> paces;

@@ -62,6 +62,11 @@ private:
   int special = -1; // the descriptor of what is no regular file
 };
 
+/// Whether two paths name one regular file, there or to be written: by another
+/// spelling, a symbolic link or a hard link. `-` and what is no regular file
+/// are never the same.
+bool isSameFile(llvm::StringRef a, llvm::StringRef b);
+
 /// Writes a file whole or not at all; `-` is standard output.
 llvm::Error writeWholeFile(llvm::StringRef path, llvm::StringRef contents);
 

@@ -1,0 +1,57 @@
+"""Ends a run by SIGTERM once a program that it has started is at work, and says what stays:
+
+interrupt.py FOLDER NAME COMMAND...
+
+FOLDER, which is made, is where the run has its temporary files. NAME is that of a program below
+the run, by which it is known to be at work.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+DEADLINE_S = 120
+
+
+def processes(folder: str) -> dict[int, str]:
+    """The processes whose temporary files lie in the folder, and their programs."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if f"TMPDIR={folder}\0".encode() in (entry / "environ").read_bytes():
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                found[int(entry.name)] = " ".join(os.path.basename(os.fsdecode(w)) for w in words)
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def wait_until(condition, what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            sys.exit(f"{what} took more than {DEADLINE_S} s")
+        time.sleep(0.05)
+
+
+folder, name, *command = sys.argv[1:]
+os.mkdir(folder)
+run = subprocess.Popen(command, env={**os.environ, "TMPDIR": folder})
+
+
+def is_at_work() -> bool:
+    if run.poll() is not None:
+        sys.exit(f"the run ended by itself with status {run.returncode}")
+    return any(name in words.split() for words in processes(folder).values())
+
+
+wait_until(is_at_work, "to begin")
+run.send_signal(signal.SIGTERM)
+status = run.wait(DEADLINE_S)
+wait_until(lambda: not processes(folder), "to end what was started")
+print(f"status {status}, files {sorted(os.listdir(folder))}")
