@@ -115,8 +115,7 @@ llvm::Expected<std::string> run::emitLLVM(mlir::ModuleOp module) {
 }
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-run::compileObject(mlir::ModuleOp module,
-                   llvm::ArrayRef<NativeAlias> aliases) {
+run::compileObject(mlir::ModuleOp module, llvm::ArrayRef<NativeAlias> aliases) {
   llvm::Expected<OptimizedModule> optimized = optimize(module, aliases);
   if (!optimized)
     return optimized.takeError();

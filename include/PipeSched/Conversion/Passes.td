@@ -379,6 +379,35 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
 
     Errors: another op on tensors that has no bufferization; floats of eight
     bits and less. The error names the op and its function.
+
+    ```mlir
+    func.func @swap(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %a = tensor.extract_slice %x[0] [2] [1]
+          : tensor<4xf32> to tensor<2xf32>
+      %b = tensor.extract_slice %x[2] [2] [1]
+          : tensor<4xf32> to tensor<2xf32>
+      %y = tensor.concat dim(0) %b, %a
+          : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+
+    After `lower-stage-ops`:
+
+    ```mlir
+    func.func @swap(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %a = tensor.extract_slice %x[0] [2] [1]
+          : tensor<4xf32> to tensor<2xf32>
+      %b = tensor.extract_slice %x[2] [2] [1]
+          : tensor<4xf32> to tensor<2xf32>
+      %empty = tensor.empty() : tensor<4xf32>
+      %half = tensor.insert_slice %b into %empty[0] [2] [1]
+          : tensor<2xf32> into tensor<4xf32>
+      %y = tensor.insert_slice %a into %half[2] [2] [1]
+          : tensor<2xf32> into tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
@@ -391,6 +420,28 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
   let description = [{
     Upstream lowers a `memref.copy` between memrefs with a layout, such as
     columns of a matrix, to a call of a library function, `memrefCopy`.
+
+    ```mlir
+    func.func @column(%x: memref<4xf32>, %y: memref<4xf32, strided<[6]>>) {
+      memref.copy %x, %y : memref<4xf32> to memref<4xf32, strided<[6]>>
+      return
+    }
+    ```
+
+    After `lower-memref-copies`:
+
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    func.func @column(%x: memref<4xf32>, %y: memref<4xf32, strided<[6]>>) {
+      linalg.generic {indexing_maps = [#map, #map],
+                      iterator_types = ["parallel"]}
+          ins(%x : memref<4xf32>) outs(%y : memref<4xf32, strided<[6]>>) {
+      ^bb0(%in: f32, %out: f32):
+        linalg.yield %in : f32
+      }
+      return
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
