@@ -337,6 +337,21 @@ llvm::Expected<NamedEvaluation> run::measured(const NamedEvaluation &predicted,
   return result;
 }
 
+int64_t run::longestMessagePs(const PreparedProgram &program,
+                              const NamedEvaluation &predicted) {
+  const Execution &execution = predicted.getExecution();
+  const Program &rows = program.loaded.program;
+  int64_t longest = 0;
+  for (uint32_t i = 0; i < rows.instructions.size(); ++i) {
+    if (!rows.instructions[i].is(InstructionKind::Send))
+      continue;
+    uint32_t task = execution.graph.taskOfInstruction[i];
+    longest = std::max(longest, execution.times.occupancyPs[task] +
+                                    execution.times.latencyPs[task]);
+  }
+  return longest;
+}
+
 std::vector<std::vector<int64_t>>
 run::pacesOf(const PreparedProgram &program, const NamedEvaluation &predicted) {
   const Program &rows = program.loaded.program;

@@ -32,6 +32,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -62,14 +63,47 @@ static void keepFunctions(ModuleOp module) {
   module->setAttrs(DictionaryAttr::get(module.getContext()));
 }
 
+/// Gives the functions of stages names that no library has: one that is called
+/// `malloc` would be asked for memory.
+static void renameFunctions(ModuleOp module) {
+  llvm::DenseMap<StringAttr, StringAttr> names;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.getName() != kInit && function.getName() != kStep)
+      names.try_emplace(
+          function.getNameAttr(),
+          StringAttr::get(module.getContext(),
+                          "pipesched_reference_" + Twine(names.size())));
+  for (auto function : module.getOps<func::FuncOp>())
+    if (StringAttr name = names.lookup(function.getNameAttr()))
+      function.setSymNameAttr(name);
+  AttrTypeReplacer replacer;
+  replacer.addReplacement(
+      [&](FlatSymbolRefAttr callee) -> std::optional<Attribute> {
+        StringAttr name = names.lookup(callee.getAttr());
+        return name ? FlatSymbolRefAttr::get(name) : callee;
+      });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true);
+}
+
+/// Errors of the first passes name functions, which are renamed after them.
+static LogicalResult lowerStageOps(ModuleOp module) {
+  PassManager manager(module.getContext());
+  manager.addPass(createSymbolDCEPass());
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createLowerStageOpsPass());
+  if (failed(manager.run(module)))
+    return failure();
+  renameFunctions(module);
+  return success();
+}
+
 static LogicalResult lower(ModuleOp module) {
+  if (failed(lowerStageOps(module)))
+    return failure();
   PassManager manager(module.getContext());
   auto add = [&](std::unique_ptr<Pass> pass) {
     manager.addPass(std::move(pass));
   };
-  add(createSymbolDCEPass());
-  add(createLowerAffinePass());
-  add(createLowerStageOpsPass());
   add(createCanonicalizerPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   bufferization::OneShotBufferizePassOptions bufferize;

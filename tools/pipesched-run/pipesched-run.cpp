@@ -331,8 +331,13 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
   if (!object)
     return object.takeError();
   std::vector<std::vector<int64_t>> paces;
-  if (options.pace)
+  if (options.pace) {
     paces = pacesOf(program, *plan->predicted);
+    if (int64_t ps = longestMessagePs(program, *plan->predicted))
+      llvm::outs() << "--pace: messages are as fast as this machine; the "
+                      "longest is predicted to take "
+                   << llvm::format("%.3f us\n", double(ps) / 1e6);
+  }
   std::vector<Memory> start = startOf(program, layout, model);
   llvm::Expected<RunResult> result =
       options.backend == Backend::Mpi

@@ -95,6 +95,18 @@ static StringRef nameOf(Operation *owner) {
   return SymbolTable::getSymbolName(owner).getValue();
 }
 
+/// Functions of the runtime come from its library.
+static LogicalResult verifyRuntimeNames(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.getName().starts_with("pipesched_rt_") &&
+        !function.isDeclaration())
+      return function.emitError("'@")
+             << function.getName()
+             << "' has a name of the runtime's functions, which begin with "
+                "'pipesched_rt_'; rename it";
+  return success();
+}
+
 /// The names that the compiled program takes must be free.
 static LogicalResult verifyNames(Operation *owner, const StepPlan &plan,
                                  SymbolTable &symbols) {
@@ -140,6 +152,8 @@ LogicalResult pipesched::replaceByFunctions(ModuleOp module,
                                             std::vector<PlannedOwner> owners,
                                             ProgramForm form) {
   SymbolTable symbols(module);
+  if (failed(verifyRuntimeNames(module)))
+    return failure();
   for (const PlannedOwner &owner : owners)
     if (failed(verifyNames(owner.op, *owner.plan, symbols)))
       return failure();
