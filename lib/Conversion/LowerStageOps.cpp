@@ -21,6 +21,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace pipesched {
@@ -129,7 +130,32 @@ static bool hasFloatWithoutCode(Type type) {
                          Float80Type, Float128Type>(element);
 }
 
+/// Element accesses that are known to be outside of a tensor would read or
+/// write other memory.
+static LogicalResult checkIndices(Operation *op, Value tensor,
+                                  ValueRange indices, func::FuncOp function) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  for (auto [dimension, index] : llvm::enumerate(indices)) {
+    std::optional<int64_t> known = getConstantIntValue(index);
+    int64_t size = type.getDimSize(dimension);
+    if (known &&
+        (*known < 0 || (!ShapedType::isDynamic(size) && *known >= size)))
+      return op->emitOpError("in function '")
+             << function.getName() << "' has the index " << *known
+             << " in dimension " << dimension << " of " << type;
+  }
+  return success();
+}
+
 static LogicalResult checkOp(Operation *op, func::FuncOp function) {
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+    if (failed(checkIndices(op, extract.getTensor(), extract.getIndices(),
+                            function)))
+      return failure();
+  if (auto insert = dyn_cast<tensor::InsertOp>(op))
+    if (failed(
+            checkIndices(op, insert.getDest(), insert.getIndices(), function)))
+      return failure();
   auto types = llvm::concat<Type>(llvm::to_vector(op->getOperandTypes()),
                                   llvm::to_vector(op->getResultTypes()));
   bool hasTensor = false;

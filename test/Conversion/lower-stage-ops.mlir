@@ -43,6 +43,16 @@ func.func @eight_bits(%x: tensor<4xf8E4M3FN>) -> tensor<4xf8E4M3FN> {
   // expected-error@+1 {{'func.return' op in function 'eight_bits' has numbers of type 'f8E4M3FN'}}
   return %y : tensor<4xf8E4M3FN>
 }
+func.func @outside(%x: tensor<2x4xf32>) -> (f32, tensor<2x4xf32>) {
+  %i = arith.constant 1 : index
+  %j = arith.constant 4 : index
+  %k = arith.constant -1 : index
+  // expected-error@+1 {{'tensor.extract' op in function 'outside' has the index 4 in dimension 1 of 'tensor<2x4xf32>'}}
+  %y = tensor.extract %x[%i, %j] : tensor<2x4xf32>
+  // expected-error@+1 {{'tensor.insert' op in function 'outside' has the index -1 in dimension 0 of 'tensor<2x4xf32>'}}
+  %z = tensor.insert %y into %x[%k, %i] : tensor<2x4xf32>
+  return %y, %z : f32, tensor<2x4xf32>
+}
 func.func @scatter(%x: tensor<2xf32>, %y: tensor<4xf32>, %i: tensor<2x1xindex>)
     -> tensor<4xf32> {
   // expected-error@+1 {{'tensor.scatter' op in function 'scatter' cannot be compiled: there is no lowering of it to loops}}

@@ -378,7 +378,9 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
     one-shot bufferization takes.
 
     Errors: another op on tensors that has no bufferization; floats of eight
-    bits and less. The error names the op and its function.
+    bits and less; a `tensor.extract` or `tensor.insert` whose index is known
+    to be outside of its tensor. The error names the op and its function.
+    Indices that are data are not checked.
 
     ```mlir
     func.func @swap(%x: tensor<4xf32>) -> tensor<4xf32> {
