@@ -201,6 +201,16 @@ def _read_bool(axis: str, value: Any) -> Iterator[Any]:
     yield value
 
 
+def _read_float(axis: str, value: Any) -> Iterator[Any]:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise _wrong(axis, "numbers", value)
+    yield number
+
+
 def _read_path(path: Any) -> Path | list[int]:
     if not isinstance(path, Mapping):
         return list(path)
@@ -263,6 +273,8 @@ def _simple(axis: str, value: Any) -> Iterator[Any]:
         return _read_integer(axis, value)
     if taken == (bool,):
         return _read_bool(axis, value)
+    if taken == (float,):
+        return _read_float(axis, value)
     if all(isinstance(kind, str) for kind in taken):
         return _read_word(axis, value)
     if axis == "disturbance":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import importlib.util
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -118,3 +122,49 @@ def test_grid_files_name_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not mark.exists()
     assert main(["sweep", str(grid), "--allow-code", "--jobs", "1"]) == 0
     assert mark.exists()
+
+
+# Numbers, and what does not fit
+
+
+def test_sweeps_read_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--schedules", "1f1b", "--workers", "2", "--microbatches", "4"]
+    costs = ["--model", "mixtral-8x7b", "--system", "dgx-h100"]
+    argv = ["sweep", *sizes, *costs, "--expert-balance", "1,1.5", "--format", "csv"]
+    assert main(argv) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [float(row["expert_balance"]) for row in rows] == [1.0, 1.5]
+    for wrong in ("much", "nan", "inf"):
+        with pytest.raises(SystemExit):
+            main(["sweep", *sizes, "--expert-balance", wrong])
+        assert "expert_balance: expected numbers" in capsys.readouterr().err
+
+
+def test_passes_of_nothing_say_why(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["compare", "--stages", "3", "--microbatches", "3", "--schedules", "chimera"]
+    assert main([*argv, "--show-passes"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "chimera: 3 workers: a bidirectional placement takes an even number" in printed.err
+
+
+# Measurements that are no measurements
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"kind,kind,m\ngemm,copy,1\n", r"wrong:1: the header names 'kind' twice"),
+        (b'{"kind": "gemm", "kind": "copy"}\n', r"wrong:1: .*the name 'kind' is there twice"),
+        (gzip.compress(b" " * (1 << 17)), r"empty, or begins with 65536 blanks"),
+        (gzip.compress(b'[{"ph": ' + b" " * (1 << 28)), r"unpacks to more than 200 times"),
+    ],
+    ids=["header", "object", "nothing", "blanks"],
+)
+def test_fits_refuse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], contents: bytes, message: str
+) -> None:
+    file = tmp_path / "wrong"
+    file.write_bytes(contents)
+    assert main(["fit", str(file)]) == 1
+    assert re.search(message, capsys.readouterr().err)

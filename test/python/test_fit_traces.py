@@ -10,7 +10,7 @@ import numpy as np
 import pipesched
 import pytest
 from fit_traces import TraceMaker
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pipesched import PipeSchedError
 from pipesched.fitting import Sample
@@ -377,6 +377,7 @@ PLACES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30), HOSTILE), ma
 
 
 @given(places=PLACES)
+@example(places=[(17, 3, 3.351951982485649e158)])
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_hostile_events(places: list[tuple[int, int, Any]], tmp_path: Path) -> None:
     """Any value in any place of a trace gives a fit or an error of ours."""

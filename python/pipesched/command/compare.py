@@ -324,8 +324,11 @@ def run(arguments: argparse.Namespace) -> int:
     above = _above(arguments, costs, entries, rows)
     possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
     if arguments.show_passes:
+        if not possible:
+            reasons = "; ".join(f"{row['schedule']}: {row['error']}" for row in rows)
+            raise PipeSchedError(f"no schedule can be timed, and no pass makes one: {reasons}")
         write_text(_passes(arguments, possible) + "\n", arguments.output)
-        return 0 if possible else 1
+        return 0
     disturbed = stragglers.rows(arguments, possible)
     if disturbed:
         stragglers.add_to(rows, disturbed)

@@ -14,6 +14,7 @@ from ._samples import Found
 from ._trace import Bytes, Trace, read_trace
 
 _HEAD = 1 << 16
+_MOST_TABLE = 1 << 28
 
 
 def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> Found:
@@ -27,13 +28,25 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
             elif kind == "measurement":
                 found.add(_cells.read(path, message_bytes))
             else:
-                text = path.read_text(encoding="utf-8-sig", errors="replace")
+                text = _text_of(path)
                 found.add((_nccl_tests if kind == "nccl-tests" else _tables).read(text, str(path)))
         except zlib.error as error:
             raise PipeSchedError(f"{path}: not readable as gzip: {error}") from None
     if traces:
         found.add(_kineto.samples_of(traces))
     return found
+
+
+def _text_of(path: Path) -> str:
+    """All of a table, unpacked."""
+    parts = []
+    with open(path, "rb") as file:
+        unpacked = Bytes(file)
+        while more := unpacked.read(_HEAD):
+            parts.append(more)
+            if len(parts) * _HEAD > _MOST_TABLE:
+                raise PipeSchedError(f"{path}: a table of more than {_MOST_TABLE} bytes")
+    return b"".join(parts).decode("utf-8-sig", errors="replace")
 
 
 def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -64,7 +77,7 @@ def kind_of(path: Path) -> str:
     """`trace`, `measurement`, `nccl-tests` or `table`."""
     head = head_of(path)
     if not head:
-        raise PipeSchedError(f"{path}: the file is empty")
+        raise PipeSchedError(f"{path}: the file is empty, or begins with {_HEAD} blanks")
     if re.search(r"^#?.*\balgbw\b", head, re.MULTILINE):
         return "nccl-tests"
     if '"pipesched-measurement"' in head[:4096]:

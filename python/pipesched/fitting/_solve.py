@@ -39,7 +39,9 @@ def nonnegative(matrix: Array, target: Array) -> Array:
     """The x >= 0 that minimises |matrix x - target|. The solution is the unconstrained one of the
     columns where x > 0, so the best one of all subsets of columns whose solution is feasible is it.
     """
-    scale = np.linalg.norm(matrix, axis=0)
+    # Powers of two change no digit, and squares of what is left do not overflow.
+    power = np.ldexp(0.5, np.frexp(np.abs(matrix).max(axis=0, initial=0.0))[1])
+    scale = power * np.linalg.norm(matrix / power, axis=0)
     scale[scale == 0] = 1
     scaled = matrix / scale
     gram, right = scaled.T @ scaled, scaled.T @ target

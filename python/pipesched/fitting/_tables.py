@@ -53,6 +53,9 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, Row]]:
         reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, strict=True)
         try:
             reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
+            for name in reader.fieldnames:
+                if name and reader.fieldnames.count(name) > 1:
+                    raise PipeSchedError(f"{file}:1: the header names {name!r} twice")
             for row in reader:
                 if None in row:
                     raise PipeSchedError(
@@ -65,9 +68,19 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, Row]]:
 
 def _json(text: str, file: str, line: int) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise PipeSchedError(f"{file}:{line}: not JSON: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Row:
+    """An object; of two values of one name, neither is taken in silence."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} is there twice")
+    return found
 
 
 def _object(row: Any, place: str) -> Row:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +18,10 @@ from typing import IO, Any
 from .._errors import PipeSchedError
 
 _CHUNK = 1 << 22
+_PACKED = 200
+"""Traces shrink to a tenth or a twentieth by gzip."""
+_ALWAYS = 1 << 26
+_ENDLESS = 1 << 31
 _MOST = 1 << 28
 """Characters of one value. Events have a few hundred."""
 
@@ -117,9 +123,28 @@ class Bytes:
         self._is_packed = file.peek(2)[:2] == b"\x1f\x8b"  # type: ignore[attr-defined]
         self._unpacker = zlib.decompressobj(wbits=31)
         self.is_truncated = False
+        self._found = 0
+        self._is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
     def read(self, size: int) -> bytes:
-        """About so many bytes; none at the end."""
+        """About so many bytes; none at the end. Errors: a device or a pipe that does not end, and
+        a file that unpacks to far more than events do.
+        """
+        found = self._read(size)
+        self._found += len(found)
+        if self._is_packed and self._found > max(_ALWAYS, _PACKED * self._file.tell()):
+            raise PipeSchedError(
+                f"{self._file.name}: unpacks to more than {_PACKED} times its bytes, as no"
+                " measurement does"
+            )
+        if not self._is_regular and self._found > _ENDLESS:
+            raise PipeSchedError(
+                f"{self._file.name}: more than {_ENDLESS} bytes that are in no file;"
+                " write them into one"
+            )
+        return found
+
+    def _read(self, size: int) -> bytes:
         if not self._is_packed:
             return self._file.read(size)
         while True:
