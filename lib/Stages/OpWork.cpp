@@ -54,11 +54,10 @@ std::optional<int64_t> pipesched::bytesOfTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
     return std::nullopt;
-  CheckedInt bytes = elementBytes(tensor.getElementType());
-  if (bytes.get() == 0)
+  int64_t each = elementBytes(tensor.getElementType());
+  if (each == 0)
     return std::nullopt;
-  for (int64_t size : tensor.getShape())
-    bytes = bytes * size;
+  CheckedInt bytes = each * countElements(tensor);
   return bytes.isValid() ? std::optional(bytes.get()) : std::nullopt;
 }
 

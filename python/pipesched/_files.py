@@ -142,6 +142,13 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
             _replace(target, contents)
 
 
+def most_unpacked(packed: int) -> int:
+    """To how many bytes a file of so many in gzip may unpack. Measurements shrink to a twentieth at
+    most, and blanks, of which a small file could fill the memory, to a thousandth.
+    """
+    return max(1 << 26, 200 * packed)
+
+
 def check_file(path: str) -> None:
     """Raises the error that `write_whole` would raise now, before something long is computed. A
     full disk is found only by writing.

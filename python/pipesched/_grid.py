@@ -24,6 +24,7 @@ from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path
 from ._errors import Diagnostic, Location, PipeSchedError
 from ._families import own_families, own_family
+from ._json import twice
 from ._layer_times import check_layer_times, names_layers
 from ._options import FamilyOptions, Path, TimingOptions, names_of
 
@@ -536,12 +537,9 @@ def _points(part: dict[str, tuple[Choice, ...]]) -> Iterator[Point]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise PipeSchedError(f"the key {twice!r} is there twice")
-    return found
+    if (name := twice(name for name, _ in pairs)) is not None:
+        raise PipeSchedError(f"the key {name!r} is there twice")
+    return dict(pairs)
 
 
 def _refuse_code(parts: Sequence[Mapping[str, Any]]) -> None:

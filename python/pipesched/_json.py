@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _MOST = 2**63 - 1
@@ -20,6 +20,16 @@ def _float(digits: str) -> float:
     if not math.isfinite(value := float(digits)):
         raise ValueError(f"the number {digits[:24]} is too large")
     return value
+
+
+def twice(names: Iterable[str]) -> str | None:
+    """The first name that is there for the second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def read_json(

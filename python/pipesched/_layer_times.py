@@ -17,7 +17,7 @@ from typing import Any
 
 from . import _core
 from ._errors import PipeSchedError
-from ._json import read_json
+from ._json import read_json, twice
 from ._times_of import (
     MESSAGES,
     SCHEMA,
@@ -53,12 +53,9 @@ def _raw(times: Any) -> Mapping[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise PipeSchedError(f"the field {twice!r} is given twice")
-    return found
+    if (name := twice(name for name, _ in pairs)) is not None:
+        raise PipeSchedError(f"the field {name!r} is given twice")
+    return dict(pairs)
 
 
 def _read_file(path: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._errors import PipeSchedError
+from ._files import most_unpacked
 from ._json import read_json
 from ._measurement import NEVER, Clock, Measurement, Stamps
 from ._program import Instruction, WorkerProgram
@@ -76,11 +77,11 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
     content = Path(path).read_bytes()
     try:
         if content[:2] == b"\x1f\x8b":
-            most = max(1 << 26, 200 * len(content))  # traces shrink to a twentieth at most
+            most = most_unpacked(len(content))
             with gzip.open(io.BytesIO(content)) as file:
                 content = file.read(most + 1)
             if len(content) > most:
-                raise ValueError("it unpacks to more than 200 times its bytes")
+                raise ValueError(f"it unpacks to more than {most} bytes")
         raw = read_json(content, bounded=False)
     except (OSError, EOFError, ValueError) as error:
         raise PipeSchedError(f"{name}: not JSON, plain or compressed by gzip: {error}") from error

@@ -103,6 +103,17 @@ def start(arguments: Sequence[str], environment: dict[str, str]) -> subprocess.P
     )
 
 
+def begin(arguments: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """Starts the verb and waits for its first step."""
+    process = start(arguments.split(), environment)
+    assert process.stderr is not None
+    said = ""
+    while "step 1 of" not in said:
+        said += (read := process.stderr.readline())
+        assert read, said
+    return process
+
+
 def finish(arguments: str, environment: dict[str, str], status: int = 0) -> tuple[str, str]:
     """Runs the verb to its end; what it printed."""
     process = start(arguments.split(), environment)
@@ -275,12 +286,7 @@ def test_errors_of_ranks(
 def test_ended_from_outside(ending: str, tmp_path: Path, marked: dict[str, str]) -> None:
     model = toy(tmp_path, "pass")
     line = f"--schedule 1f1b --model {model} --workers 2 --microbatches 4 --steps 1000000"
-    process = start(line.split(), marked)
-    assert process.stderr is not None
-    said = ""
-    while "step 1 of" not in said:
-        said += (read := process.stderr.readline())
-        assert read, said
+    process = begin(line, marked)
     ranks = {rank: pid for pid, rank in processes(marked["PIPESCHED_TEST"]).items() if rank}
     assert sorted(ranks) == ["0", "1"]
     if ending == "interrupt":

@@ -38,9 +38,8 @@ static bool hasNaN(const Numbers &numbers) {
 static double errorOf(const Numbers &found, const Numbers &wanted) {
   double largest = 0, difference = 0;
   for (auto [a, b] : llvm::zip_equal(found, wanted)) {
-    bool isSame = a == b;
     largest = std::max(largest, std::abs(b));
-    if (!isSame)
+    if (a != b)
       difference = std::max(difference,
                             std::isfinite(a - b) ? std::abs(a - b) : HUGE_VAL);
   }

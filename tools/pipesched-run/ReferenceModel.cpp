@@ -67,15 +67,14 @@ static void keepFunctions(ModuleOp module) {
 /// `malloc` would be asked for memory.
 static void renameFunctions(ModuleOp module) {
   llvm::DenseMap<StringAttr, StringAttr> names;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.getName() != kInit && function.getName() != kStep)
-      names.try_emplace(
-          function.getNameAttr(),
-          StringAttr::get(module.getContext(),
-                          "pipesched_reference_" + Twine(names.size())));
-  for (auto function : module.getOps<func::FuncOp>())
-    if (StringAttr name = names.lookup(function.getNameAttr()))
-      function.setSymNameAttr(name);
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.getName() == kInit || function.getName() == kStep)
+      continue;
+    auto name = StringAttr::get(module.getContext(),
+                                "pipesched_reference_" + Twine(names.size()));
+    names[function.getNameAttr()] = name;
+    function.setSymNameAttr(name);
+  }
   AttrTypeReplacer replacer;
   replacer.addReplacement(
       [&](FlatSymbolRefAttr callee) -> std::optional<Attribute> {

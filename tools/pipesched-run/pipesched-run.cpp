@@ -202,15 +202,24 @@ static bool check(const PreparedProgram &program, const RunResult &result,
 // All
 //===----------------------------------------------------------------------===//
 
+/// The object of a program; what is linked calls it by its entries.
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+compile(const PreparedProgram &program, mlir::ModuleOp lowered,
+        const Options &options) {
+  bool isLinked =
+      options.emit == Emit::Executable ||
+      (options.emit == Emit::Nothing && options.backend == Backend::Mpi);
+  return isLinked ? compileObject(lowered, entriesOf(program))
+                  : compileObject(lowered);
+}
+
 static llvm::Error emit(const PreparedProgram &program, mlir::ModuleOp lowered,
                         const Options &options) {
   if (options.emit == Emit::Llvm) {
     llvm::Expected<std::string> text = emitLLVM(lowered);
     return text ? writeWholeFile(options.output, *text) : text.takeError();
   }
-  auto object = options.emit == Emit::Executable
-                    ? compileObject(lowered, entriesOf(program))
-                    : compileObject(lowered);
+  auto object = compile(program, lowered, options);
   if (!object)
     return object.takeError();
   if (options.emit == Emit::Object)
@@ -325,9 +334,7 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
   Memory model(layout.bytes);
   if (llvm::Error error = fillParameters(program, *reference, model, options))
     return error;
-  auto object = options.backend == Backend::Mpi
-                    ? compileObject(lowered, entriesOf(program))
-                    : compileObject(lowered);
+  auto object = compile(program, lowered, options);
   if (!object)
     return object.takeError();
   std::vector<std::vector<int64_t>> paces;

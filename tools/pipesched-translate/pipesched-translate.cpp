@@ -21,14 +21,41 @@
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/WithColor.h"
+#include <cstdio>
+#include <unistd.h>
 
 /// MLIR's driver reads its input to its end, which a device such as /dev/zero
-/// has not. Errors: an argument that is such a device.
+/// has not. Puts what standard input has in its place, if that is a device and
+/// no terminal. Errors: more than is read of a device.
+static llvm::Error readStandardDevice() {
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(STDIN_FILENO, status) ||
+      status.type() != llvm::sys::fs::file_type::character_file ||
+      isatty(STDIN_FILENO))
+    return llvm::Error::success();
+  auto read = pipesched::readWholeFile("-");
+  if (!read || (*read)->getBufferSize() == 0)
+    return read.takeError();
+  std::FILE *file = std::tmpfile();
+  llvm::StringRef contents = (*read)->getBuffer();
+  if (!file ||
+      std::fwrite(contents.data(), 1, contents.size(), file) != contents.size())
+    return llvm::createStringError("cannot keep what standard input has");
+  std::rewind(file);
+  dup2(fileno(file), STDIN_FILENO);
+  std::fclose(file);
+  return llvm::Error::success();
+}
+
+/// The same for arguments, and for standard input if none of them may be the
+/// input. Errors: a device with more.
 static llvm::Error checkDevices(llvm::ArrayRef<char *> arguments) {
   llvm::sys::fs::file_status status;
+  bool isGiven = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     llvm::StringRef path = arguments[i];
     bool isOutput = llvm::StringRef(arguments[i - 1]).ltrim('-') == "o";
+    isGiven |= !isOutput && !path.starts_with("-");
     if (isOutput || path.starts_with("-") ||
         llvm::sys::fs::status(path, status) ||
         status.type() != llvm::sys::fs::file_type::character_file ||
@@ -37,7 +64,7 @@ static llvm::Error checkDevices(llvm::ArrayRef<char *> arguments) {
     if (auto read = pipesched::readWholeFile(path); !read)
       return read.takeError();
   }
-  return llvm::Error::success();
+  return isGiven ? llvm::Error::success() : readStandardDevice();
 }
 
 int main(int argc, char **argv) {

@@ -35,7 +35,6 @@ func::FuncOp pipesched::createPrivate(ImplicitLocOpBuilder &builder,
 
 namespace {
 /// An argument of the kernel while its calls are emitted.
-///
 struct Slot {
   const KernelArgument *argument;
   Value memref;

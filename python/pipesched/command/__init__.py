@@ -129,15 +129,14 @@ def _wrong_outputs(arguments: argparse.Namespace) -> str:
             return f"--{name} is empty, wanted the name of a file"
         if given is None or given == "-" or given.startswith("/dev/"):
             continue
-        for each in _identities(given):
-            if each in options:
-                return f"--{options[each]} and --{name} name the same file, {given}"
-        options |= dict.fromkeys(_identities(given), name)
+        identities = _identities(given)
+        for each in identities & options.keys():
+            return f"--{options[each]} and --{name} name the same file, {given}"
+        options |= dict.fromkeys(identities, name)
     read = getattr(arguments, "program", None)
     if read is not None:
-        for each in _identities(read):
-            if each in options:
-                return f"--{options[each]} names the file that is read, {read}"
+        for each in _identities(read) & options.keys():
+            return f"--{options[each]} names the file that is read, {read}"
     return ""
 
 

@@ -39,14 +39,14 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
 
 def _text_of(path: Path) -> str:
     """All of a table, unpacked."""
-    parts = []
+    text = bytearray()
     with open(path, "rb") as file:
         unpacked = Bytes(file)
         while more := unpacked.read(_HEAD):
-            parts.append(more)
-            if len(parts) * _HEAD > _MOST_TABLE:
+            text += more
+            if len(text) > _MOST_TABLE:
                 raise PipeSchedError(f"{path}: a table of more than {_MOST_TABLE} bytes")
-    return b"".join(parts).decode("utf-8-sig", errors="replace")
+    return text.decode("utf-8-sig", errors="replace")
 
 
 def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[Path]:

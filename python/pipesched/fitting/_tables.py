@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._errors import PipeSchedError
+from .._json import read_json, twice
 from ._samples import COLLECTIVES, ENGINES, ITEM_BYTES, PARTS, Found, Sample, dtype_of
 
 _TIMES = {"seconds": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -53,9 +54,8 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, Row]]:
         reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, strict=True)
         try:
             reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
-            for name in reader.fieldnames:
-                if name and reader.fieldnames.count(name) > 1:
-                    raise PipeSchedError(f"{file}:1: the header names {name!r} twice")
+            if name := twice(filter(None, reader.fieldnames)):
+                raise PipeSchedError(f"{file}:1: the header names {name!r} twice")
             for row in reader:
                 if None in row:
                     raise PipeSchedError(
@@ -68,19 +68,16 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, Row]]:
 
 def _json(text: str, file: str, line: int) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
+        return read_json(text, bounded=False, pairs=_unique)
+    except ValueError as error:
         raise PipeSchedError(f"{file}:{line}: not JSON: {error}") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Row:
     """An object; of two values of one name, neither is taken in silence."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice!r} is there twice")
-    return found
+    if (name := twice(name for name, _ in pairs)) is not None:
+        raise ValueError(f"the name {name!r} is there twice")
+    return dict(pairs)
 
 
 def _object(row: Any, place: str) -> Row:

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from .._errors import PipeSchedError
+from .._files import most_unpacked
 
 _CHUNK = 1 << 22
-_PACKED = 200
-"""Traces shrink to a tenth or a twentieth by gzip."""
-_ALWAYS = 1 << 26
 _ENDLESS = 1 << 31
+"""Bytes of what is no file and may have no end."""
 _MOST = 1 << 28
 """Characters of one value. Events have a few hundred."""
 
@@ -123,7 +122,7 @@ class Bytes:
         self._is_packed = file.peek(2)[:2] == b"\x1f\x8b"  # type: ignore[attr-defined]
         self._unpacker = zlib.decompressobj(wbits=31)
         self.is_truncated = False
-        self._found = 0
+        self._taken = self._found = 0  # bytes of the file, and of what is in it
         self._is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
     def read(self, size: int) -> bytes:
@@ -132,10 +131,10 @@ class Bytes:
         """
         found = self._read(size)
         self._found += len(found)
-        if self._is_packed and self._found > max(_ALWAYS, _PACKED * self._file.tell()):
+        if self._is_packed and self._found > most_unpacked(self._taken):
             raise PipeSchedError(
-                f"{self._file.name}: unpacks to more than {_PACKED} times its bytes, as no"
-                " measurement does"
+                f"{self._file.name}: {self._taken} bytes unpack to more than"
+                f" {most_unpacked(self._taken)}, as no measurement does"
             )
         if not self._is_regular and self._found > _ENDLESS:
             raise PipeSchedError(
@@ -148,7 +147,9 @@ class Bytes:
         if not self._is_packed:
             return self._file.read(size)
         while True:
-            raw = self._unpacker.unconsumed_tail or self._file.read(size)
+            if not (raw := self._unpacker.unconsumed_tail):
+                raw = self._file.read(size)
+                self._taken += len(raw)
             if self._unpacker.eof:
                 raw = self._unpacker.unused_data + raw
                 if not raw.startswith(b"\x1f\x8b"):
