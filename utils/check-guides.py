@@ -21,7 +21,7 @@ import pathlib
 import re
 import sys
 
-PAGES = ("AddCollective", "AddExport", "AddFamily", "AddTransport")
+PAGES = ("AddCollective", "AddExport", "AddFamily", "AddPhase", "AddTransport")
 FOLDERS = (
     "benchmarks|cmake|docs|include|lib|models|python|scripts|systems|test|tools|unittests|utils"
 )

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks what clang-format does not: licence headers, white space, line length,
-that names of enum values stand only in EnumNames,
-and that no dense map or set is keyed by 64-bit numbers, of which it reserves two: read from a file,
-they break it.
+"""Checks what clang-format does not: licence headers, white space, line length, that names of enum
+values stand only in EnumNames, that a switch over phases or kinds of instructions has no default,
+which would hide a new one, and that no dense map or set is keyed by 64-bit numbers, of which it
+reserves two: read from a file, they break it.
 
 Usage: check-text.py FILE...; prints `file:line: what` and fails if there are findings.
 """
@@ -20,6 +20,28 @@ DENSE_NUMBERS = re.compile(
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 
 
+# The enums whose tables (Phases.h, Instructions.h) say what is common to all values.
+OPEN_ENUMS = {"Phase", "InstructionKind"}
+LABEL = re.compile(r"\s*(?:case\s+(?:\w+::)*(\w+)::\w+|(default))\s*:")
+
+
+def hidden_values(text):
+    """Yields the number of each line with the `default` of a switch over an open enum."""
+    for switch in re.finditer(r"\bswitch \(", text):
+        begin = text.find("{", switch.end())
+        first = text.count("\n", 0, begin) + 1
+        depth, enums, defaults = 0, set(), []
+        for number, line in enumerate(text[begin:].split("\n"), first):
+            if depth == 1 and (label := LABEL.match(line)):
+                enums.add(label[1])
+                defaults += [number] if label[2] else []
+            depth += line.count("{") - line.count("}")
+            if depth == 0:
+                break
+        if enums & OPEN_ENUMS:
+            yield from defaults
+
+
 def complaints(path):
     """Yields (line number, what) for everything wrong with one file."""
     try:
@@ -33,6 +55,9 @@ def complaints(path):
         yield len(lines), "no newline at the end of the file"
     if text.endswith("\n\n"):
         yield len(lines) - 1, "empty line at the end of the file"
+    if path.suffix in {".h", ".cpp"}:
+        for number in sorted(hidden_values(text)):
+            yield number, "default in a switch over phases or kinds: list them, or read their table"
     limit = LINE_LIMIT.get(path.suffix)
     has_options = path.suffix in LICENSED
     for number, line in enumerate(lines, 1):

@@ -42,41 +42,35 @@ DEFINE_C_API_STRUCT(PipeschedTable, void);
 // Cells
 //===----------------------------------------------------------------------===//
 
-/// What a cell does, in the order of the letters `FBIWRDUOGdu_`.
+/// What a cell does. The numbers are those of files and never change.
 typedef enum PipeschedPhase {
-  PipeschedPhaseForward,     ///< F
-  PipeschedPhaseBackward,    ///< B, input and weight gradient in one
-  PipeschedPhaseInputGrad,   ///< I
-  PipeschedPhaseWeightGrad,  ///< W
-  PipeschedPhaseRecompute,   ///< R
-  PipeschedPhaseOffload,     ///< D
-  PipeschedPhaseReload,      ///< U
-  PipeschedPhaseOptimizer,   ///< O
-  PipeschedPhaseAllReduce,   ///< G
-  PipeschedPhaseOffloadJoin, ///< d
-  PipeschedPhaseReloadJoin,  ///< u
-  PipeschedPhaseIdle         ///< _
+  PipeschedPhaseForward = 0,     ///< F
+  PipeschedPhaseBackward = 1,    ///< B, input and weight gradient in one
+  PipeschedPhaseInputGrad = 2,   ///< I
+  PipeschedPhaseWeightGrad = 3,  ///< W
+  PipeschedPhaseRecompute = 4,   ///< R
+  PipeschedPhaseOffload = 5,     ///< D
+  PipeschedPhaseReload = 6,      ///< U
+  PipeschedPhaseOptimizer = 7,   ///< O
+  PipeschedPhaseAllReduce = 8,   ///< G
+  PipeschedPhaseOffloadJoin = 9, ///< d
+  PipeschedPhaseReloadJoin = 10, ///< u
+  PipeschedPhaseIdle = 11        ///< _
 } PipeschedPhase;
 
-/// One entry of a row, as the library stores it:
-///
-///   bit 63..56  55..32   31             30..0
-///       phase   stage    overlaps next  microbatch, path (O, G) or slots (_)
+/// The letter of a phase in cells; 0 for a number that is no phase.
+MLIR_CAPI_EXPORTED char pipeschedPhaseGetLetter(PipeschedPhase phase);
+/// Whether profiles and systems give a phase a time.
+MLIR_CAPI_EXPORTED bool pipeschedPhaseHasCost(PipeschedPhase phase);
+
+/// One entry of a row. Its bits are those of memory: ask the functions.
 typedef uint64_t PipeschedCell;
 
-static inline PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell) {
-  return (PipeschedPhase)(cell >> 56);
-}
-static inline int64_t pipeschedCellGetStage(PipeschedCell cell) {
-  return (int64_t)(cell >> 32 & 0xffffff);
-}
+MLIR_CAPI_EXPORTED PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell);
+MLIR_CAPI_EXPORTED int64_t pipeschedCellGetStage(PipeschedCell cell);
 /// The path for O and G, the number of slots for an idle entry.
-static inline int64_t pipeschedCellGetMicrobatch(PipeschedCell cell) {
-  return (int64_t)(cell & 0x7fffffff);
-}
-static inline bool pipeschedCellOverlapsNext(PipeschedCell cell) {
-  return cell >> 31 & 1;
-}
+MLIR_CAPI_EXPORTED int64_t pipeschedCellGetMicrobatch(PipeschedCell cell);
+MLIR_CAPI_EXPORTED bool pipeschedCellOverlapsNext(PipeschedCell cell);
 
 //===----------------------------------------------------------------------===//
 // Problems

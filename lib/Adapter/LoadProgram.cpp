@@ -143,11 +143,7 @@ Cell ProgramLoader::nameOfJoin() const {
   const Program &program = loaded.program;
   uint32_t first = program.operands[program.operandBegins.back()];
   Cell cell = program.instructions[first].cell.withOverlap(false);
-  if (cell.is(Phase::Offload))
-    return cell.withPhase(Phase::OffloadJoin);
-  if (cell.is(Phase::Reload))
-    return cell.withPhase(Phase::ReloadJoin);
-  return cell;
+  return cell.isCopy() ? cell.withPhase(joinOf(cell.getPhase())) : cell;
 }
 
 /// The first half of a pair waits for everything that the op waits for; the

@@ -57,7 +57,7 @@ private:
 size_t MessagePairer::groupOf(const Instruction &instruction) const {
   size_t phase = static_cast<size_t>(instruction.cell.getPhase());
   size_t kind = instruction.is(InstructionKind::Recv);
-  return (kind * kNumPhaseCodes + phase) * numStages +
+  return (kind * kNumPhases + phase) * numStages +
          instruction.cell.getStage() % numStages;
 }
 
@@ -77,7 +77,7 @@ void MessagePairer::chooseGroups() {
     if (isMessage(instruction))
       lastStage = std::max(lastStage, instruction.cell.getStage());
   numStages = std::min(lastStage + 1, kMaxStages);
-  numGroups = kNumPhaseCodes * numStages;
+  numGroups = kNumPhases * numStages;
 }
 
 /// A counting sort: `ends` has counts, then the begins of groups, which move up

@@ -100,47 +100,43 @@ private:
 // In the header because a walk calls them for every cell.
 
 inline MemoryChange startKept(Cell cell, const StageMemory &stage) {
-  if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
-    return {stage.workingBytes, 0};
-  if (cell.is(Phase::Forward))
-    return {stage.activationBytes, 1};
-  return {};
+  MemoryEffect change = traitsOf(cell.getPhase()).memory.atStart;
+  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
+  return {changeOf(change, stage.amounts()) + working,
+          change == MemoryEffect::AllocateAll ? 1 : 0};
 }
 
 inline MemoryChange finishKept(Cell cell, const StageMemory &stage) {
-  switch (cell.getPhase()) {
-  case Phase::Backward:
-    return {-stage.activationBytes - stage.workingBytes, -1};
-  case Phase::InputGrad:
-    return {-stage.inputGradFreedBytes - stage.workingBytes, 0};
-  case Phase::WeightGrad:
-    return {stage.inputGradFreedBytes - stage.activationBytes, -1};
-  default:
-    return {};
-  }
+  MemoryEffect change = traitsOf(cell.getPhase()).memory.atEnd;
+  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
+  return {changeOf(change, stage.amounts()) - working,
+          cell.isIn(kReleasingPhases) ? -1 : 0};
 }
 
 inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
-  if (!cell.is(Phase::Forward) && !cell.is(Phase::Recompute))
+  if (!cell.isIn(kActivationMakers))
     return startKept(cell, stage);
-  bool keepsBoundary = cell.is(Phase::Forward) && isRecomputed;
-  int64_t target = keepsBoundary ? stage.boundaryBytes : stage.activationBytes;
+  bool isFirst =
+      traitsOf(cell.getPhase()).memory.atStart == MemoryEffect::AllocateAll;
+  int64_t target =
+      isFirst && isRecomputed ? stage.boundaryBytes : stage.activationBytes;
   int64_t grown = target - deviceBytes;
   deviceBytes = target;
-  return {grown, cell.is(Phase::Forward) ? 1 : 0};
+  return {grown, isFirst ? 1 : 0};
 }
 
 inline MemoryChange HeldActivation::finish(Cell cell,
                                            const StageMemory &stage) {
-  bool isInputGrad = cell.is(Phase::InputGrad);
-  bool isBackward = cell.is(Phase::Backward);
-  if (!isInputGrad && !isBackward && !cell.is(Phase::WeightGrad))
+  MemoryEffect change = traitsOf(cell.getPhase()).memory.atEnd;
+  if (change == MemoryEffect::Same)
     return {};
-  int64_t freed = isInputGrad ? std::min(stage.inputGradFreedBytes, deviceBytes)
-                              : deviceBytes;
+  int64_t freed =
+      cell.isIn(kReleasingPhases)
+          ? deviceBytes
+          : std::min(-changeOf(change, stage.amounts()), deviceBytes);
   deviceBytes -= freed;
-  int64_t working = isInputGrad || isBackward ? stage.workingBytes : 0;
-  return {-freed - working, isInputGrad ? 0 : -1};
+  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
+  return {-freed - working, cell.isIn(kReleasingPhases) ? -1 : 0};
 }
 
 } // namespace pipesched

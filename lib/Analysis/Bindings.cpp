@@ -19,7 +19,7 @@ using namespace pipesched;
 uint32_t Bindings::stepAtOrBefore(int64_t row, int64_t flat) const {
   int64_t begin = rowBegins[row];
   auto holdsRow = [](Cell cell) {
-    return cell.isCompute() && !cell.is(Phase::AllReduce);
+    return becomes(traitsOf(cell.getPhase()), InstructionKind::Compute);
   };
   while (flat >= begin && !holdsRow(at(row, flat)))
     --flat;
@@ -37,8 +37,7 @@ PathStep Bindings::describe(Node node) const {
   else if (node.kind == Node::Meeting)
     step.kind = InstructionKind::AllReduce;
   else if (cell.isCopy())
-    step.kind = cell.is(Phase::Offload) ? InstructionKind::Offload
-                                        : InstructionKind::Reload;
+    step.kind = *traitsOf(cell.getPhase()).instruction;
   else if (cell.overlapsNext())
     step.overlapped = at(node.row, node.flat + 1);
   return step;

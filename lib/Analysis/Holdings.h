@@ -149,15 +149,14 @@ private:
   MemoryChange finishHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
     const StageMemory &memory = facts.stages[step.stage(half)];
-    bool frees = cell.is(Phase::Backward) || cell.is(Phase::InputGrad) ||
-                 cell.is(Phase::WeightGrad);
+    bool frees = traitsOf(cell.getPhase()).memory.atEnd != MemoryEffect::Same;
     if (LLVM_LIKELY(live.isEmpty()) || !frees)
       return finishKept(cell, memory);
     HeldActivation *activation = find(cell, step.stage(half));
     if (!activation)
       return {};
     MemoryChange change = activation->finish(cell, memory);
-    if (!cell.is(Phase::InputGrad))
+    if (cell.isIn(kReleasingPhases))
       live.remove(activation);
     return change;
   }

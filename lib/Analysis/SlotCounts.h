@@ -82,8 +82,8 @@ private:
 /// R makes the activations that its backward uses, or F if there is no R.
 inline void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
                              uint64_t slot) {
-  if (!cell.is(Phase::Recompute) &&
-      (!cell.is(Phase::Forward) || isRecomputed(cell, stage)))
+  if (!cell.isIn(kActivationMakers) ||
+      (cell.is(Phase::Forward) && isRecomputed(cell, stage)))
     return;
   row.peak = std::max(row.peak, ++row.live);
   if (int64_t *begin = live[stage].insert(
@@ -94,7 +94,7 @@ inline void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
 }
 
 inline void SlotCounts::release(RowCounts &row, Cell cell, uint32_t stage) {
-  if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
+  if (!cell.isIn(kReleasingPhases))
     return;
   --row.live;
   int64_t *begin = live[stage].find(placement.rankOnPath(cell.getMicrobatch()));

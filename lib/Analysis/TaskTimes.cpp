@@ -34,7 +34,7 @@ private:
   TaskCost costReduction(uint32_t task) const;
   uint64_t phasePs(Cell cell) const {
     return stageCosts.stages[placement.globalStage(cell)]
-        .phasePs[static_cast<unsigned>(cell.getPhase())];
+        .phasePs[cell.getPhase()];
   }
 
   const TaskGraph &graph;
@@ -140,7 +140,7 @@ void DispatchTimes::add(int64_t worker, Cell cell,
                         const StageCosts &stageCosts) {
   auto at = [&](Cell half, const auto &times) {
     const StageCost &stage = stageCosts.stages[placement.globalStage(half)];
-    return (stage.*times)[static_cast<unsigned>(half.getPhase())];
+    return (stage.*times)[half.getPhase()];
   };
   int64_t dispatch = at(cell, &StageCost::dispatchPs);
   int64_t exposed = dispatch;
@@ -198,7 +198,7 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
   auto compute = [&](int32_t worker, Cell cell,
                      bool isMeasured) -> llvm::Error {
     const StageCost &cost = stageCosts.stages[placement.globalStage(cell)];
-    auto phase = static_cast<unsigned>(cell.getPhase());
+    Phase phase = cell.getPhase();
     // All cells together fit into int64 (computeTaskTimes).
     if (!isMeasured)
       traffic.exposedShardingPs[worker] += cost.shardingPs[phase];

@@ -171,9 +171,7 @@ template <typename Offer>
 void WalkCopies<Time>::forNeeds(const WaveStep &step, unsigned half,
                                 Offer &&offer) {
   Cell cell = step.cells[half];
-  bool usesActivation = cell.is(Phase::Backward) || cell.is(Phase::InputGrad) ||
-                        cell.is(Phase::Recompute);
-  if (usesActivation && offloads[step.stage(half)])
+  if (cell.isIn(kActivationUsers) && offloads[step.stage(half)])
     if (Activation *own = find(step, half))
       if (own->place == Place::Reloaded)
         offer(own->since);
@@ -186,29 +184,22 @@ template <typename Time>
 bool WalkCopies<Time>::startHalf(const WaveStep &step, unsigned half) {
   if (!offloads[step.stage(half)])
     return true;
-  switch (step.cells[half].getPhase()) {
-  case Phase::Forward: {
+  Cell cell = step.cells[half];
+  if (cell.is(Phase::Forward)) {
     Activation *made =
         activations[step.stage(half)].insert(step.ranks[half], allocator);
     if (made)
       *made = Activation();
     return made;
   }
-  case Phase::Recompute: {
-    Activation *own = find(step, half);
-    return own && own->place != Place::Offloaded;
-  }
-  case Phase::Backward:
-  case Phase::InputGrad: {
-    Activation *own = find(step, half);
-    if (!own || own->place == Place::Offloaded)
-      return false;
+  if (!cell.isIn(kActivationUsers))
+    return true;
+  Activation *own = find(step, half);
+  if (!own || own->place == Place::Offloaded)
+    return false;
+  if (cell.isIn(kBackwardStarts))
     InFlight<Activation>::remove(own);
-    return true;
-  }
-  default:
-    return true;
-  }
+  return true;
 }
 
 template <typename Time>

@@ -77,8 +77,7 @@ WalkPrice<Time> WalkReductions<Time>::priceOf(int64_t piece,
     const StageCosts &costs = *scenario.costs;
     MessageCost cost;
     if (costs.reductions.empty())
-      cost.occupancyPs = costs.stages[first.stage(0)]
-                             .phasePs[static_cast<unsigned>(Phase::AllReduce)];
+      cost.occupancyPs = costs.stages[first.stage(0)].phasePs[Phase::AllReduce];
     else
       cost = costs.reductions[all.numberOf(piece)];
     TaskCost charged = chargeMessage(cost, scenario.transport);

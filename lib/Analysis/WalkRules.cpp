@@ -23,7 +23,7 @@ int64_t pipesched::priceOf(const WalkInputs &scenario, const WaveStep &step) {
   const StageCosts &costs = *scenario.costs;
   const StageCost &first = costs.stages[step.stage(0)];
   Phase phase = step.cells[0].getPhase();
-  int64_t ps = first.phasePs[static_cast<unsigned>(phase)];
+  int64_t ps = first.phasePs[phase];
   std::optional<Cell> second;
   if (step.isPair) {
     second = step.cells[1];
@@ -56,15 +56,15 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
     total = llvm::SaturatingMultiplyAdd(uint64_t(count), uint64_t(ps), total);
   };
   for (auto [number, stage] : llvm::enumerate(costs.stages))
-    for (unsigned phase = 0; phase < kNumPhases; ++phase) {
-      int64_t count = counts.of(number, static_cast<Phase>(phase));
+    kCostedPhases.forEach([&, number = number, &stage = stage](Phase phase) {
+      int64_t count = counts.of(number, phase);
       add(count, stage.phasePs[phase]);
       add(count, stage.overlappedPs.value_or(0));
       for (const MessageCost *message : {&stage.activation, &stage.gradient}) {
         add(count, message->occupancyPs);
         add(count, message->latencyPs);
       }
-    }
+    });
   for (const MessageCost &reduction : costs.reductions) {
     add(1, reduction.occupancyPs);
     add(1, reduction.latencyPs);
@@ -80,7 +80,7 @@ static bool subtractMeasuredPairs(const TableView &table,
   bool isValid = true;
   auto subtract = [&](size_t worker, Cell cell) {
     const StageCost &cost = costs.stages[placement.globalStage(cell)];
-    auto phase = static_cast<unsigned>(cell.getPhase());
+    Phase phase = cell.getPhase();
     traffic.exposedShardingPs[worker] -= cost.shardingPs[phase];
     isValid &= traffic.context[worker].add(cost.context[phase], -1);
   };
@@ -132,31 +132,28 @@ pipesched::sumTraffic(const Placement &placement, const TableView &table,
   for (auto [stage, cost] : llvm::enumerate(costs.stages)) {
     int64_t worker = placement.workerOf(stage);
     int64_t path = placement.pathOfStage(stage);
-    for (unsigned code = 0; code < kNumPhases; ++code) {
-      auto phase = static_cast<Phase>(code);
+    kCopyPhases.forEach([&, stage = stage](Phase phase) {
+      traffic.copies += counts.of(stage, phase);
+    });
+    auto compute = [&, stage = stage, &cost = cost](Phase phase) {
       int64_t count = counts.of(stage, phase);
-      if (phase == Phase::Offload || phase == Phase::Reload) {
-        traffic.copies += count;
-        continue;
-      }
-      if (phase == Phase::AllReduce)
-        continue;
-      send(worker, count, cost.shardingBytes[code]);
-      traffic.exposedShardingPs[worker] += count * cost.shardingPs[code];
-      isOverflow |= !traffic.context[worker].add(cost.context[code], count);
+      send(worker, count, cost.shardingBytes[phase]);
+      traffic.exposedShardingPs[worker] += count * cost.shardingPs[phase];
+      isOverflow |= !traffic.context[worker].add(cost.context[phase], count);
       std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
       if (!flow)
-        continue;
+        return;
       int64_t target = targetOf(*flow, stage);
       if (target < placement.stageOffset(path) ||
           target >= placement.stageOffset(path + 1) ||
           placement.workerOf(target) == worker)
-        continue;
+        return;
       traffic.messages += count;
       send(worker, count,
            *flow == Flow::Activation ? cost.activation.bytes
                                      : cost.gradient.bytes);
-    }
+    };
+    phasesOfKind(InstructionKind::Compute).forEach(compute);
   }
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
     for (CellRef member : reductions->membersOf(number))

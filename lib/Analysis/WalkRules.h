@@ -137,9 +137,9 @@ int64_t WalkPrices<Time>::computePsOf(const WalkInputs &scenario,
                                       uint32_t stage, Phase phase) const {
   const Placement &placement = *table.placement;
   int64_t path = placement.pathOfStage(stage);
-  bool isCopy = phase == Phase::Offload || phase == Phase::Reload;
+  bool isCopy = kCopyPhases.contains(phase);
   if (!scenario.changePs || isCopy || varies || firsts[path] < 0)
-    return scenario.costs->stages[stage].phasePs[static_cast<unsigned>(phase)];
+    return scenario.costs->stages[stage].phasePs[phase];
   Cell cell(stage - placement.stageOffset(path), phase, firsts[path]);
   WaveStep step;
   step.cells = &cell;

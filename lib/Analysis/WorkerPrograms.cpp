@@ -221,7 +221,7 @@ void Lister::addCell(InstructionCells &cells, Cell cell) {
   cells.path.push_back(placement.pathOf(cell));
   cells.stage.push_back(cell.getStage());
   cells.microbatch.push_back(cell.getMicrobatch());
-  cells.phase.push_back(static_cast<int8_t>(cell.getPhase()));
+  cells.phase.push_back(traitsOf(cell.getPhase()).code);
   int activation = 0;
   if (!cell.isPerPath() && recomputed.contains(cell))
     activation |= kActivationRecomputed;

@@ -16,6 +16,37 @@
 using namespace pipesched;
 
 //===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+char pipeschedPhaseGetLetter(PipeschedPhase phase) {
+  std::optional<Phase> found = phaseFromCode(phase);
+  return found ? phaseLetter(*found) : 0;
+}
+
+bool pipeschedPhaseHasCost(PipeschedPhase phase) {
+  std::optional<Phase> found = phaseFromCode(phase);
+  return found && kCostedPhases.contains(*found);
+}
+
+PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell) {
+  return static_cast<PipeschedPhase>(
+      traitsOf(Cell::fromRaw(cell).getPhase()).code);
+}
+
+int64_t pipeschedCellGetStage(PipeschedCell cell) {
+  return Cell::fromRaw(cell).getStage();
+}
+
+int64_t pipeschedCellGetMicrobatch(PipeschedCell cell) {
+  return Cell::fromRaw(cell).getMicrobatch();
+}
+
+bool pipeschedCellOverlapsNext(PipeschedCell cell) {
+  return Cell::fromRaw(cell).overlapsNext();
+}
+
+//===----------------------------------------------------------------------===//
 // Problems
 //===----------------------------------------------------------------------===//
 

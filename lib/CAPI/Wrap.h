@@ -106,7 +106,7 @@ public:
     put(columns.worker, worker);
     put(columns.index, index);
     put(columns.stage, cell.getStage());
-    put(columns.phase, static_cast<int64_t>(cell.getPhase()));
+    put(columns.phase, traitsOf(cell.getPhase()).code);
     put(columns.microbatch, cell.getMicrobatch());
     put(columns.startPs, startPs);
     put(columns.endPs, endPs);
@@ -115,16 +115,8 @@ public:
 
 private:
   static Lane laneOf(Cell cell) {
-    switch (cell.getPhase()) {
-    case Phase::Offload:
-      return Lane::Offload;
-    case Phase::Reload:
-      return Lane::Reload;
-    case Phase::AllReduce:
-      return Lane::AllReduce;
-    default:
-      return Lane::Compute;
-    }
+    std::optional<InstructionKind> kind = traitsOf(cell.getPhase()).instruction;
+    return kind ? traitsOf(*kind).lane : Lane::Compute;
   }
 
   template <typename T>

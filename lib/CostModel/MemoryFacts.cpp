@@ -204,7 +204,7 @@ static bool addGathered(const Placement &placement, const ModelFacts &model,
 llvm::Expected<MemoryFacts>
 pipesched::computeMemoryFacts(const Placement &placement,
                               const ModelFacts &model,
-                              const SystemFacts *system, unsigned phases) {
+                              const SystemFacts *system, PhaseSet phases) {
   llvm::Expected<std::vector<StageBlocks>> stages =
       blocksOfStages(placement, model);
   if (!stages)
@@ -214,10 +214,8 @@ pipesched::computeMemoryFacts(const Placement &placement,
   if (!owned)
     return owned.takeError();
 
-  constexpr unsigned recomputeBit = 1u
-                                    << static_cast<unsigned>(Phase::Recompute);
   bool recomputesInBackward =
-      model.recompute != Recompute::None && !(phases & recomputeBit);
+      model.recompute != Recompute::None && !phases.contains(Phase::Recompute);
   Excess excess(system);
   auto tooLarge = [] {
     return llvm::createStringError(

@@ -20,12 +20,6 @@ using llvm::Twine;
 
 static constexpr int64_t kSlotPs = 1000000;
 
-static unsigned bit(Phase phase) { return 1u << static_cast<unsigned>(phase); }
-
-static constexpr unsigned index(Phase phase) {
-  return static_cast<unsigned>(phase);
-}
-
 llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
   llvm::Expected<std::vector<int64_t>> lengths = stageLengths(placement);
   if (!lengths)
@@ -33,12 +27,11 @@ llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
   StageCosts stageCosts;
   stageCosts.stages.resize(lengths->size());
   for (auto [length, cost] : llvm::zip_equal(*lengths, stageCosts.stages))
-    for (unsigned phase = 0; phase < kNumPhases; ++phase) {
-      int64_t slots = unitSlots(Cell(0, static_cast<Phase>(phase), 0));
-      if (llvm::MulOverflow(slots * kSlotPs, length, cost.phasePs[phase]))
+    for (const EnumName<Phase> &phase : enumValues<Phase>())
+      if (llvm::MulOverflow(traitsOf(phase.value).unitSlots * kSlotPs, length,
+                            cost.phasePs[phase.value]))
         return makeError("a stage of " + Twine(length) +
                          " slots of 1 us takes more than 2^63 - 1 ps");
-    }
   return stageCosts;
 }
 
@@ -60,12 +53,10 @@ static llvm::Error checkLength(const Placement &placement,
 
 static llvm::Error checkLengths(const Placement &placement,
                                 const Profile &profile) {
-  for (unsigned phase = 0; phase < kNumPhases; ++phase) {
-    char letter = phaseLetter(static_cast<Phase>(phase));
-    if (auto error = checkLength(placement, profile.phasePs[phase],
-                                 llvm::StringRef(&letter, 1)))
+  for (const EnumName<Phase> &phase : enumValues<Phase>())
+    if (auto error =
+            checkLength(placement, profile.phasePs[phase.value], phase.name))
       return error;
-  }
   if (auto error = checkLength(placement, profile.overlappedPs, "FB"))
     return error;
   if (auto error = checkLength(placement, profile.commPs, "comm"))
@@ -96,24 +87,25 @@ public:
       : profile(profile), stage(stage), blocks(blocks), recompute(recompute),
         hasOtherCosts(hasOtherCosts) {}
 
-  llvm::Error apply(StageCost &cost, unsigned phases) const {
+  llvm::Error apply(StageCost &cost, PhaseSet phases) const {
     applyForward(cost);
     if (auto error = applyBackward(cost, phases))
       return error;
-    for (Phase phase : {Phase::Offload, Phase::Reload})
-      cost.phasePs[index(phase)] =
-          given(phase).value_or(cost.phasePs[index(phase)]);
-    for (Phase phase : {Phase::Optimizer, Phase::AllReduce})
+    (kCostedPhases - kForwardPhases - kBackwardPhases - kPerPathPhases)
+        .forEach([&](Phase phase) {
+          cost.phasePs[phase] = given(phase).value_or(cost.phasePs[phase]);
+        });
+    kPerPathPhases.forEach([&](Phase phase) {
       if (std::optional<int64_t> ps = given(phase))
-        cost.phasePs[index(phase)] =
-            shareOf(*ps, blocks.numOwned, blocks.numHeld);
+        cost.phasePs[phase] = shareOf(*ps, blocks.numOwned, blocks.numHeld);
+    });
     if (std::optional<int64_t> pair = timeAt(profile.overlappedPs, stage))
       cost.overlappedPs = pair;
     applyMessages(cost);
-    if ((phases & bit(Phase::Forward)) && !hasOtherCosts &&
+    if (phases.contains(Phase::Forward) && !hasOtherCosts &&
         !given(Phase::Forward))
       return makeError("the schedule has F, the profile gives no F");
-    if ((phases & bit(Phase::Recompute)) && !hasOtherCosts && isSelective() &&
+    if (phases.contains(Phase::Recompute) && !hasOtherCosts && isSelective() &&
         !given(Phase::Recompute))
       return makeError("the schedule recomputes selectively, the profile gives "
                        "no R");
@@ -122,7 +114,7 @@ public:
 
 private:
   std::optional<int64_t> given(Phase phase) const {
-    return timeAt(profile.phasePs[index(phase)], stage);
+    return timeAt(profile.phasePs[phase], stage);
   }
 
   void applyForward(StageCost &cost) const {
@@ -139,16 +131,16 @@ private:
   /// A measured time does not say for what a cell waits, nor when rows, keys or
   /// values are on their way.
   static void measured(Phase phase, int64_t ps, StageCost &cost) {
-    cost.phasePs[index(phase)] = ps;
-    cost.shardingPs[index(phase)] = 0;
-    cost.dispatchPs[index(phase)] = 0;
-    cost.context[index(phase)] = {};
+    cost.phasePs[phase] = ps;
+    cost.shardingPs[phase] = 0;
+    cost.dispatchPs[phase] = 0;
+    cost.context[phase] = {};
   }
 
   /// Whether R runs only a part of F.
   bool isSelective() const { return recompute == Recompute::Selective; }
 
-  llvm::Error applyBackward(StageCost &cost, unsigned phases) const;
+  llvm::Error applyBackward(StageCost &cost, PhaseSet phases) const;
 
   void applyMessages(StageCost &cost) const {
     if (profile.commPs.empty() && profile.sendPs.empty())
@@ -169,15 +161,9 @@ private:
 
 /// Says for example "the schedule has I and W, the profile does not give I and
 /// W".
-static llvm::Error missingBackward(unsigned missing, bool hasWhole) {
-  constexpr unsigned split =
-      1u << index(Phase::InputGrad) | 1u << index(Phase::WeightGrad);
-  std::string names;
-  for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
-    if (missing & bit(phase))
-      names +=
-          (names.empty() ? "" : " and ") + std::string(1, phaseLetter(phase));
-  if (hasWhole && (missing & split) == split)
+static llvm::Error missingBackward(PhaseSet missing, bool hasWhole) {
+  std::string names = describePhases(missing, " and ");
+  if (hasWhole && (kSplitBackward - missing).isEmpty())
     return makeError("the schedule has split backward cells, the profile gives "
                      "only B; give I and W");
   return makeError("the schedule has " + Twine(names) +
@@ -185,7 +171,7 @@ static llvm::Error missingBackward(unsigned missing, bool hasWhole) {
 }
 
 llvm::Error StageProfile::applyBackward(StageCost &cost,
-                                        unsigned phases) const {
+                                        PhaseSet phases) const {
   std::optional<int64_t> whole = given(Phase::Backward);
   std::optional<int64_t> inputGrad = given(Phase::InputGrad);
   std::optional<int64_t> weightGrad = given(Phase::WeightGrad);
@@ -198,20 +184,20 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
       return makeError("the profile's I + W is over 2^63 - 1 ps");
     whole = sum;
   }
-  unsigned missing = 0;
+  PhaseSet missing;
   auto apply = [&](Phase phase, std::optional<int64_t> ps) {
     measured(phase, ps.value_or(0), cost);
     if (!ps)
-      missing |= phases & bit(phase);
+      missing |= phases & phase;
   };
   apply(Phase::Backward, whole);
   apply(Phase::InputGrad, inputGrad);
   apply(Phase::WeightGrad, weightGrad);
-  if (!missing)
+  if (missing.isEmpty())
     return llvm::Error::success();
   // B is the sum of I and W, so the one of them that is absent is missing too.
-  if (missing & bit(Phase::Backward) && (inputGrad || weightGrad))
-    missing = bit(inputGrad ? Phase::WeightGrad : Phase::InputGrad) | missing;
+  if (missing.contains(Phase::Backward) && (inputGrad || weightGrad))
+    missing |= inputGrad ? Phase::WeightGrad : Phase::InputGrad;
   return missingBackward(missing, whole.has_value());
 }
 
@@ -221,8 +207,8 @@ static llvm::Expected<std::vector<StageShare>>
 sharesOf(const Placement &placement, const Profile &profile) {
   std::vector<StageShare> shares(placement.getNumGlobalStages());
   if (placement.getNumPaths() == 1 ||
-      (profile.phasePs[index(Phase::Optimizer)].empty() &&
-       profile.phasePs[index(Phase::AllReduce)].empty()))
+      (profile.phasePs[Phase::Optimizer].empty() &&
+       profile.phasePs[Phase::AllReduce].empty()))
     return shares;
   llvm::Expected<ParameterSets> sets = ParameterSets::create(placement);
   if (!sets)
@@ -236,7 +222,7 @@ sharesOf(const Placement &placement, const Profile &profile) {
 
 static llvm::Expected<StageCosts>
 applyProfile(const Placement &placement, StageCosts stageCosts,
-             const Profile &profile, unsigned phases, Recompute recompute,
+             const Profile &profile, PhaseSet phases, Recompute recompute,
              bool hasOtherCosts) {
   if (auto error = checkLengths(placement, profile))
     return std::move(error);
@@ -257,7 +243,7 @@ applyProfile(const Placement &placement, StageCosts stageCosts,
 
 llvm::Expected<StageCosts> pipesched::costProfile(const Placement &placement,
                                                   const Profile &profile,
-                                                  unsigned phases,
+                                                  PhaseSet phases,
                                                   Recompute recompute) {
   StageCosts stageCosts;
   stageCosts.stages.resize(placement.getNumGlobalStages());
@@ -269,7 +255,7 @@ llvm::Expected<StageCosts> pipesched::costProfile(const Placement &placement,
 llvm::Expected<StageCosts> pipesched::overlayProfile(const Placement &placement,
                                                      StageCosts stageCosts,
                                                      const Profile &profile,
-                                                     unsigned phases,
+                                                     PhaseSet phases,
                                                      Recompute recompute) {
   return applyProfile(placement, std::move(stageCosts), profile, phases,
                       recompute,

@@ -218,8 +218,7 @@ Expected<std::vector<MessageCost>> pipesched::shareReductions(
     int64_t stage = placement.globalStage(reduction.cell);
     MessageCost &share = shares.emplace_back();
     share.occupancyPs =
-        shareOf(stageCosts.stages[stage]
-                    .phasePs[static_cast<unsigned>(Phase::AllReduce)],
+        shareOf(stageCosts.stages[stage].phasePs[Phase::AllReduce],
                 reduction.blocks.size(), sets->ownedBlocksOf(stage).size());
     if (!model)
       continue;
@@ -275,7 +274,7 @@ Error pipesched::costStageReductions(const Placement &placement,
   if (!pieces)
     return pieces.takeError();
   for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
-    int64_t &sum = cost.phasePs[static_cast<unsigned>(Phase::AllReduce)];
+    int64_t &sum = cost.phasePs[Phase::AllReduce];
     for (int64_t piece : sets->ownedPiecesOf(stage))
       for (int64_t ps :
            {(*pieces)[piece].occupancyPs, (*pieces)[piece].latencyPs})

@@ -28,8 +28,6 @@ static constexpr int64_t kAdamBytes = 12;
 /// 2^63, the first time that does not fit into int64.
 static constexpr double kPsLimit = 9223372036854775808.0;
 
-static unsigned bit(Phase phase) { return 1u << static_cast<unsigned>(phase); }
-
 /// Rounded to the nearest picosecond.
 static llvm::Error store(double ps, const char *what, int64_t &result) {
   double rounded = std::nearbyint(ps);
@@ -112,31 +110,30 @@ struct BlockTimes {
              Recompute recompute) {
     for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad,
                         Phase::Backward, Phase::Recompute, Phase::Optimizer}) {
-      auto index = static_cast<unsigned>(phase);
       Recompute again = phase == Phase::Recompute ? recompute : Recompute::Full;
-      all[index] = rooflinePs(block, phase, system, again);
+      all[phase] = rooflinePs(block, phase, system, again);
       if (system.expertParallel > 1)
-        dispatch[index] =
+        dispatch[phase] =
             enginePs(block, phase, Engine::AllToAll, system, again);
       if (system.contextParallel > 1)
-        context[index] = contextSums(block, phase, system, again);
+        context[phase] = contextSums(block, phase, system, again);
     }
   }
 
   void add(const BlockTimes &block, int64_t count) {
-    for (unsigned index = 0; index < kNumPhases; ++index) {
-      all[index] += double(count) * block.all[index];
-      dispatch[index] += double(count) * block.dispatch[index];
+    kCostedPhases.forEach([&](Phase phase) {
+      all[phase] += double(count) * block.all[phase];
+      dispatch[phase] += double(count) * block.dispatch[phase];
       for (auto part :
            {&ContextSums::ps, &ContextSums::exposedPs, &ContextSums::bytes})
-        context[index].*part += double(count) * (block.context[index].*part);
-    }
+        context[phase].*part += double(count) * (block.context[phase].*part);
+    });
   }
 
-  double of(Phase phase) const { return all[static_cast<unsigned>(phase)]; }
+  double of(Phase phase) const { return all[phase]; }
 
-  std::array<double, kNumPhases> all = {}, dispatch = {};
-  std::array<ContextSums, kNumPhases> context = {};
+  PhaseMap<double> all = {}, dispatch = {};
+  PhaseMap<ContextSums> context = {};
 };
 
 /// Computes the costs of the stages of a placement; what does not depend on the
@@ -144,10 +141,10 @@ struct BlockTimes {
 class StageCostBuilder {
 public:
   StageCostBuilder(const ModelFacts &model, const SystemFacts &system,
-                   unsigned phases)
+                   PhaseSet phases)
       : model(model), system(system), phases(phases),
         recomputesInBackward(model.recompute != Recompute::None &&
-                             !(phases & bit(Phase::Recompute))) {
+                             !phases.contains(Phase::Recompute)) {
     for (const BlockFacts &block : model.blocks)
       blockTimes.emplace_back(block, system, model.recompute);
   }
@@ -182,14 +179,14 @@ private:
 
   const ModelFacts &model;
   const SystemFacts &system;
-  unsigned phases;
+  PhaseSet phases;
   bool recomputesInBackward;
   std::vector<BlockTimes> blockTimes;
 };
 } // namespace
 
 static int64_t &timeOf(StageCost &cost, Phase phase) {
-  return cost.phasePs[static_cast<unsigned>(phase)];
+  return cost.phasePs[phase];
 }
 
 /// B is the sum of the rounded I and W, so that splitting a backward changes no
@@ -240,13 +237,12 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
 /// same way.
 llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
                                              StageCost &cost) const {
-  for (unsigned phase = 0; phase < kNumPhases; ++phase)
-    if (auto error = store(sum.dispatch[phase], "rows on their way to experts",
-                           cost.dispatchPs[phase]))
+  for (const EnumName<Phase> &phase : enumValues<Phase>())
+    if (auto error =
+            store(sum.dispatch[phase.value], "rows on their way to experts",
+                  cost.dispatchPs[phase.value]))
       return error;
-  auto at = [&](Phase phase) -> int64_t & {
-    return cost.dispatchPs[static_cast<unsigned>(phase)];
-  };
+  auto at = [&](Phase phase) -> int64_t & { return cost.dispatchPs[phase]; };
   if (recomputesInBackward) {
     at(Phase::InputGrad) += at(Phase::Recompute);
     at(Phase::Backward) += at(Phase::Recompute);
@@ -259,18 +255,16 @@ llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
                                           StageCost &cost) const {
   if (system.contextParallel == 1)
     return llvm::Error::success();
-  for (unsigned phase = 0; phase < kNumPhases; ++phase) {
-    const ContextSums &sums = sum.context[phase];
+  for (const EnumName<Phase> &phase : enumValues<Phase>()) {
+    const ContextSums &sums = sum.context[phase.value];
     for (auto [from, to] : {std::pair(&ContextSums::ps, &ContextCost::ps),
                             {&ContextSums::exposedPs, &ContextCost::exposedPs},
                             {&ContextSums::bytes, &ContextCost::bytes}})
       if (auto error = store(sums.*from, "an exchange of keys and values",
-                             cost.context[phase].*to))
+                             cost.context[phase.value].*to))
         return error;
   }
-  auto at = [&](Phase phase) -> ContextCost & {
-    return cost.context[static_cast<unsigned>(phase)];
-  };
+  auto at = [&](Phase phase) -> ContextCost & { return cost.context[phase]; };
   if (recomputesInBackward)
     for (Phase phase : {Phase::InputGrad, Phase::Backward})
       if (!at(phase).add(at(Phase::Recompute), 1))
@@ -283,7 +277,7 @@ llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
 /// share.
 llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
                                          StageCost &cost) const {
-  if (!(phases & (bit(Phase::Offload) | bit(Phase::Reload))))
+  if (!phases.intersects(kCopyPhases))
     return llvm::Error::success();
   if (system.host.bytesPerSecond == 0)
     return makeError("D and U need the 'host' link of the system, '" +
@@ -434,9 +428,8 @@ static llvm::Error checkRates(const ModelFacts &model,
 
 /// Checks that blocks have work for the split backwards of a schedule. One that
 /// splits some backwards only is not checked.
-static llvm::Error checkBackwards(const ModelFacts &model, unsigned phases) {
-  if (!(phases & (bit(Phase::InputGrad) | bit(Phase::WeightGrad))) ||
-      phases & bit(Phase::Backward))
+static llvm::Error checkBackwards(const ModelFacts &model, PhaseSet phases) {
+  if (!phases.intersects(kSplitBackward) || phases.contains(Phase::Backward))
     return llvm::Error::success();
   for (const BlockFacts &block : model.blocks)
     if (anyStates(block, &Kernel::backward) &&
@@ -526,7 +519,7 @@ pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
 llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
                                                    const ModelFacts &model,
                                                    const SystemFacts &system,
-                                                   unsigned phases) {
+                                                   PhaseSet phases) {
   if (llvm::Error error = checkSystem(model, system))
     return std::move(error);
   if (llvm::Error error = checkBackwards(model, phases))
@@ -574,7 +567,7 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
   if (auto error = costMessages(placement, messagesOfStages(model, *blocks),
                                 system, stageCosts))
     return std::move(error);
-  if (phases & bit(Phase::AllReduce))
+  if (phases.contains(Phase::AllReduce))
     if (auto error = costStageReductions(placement, model, system, stageCosts))
       return std::move(error);
   return stageCosts;

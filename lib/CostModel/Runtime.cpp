@@ -21,14 +21,14 @@ using llvm::Twine;
 /// What I waits for and sends belongs to W.
 static llvm::Error moveTraffic(StageCost &cost) {
   for (auto *part : {&cost.shardingPs, &cost.shardingBytes}) {
-    int64_t &input = (*part)[static_cast<unsigned>(Phase::InputGrad)];
-    int64_t &weight = (*part)[static_cast<unsigned>(Phase::WeightGrad)];
+    int64_t &input = (*part)[Phase::InputGrad];
+    int64_t &weight = (*part)[Phase::WeightGrad];
     if (llvm::AddOverflow(input, weight, weight))
       return makeError("I and W of a stage send more than 2^63 - 1 bytes");
     input = 0;
   }
-  ContextCost &input = cost.context[static_cast<unsigned>(Phase::InputGrad)];
-  if (!cost.context[static_cast<unsigned>(Phase::WeightGrad)].add(input, 1))
+  ContextCost &input = cost.context[Phase::InputGrad];
+  if (!cost.context[Phase::WeightGrad].add(input, 1))
     return makeError("the ranks of a stage pass on keys and values for more "
                      "than 2^63 - 1 ps in I and W");
   input = {};
@@ -45,10 +45,10 @@ llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     StageCost &cost = stageCosts.stages[placement.stageOffset(path)];
     auto &phasePs = cost.phasePs;
-    std::swap(cost.dispatchPs[static_cast<unsigned>(Phase::InputGrad)],
-              cost.dispatchPs[static_cast<unsigned>(Phase::WeightGrad)]);
-    int64_t &input = phasePs[static_cast<unsigned>(Phase::InputGrad)];
-    int64_t &weight = phasePs[static_cast<unsigned>(Phase::WeightGrad)];
+    std::swap(cost.dispatchPs[Phase::InputGrad],
+              cost.dispatchPs[Phase::WeightGrad]);
+    int64_t &input = phasePs[Phase::InputGrad];
+    int64_t &weight = phasePs[Phase::WeightGrad];
     if (llvm::AddOverflow(input, weight, weight))
       return makeError("I + W of the first stage of path " + Twine(path) +
                        " is over 2^63 - 1 ps");

@@ -102,14 +102,11 @@ public:
   bool gathers(Phase phase) const {
     if (system.sharding != Sharding::Full)
       return false;
-    return phase == Phase::Forward || phase == Phase::InputGrad ||
-           phase == Phase::Backward ||
+    return phase == Phase::Forward || kBackwardStarts.contains(phase) ||
            (phase == Phase::Recompute &&
             model.recompute != Recompute::Selective);
   }
-  static bool scatters(Phase phase) {
-    return phase == Phase::WeightGrad || phase == Phase::Backward;
-  }
+  static bool scatters(Phase phase) { return kGradientPhases.contains(phase); }
 
   double cellPs(Phase phase, bool recomputesInBackward, BlockTime timeOf) const;
   double cellBytes(Phase phase) const;
@@ -150,9 +147,7 @@ Error StageTraffic::add(BlockCount entry, const RankLayout &layout,
 /// Backward phases run the blocks from the last to the first.
 double StageTraffic::cellPs(Phase phase, bool recomputesInBackward,
                             BlockTime timeOf) const {
-  bool isBackward = phase == Phase::InputGrad || phase == Phase::WeightGrad ||
-                    phase == Phase::Backward;
-  bool hasR = recomputesInBackward && isBackward && phase != Phase::WeightGrad;
+  bool hasR = recomputesInBackward && kBackwardStarts.contains(phase);
   SmallVector<ShardedBlocks> order;
   for (const BlockTraffic &each : blocks) {
     auto ps = [](const RingSums &rings) {
@@ -163,7 +158,7 @@ double StageTraffic::cellPs(Phase phase, bool recomputesInBackward,
     order.push_back({each.count, compute, gathers(phase) ? ps(each.gather) : 0,
                      scatters(phase) ? ps(each.scatter) : 0});
   }
-  if (isBackward)
+  if (kBackwardPhases.contains(phase))
     std::reverse(order.begin(), order.end());
   return prefetchedPs(order);
 }
@@ -198,18 +193,17 @@ Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
                       Phase::WeightGrad, Phase::Backward}) {
     if (!traffic.gathers(phase) && !traffic.scatters(phase))
       continue;
-    auto index = static_cast<unsigned>(phase);
-    int64_t &ps = cost.phasePs[index];
+    int64_t &ps = cost.phasePs[phase];
     int64_t alone = ps;
     if (Error error = round(traffic.cellPs(phase, recomputesInBackward, timeOf),
                             "a cell that waits for parameters takes ps", ps))
       return error;
     // B is the sum of rounded times and may be one picosecond longer.
     ps = std::max(ps, alone);
-    cost.shardingPs[index] = ps - alone;
+    cost.shardingPs[phase] = ps - alone;
     if (Error error =
             round(traffic.cellBytes(phase), "a cell sends bytes of parameters",
-                  cost.shardingBytes[index]))
+                  cost.shardingBytes[phase]))
       return error;
   }
   return Error::success();

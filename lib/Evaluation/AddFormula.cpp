@@ -15,13 +15,6 @@
 
 using namespace pipesched;
 
-static constexpr unsigned bitsOf(std::initializer_list<Phase> phases) {
-  unsigned bits = 0;
-  for (Phase phase : phases)
-    bits |= 1u << static_cast<unsigned>(phase);
-  return bits;
-}
-
 namespace {
 
 /// The common value of a series, as long as all its values are equal.
@@ -42,7 +35,7 @@ private:
 } // namespace
 
 static int64_t phasePs(const StageCost &stage, Phase phase) {
-  return stage.phasePs[static_cast<unsigned>(phase)];
+  return stage.phasePs[phase];
 }
 
 /// The delay of a message, if all hops between workers have the same.
@@ -68,32 +61,29 @@ static SharedValue sharedDelay(const Placement &placement,
 /// phases F, B, I and W.
 static std::optional<FormulaInputs::Times>
 uniformTimes(const Placement &placement, const StageCosts &stageCosts,
-             unsigned phases) {
-  constexpr unsigned split = bitsOf({Phase::InputGrad, Phase::WeightGrad});
-  constexpr unsigned known = bitsOf({Phase::Forward, Phase::Backward}) | split;
-  if (phases & ~known)
+             PhaseSet phases) {
+  if (!(phases - kBackwardPhases - Phase::Forward).isEmpty())
     return std::nullopt;
+  bool isSplit = phases.intersects(kSplitBackward);
   SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
   for (const StageCost &stage : stageCosts.stages) {
     int64_t backward = phasePs(stage, Phase::Backward);
     int64_t halves =
         phasePs(stage, Phase::InputGrad) + phasePs(stage, Phase::WeightGrad);
-    bool usesWhole = phases & bitsOf({Phase::Backward});
-    if (usesWhole && (phases & split) && backward != halves)
+    bool usesWhole = phases.contains(Phase::Backward);
+    if (usesWhole && isSplit && backward != halves)
       return std::nullopt;
     // I and W take together what a B takes.
     StageCost whole = stage;
-    whole.phasePs[static_cast<unsigned>(Phase::Backward)] =
-        usesWhole ? backward : halves;
+    whole.phasePs[Phase::Backward] = usesWhole ? backward : halves;
     overlapped.add(stage.overlappedPs.value_or(
         stageCosts.pairPs(whole, Phase::Forward, whole, Phase::Backward)));
     // Pairs of cells of different stages take the same only if they wait for
     // rows equally long.
-    dispatches.add(stage.dispatchPs[static_cast<unsigned>(Phase::Forward)]);
+    dispatches.add(stage.dispatchPs[Phase::Forward]);
     forward.add(phasePs(stage, Phase::Forward));
-    inputGrad.add(
-        phasePs(stage, phases & split ? Phase::InputGrad : Phase::Backward));
-    weightGrad.add(phases & split ? phasePs(stage, Phase::WeightGrad) : 0);
+    inputGrad.add(phasePs(stage, isSplit ? Phase::InputGrad : Phase::Backward));
+    weightGrad.add(isSplit ? phasePs(stage, Phase::WeightGrad) : 0);
   }
   SharedValue delay = sharedDelay(placement, stageCosts);
   for (const SharedValue &value :
@@ -120,7 +110,7 @@ static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
 
 /// A disturbed schedule has a formula for its slots, but none for its times.
 void pipesched::addFormula(llvm::StringRef family, const FamilyOptions &options,
-                           const TableView &table, unsigned phases,
+                           const TableView &table, PhaseSet phases,
                            bool isDisturbed, Evaluation &evaluation) {
   if (family.empty()) {
     evaluation.formulaReason = "the rows are of no known family";
@@ -128,7 +118,7 @@ void pipesched::addFormula(llvm::StringRef family, const FamilyOptions &options,
   }
   const Placement &placement = *table.placement;
   FormulaInputs inputs = formulaInputsOf(placement, options);
-  bool isSplit = phases & bitsOf({Phase::InputGrad, Phase::WeightGrad});
+  bool isSplit = phases.intersects(kSplitBackward);
   inputs.sendsAfterInput =
       isSplit && table.gradientAfter == GradientAfter::InputGrad;
   if (!isDisturbed)

@@ -22,7 +22,7 @@ namespace pipesched {
 /// none for its times. `table` is read for its placement, slots and gradient
 /// rule.
 void addFormula(llvm::StringRef family, const FamilyOptions &options,
-                const TableView &table, unsigned phases, bool isDisturbed,
+                const TableView &table, PhaseSet phases, bool isDisturbed,
                 Evaluation &evaluation);
 
 } // namespace pipesched

@@ -19,12 +19,12 @@ namespace pipesched {
 
 /// The costs of a table or program that states no work.
 llvm::Expected<StageCosts> costStages(const Placement &placement,
-                                      const CostInputs &costs, unsigned phases,
+                                      const CostInputs &costs, PhaseSet phases,
                                       Runtime runtime);
 
 /// Nothing without a model.
 llvm::Expected<std::optional<MemoryFacts>>
-costMemory(const Placement &placement, const CostInputs &costs, unsigned phases,
+costMemory(const Placement &placement, const CostInputs &costs, PhaseSet phases,
            Runtime runtime);
 
 /// All-reduces of a table or program: by the G times of a profile if it has

@@ -144,7 +144,7 @@ private:
   int64_t jitterOf(Cell cell) const {
     if (jitter == 0)
       return 0;
-    uint64_t bits = mix(seedBits ^ cell.withOverlap(false).getRaw());
+    uint64_t bits = mix(seedBits ^ toStored(cell.withOverlap(false)));
     return static_cast<int64_t>((__int128(bits >> 1) * (2 * jitter + 1)) >>
                                 63) -
            jitter;
@@ -200,7 +200,7 @@ static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
                        const StageCosts &stageCosts) {
   auto timeOf = [&](Cell cell) -> __int128 {
     return stageCosts.stages[placement.globalStage(cell)]
-        .phasePs[static_cast<unsigned>(cell.getPhase())];
+        .phasePs[cell.getPhase()];
   };
   __int128 one = timeOf(first), other = timeOf(second);
   __int128 of = factors.ofCell(first), ofOther = factors.ofCell(second);

@@ -23,9 +23,9 @@ using namespace pipesched;
 // Costs
 //===----------------------------------------------------------------------===//
 
-ModelFacts CostInputs::modelFor(unsigned phases) const {
+ModelFacts CostInputs::modelFor(PhaseSet phases) const {
   ModelFacts facts = *model;
-  if (phases & 1u << static_cast<unsigned>(Phase::Recompute))
+  if (phases.contains(Phase::Recompute))
     facts.recompute = recompute;
   return facts;
 }
@@ -40,14 +40,13 @@ static bool hasReplicas(const SystemFacts &system) {
 
 bool pipesched::reducesEveryStage(const std::optional<SystemFacts> &system,
                                   const std::optional<Profile> &profile) {
-  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
   return (system && hasReplicas(*system)) ||
-         (profile && !profile->phasePs[index].empty());
+         (profile && !profile->phasePs[Phase::AllReduce].empty());
 }
 
 llvm::Expected<StageCosts>
 pipesched::computeStageCosts(const Placement &placement,
-                             const CostInputs &costs, unsigned phases) {
+                             const CostInputs &costs, PhaseSet phases) {
   if (costs.model && costs.system) {
     llvm::Expected<StageCosts> stageCosts =
         costRoofline(placement, costs.modelFor(phases), *costs.system, phases);
@@ -76,25 +75,20 @@ pipesched::computeStageCosts(const Placement &placement,
   return costUnit(placement);
 }
 
-static unsigned phaseBit(Cell cell) {
-  unsigned phase = static_cast<unsigned>(cell.getPhase());
-  return phase < kNumPhases ? 1u << phase : 0;
-}
-
-unsigned pipesched::phasesInUse(const TableView &table) {
-  unsigned phases = 0;
+PhaseSet pipesched::phasesInUse(const TableView &table) {
+  PhaseSet phases;
   for (llvm::ArrayRef<Cell> row : table.rows)
     for (Cell cell : row)
-      phases |= phaseBit(cell);
-  return phases;
+      phases |= cell.getPhase();
+  return phases & kCostedPhases;
 }
 
-unsigned pipesched::phasesInUse(const Program &program) {
-  unsigned phases = 0;
+PhaseSet pipesched::phasesInUse(const Program &program) {
+  PhaseSet phases;
   for (const Instruction &instruction : program.instructions)
     if (!instruction.is(InstructionRole::Message))
-      phases |= phaseBit(instruction.cell);
-  return phases;
+      phases |= instruction.cell.getPhase();
+  return phases & kCostedPhases;
 }
 
 //===----------------------------------------------------------------------===//
@@ -103,7 +97,7 @@ unsigned pipesched::phasesInUse(const Program &program) {
 
 llvm::Expected<StageCosts> pipesched::costStages(const Placement &placement,
                                                  const CostInputs &costs,
-                                                 unsigned phases,
+                                                 PhaseSet phases,
                                                  Runtime runtime) {
   llvm::Expected<StageCosts> stageCosts =
       computeStageCosts(placement, costs, phases);
@@ -116,7 +110,7 @@ llvm::Expected<StageCosts> pipesched::costStages(const Placement &placement,
 
 llvm::Expected<std::optional<MemoryFacts>>
 pipesched::costMemory(const Placement &placement, const CostInputs &costs,
-                      unsigned phases, Runtime runtime) {
+                      PhaseSet phases, Runtime runtime) {
   if (!costs.model)
     return std::nullopt;
   llvm::Expected<MemoryFacts> facts =
@@ -129,7 +123,7 @@ pipesched::costMemory(const Placement &placement, const CostInputs &costs,
 }
 
 static llvm::Error addMemory(const Placement &placement,
-                             const CostInputs &costs, unsigned phases,
+                             const CostInputs &costs, PhaseSet phases,
                              Runtime runtime, Execution &execution) {
   llvm::Expected<std::optional<MemoryFacts>> facts =
       costMemory(placement, costs, phases, runtime);
@@ -178,8 +172,8 @@ static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
 llvm::Expected<std::vector<MessageCost>> pipesched::costAllReduces(
     const Placement &placement, llvm::ArrayRef<Reduction> reductions,
     const CostInputs &costs, const StageCosts &stageCosts) {
-  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
-  bool isMeasured = costs.profile && !costs.profile->phasePs[index].empty();
+  bool isMeasured =
+      costs.profile && !costs.profile->phasePs[Phase::AllReduce].empty();
   if (costs.model && costs.system && !isMeasured)
     return costReductions(placement, reductions, *costs.model, *costs.system);
   return shareReductions(placement, reductions, stageCosts,
@@ -200,7 +194,7 @@ static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
 
 /// Computes times and traffic of `execution.graph`; stated work has precedence.
 static llvm::Error costGraph(const Placement &placement,
-                             const CostInputs &costs, unsigned phases,
+                             const CostInputs &costs, PhaseSet phases,
                              Transport transport, Runtime runtime,
                              llvm::ArrayRef<StatedWork> work,
                              Execution &execution) {
@@ -263,7 +257,7 @@ static void addTimeline(Execution &execution) {
 /// Adds times, memory and all else to what instantiateProgram made.
 static llvm::Expected<Execution>
 execute(Execution execution, const Placement &placement,
-        const CostInputs &costs, unsigned phases, Transport transport,
+        const CostInputs &costs, PhaseSet phases, Transport transport,
         Runtime runtime, llvm::ArrayRef<StatedWork> work,
         const Disturbance &disturbance) {
   if (llvm::Error error = costGraph(placement, costs, phases, transport,

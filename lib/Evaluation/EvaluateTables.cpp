@@ -322,8 +322,8 @@ static std::optional<PhaseCounts> countWithLeftOut(const TableView &shortened,
   int64_t numPeriods = numLeftOut / period->getNumMicrobatches();
   for (auto [row, repeats] : llvm::zip_equal(shortened.rows, period->rows))
     for (Cell cell : row.slice(repeats.begin, repeats.length))
-      counts.counts[shortened.placement->globalStage(cell) * kNumPhases +
-                    static_cast<unsigned>(cell.getPhase())] += numPeriods;
+      counts.counts[shortened.placement->globalStage(cell)][cell.getPhase()] +=
+          numPeriods;
   return counts;
 }
 

@@ -103,13 +103,12 @@ Expected<MemoryBudget> pipesched::parseMemoryBudget(StringRef text) {
 //===----------------------------------------------------------------------===//
 
 /// Whether times matter: copies run beside the rows.
-static bool hasCopies(unsigned phases) {
-  return phases >> static_cast<unsigned>(Phase::Offload) & 1 ||
-         phases >> static_cast<unsigned>(Phase::Reload) & 1;
+static bool hasCopies(PhaseSet phases) {
+  return phases.intersects(kCopyPhases);
 }
 
 static Expected<MemoryFacts> factsFor(const Placement &placement,
-                                      const CostInputs &costs, unsigned phases,
+                                      const CostInputs &costs, PhaseSet phases,
                                       MemoryBudget::Unit unit) {
   if (unit == MemoryBudget::Unit::Activations) {
     StageMemory one;
@@ -128,7 +127,7 @@ static Expected<MemoryFacts> factsFor(const Placement &placement,
 static Expected<MemoryUsage>
 measureAtTimes(const Program &program, const Placement &placement,
                const CostInputs &costs, const MemoryFacts &facts,
-               unsigned phases, Transport transport) {
+               PhaseSet phases, Transport transport) {
   Expected<StageCosts> stageCosts = computeStageCosts(placement, costs, phases);
   if (!stageCosts)
     return stageCosts.takeError();
@@ -179,7 +178,7 @@ static Expected<HeldMemory> measureMemory(const TableView &table,
                                           MemoryTimes times,
                                           const TimingOptions &options) {
   const Placement &placement = *table.placement;
-  unsigned phases = phasesInUse(table);
+  PhaseSet phases = phasesInUse(table);
   Expected<MemoryFacts> facts = factsFor(placement, costs, phases, unit);
   if (!facts)
     return facts.takeError();
@@ -252,11 +251,11 @@ static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
       recomputed.insert(keyOf(cell));
   auto [begin, end] = entryOf(row, peak);
   for (int64_t i = 0; i != end; ++i) {
-    bool isKept = row[i].is(Phase::Forward) && !recomputed.count(keyOf(row[i]));
-    if (isKept || row[i].is(Phase::Recompute))
+    bool isLeftToR =
+        row[i].is(Phase::Forward) && recomputed.count(keyOf(row[i]));
+    if (row[i].isIn(kActivationMakers) && !isLeftToR)
       held.insert(keyOf(row[i]));
-    bool isLast = row[i].is(Phase::Backward) || row[i].is(Phase::WeightGrad);
-    if (isLast && i < begin)
+    if (row[i].isIn(kReleasingPhases) && i < begin)
       held.erase(keyOf(row[i]));
   }
   std::vector<Cell> forwards;
@@ -343,7 +342,7 @@ private:
                    "a join ({1}) does; memory-times=given proves the budget "
                    "for the attached times alone",
                    listOf(offloads),
-                   offloads.back().withPhase(Phase::OffloadJoin));
+                   offloads.back().withPhase(joinOf(Phase::Offload)));
   }
 
   /// Empty if the answer needs the times of copies.

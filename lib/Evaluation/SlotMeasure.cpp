@@ -44,12 +44,8 @@ CellsInUse pipesched::cellsInUse(const TableView &table) {
   return cells;
 }
 
-static constexpr Phase kTimedPhases[] = {
-    Phase::Forward,   Phase::Backward,  Phase::InputGrad, Phase::WeightGrad,
-    Phase::Recompute, Phase::Optimizer, Phase::AllReduce};
-
 static int64_t phasePs(const StageCost &cost, Phase phase) {
-  return cost.phasePs[static_cast<unsigned>(phase)];
+  return cost.phasePs[phase];
 }
 
 /// The greatest common divisor of all times; 0 if no cell takes time.
@@ -57,9 +53,9 @@ static int64_t largestCommonSlot(const StageCosts &stageCosts,
                                  CellsInUse cells) {
   int64_t divisor = 0;
   for (const StageCost &cost : stageCosts.stages) {
-    for (Phase phase : kTimedPhases)
-      if (cells.has(phase))
-        divisor = std::gcd(divisor, phasePs(cost, phase));
+    (cells.phases & kComputePhases).forEach([&](Phase phase) {
+      divisor = std::gcd(divisor, phasePs(cost, phase));
+    });
     if (cells.isOverlapped)
       divisor = std::gcd(divisor, cost.overlappedPs.value_or(0));
   }
@@ -95,8 +91,8 @@ static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
   int64_t half = cells.has(Phase::Backward) ? StageSlots::kUnknown : 1;
   StageSlots slots(count(Phase::Forward, 1), count(Phase::InputGrad, half),
                    count(Phase::WeightGrad, half));
-  for (Phase phase : kTimedPhases)
-    slots.set(phase, count(phase, slots.of(phase)));
+  kComputePhases.forEach(
+      [&](Phase phase) { slots.set(phase, count(phase, slots.of(phase))); });
   if (cells.isOverlapped && cost.overlappedPs)
     slots.overlapped = counter.count(*cost.overlappedPs);
   return slots;
@@ -106,9 +102,11 @@ static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
 static bool areUnitSlots(llvm::ArrayRef<StageSlots> stages, CellsInUse cells) {
   StageSlots unit;
   return llvm::all_of(stages, [&](const StageSlots &slots) {
-    return !slots.overlapped && llvm::all_of(kTimedPhases, [&](Phase phase) {
-      return !cells.has(phase) || slots.of(phase) == unit.of(phase);
+    bool isUnit = !slots.overlapped;
+    (cells.phases & kComputePhases).forEach([&](Phase phase) {
+      isUnit &= slots.of(phase) == unit.of(phase);
     });
+    return isUnit;
   });
 }
 

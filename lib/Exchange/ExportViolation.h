@@ -22,25 +22,12 @@ inline Violation makeViolation(std::string message,
   return {at, std::move(message), {}};
 }
 
-/// Names a phase other than F, B, I, W and idle, after "the format has no ...
-/// for ".
-inline const char *describeOtherPhase(Phase phase) {
-  switch (phase) {
-  case Phase::Recompute:
-    return "a recompute";
-  case Phase::Offload:
-    return "an offload";
-  case Phase::Reload:
-    return "a reload";
-  case Phase::Optimizer:
-    return "an optimizer step";
-  case Phase::AllReduce:
-    return "a gradient all-reduce";
-  case Phase::OffloadJoin:
-    return "a wait for an offload";
-  default:
-    return "a wait for a reload";
-  }
+/// The phases that PyTorch's runtime and Shardy have.
+inline constexpr PhaseSet kKnownPhases = kBackwardPhases | Phase::Forward;
+
+/// Names another phase, after "the format has no ... for ".
+inline std::string describeOtherPhase(Phase phase) {
+  return llvm::formatv("{0} ({1})", enumName(phase), enumMeaning(phase));
 }
 
 } // namespace pipesched

@@ -44,7 +44,7 @@ static std::optional<Violation> checkPrefix(llvm::StringRef what,
 static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
   llvm::ArrayRef<Cell> row = table.rows[at.row];
   Cell cell = row[at.index];
-  if (!cell.isIdle() && cell.getPhase() > Phase::WeightGrad)
+  if (!cell.isIdle() && !cell.isIn(kKnownPhases))
     return makeViolation(formatv("cell {0} ({1}): Shardy's rules have no "
                                  "fragment for {2}",
                                  at.index, cell,
@@ -73,9 +73,7 @@ static std::optional<Violation> checkTable(const TableView &table) {
   return std::nullopt;
 }
 
-static bool isHalfOfBackward(Cell cell) {
-  return cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
-}
+static bool isHalfOfBackward(Cell cell) { return cell.isIn(kSplitBackward); }
 
 /// Shardy splits a backward only if it transfers a gradient to another mesh.
 static bool leavesMesh(const Placement &placement, int64_t stage) {

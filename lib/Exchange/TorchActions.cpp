@@ -196,7 +196,7 @@ void ParameterActions::prefetch(llvm::ArrayRef<int32_t> next) {
 void ParameterActions::reduce(const TorchAction &action) {
   unsigned count = action.kind == TorchToken::Overlapped ? 2 : 1;
   for (Cell cell : row.slice(action.entry, count))
-    if (cell.is(Phase::Backward) || cell.is(Phase::WeightGrad))
+    if (cell.isIn(kGradientPhases))
       if (++numGradients[cell.getStage()] == numMicrobatches)
         actions.push_back(
             {TorchToken::ReduceGrad, int32_t(cell.getStage()), 0});

@@ -29,7 +29,7 @@ using llvm::formatv;
 static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
   llvm::ArrayRef<Cell> row = table.rows[at.row];
   Cell cell = row[at.index];
-  if (!cell.isIdle() && cell.getPhase() > Phase::WeightGrad)
+  if (!cell.isIdle() && !cell.isIn(kKnownPhases))
     return makeViolation(formatv("cell {0} ({1}): PyTorch's CSV has no token "
                                  "for {2}",
                                  at.index, cell,
@@ -42,8 +42,8 @@ static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
                                  "order",
                                  at.index, cell, row[at.index + 1]),
                          at);
-  bool isSplit = cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
-  if (isSplit && table.gradientAfter == GradientAfter::WeightGrad)
+  if (cell.isIn(kSplitBackward) &&
+      table.gradientAfter == GradientAfter::WeightGrad)
     return makeViolation(formatv("cell {0} ({1}): PyTorch sends a gradient "
                                  "after I, this schedule after W; generate it "
                                  "with gradient-after=I, or merge each I with "

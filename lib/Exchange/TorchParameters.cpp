@@ -62,7 +62,7 @@ Error ParameterChecker::visitCell(TorchFieldRef at, Cell cell) {
   state.hasRun = true;
   if (!state.unsharded && !state.sharded)
     state.sharded = at;
-  if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
+  if (!cell.isIn(kGradientPhases))
     return Error::success();
   state.gradient = at;
   if (state.isReduced)

@@ -99,16 +99,21 @@ std::string pipesched::printTime(int64_t ps) {
 //===----------------------------------------------------------------------===//
 
 llvm::ArrayRef<StringRef> pipesched::profileNames() {
-  static constexpr StringRef names[] = {"F", "B", "I", "W",  "R",    "D",
-                                        "U", "O", "G", "FB", "comm", "send"};
+  static const std::vector<StringRef> names = [] {
+    std::vector<StringRef> names;
+    kCostedPhases.forEach(
+        [&](Phase phase) { names.push_back(enumName(phase)); });
+    names.insert(names.end(), {"FB", "comm", "send"});
+    return names;
+  }();
   return names;
 }
 
 std::vector<int64_t> *pipesched::findTimes(Profile &profile, StringRef name) {
-  const StringRef *found = llvm::find(profileNames(), name);
-  size_t index = found - profileNames().begin();
-  if (index < kNumPhases)
-    return &profile.phasePs[index];
+  if (name.size() == 1)
+    if (std::optional<Phase> phase = phaseFromLetter(name.front());
+        phase && kCostedPhases.contains(*phase))
+      return &profile.phasePs[*phase];
   if (name == "FB")
     return &profile.overlappedPs;
   if (name == "comm")

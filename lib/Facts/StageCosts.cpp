@@ -31,7 +31,7 @@ bool ContextCost::add(const ContextCost &cost, int64_t count) {
 uint64_t StageCosts::pairPs(const StageCost &first, Phase firstPhase,
                             const StageCost &second, Phase secondPhase) const {
   auto at = [](const auto &times, Phase phase) {
-    return static_cast<uint64_t>(times[static_cast<unsigned>(phase)]);
+    return static_cast<uint64_t>(times[phase]);
   };
   uint64_t one = at(first.phasePs, firstPhase);
   uint64_t other = at(second.phasePs, secondPhase);

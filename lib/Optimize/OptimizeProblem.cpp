@@ -20,30 +20,12 @@ using llvm::Expected;
 using optimize::Problem;
 using optimize::StageFacts;
 
-static constexpr unsigned bit(Phase phase) {
-  return 1U << static_cast<unsigned>(phase);
-}
-
-/// The phases of a schedule that uses all these techniques.
-static unsigned phasesOf(const optimize::Techniques &techniques) {
-  unsigned phases = bit(Phase::Forward);
-  phases |= techniques.splitBackward
-                ? bit(Phase::InputGrad) | bit(Phase::WeightGrad)
-                : bit(Phase::Backward);
-  if (techniques.offload)
-    phases |= bit(Phase::Offload) | bit(Phase::Reload);
-  if (techniques.recompute)
-    phases |= bit(Phase::Recompute);
-  return phases;
-}
-
 //===----------------------------------------------------------------------===//
 // Times
 //===----------------------------------------------------------------------===//
 
 static bool isTimed(const CostInputs &costs, Phase phase) {
-  return costs.profile &&
-         !costs.profile->phasePs[static_cast<unsigned>(phase)].empty();
+  return costs.profile && !costs.profile->phasePs[phase].empty();
 }
 
 static bool givesCopies(const CostInputs &costs) {
@@ -87,14 +69,12 @@ static void delayOffloads(const Placement &placement, Problem &problem) {
 static Error addTimes(const Placement &placement, const CostInputs &costs,
                       Problem &problem) {
   bool isSplit = problem.techniques.splitBackward;
-  Expected<StageCosts> stageCosts =
-      computeStageCosts(placement, costs, phasesOf(problem.techniques));
+  Expected<StageCosts> stageCosts = computeStageCosts(
+      placement, costs, problem.techniques.phases() & kCostedPhases);
   if (!stageCosts)
     return stageCosts.takeError();
   for (const StageCost &cost : stageCosts->stages) {
-    auto of = [&](Phase phase) {
-      return cost.phasePs[static_cast<unsigned>(phase)];
-    };
+    auto of = [&](Phase phase) { return cost.phasePs[phase]; };
     StageFacts &stage = problem.stages.emplace_back();
     stage.forward = of(Phase::Forward);
     stage.inputGrad = of(isSplit ? Phase::InputGrad : Phase::Backward);
@@ -185,7 +165,7 @@ static Error addMemory(const CostInputs &costs,
   if (!costs.model)
     return formatError("has no model, which a memory budget in bytes needs; a "
                        "number without a unit counts activations");
-  unsigned phases = phasesOf(problem.techniques);
+  PhaseSet phases = problem.techniques.phases() & kCostedPhases;
   Expected<MemoryFacts> facts =
       computeMemoryFacts(problem.placement, costs.modelFor(phases),
                          costs.system ? &*costs.system : nullptr, phases);

@@ -30,53 +30,33 @@ struct Collector {
 
 unsigned Dependences::predecessors(Cell cell,
                                    uint32_t (&out)[kMaxPredecessors]) const {
-  if (cell.isIdle() || cell.isPerPath())
+  const PhaseTraits &traits = traitsOf(cell.getPhase());
+  if (traits.number != CellNumber::Unit)
     return 0;
   int64_t own = index.entryOf(cell.getStage(), cell.getMicrobatch());
   Collector preds{out};
-  switch (cell.getPhase()) {
-  case Phase::Forward:
+  traits.order.needs.forEach(
+      [&](Phase phase) { preds.push(index.at(own, phase)); });
+  if (traits.flows.takes)
     preds.push(producerOf(cell).flat);
-    break;
-  case Phase::Backward:
-  case Phase::InputGrad:
-    preds.push(index.at(own, Phase::Forward));
-    preds.push(producerOf(cell).flat);
-    preds.push(index.at(own, Phase::Recompute));
-    preds.push(index.at(own, Phase::Reload));
-    break;
-  case Phase::WeightGrad:
-    preds.push(index.at(own, Phase::InputGrad));
-    break;
-  case Phase::Recompute:
-    preds.push(index.at(own, Phase::Forward));
-    preds.push(index.at(own, Phase::Reload));
-    break;
-  case Phase::Offload:
-    preds.push(index.at(own, Phase::Forward));
-    break;
-  case Phase::Reload:
-  case Phase::OffloadJoin:
-    preds.push(index.at(own, Phase::Offload));
-    break;
-  case Phase::ReloadJoin:
-    preds.push(index.at(own, Phase::Reload));
-    break;
-  case Phase::Optimizer:
-  case Phase::AllReduce:
-  case Phase::Idle:
-    break;
-  }
+  traits.order.uses.forEach(
+      [&](Phase phase) { preds.push(index.at(own, phase)); });
   return preds.count;
 }
+
+/// By Flow: the phases that wait for it.
+static constexpr PhaseSet kTakers[] = {
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.flows.takes && *traits.flows.takes == Flow::Activation;
+    }),
+    kBackwardStarts};
 
 int64_t Dependences::messageDestination(Cell cell) const {
   std::optional<Flow> flow = flowMadeBy(cell.getPhase(), gradientAfter);
   if (!flow)
     return -1;
-  bool isGradient = *flow == Flow::Gradient;
   int64_t path = placement.pathOf(cell.getMicrobatch());
-  int64_t stage = cell.getStage() + (isGradient ? -1 : 1);
+  int64_t stage = targetOf(*flow, cell.getStage());
   if (stage < 0 || stage == placement.getNumStages(path))
     return -1;
   int64_t global = placement.stageOffset(path) + stage;
@@ -84,9 +64,9 @@ int64_t Dependences::messageDestination(Cell cell) const {
   if (worker == placement.workerOf(placement.globalStage(cell)))
     return -1;
   int64_t entry = index.entryOf(stage, cell.getMicrobatch());
-  bool isNeeded =
-      isGradient ? index.at(entry, Phase::Backward) != CellIndex::kNone ||
-                       index.at(entry, Phase::InputGrad) != CellIndex::kNone
-                 : index.at(entry, Phase::Forward) != CellIndex::kNone;
+  bool isNeeded = false;
+  kTakers[static_cast<unsigned>(*flow)].forEach([&](Phase phase) {
+    isNeeded |= index.at(entry, phase) != CellIndex::kNone;
+  });
   return isNeeded ? worker : -1;
 }

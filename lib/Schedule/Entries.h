@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Iterates over the entries of a row, and says how cells use activations.
+// Iterates over the entries of a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,16 +17,6 @@
 #include "llvm/ADT/ArrayRef.h"
 
 namespace pipesched {
-
-/// Whether a cell needs the activations before any other cell does.
-inline bool isBackward(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::InputGrad);
-}
-
-/// Whether a cell frees the activations.
-inline bool freesActivations(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
-}
 
 /// Calls `visit(index, cells)` for each entry of a row, or once for both cells
 /// of an overlapped pair.

@@ -360,28 +360,10 @@ void Lowering::emitRow(int64_t worker) {
   outboxNext = outboxEnd = 0;
 }
 
-static InstructionKind kindOf(Cell cell) {
-  switch (cell.getPhase()) {
-  case Phase::Offload:
-    return InstructionKind::Offload;
-  case Phase::Reload:
-    return InstructionKind::Reload;
-  case Phase::OffloadJoin:
-  case Phase::ReloadJoin:
-    return InstructionKind::Wait;
-  default:
-    return InstructionKind::Compute;
-  }
-}
-
-static bool addsGradient(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
-}
-
 void Lowering::emitCell(Cell cell, uint32_t flat) {
   if (cell.is(Phase::AllReduce))
     return emitAllReduces(cell);
-  uint32_t instruction = begin(kindOf(cell), cell);
+  uint32_t instruction = begin(*traitsOf(cell.getPhase()).instruction, cell);
   if (cell.isCopy())
     addIssuePoint(cell);
   else if (cell.is(Phase::Optimizer))
@@ -393,7 +375,7 @@ void Lowering::emitCell(Cell cell, uint32_t flat) {
   if (!cell.isCompute())
     return;
   lastCompute = instruction;
-  if (!lastGradient.empty() && addsGradient(cell))
+  if (!lastGradient.empty() && cell.isIn(kGradientPhases))
     lastGradient[table.placement->globalStage(cell)] = instruction;
 }
 

@@ -56,13 +56,14 @@ private:
   /// Whether a cell makes the activations that its backward uses: R does, or F
   /// if there is no R.
   bool makesActivations(Cell cell) const {
-    return cell.is(Phase::Recompute) ||
-           (cell.is(Phase::Forward) && findRecompute(cell) == CellIndex::kNone);
+    return cell.isIn(kActivationMakers) &&
+           (!cell.is(Phase::Forward) ||
+            findRecompute(cell) == CellIndex::kNone);
   }
 
   /// Counts what `cell`, which ends at `last`, releases.
   void release(Cell cell) {
-    if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
+    if (!cell.isIn(kReleasingPhases))
       return;
     --live;
     uint32_t maker = findRecompute(cell);

@@ -170,7 +170,7 @@ private:
           isChosen.reset(entryOf(cell));
         }
       for (Cell cell : cells)
-        numKept -= freesActivations(cell) && isKept.test(entryOf(cell));
+        numKept -= cell.isIn(kReleasingPhases) && isKept.test(entryOf(cell));
     });
   }
 
@@ -323,7 +323,7 @@ private:
 void RowWriter::listReloads(int64_t row, int64_t ahead) {
   reloads.clear();
   for (auto [i, cell] : llvm::enumerate(table.rows[row]))
-    if (isBackward(cell) && isChosen.test(entryOf(cell)))
+    if (cell.isIn(kBackwardStarts) && isChosen.test(entryOf(cell)))
       reloads.push_back({computeNumbers.of(index.rowBegin(row) + i) - ahead - 1,
                          copyOf(cell, Phase::Reload)});
 }
@@ -357,8 +357,8 @@ std::optional<Excess> RowWriter::write(int64_t number, int64_t ahead) {
 /// F allocates activations that no R recomputes; R allocates those it makes.
 int64_t RowWriter::numAllocated(ArrayRef<Cell> cells) const {
   return llvm::count_if(cells, [&](Cell cell) {
-    return cell.is(Phase::Recompute) ||
-           (cell.is(Phase::Forward) && !isRecomputed(entryOf(cell)));
+    return cell.isIn(kActivationMakers) &&
+           (!cell.is(Phase::Forward) || !isRecomputed(entryOf(cell)));
   });
 }
 
@@ -375,7 +375,7 @@ void RowWriter::writeCompute(int64_t i, ArrayRef<Cell> cells) {
   ++computeNumber;
   written.insert(written.end(), cells.begin(), cells.end());
   for (Cell cell : cells) {
-    held -= freesActivations(cell);
+    held -= cell.isIn(kReleasingPhases);
     if (cell.is(Phase::Forward) && isChosen.test(entryOf(cell)))
       offload(copyOf(cell, Phase::Offload));
   }
@@ -424,7 +424,7 @@ void RowWriter::reload(int64_t i, Cell cell) {
 void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
   held -= queue.finish(std::exchange(numJoined, 0));
   for (Cell cell : cells)
-    if (isBackward(cell) && isOffloaded(entryOf(cell)))
+    if (cell.isIn(kBackwardStarts) && isOffloaded(entryOf(cell)))
       held -= queue.finish(queuePlaces[entryOf(cell)] + 1);
 }
 

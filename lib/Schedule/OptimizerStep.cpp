@@ -81,10 +81,6 @@ Error StepWriter::findSlots() {
   return Error::success();
 }
 
-static bool addsGradient(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
-}
-
 /// For each piece, the slot after the last weight gradient of the stages that
 /// begin with it; kEnd if stages are cut.
 std::vector<int64_t> StepWriter::findReadySlots() const {
@@ -92,7 +88,7 @@ std::vector<int64_t> StepWriter::findReadySlots() const {
   const int64_t *start = slots.start.data();
   for (ArrayRef<Cell> row : table.rows)
     for (int64_t i = 0, e = row.size(); i != e; ++i, ++start) {
-      if (!addsGradient(row[i]))
+      if (!row[i].isIn(kGradientPhases))
         continue;
       int64_t stage = placement.globalStage(row[i]);
       if (replicas.piecesOf(stage).empty())

@@ -17,26 +17,37 @@ using namespace pipesched;
 PhaseCounts pipesched::countPhases(const TableView &table) {
   const Placement &placement = *table.placement;
   PhaseCounts counts;
-  counts.counts.assign(placement.getNumGlobalStages() * kNumPhases, 0);
+  counts.counts.resize(placement.getNumGlobalStages());
   for (llvm::ArrayRef<Cell> row : table.rows)
     for (Cell cell : row) {
-      auto phase = static_cast<unsigned>(cell.getPhase());
-      counts.phases |= 1u << phase;
-      if (phase < kNumPhases)
-        ++counts.counts[placement.globalStage(cell) * kNumPhases + phase];
+      Phase phase = cell.getPhase();
+      counts.phases |= phase;
+      if (kCostedPhases.contains(phase))
+        ++counts.counts[placement.globalStage(cell)][phase];
     }
   return counts;
+}
+
+static bool isStageComplete(const PhaseMap<int64_t> &counts, int64_t wanted) {
+  int64_t numAlternatives = 0;
+  bool isComplete = true;
+  kIndexedPhases.forEach([&](Phase phase) {
+    const PhaseOrder &order = traitsOf(phase).order;
+    if (order.occurrence == Occurrence::Once)
+      isComplete &= counts[phase] == wanted;
+    if (order.occurrence == Occurrence::Alternative)
+      numAlternatives += counts[phase];
+    if (order.followedBy)
+      isComplete &= counts[*order.followedBy] == counts[phase];
+  });
+  return isComplete && numAlternatives == wanted;
 }
 
 bool pipesched::isComplete(const Placement &placement,
                            const PhaseCounts &counts) {
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
     int64_t wanted = placement.countOnPath(placement.pathOfStage(stage));
-    int64_t inputGrads = counts.of(stage, Phase::InputGrad);
-    if (counts.of(stage, Phase::Forward) != wanted ||
-        counts.of(stage, Phase::Backward) + inputGrads != wanted ||
-        counts.of(stage, Phase::WeightGrad) != inputGrads ||
-        counts.of(stage, Phase::Offload) != counts.of(stage, Phase::Reload))
+    if (!isStageComplete(counts.counts[stage], wanted))
       return false;
   }
   return true;

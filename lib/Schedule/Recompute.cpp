@@ -67,7 +67,7 @@ private:
         if (cell.is(Phase::Forward))
           choose(cell, {row, i + static_cast<int64_t>(cells.size())}, numKept);
       for (Cell cell : cells)
-        if (freesActivations(cell) &&
+        if (cell.isIn(kReleasingPhases) &&
             isKept.test(index.entryOf(cell.getStage(), cell.getMicrobatch())))
           --numKept;
     });
@@ -137,7 +137,7 @@ static std::vector<Row> placeBefore(const TableView &table,
                                     const CellIndex &index,
                                     const llvm::BitVector &isChosen) {
   auto needs = [&](Cell cell) {
-    return isBackward(cell) &&
+    return cell.isIn(kBackwardStarts) &&
            isChosen.test(index.entryOf(cell.getStage(), cell.getMicrobatch()));
   };
   std::vector<Row> rows;
@@ -202,7 +202,7 @@ private:
     return index.entryOf(cell.getStage(), cell.getMicrobatch());
   }
   bool needsRecompute(Cell cell) const {
-    return isBackward(cell) && isChosen.test(entryOf(cell)) &&
+    return cell.isIn(kBackwardStarts) && isChosen.test(entryOf(cell)) &&
            !isAhead.test(entryOf(cell));
   }
 
@@ -262,10 +262,10 @@ private:
   /// there is one.
   void leave(RowState &row, int64_t number, Cell cell) {
     bool isForward = cell.is(Phase::Forward);
-    if (!isForward && !isBackward(cell) && !cell.is(Phase::Reload))
+    if (!isForward && !cell.isIn(kBackwardStarts) && !cell.is(Phase::Reload))
       return;
     int64_t entry = entryOf(cell);
-    if (isBackward(cell)) {
+    if (cell.isIn(kBackwardStarts)) {
       row.numAhead -= isAhead.test(entry);
       return;
     }

@@ -37,11 +37,6 @@ TableView Table::view() const {
   return view;
 }
 
-static constexpr unsigned kNumIndexedPhases =
-    static_cast<unsigned>(Phase::Optimizer);
-
-static bool isIndexed(Cell cell) { return cell.getPhase() < Phase::Optimizer; }
-
 Expected<CellIndex> CellIndex::create(const TableView &table) {
   if (!table.placement->isAssigned())
     return formatError("several paths, and none says which microbatches it "
@@ -49,11 +44,11 @@ Expected<CellIndex> CellIndex::create(const TableView &table) {
   if (int64_t cells = table.getNumCells(); cells > kMaxTableCells)
     return formatError("the table has {0} entries: there may be {1} at most",
                        cells, kMaxTableCells);
-  int64_t phaseCounts[kNumPhaseCodes] = {};
+  PhaseMap<int64_t> phaseCounts = {};
   for (llvm::ArrayRef<Cell> row : table.rows)
     for (Cell cell : row)
-      ++phaseCounts[static_cast<unsigned>(cell.getPhase())];
-  int64_t forwards = phaseCounts[static_cast<unsigned>(Phase::Forward)];
+      ++phaseCounts[cell.getPhase()];
+  int64_t forwards = phaseCounts[Phase::Forward];
   int64_t wanted = table.placement->getNumPairs();
   if (forwards < wanted)
     return formatError("the table has {0} of {1} forward cells", forwards,
@@ -62,26 +57,29 @@ Expected<CellIndex> CellIndex::create(const TableView &table) {
   index.layOut(table, phaseCounts);
   if (Error error = index.fill(table))
     return std::move(error);
-  int64_t reductions = phaseCounts[static_cast<unsigned>(Phase::AllReduce)];
-  if (reductions + phaseCounts[static_cast<unsigned>(Phase::Optimizer)] == 0)
+  bool hasPerPath = false;
+  kPerPathPhases.forEach(
+      [&](Phase phase) { hasPerPath |= phaseCounts[phase] != 0; });
+  if (!hasPerPath)
     return index;
   Expected<ParameterSets> sets = ParameterSets::create(*table.placement);
   if (!sets)
     return sets.takeError();
   index.parameterSets = std::make_shared<const ParameterSets>(std::move(*sets));
-  if (reductions > 0)
+  if (phaseCounts[Phase::AllReduce] > 0)
     index.collectives =
         std::make_shared<const Collectives>(table, index.parameterSets);
   return index;
 }
 
 void CellIndex::layOut(const TableView &table,
-                       llvm::ArrayRef<int64_t> phaseCounts) {
+                       const PhaseMap<int64_t> &phaseCounts) {
   placement = table.placement;
-  std::fill(std::begin(columnOfPhase), std::end(columnOfPhase), -1);
-  for (unsigned phase = 0; phase < kNumIndexedPhases; ++phase)
+  columnOfPhase.fill(-1);
+  kIndexedPhases.forEach([&](Phase phase) {
     if (phaseCounts[phase] != 0)
       columnOfPhase[phase] = numColumns++;
+  });
   entryOffsets = {0};
   for (int64_t path = 0; path < placement->getNumPaths(); ++path)
     entryOffsets.push_back(entryOffsets.back() +
@@ -98,10 +96,10 @@ Error CellIndex::fill(const TableView &table) {
   for (llvm::ArrayRef<Cell> row : table.rows)
     for (Cell cell : row) {
       uint32_t here = flat++;
-      if (!isIndexed(cell))
+      if (!cell.isIn(kIndexedPhases))
         continue;
       int64_t entry = entryOf(cell.getStage(), cell.getMicrobatch());
-      int32_t column = columnOfPhase[static_cast<unsigned>(cell.getPhase())];
+      int32_t column = columnOfPhase[cell.getPhase()];
       uint32_t &slot = entries[entry * numColumns + column];
       if (slot != kNone)
         return formatError("{0} occurs twice", cell.str());

@@ -49,10 +49,6 @@ private:
 };
 } // namespace
 
-static bool addsGradient(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
-}
-
 /// Checks that the stage of an O or G owns blocks.
 std::optional<Violation> ParameterSetVerifier::checkOwner(CellRef at) const {
   Cell cell = cellAt(at).withOverlap(false);
@@ -80,7 +76,7 @@ std::optional<Violation> ParameterSetVerifier::checkCell(CellRef at) const {
   Cell cell = cellAt(at).withOverlap(false);
   const Mark &mark = marks[stageAt(at)];
   int64_t other = mark.step;
-  if (other < 0 && addsGradient(cell))
+  if (other < 0 && cell.isIn(kGradientPhases))
     other = mark.reduction;
   if (other < 0)
     return std::nullopt;

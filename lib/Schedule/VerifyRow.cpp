@@ -20,37 +20,7 @@
 using namespace pipesched;
 using llvm::formatv;
 
-/// A set of phases that were seen.
-using PhaseMask = uint16_t;
-
-static constexpr PhaseMask bit(Phase phase) {
-  return PhaseMask(1) << static_cast<unsigned>(phase);
-}
-
 namespace {
-/// The phases that must and must not precede a cell of a phase, among the cells
-/// of its stage and microbatch.
-struct OrderRule {
-  PhaseMask needs = 0, excludes = 0;
-};
-
-/// The rules by phase: F, B, I, W, R, D, U, O, G, d, u, idle. A backward is
-/// either whole or split; what a backward needs cannot come after it.
-constexpr OrderRule kOrderRules[kNumPhaseCodes] = {
-    {0, 0},
-    {bit(Phase::Forward), bit(Phase::InputGrad) | bit(Phase::WeightGrad)},
-    {bit(Phase::Forward), bit(Phase::Backward)},
-    {bit(Phase::InputGrad), bit(Phase::Backward)},
-    {bit(Phase::Forward), bit(Phase::Backward) | bit(Phase::InputGrad)},
-    {bit(Phase::Forward), 0},
-    {bit(Phase::Offload),
-     bit(Phase::Backward) | bit(Phase::InputGrad) | bit(Phase::Recompute)},
-    {0, 0},
-    {0, 0},
-    {bit(Phase::Offload), 0},
-    {bit(Phase::Reload), 0},
-    {0, 0}};
-
 class RowVerifier {
 public:
   RowVerifier(const Placement &placement, int64_t row,
@@ -70,7 +40,7 @@ private:
                                       IndexOf &&indexOf) const;
   std::optional<Violation> checkPerPath() const;
 
-  Violation describeOrder(int64_t i, PhaseMask seen) const;
+  Violation describeOrder(int64_t i, PhaseSet seen) const;
   Violation describeOther(int64_t i, Cell other, std::string message) const;
   std::string name(int64_t i) const {
     return formatv("cell {0} ({1})", i, cells[i]);
@@ -117,11 +87,6 @@ std::optional<Violation> RowVerifier::run() {
 
 std::optional<Violation> RowVerifier::checkCell(int64_t i) {
   Cell cell = cells[i];
-  if (!Cell::isValidRaw(cell.getRaw()))
-    return at(i,
-              formatv("cell {0} has phase code {1}, which is none of the {2} "
-                      "phases",
-                      i, cell.getRaw() >> 56, kNumPhaseCodes));
   if (cell.overlapsNext())
     if (std::optional<Violation> violation = checkOverlap(i))
       return violation;
@@ -179,8 +144,6 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
                          "last of its row",
                          name(i)));
   Cell second = cells[i + 1];
-  if (!Cell::isValidRaw(second.getRaw()))
-    return std::nullopt; // reported at its own index
   if (!second.isCompute())
     return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
                          name(i), second));
@@ -223,51 +186,31 @@ std::optional<Violation> RowVerifier::checkOrder() const {
 template <typename IndexOf>
 std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
                                                  IndexOf &&indexOf) const {
-  std::vector<PhaseMask> seenByIndex(numIndices, 0);
+  std::vector<PhaseSet> seenByIndex(numIndices);
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {
     Cell cell = cells[i];
     if (!isOrdered(cell))
       continue;
-    PhaseMask &seen = seenByIndex[indexOf(cell)];
-    OrderRule rule = kOrderRules[static_cast<unsigned>(cell.getPhase())];
+    PhaseSet &seen = seenByIndex[indexOf(cell)];
+    Phase phase = cell.getPhase();
     // Several joins may name one copy: each holds what follows it.
-    PhaseMask self = cell.isJoin() ? 0 : bit(cell.getPhase());
-    if ((rule.needs & ~seen) != 0 || (seen & (rule.excludes | self)) != 0)
+    PhaseSet self = kIndexedPhases & phase;
+    if (!(traitsOf(phase).order.needs - seen).isEmpty() ||
+        seen.intersects(kExcludedBefore[phase] | self))
       return describeOrder(i, seen);
     seen |= self;
   }
   return std::nullopt;
 }
 
-/// The word for a phase that another one needs.
-static const char *describeNeed(Phase phase) {
-  switch (phase) {
-  case Phase::Forward:
-    return "forward";
-  case Phase::InputGrad:
-    return "input gradient";
-  case Phase::Offload:
-    return "offload";
-  default:
-    return "reload";
-  }
-}
-
-static Phase firstPhase(PhaseMask mask) {
-  return static_cast<Phase>(llvm::countr_zero(mask));
-}
-
-Violation RowVerifier::describeOrder(int64_t i, PhaseMask seen) const {
+Violation RowVerifier::describeOrder(int64_t i, PhaseSet seen) const {
   Cell cell = cells[i];
-  OrderRule rule = kOrderRules[static_cast<unsigned>(cell.getPhase())];
-  if (seen & bit(cell.getPhase()))
+  Phase phase = cell.getPhase();
+  if (seen.contains(phase))
     return describeOther(i, cell, formatv("{0} occurs twice", name(i)));
-  if (PhaseMask excluded = seen & rule.excludes) {
-    Cell other = cell.withPhase(firstPhase(excluded)).withOverlap(false);
-    bool isBackward =
-        bit(cell.getPhase()) &
-        (bit(Phase::Backward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad));
-    if (isBackward)
+  if (PhaseSet excluded = seen & kExcludedBefore[phase]; !excluded.isEmpty()) {
+    Cell other = cell.withPhase(excluded.first()).withOverlap(false);
+    if (kBackwardPhases.contains(phase))
       return describeOther(
           i, other,
           formatv("{0} and {1}: a backward is either whole (B) "
@@ -277,11 +220,11 @@ Violation RowVerifier::describeOrder(int64_t i, PhaseMask seen) const {
         i, other,
         formatv("{0} runs after {1}, which needs it", name(i), other));
   }
-  Phase need = firstPhase(rule.needs & ~seen);
+  Phase need = (traitsOf(phase).order.needs - seen).first();
   Cell other = cell.withPhase(need).withOverlap(false);
   return describeOther(i, other,
                        formatv("{0} runs before its {1} {2}", name(i),
-                               describeNeed(need), other));
+                               enumMeaning(need), other));
 }
 
 /// Adds a note that points to the first `other` of the row.
@@ -306,25 +249,25 @@ Violation RowVerifier::describeOther(int64_t i, Cell other,
 /// O and G occur once per stage. After O the stage is done for this step; after
 /// G its weight gradients are complete.
 std::optional<Violation> RowVerifier::checkPerPath() const {
-  std::vector<PhaseMask> seenByStage(placement.getNumLocalStages(row), 0);
+  std::vector<PhaseSet> seenByStage(placement.getNumLocalStages(row));
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {
     Cell cell = cells[i];
     if (!cell.isCompute())
       continue;
-    PhaseMask &seen =
+    PhaseSet &seen =
         seenByStage[placement.localStage(placement.globalStage(cell))];
-    bool addsGradient = cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
-    PhaseMask late =
-        bit(Phase::Optimizer) | (addsGradient ? bit(Phase::AllReduce) : 0);
-    if (cell.isPerPath() && (seen & bit(cell.getPhase())))
+    PhaseSet late = Phase::Optimizer;
+    if (cell.isIn(kGradientPhases))
+      late |= Phase::AllReduce;
+    if (cell.isPerPath() && seen.contains(cell.getPhase()))
       return describeOther(i, cell, formatv("{0} occurs twice", name(i)));
-    if (PhaseMask before = seen & late) {
-      Cell other(cell.getStage(), firstPhase(before), placement.pathOf(cell));
+    if (PhaseSet before = seen & late; !before.isEmpty()) {
+      Cell other(cell.getStage(), before.first(), placement.pathOf(cell));
       return describeOther(
           i, other, formatv("{0} runs after {1} of its stage", name(i), other));
     }
     if (cell.isPerPath())
-      seen |= bit(cell.getPhase());
+      seen |= cell.getPhase();
   }
   return std::nullopt;
 }

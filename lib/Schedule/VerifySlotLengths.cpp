@@ -19,7 +19,7 @@ using namespace pipesched;
 using llvm::formatv;
 
 static Violation describeUnknown(Cell cell, CellRef at) {
-  bool isHalf = cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
+  bool isHalf = cell.isIn(kSplitBackward);
   return {at,
           formatv("cell {0} ({1}) takes no number of slots: {2}", at.index,
                   cell,

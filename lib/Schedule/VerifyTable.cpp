@@ -92,25 +92,46 @@ static Violation describeMissing(const TableView &table, const CellIndex &index,
           {}};
 }
 
+/// The cell that has to follow another one, or an alternative, and is missing.
+static Violation describeMissing(const TableView &table, const CellIndex &index,
+                                 int64_t entry, PhaseSet present,
+                                 PhaseSet alternatives) {
+  Phase follower = Phase::Idle, leader = Phase::Forward;
+  present.forEach([&](Phase phase) {
+    std::optional<Phase> next = traitsOf(phase).order.followedBy;
+    if (next && !present.contains(*next) && follower == Phase::Idle)
+      std::tie(follower, leader) = std::pair(*next, phase);
+  });
+  if (!present.intersects(alternatives))
+    return describeMissing(
+        table, index, index.at(entry, Phase::Forward), alternatives.first(),
+        "{0} is missing: worker {1} runs {2} but no backward, whole (B) or "
+        "split (I and W)");
+  return describeMissing(table, index, index.at(entry, leader), follower,
+                         leader == Phase::Offload
+                             ? "{0} is missing: worker {1} offloads with {2} "
+                               "and never reloads"
+                             : "{0} is missing: worker {1} runs {2} without "
+                               "it");
+}
+
 /// Checks backwards and copies of each entry; all forwards must be present.
 static std::optional<Violation> checkOthers(const TableView &table,
                                             const CellIndex &index) {
+  constexpr PhaseSet kAlternatives = phasesWith([](const PhaseTraits &traits) {
+    return traits.order.occurrence == Occurrence::Alternative;
+  });
   for (int64_t entry = 0, e = index.getNumEntries(); entry != e; ++entry) {
-    bool isWhole = !isMissing(index.at(entry, Phase::Backward));
-    uint32_t inputGrad = index.at(entry, Phase::InputGrad);
-    uint32_t offload = index.at(entry, Phase::Offload);
-    if (!isWhole && isMissing(inputGrad))
-      return describeMissing(
-          table, index, index.at(entry, Phase::Forward), Phase::Backward,
-          "{0} is missing: worker {1} runs {2} but no backward, whole (B) or "
-          "split (I and W)");
-    if (!isWhole && isMissing(index.at(entry, Phase::WeightGrad)))
-      return describeMissing(table, index, inputGrad, Phase::WeightGrad,
-                             "{0} is missing: worker {1} runs {2} without it");
-    if (!isMissing(offload) && isMissing(index.at(entry, Phase::Reload)))
-      return describeMissing(table, index, offload, Phase::Reload,
-                             "{0} is missing: worker {1} offloads with {2} and "
-                             "never reloads");
+    PhaseSet present, followers;
+    kIndexedPhases.forEach([&](Phase phase) {
+      if (isMissing(index.at(entry, phase)))
+        return;
+      present |= phase;
+      if (std::optional<Phase> next = traitsOf(phase).order.followedBy)
+        followers |= *next;
+    });
+    if (!present.intersects(kAlternatives) || !(followers - present).isEmpty())
+      return describeMissing(table, index, entry, present, kAlternatives);
   }
   return std::nullopt;
 }

@@ -261,7 +261,7 @@ void RowComparison::readRow() {
     StageState &state = at(cell);
     state.cell = cell.withPhase(Phase::Forward).withOverlap(false);
     state.isRecomputed |= cell.is(Phase::Recompute);
-    state.isSplit |= cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
+    state.isSplit |= cell.isIn(kSplitBackward);
     const StageKernel &kernel = *kernels.find(cell.getStage(), cell.getPhase());
     for (auto [buffer, version] :
          llvm::zip(kernel.buffers, row.buffersOf(i - rowBegin))) {
@@ -308,7 +308,7 @@ void RowComparison::start(uint32_t i) {
       state.held = state.isRecomputed ? Held::Boundary : Held::Kept;
     else if (cell.is(Phase::Recompute))
       state.held = Held::Kept;
-    else if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
+    else if (cell.isIn(kBackwardStarts))
       state.isWorking = true;
   });
 }
@@ -316,7 +316,7 @@ void RowComparison::start(uint32_t i) {
 void RowComparison::finish(uint32_t i) {
   Cell cell = instruction(i).cell;
   change(cell, [&](StageState &state) {
-    if (cell.is(Phase::Backward) || cell.is(Phase::WeightGrad))
+    if (cell.isIn(kReleasingPhases))
       state.held = Held::None;
     else if (cell.is(Phase::InputGrad))
       state.held = Held::ForWeight;
@@ -452,7 +452,7 @@ void RowComparison::run(const FullArena &full, ArenaComparison &result) {
 static llvm::Expected<MemoryUsage> predict(const LoadedProgram &loaded,
                                            const CostInputs &costs,
                                            MemoryFacts &facts) {
-  unsigned phases = phasesInUse(loaded.program);
+  PhaseSet phases = phasesInUse(loaded.program);
   const SystemFacts *system = costs.system ? &*costs.system : nullptr;
   llvm::Expected<MemoryFacts> memory = computeMemoryFacts(
       loaded.placement, costs.modelFor(phases), system, phases);

@@ -66,6 +66,7 @@ private:
   bool add(Kind kind) { return add(stage.functions[unsigned(kind)]); }
   void addLoss();
   bool addBackward();
+  bool addCalls();
   KernelOperand place(const RoleValue &value, bool isResult);
   unsigned bufferOf(ActivationName name, bool isResult);
 
@@ -154,47 +155,41 @@ bool KernelBuilder::addBackward() {
   return add(Kind::InputGradient) && add(Kind::WeightGradient);
 }
 
-std::optional<StageKernel> KernelBuilder::run() {
-  bool isThere = false;
-  switch (kernel.phase) {
-  case Phase::Forward:
-    if (isFirst())
-      add(functions.data);
-    isThere = add(Kind::Forward);
-    break;
-  case Phase::Recompute:
-    isThere = add(stage.get(Kind::Recompute) ? Kind::Recompute : Kind::Forward);
-    break;
-  case Phase::Backward:
-    isThere = addBackward();
-    break;
-  case Phase::InputGrad:
+/// Adds what a cell of the phase calls. Returns false where a function is
+/// missing, and for phases that run none.
+bool KernelBuilder::addCalls() {
+  Phase phase = kernel.phase;
+  if (phase == Phase::Forward && isFirst())
+    add(functions.data);
+  if (phase == Phase::InputGrad)
     addLoss();
-    isThere = add(Kind::InputGradient);
-    break;
-  case Phase::WeightGrad:
-    isThere = add(Kind::WeightGradient);
-    break;
-  case Phase::Optimizer:
-    isThere = add(Kind::Update);
-    break;
-  default:
-    break;
-  }
-  return isThere ? std::optional(std::move(kernel)) : std::nullopt;
+  if (phase == Phase::Backward)
+    return addBackward();
+  static constexpr std::pair<Phase, Kind> kKinds[] = {
+      {Phase::Forward, Kind::Forward},
+      {Phase::InputGrad, Kind::InputGradient},
+      {Phase::WeightGrad, Kind::WeightGradient},
+      {Phase::Recompute, Kind::Recompute},
+      {Phase::Optimizer, Kind::Update}};
+  for (auto [own, kind] : kKinds)
+    if (own == phase)
+      return add(kind) || (phase == Phase::Recompute && add(Kind::Forward));
+  return false;
+}
+
+std::optional<StageKernel> KernelBuilder::run() {
+  return addCalls() ? std::optional(std::move(kernel)) : std::nullopt;
 }
 
 StageKernels::StageKernels(const StageFunctions &functions)
-    : functions(functions) {
-  kernels.reserve(functions.stages.size() * kNumPhases);
-  for (const Stage &stage : functions.stages)
-    for (unsigned phase = 0; phase < kNumPhases; ++phase)
-      kernels.push_back(
-          KernelBuilder(functions, stage, static_cast<Phase>(phase)).run());
+    : functions(functions), kernels(functions.stages.size()) {
+  for (auto [stage, byPhase] : llvm::zip_equal(functions.stages, kernels))
+    kCostedPhases.forEach([&, &stage = stage, &byPhase = byPhase](Phase phase) {
+      byPhase[phase] = KernelBuilder(functions, stage, phase).run();
+    });
 }
 
 const StageKernel *StageKernels::find(int64_t stage, Phase phase) const {
-  const auto &kernel =
-      kernels[stage * kNumPhases + static_cast<unsigned>(phase)];
+  const std::optional<StageKernel> &kernel = kernels[stage][phase];
   return kernel ? &*kernel : nullptr;
 }

@@ -412,11 +412,7 @@ LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
 // Cells
 //===----------------------------------------------------------------------===//
 
-static bool has(uint32_t phases, Phase phase) {
-  return phases >> static_cast<unsigned>(phase) & 1;
-}
-
-static LogicalResult verifyPhases(const Stage &stage, uint32_t phases) {
+static LogicalResult verifyPhases(const Stage &stage, PhaseSet phases) {
   bool isSplit = stage.get(Kind::InputGradient) != nullptr &&
                  stage.get(Kind::WeightGradient) != nullptr;
   auto fail = [&](Phase phase, StringRef wanted) -> LogicalResult {
@@ -424,16 +420,16 @@ static LogicalResult verifyPhases(const Stage &stage, uint32_t phases) {
            << "runs " << phaseLetter(phase) << " in this schedule and has no "
            << wanted;
   };
-  if (has(phases, Phase::Backward) && !stage.get(Kind::Backward) && !isSplit)
+  if (phases.contains(Phase::Backward) && !stage.get(Kind::Backward) &&
+      !isSplit)
     return fail(Phase::Backward, "backward");
-  if (has(phases, Phase::InputGrad) && !isSplit)
+  if (phases.contains(Phase::InputGrad) && !isSplit)
     return fail(Phase::InputGrad,
                 "input_gradient and weight_gradient; give both, or join I and "
                 "W to B by pipe-merge-backward");
-  if (has(phases, Phase::Optimizer) && !stage.get(Kind::Update))
+  if (phases.contains(Phase::Optimizer) && !stage.get(Kind::Update))
     return fail(Phase::Optimizer, "update");
-  bool runsBackward =
-      has(phases, Phase::Backward) || has(phases, Phase::InputGrad);
+  bool runsBackward = phases.intersects(kBackwardStarts);
   if (runsBackward && stage.number > 0 && !stage.inputGradient)
     return emitTableError(stage.op)
            << "gives no pipe.input_gradient, which stage " << stage.number - 1
@@ -443,7 +439,7 @@ static LogicalResult verifyPhases(const Stage &stage, uint32_t phases) {
 
 LogicalResult
 pipesched::verifyPhasesHaveFunctions(const StageFunctions &functions,
-                                     ArrayRef<uint32_t> phases) {
+                                     ArrayRef<PhaseSet> phases) {
   for (auto [stage, ran] : llvm::zip(functions.stages, phases))
     if (failed(verifyPhases(stage, ran)))
       return failure();

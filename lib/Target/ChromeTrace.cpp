@@ -212,7 +212,7 @@ void TraceWriter::writeReductionArguments(OStream &json, uint32_t task) {
 
 void TraceWriter::writeArguments(OStream &json, uint32_t task, Lane lane) {
   Cell cell = graph.cell[task];
-  json.attribute("phase", phaseName(cell.getPhase()));
+  json.attribute("phase", enumMeaning(cell.getPhase()));
   if (!cell.isPerPath())
     json.attribute("microbatch", cell.getMicrobatch());
   json.attribute("stage", cell.getStage());

@@ -80,7 +80,7 @@ void ColumnWriter::addItem(uint32_t task) {
   columns.worker.push_back(graph.worker[task]);
   columns.peer.push_back(graph.peer[task]);
   columns.stage.push_back(static_cast<int32_t>(placement.globalStage(cell)));
-  columns.phase.push_back(static_cast<int8_t>(cell.getPhase()));
+  columns.phase.push_back(traitsOf(cell.getPhase()).code);
   columns.microbatch.push_back(static_cast<int32_t>(cell.getMicrobatch()));
   columns.startPs.push_back(ends.startPs(task));
   columns.releasePs.push_back(ends.releasePs(task));
@@ -99,8 +99,8 @@ void ColumnWriter::addSecond(uint32_t task) {
       orNone([&] { return placement.globalStage(*second); }));
   columns.secondMicrobatch.push_back(
       orNone([&] { return second->getMicrobatch(); }));
-  columns.secondPhase.push_back(
-      static_cast<int8_t>(orNone([&] { return second->getPhase(); })));
+  columns.secondPhase.push_back(static_cast<int8_t>(
+      orNone([&] { return traitsOf(second->getPhase()).code; })));
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,16 +152,18 @@ static void writeStages(OStream &json, const Picture &picture) {
   });
 }
 
-/// The colours of phases, in the order of their numbers; one per shade.
+/// The phases by their codes, with a colour for each shade.
 static void writePhases(OStream &json, const Picture &picture) {
-  unsigned inUse = phasesOf(picture);
+  PhaseSet inUse = phasesOf(picture) & kCostedPhases;
   json.attributeArray("phases", [&] {
-    for (unsigned code = 0; code < kNumPhases; ++code)
+    for (unsigned code = 0; code <= kMaxPhaseCode; ++code)
       json.object([&] {
-        auto phase = static_cast<Phase>(code);
-        json.attribute("letter", std::string(1, phaseLetter(phase)));
-        json.attribute("name", phaseName(phase));
-        json.attribute("in_use", (inUse >> code & 1) != 0);
+        // A code without a phase is not drawn.
+        Phase phase = phaseFromCode(code).value_or(Phase::Idle);
+        json.attribute("letter", enumName(phase));
+        json.attribute("name", enumMeaning(phase));
+        json.attribute("in_use", inUse.contains(phase));
+        json.attribute("per_path", kPerPathPhases.contains(phase));
         json.attributeArray("colours", [&] {
           for (int shade = 0; shade < picture.numShades; ++shade) {
             std::string text;

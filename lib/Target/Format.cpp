@@ -71,14 +71,6 @@ std::string pipesched::formatGiB(int64_t bytes) {
   return formatFixed(static_cast<double>(bytes) / kGiB, 2) + " GiB";
 }
 
-llvm::StringRef pipesched::phaseName(Phase phase) {
-  static constexpr llvm::StringLiteral kNames[kNumPhaseCodes] = {
-      "forward",    "backward",         "input gradient",  "weight gradient",
-      "recompute",  "offload",          "reload",          "optimizer",
-      "all-reduce", "wait for offload", "wait for reload", "idle"};
-  return kNames[static_cast<unsigned>(phase)];
-}
-
 std::optional<Cell> pipesched::overlappedCell(const TaskGraph &graph,
                                               uint32_t task) {
   if (graph.overlapped.empty() || !graph.cell[task].overlapsNext())

@@ -39,9 +39,6 @@ std::string formatPercent(double ratio);
 /// Two digits after the point, in GiB.
 std::string formatGiB(int64_t bytes);
 
-/// The name of a phase: `forward`, `input gradient`, ...
-llvm::StringRef phaseName(Phase phase);
-
 /// Prints the cell of a task, or both cells of a pair: `2F0+1B3`.
 void printTask(llvm::raw_ostream &os, const TaskGraph &graph, uint32_t task);
 /// The second cell of a pair, if the task is one.

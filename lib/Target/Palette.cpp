@@ -6,13 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Full hues carry white text, tints black text. In both columns CIE lightness
-// rises in the order F, I, B, W, so that a grey print keeps phases apart.
+// Shades between the hue and the tint that the table of phases gives.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Palette.h"
-#include "llvm/Support/ErrorHandling.h"
 
 using namespace pipesched;
 
@@ -21,36 +19,8 @@ bool Colour::isDark() const {
   return 299 * red + 587 * green + 114 * blue < 145 * 1000;
 }
 
-static std::pair<Colour, Colour> hueAndTint(Phase phase) {
-  switch (phase) {
-  case Phase::Forward:
-    return {{0x24, 0x4f, 0xa3}, {0x9a, 0xb9, 0xec}};
-  case Phase::InputGrad:
-    return {{0x12, 0x7a, 0x86}, {0x96, 0xd8, 0xdc}};
-  case Phase::Backward:
-    return {{0xcf, 0x6a, 0x12}, {0xfc, 0xcb, 0x94}};
-  case Phase::WeightGrad:
-    return {{0x4f, 0x9e, 0x3d}, {0xc6, 0xec, 0xb2}};
-  case Phase::Recompute:
-    return {{0x74, 0x54, 0xa6}, {0xcd, 0xbb, 0xe8}};
-  case Phase::Optimizer:
-    return {{0xf3, 0xe3, 0x9a}, {0xfa, 0xf3, 0xd0}};
-  case Phase::AllReduce:
-    return {{0xb2, 0x48, 0x7f}, {0xee, 0xbf, 0xd8}};
-  case Phase::Offload:
-  case Phase::OffloadJoin:
-    return {{0x6b, 0x5b, 0x4d}, {0xb5, 0xa8, 0x9b}};
-  case Phase::Reload:
-  case Phase::ReloadJoin:
-    return {{0x9a, 0x86, 0x70}, {0xd2, 0xc7, 0xba}};
-  case Phase::Idle:
-    return {{0xee, 0xf0, 0xf2}, {0xee, 0xf0, 0xf2}};
-  }
-  llvm_unreachable("unknown phase");
-}
-
 Colour pipesched::phaseColour(Phase phase, int shade, int numShades) {
-  auto [hue, tint] = hueAndTint(phase);
+  auto [hue, tint] = traitsOf(phase).colours;
   int steps = numShades > 1 ? numShades - 1 : 1;
   auto mix = [&](int from, int to) {
     return from + (to - from) * shade / steps;

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The hues that pictures of PyTorch and of the zero-bubble papers made
-// customary: F blue, I teal, W green, B orange. Lightness rises in the order F,
-// I, B, W.
+// The shades of the hues that the table of phases gives, for pictures, pages
+// and terminals.
 //
 //===----------------------------------------------------------------------===//
 

@@ -191,8 +191,9 @@ llvm::Expected<Picture> pipesched::pictureOfSlots(const NamedTable &named) {
 //===----------------------------------------------------------------------===//
 
 Lane Mark::lane() const {
-  bool isOffload = cell.is(Phase::Offload) || cell.is(Phase::OffloadJoin);
-  return isOffload ? Lane::Offload : Lane::Reload;
+  Phase phase = cell.isJoin() ? traitsOf(cell.getPhase()).order.needs.first()
+                              : cell.getPhase();
+  return traitsOf(*traitsOf(phase).instruction).lane;
 }
 
 llvm::Expected<std::vector<Picture>>
@@ -207,22 +208,20 @@ pipesched::picturesOfSlots(llvm::ArrayRef<const NamedTable *> tables) {
   return pictures;
 }
 
-static unsigned bitOf(Cell cell) {
-  return 1u << static_cast<unsigned>(cell.getPhase());
-}
-
-unsigned pipesched::phasesOf(llvm::ArrayRef<Picture> pictures) {
-  unsigned phases = 0;
+PhaseSet pipesched::phasesOf(llvm::ArrayRef<Picture> pictures) {
+  PhaseSet phases;
   for (const Picture &picture : pictures) {
     for (const auto &row : picture.rows)
       for (const Box &box : row)
-        phases |= bitOf(box.cell) | (box.second ? bitOf(*box.second) : 0);
+        phases |= box.second
+                      ? PhaseSet{box.cell.getPhase(), box.second->getPhase()}
+                      : box.cell.getPhase();
     for (const auto &bars : picture.bars)
       for (const Bar &bar : bars)
-        phases |= bitOf(bar.cell);
+        phases |= bar.cell.getPhase();
     for (const auto &marks : picture.marks)
       for (const Mark &mark : marks)
-        phases |= bitOf(mark.cell);
+        phases |= mark.cell.getPhase();
   }
   return phases;
 }
@@ -283,9 +282,9 @@ static bool mergeRuns(std::vector<Item> &items, int64_t least, Merge &&merge) {
 }
 
 static Box mergeBoxes(llvm::ArrayRef<Box> run) {
-  int64_t lengths[kNumPhaseCodes] = {};
+  PhaseMap<int64_t> lengths = {};
   auto lengthOf = [&](Cell cell) -> int64_t & {
-    return lengths[static_cast<unsigned>(cell.getPhase())];
+    return lengths[cell.getPhase()];
   };
   for (const Box &box : run)
     lengthOf(box.cell) += box.end - box.begin;

@@ -98,8 +98,8 @@ struct MemoryTrace {
 /// What each worker holds of activations. Without a model each counts as one.
 MemoryTrace traceMemoryOf(const NamedEvaluation &result);
 
-/// Bits (1 << Phase) of the phases that are drawn.
-unsigned phasesOf(llvm::ArrayRef<Picture> pictures);
+/// The phases that are drawn.
+PhaseSet phasesOf(llvm::ArrayRef<Picture> pictures);
 
 /// "dark to light: chunk 0 to 1", or empty if each worker has one stage.
 std::string describeShades(llvm::ArrayRef<Picture> pictures);

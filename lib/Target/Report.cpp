@@ -109,13 +109,12 @@ static void writeSlotLengths(OStream &json, const NamedEvaluation &result) {
     return json.attribute("slot_lengths", nullptr);
   CellsInUse cells = result.cellsOfLongTable.value_or(cellsInUse(table));
   json.attributeObject("slot_lengths", [&] {
-    for (unsigned code = 0; code < kNumPhases; ++code)
-      if (auto phase = static_cast<Phase>(code);
-          cells.has(phase) && Cell(0, phase, 0).isCompute())
-        writeList(json, std::string(1, phaseLetter(phase)), table.slots,
-                  [&](llvm::raw_ostream &os, const StageSlots &stage) {
-                    os << stage.of(phase);
-                  });
+    (cells.phases & kComputePhases).forEach([&](Phase phase) {
+      writeList(json, enumName(phase), table.slots,
+                [&](llvm::raw_ostream &os, const StageSlots &stage) {
+                  os << stage.of(phase);
+                });
+    });
     if (cells.isOverlapped && table.slots.front().overlapped)
       writeList(json, "FB", table.slots,
                 [](llvm::raw_ostream &os, const StageSlots &stage) {

@@ -177,7 +177,7 @@ private:
   raw_ostream &os;
   std::vector<Picture> pictures;
   Layout layout;
-  unsigned phases; ///< phases that are drawn, as bits
+  PhaseSet phases; ///< that are drawn
   int numShades = 1;
   bool hasRuns = false; ///< some cells narrower than a pixel are merged
   std::vector<LegendItem> legend;
@@ -216,12 +216,11 @@ void Page::writeStyles() {
         ".g{stroke:#d5d9dd;stroke-width:.6}\n"
         ".e{stroke:#333;stroke-width:1.2}\n"
         ".p{fill:none;stroke:#000;stroke-width:1.2}\n";
-  for (unsigned code = 0; code < kNumPhases; ++code) {
-    Phase phase = static_cast<Phase>(code);
-    for (int shade = 0; (phases >> code & 1) && shade < numShades; ++shade)
+  (phases & kCostedPhases).forEach([&](Phase phase) {
+    for (int shade = 0; shade < numShades; ++shade)
       os << '.' << phaseLetter(phase) << shade
          << "{fill:" << phaseColour(phase, shade, numShades) << "}\n";
-  }
+  });
   os << "</style>\n";
 }
 
@@ -265,11 +264,10 @@ std::string Page::describeLanes() const {
 /// Places the items line by line.
 void Page::layOutLegend() {
   constexpr double kSpace = 22;
-  for (unsigned code = 0; code < kNumPhases; ++code)
-    if (Phase phase = static_cast<Phase>(code); phases >> code & 1)
-      legend.push_back(
-          {phaseLetter(phase), numShades,
-           std::string(1, phaseLetter(phase)) + " " + phaseName(phase).str()});
+  (phases & kCostedPhases).forEach([&](Phase phase) {
+    legend.push_back({phaseLetter(phase), numShades,
+                      (enumName(phase) + " " + enumMeaning(phase)).str()});
+  });
   legend.push_back({'i', 1, "idle"});
   std::string runs = "narrower than a pixel: several cells as one";
   for (const std::string &text :

@@ -61,12 +61,12 @@ void Legend::writeItem(StringRef item, int64_t columns) {
 }
 
 void Legend::writePhase(Phase phase) {
-  std::string letter(1, phaseLetter(phase));
-  std::string name = phaseName(phase).str();
-  if (phase == Phase::Optimizer || phase == Phase::AllReduce)
+  llvm::StringRef letter = enumName(phase);
+  std::string name = enumMeaning(phase).str();
+  if (kPerPathPhases.contains(phase))
     name += " of a path";
   startItem(2 + name.size());
-  if (static_cast<unsigned>(phase) < kNumPhases)
+  if (kCostedPhases.contains(phase))
     line.write(letter, 1, phaseColour(phase, 0, 1));
   else
     line.write(letter, 1);
@@ -77,10 +77,7 @@ void Legend::write(bool withStage) {
   StringRef name =
       withStage ? "0F0 stage, phase, microbatch" : "F0 phase, microbatch";
   writeItem(name, name.size());
-  unsigned phases = phasesOf(pictures);
-  for (unsigned code = 0; code < kNumPhaseCodes; ++code)
-    if (phases >> code & 1)
-      writePhase(static_cast<Phase>(code));
+  phasesOf(pictures).forEach([&](Phase phase) { writePhase(phase); });
   writeItem("· idle", 6);
   std::string shades = describeShades(pictures);
   if (options.hasColours && !shades.empty())

@@ -31,7 +31,7 @@ from ._errors import PipeSchedError
 from ._measurement import NEVER, Measurement, Stamps, names_of_kind
 from ._options import SvgVariant, code_of
 from ._pictures import Pictures, Svg
-from ._program import Instruction, WorkerProgram
+from ._program import PHASES, Instruction, WorkerProgram
 from ._simulation import Simulation, simulate
 
 if TYPE_CHECKING:
@@ -263,10 +263,10 @@ class _Predicted:
         return self.ends.get((cell.stage, cell.phase, cell.microbatch))
 
 
-def _core_names() -> tuple[str, tuple[str, ...]]:
+def _core_names() -> tuple[tuple[str, ...], tuple[str, ...]]:
     from ._options import Lane, names_of
 
-    return "FBIWRDUOG", names_of(Lane)
+    return PHASES, names_of(Lane)
 
 
 def _predicted(prediction: Simulation, program: WorkerProgram) -> Division:
@@ -303,7 +303,8 @@ def _gap_cause(
 
 def _order(key: Key) -> tuple[int, int, str]:
     cause, phase = key
-    return CAUSES.index(cause), "FBIWRDUOG".find(phase[:1]), phase
+    rank = PHASES.index(phase[:1]) if phase else -1  # type: ignore[arg-type]
+    return CAUSES.index(cause), rank, phase
 
 
 def _ms(ps: float, sign: str = "") -> str:

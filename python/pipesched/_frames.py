@@ -16,6 +16,7 @@ import pandas as pd
 
 from . import _core
 from ._options import FamilyOptions, InstructionKind, Lane, names_of
+from ._program import COSTED_PHASES
 from ._program import PHASES as ALL_PHASES
 from ._program import WorkerProgram
 from ._report import IdleByCause, Report
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Columns = Mapping[str, npt.NDArray[Any]]
 
 # In the order of PipeschedPhase.
-PHASES = pd.Index(list("FBIWRDUOG"))
+PHASES = pd.Index(COSTED_PHASES)
 
 
 def _categories(columns: Columns, names: Mapping[str, pd.Index[str]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from ._options import InstructionKind, names_of
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ Phase = Literal["F", "B", "I", "W", "R", "D", "U", "O", "G", "d", "u"]
 """F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
 optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads."""
 
-PHASES: tuple[Phase, ...] = ("F", "B", "I", "W", "R", "D", "U", "O", "G", "d", "u")
-"""In the order of `Columns.phase`."""
+PHASES: tuple[Phase, ...] = _core.phases()  # type: ignore[assignment]
+"""By `Columns.phase`: the number that the library has for a phase. `_`, idle, is among them."""
+COSTED_PHASES: tuple[Phase, ...] = _core.costed_phases()  # type: ignore[assignment]
+"""Those that profiles give times."""
 
 RECOMPUTED, OFFLOADED = 1, 2
 """The bits of `Columns.activation`."""

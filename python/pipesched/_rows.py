@@ -21,7 +21,8 @@ slot, `"_12"` for twelve."""
 Rows: TypeAlias = "Sequence[str | Iterable[Entry]] | Mapping[int, str | Iterable[Entry]]"
 """One row per worker, in order or by worker: its entries, or one text with blanks between them."""
 
-_CELL = re.compile(rf"(\d+)([{''.join(PHASES)}])(\d+)")
+_LETTERS = frozenset(PHASES) - {"_", ""}
+_CELL = re.compile(rf"(\d+)([{''.join(sorted(_LETTERS))}])(\d+)")
 _JOIN = re.compile(r"\d+[du]\d+")
 _IDLE = re.compile(r"_\d*")
 _ROW = re.compile(r"^\s*worker (\d+) runs \[(.*)\]$", re.MULTILINE)
@@ -47,7 +48,7 @@ def _word(entry: Any) -> str | None:
         return None
     if len(entry) == 3 and _is_number(entry[0]) and _is_number(entry[2]):
         stage, phase, microbatch = entry
-        is_known = isinstance(phase, str) and phase in PHASES
+        is_known = isinstance(phase, str) and phase in _LETTERS
         return f"{int(stage)}{phase}{int(microbatch)}" if is_known else None
     if len(entry) == 2:
         pair = [_word(each) for each in entry]

@@ -79,6 +79,20 @@ static nb::dict listEnums() {
   return enums;
 }
 
+/// The letters of phases by their numbers, "" for numbers without a phase.
+static nb::tuple listPhases(bool (*isListed)(PipeschedPhase)) {
+  nb::list letters;
+  size_t size = 0;
+  for (int number = 0; number <= INT8_MAX; ++number) {
+    auto phase = static_cast<PipeschedPhase>(number);
+    bool hasLetter = isListed(phase);
+    letters.append(hasLetter ? std::string(1, pipeschedPhaseGetLetter(phase))
+                             : std::string());
+    size = hasLetter ? letters.size() : size;
+  }
+  return nb::tuple(letters[nb::slice(size)]);
+}
+
 /// One tuple per description: (name, text).
 template <typename Get>
 static nb::list listDescriptions(intptr_t count, Get get) {
@@ -92,6 +106,17 @@ static nb::list listDescriptions(intptr_t count, Get get) {
 }
 
 static void bindCatalogue(nb::module_ &m) {
+  m.def(
+      "phases",
+      [] {
+        return listPhases([](PipeschedPhase phase) {
+          return pipeschedPhaseGetLetter(phase) != 0;
+        });
+      },
+      nb::sig("def phases() -> tuple[str, ...]"));
+  m.def(
+      "costed_phases", [] { return listPhases(pipeschedPhaseHasCost); },
+      nb::sig("def costed_phases() -> tuple[str, ...]"));
   m.def("families", listFamilies,
         nb::sig("def families() -> "
                 "list[tuple[str, str, str, str, list[str]]]"));

@@ -22,7 +22,7 @@ pipe.schedule @pair workers 1 microbatches 2 {
 
 pipe.schedule @recompute workers 1 microbatches 1 {
   path on [0]
-  // expected-error@+1 {{cell 1 (0R0): Shardy's rules have no fragment for a recompute}}
+  // expected-error@+1 {{cell 1 (0R0): Shardy's rules have no fragment for R (recompute)}}
   worker 0 runs [0F0 0R0 0B0]
 }
 
@@ -31,7 +31,7 @@ pipe.schedule @recompute workers 1 microbatches 1 {
 pipe.schedule @optimizer workers 2 microbatches 1 {
   path on [0, 1]
   worker 0 runs [0F0 0B0]
-  // expected-error@+1 {{cell 2 (1O0): Shardy's rules have no fragment for an optimizer step}}
+  // expected-error@+1 {{cell 2 (1O0): Shardy's rules have no fragment for O (optimizer)}}
   worker 1 runs [1F0 1B0 1O0]
 }
 
@@ -39,7 +39,7 @@ pipe.schedule @optimizer workers 2 microbatches 1 {
 
 pipe.schedule @offload workers 1 microbatches 2 {
   path on [0]
-  // expected-error@+1 {{cell 1 (0D0): Shardy's rules have no fragment for an offload}}
+  // expected-error@+1 {{cell 1 (0D0): Shardy's rules have no fragment for D (offload)}}
   worker 0 runs [0F0 0D0 0F1 0U0 0B0 0B1]
 }
 

@@ -15,7 +15,7 @@ pipe.schedule @replicated workers 2 microbatches 2 {
 
 pipe.schedule @recompute workers 1 microbatches 1 {
   path on [0]
-  // expected-error@+1 {{cell 1 (0R0): PyTorch's CSV has no token for a recompute}}
+  // expected-error@+1 {{cell 1 (0R0): PyTorch's CSV has no token for R (recompute)}}
   worker 0 runs [0F0 0R0 0B0]
 }
 
@@ -23,7 +23,7 @@ pipe.schedule @recompute workers 1 microbatches 1 {
 
 pipe.schedule @optimizer workers 1 microbatches 1 {
   path on [0]
-  // expected-error@+1 {{cell 2 (0O0): PyTorch's CSV has no token for an optimizer step}}
+  // expected-error@+1 {{cell 2 (0O0): PyTorch's CSV has no token for O (optimizer)}}
   worker 0 runs [0F0 0B0 0O0]
 }
 
@@ -31,7 +31,7 @@ pipe.schedule @optimizer workers 1 microbatches 1 {
 
 pipe.schedule @offload workers 1 microbatches 2 {
   path on [0]
-  // expected-error@+1 {{cell 1 (0D0): PyTorch's CSV has no token for an offload}}
+  // expected-error@+1 {{cell 1 (0D0): PyTorch's CSV has no token for D (offload)}}
   worker 0 runs [0F0 0D0 0F1 0U0 0B0 0B1]
 }
 
@@ -66,7 +66,7 @@ pipe.schedule @unordered workers 2 microbatches 2 {
 
 pipe.schedule @join workers 1 microbatches 1 {
   path on [0]
-  // expected-error@+1 {{cell 1 (0D0): PyTorch's CSV has no token for an offload}}
+  // expected-error@+1 {{cell 1 (0D0): PyTorch's CSV has no token for D (offload)}}
   worker 0 runs [0F0 0D0 0d0 0U0 0u0 0B0]
 }
 
@@ -74,7 +74,7 @@ pipe.schedule @join workers 1 microbatches 1 {
 
 pipe.schedule @reduction workers 1 microbatches 1 {
   path on [0]
-  // expected-error@+1 {{cell 2 (0G0): PyTorch's CSV has no token for a gradient all-reduce}}
+  // expected-error@+1 {{cell 2 (0G0): PyTorch's CSV has no token for G (all-reduce)}}
   worker 0 runs [0F0 0B0 0G0]
 }
 

@@ -192,10 +192,11 @@ private:
 
 class ProfileBuilder {
 public:
-  Samples phases[kNumPhases], pairs;
+  PhaseMap<Samples> phases;
+  Samples pairs;
   std::vector<int64_t> messages;
 
-  Samples &of(Phase phase) { return phases[static_cast<unsigned>(phase)]; }
+  Samples &of(Phase phase) { return phases[phase]; }
   Profile build(int64_t numStages);
 
 private:
@@ -226,8 +227,9 @@ void ProfileBuilder::fill(int64_t numStages) {
 Profile ProfileBuilder::build(int64_t numStages) {
   fill(numStages);
   Profile profile;
-  for (unsigned phase = 0; phase < kNumPhases; ++phase)
+  kCostedPhases.forEach([&](Phase phase) {
     profile.phasePs[phase] = phases[phase].means(numStages);
+  });
   profile.overlappedPs = pairs.means(numStages);
   if (messages.empty())
     return profile;
@@ -390,9 +392,7 @@ struct Mean {
 
 static constexpr char kMessages[] = "messages";
 
-static llvm::StringRef letterOf(Phase phase) {
-  return profileNames()[static_cast<unsigned>(phase)];
-}
+static llvm::StringRef letterOf(Phase phase) { return enumName(phase); }
 
 static void addTimes(const Execution &execution, llvm::StringMap<Mean> &means) {
   forEachTimedCell(execution, [&](const TimedCell &cell) {
@@ -433,8 +433,7 @@ void run::writeTable(llvm::raw_ostream &os, const NamedEvaluation &predicted,
       writeRow(os, name, wanted[name].count, found[name].us(),
                wanted[name].us());
   };
-  for (unsigned phase = 0; phase < kNumPhases; ++phase)
-    writeMean(letterOf(static_cast<Phase>(phase)));
+  kCostedPhases.forEach([&](Phase phase) { writeMean(letterOf(phase)); });
   writeMean(kMessages);
   writeRow(os, "step (median)", measured.size(),
            1e3 * measurement.stepMs(measurement.getStep()),

@@ -205,8 +205,7 @@ static LogicalResult addOptimizer(ScheduleOp schedule, const Options &options) {
   FailureOr<NamedTable> table = loadTable(schedule);
   if (failed(table))
     return failure();
-  unsigned optimizer = 1u << static_cast<unsigned>(Phase::Optimizer);
-  bool hasThem = phasesInUse(table->tableView()) & optimizer;
+  bool hasThem = phasesInUse(table->tableView()).contains(Phase::Optimizer);
   if (hasThem || options.noUpdate || !hasUpdates(schedule))
     return success();
   return runPasses(schedule->getParentOfType<ModuleOp>(), "pipe-add-optimizer");
@@ -226,9 +225,8 @@ static LogicalResult load(PreparedProgram &program) {
   program.loaded = std::move(*loaded);
   program.layouts =
       layOutPersistent(program.functions, program.loaded.placement);
-  program.updates = phasesInUse(program.loaded.program) >>
-                        static_cast<unsigned>(Phase::Optimizer) &
-                    1;
+  program.updates =
+      phasesInUse(program.loaded.program).contains(Phase::Optimizer);
   return success();
 }
 

@@ -55,9 +55,13 @@ private:
         if (!reached[partner])
           return false;
       return true;
-    default:
+    case InstructionKind::Compute:
+    case InstructionKind::Offload:
+    case InstructionKind::Reload:
+    case InstructionKind::Wait:
       return true;
     }
+    return true;
   }
   bool haveEnded(llvm::ArrayRef<uint32_t> operands) const {
     return llvm::all_of(operands, [&](uint32_t i) { return hasEnded(i); });

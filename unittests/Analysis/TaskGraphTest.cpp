@@ -293,7 +293,7 @@ TEST(TaskGraph, WaitsPassAllReducesBy) {
 TEST(TaskTimes, RefusesSumsOverInt64) {
   Table table = twoByTwo();
   StageCosts stageCosts = UniformCosts().on(table.placement);
-  stageCosts.stages[1].phasePs[static_cast<unsigned>(Phase::Backward)] =
+  stageCosts.stages[1].phasePs[Phase::Backward] =
       std::numeric_limits<int64_t>::max() / 2;
   TaskGraph graph =
       llvm::cantFail(buildTaskGraph(lower(table), Transport::Overlap));

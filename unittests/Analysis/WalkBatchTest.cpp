@@ -65,10 +65,10 @@ static int64_t slowDownSome(int32_t worker, Cell cell,
 
 static void multiply(StageCosts &costs, int64_t factor) {
   for (StageCost &stage : costs.stages) {
-    for (unsigned phase = 0; phase != kNumPhases; ++phase) {
+    kCostedPhases.forEach([&stage = stage, factor](Phase phase) {
       stage.phasePs[phase] *= factor;
       stage.dispatchPs[phase] *= factor;
-    }
+    });
     if (stage.overlappedPs)
       *stage.overlappedPs *= factor;
   }

@@ -249,7 +249,7 @@ TEST(WalkTable, EqualCostsRepeatAtOnce) {
   costs.stages.resize(4);
   for (StageCost &stage : costs.stages) {
     stage.phasePs.fill(10);
-    stage.phasePs[static_cast<unsigned>(Phase::Backward)] = 20;
+    stage.phasePs[Phase::Backward] = 20;
     stage.activation = stage.gradient = {3, 1, 5};
   }
   WalkInputs inputs;
@@ -366,10 +366,10 @@ TEST(WalkTable, FreesBeforeItReloads) {
   StageCosts costs;
   costs.stages.resize(1);
   auto &times = costs.stages[0].phasePs;
-  times[static_cast<unsigned>(Phase::Forward)] = 10;
-  times[static_cast<unsigned>(Phase::Backward)] = 20;
-  times[static_cast<unsigned>(Phase::Offload)] = 1;
-  times[static_cast<unsigned>(Phase::Reload)] = 20;
+  times[Phase::Forward] = 10;
+  times[Phase::Backward] = 20;
+  times[Phase::Offload] = 1;
+  times[Phase::Reload] = 20;
   MemoryFacts facts;
   facts.stages.resize(1);
   facts.stages[0].activationBytes = 100;

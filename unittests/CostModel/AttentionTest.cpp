@@ -67,14 +67,10 @@ static Placement one() {
   return llvm::cantFail(Placement::create(1, 1, {placeLinear(1)}));
 }
 
-static constexpr unsigned bit(Phase phase) {
-  return 1u << static_cast<unsigned>(phase);
-}
-
 static StageCost costOf(const ModelFacts &model, const SystemFacts &system,
-                        unsigned more = 0) {
-  unsigned phases = bit(Phase::Forward) | bit(Phase::InputGrad) |
-                    bit(Phase::WeightGrad) | more;
+                        PhaseSet more = {}) {
+  PhaseSet phases = PhaseSet(Phase::Forward) | PhaseSet(Phase::InputGrad) |
+                    PhaseSet(Phase::WeightGrad) | more;
   return llvm::cantFail(costRoofline(one(), model, system, phases))
       .stages.front();
 }
@@ -165,7 +161,7 @@ TEST(Attention, SelectiveRecomputeRunsItAgain) {
   for (Recompute recompute : {Recompute::Selective, Recompute::Full}) {
     ModelFacts model =
         alone(expand(tiny(Attention::Flash2), recompute), "attention");
-    StageCost split = costOf(model, flashSystem(), bit(Phase::Recompute));
+    StageCost split = costOf(model, flashSystem(), PhaseSet(Phase::Recompute));
     EXPECT_EQ(ps(split, Phase::Recompute), 3360 * 2);
     EXPECT_EQ(ps(split, Phase::InputGrad), 8400 * 4);
     EXPECT_EQ(ps(costOf(model, flashSystem()), Phase::InputGrad),
@@ -175,7 +171,7 @@ TEST(Attention, SelectiveRecomputeRunsItAgain) {
 
 TEST(Attention, NeedsRates) {
   auto fail = [&](const Architecture &arch, const SystemFacts &system) {
-    return errorOf(costRoofline(one(), expand(arch), system, 0));
+    return errorOf(costRoofline(one(), expand(arch), system, {}));
   };
   SystemFacts system = flashSystem();
   EXPECT_EQ(fail(tiny(Attention::Flash3), system),

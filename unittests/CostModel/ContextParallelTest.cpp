@@ -20,11 +20,9 @@
 
 using namespace pipesched;
 
-static constexpr unsigned bit(Phase phase) {
-  return 1u << static_cast<unsigned>(phase);
-}
-static constexpr unsigned kSplit =
-    bit(Phase::Forward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad);
+static constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
+                                   PhaseSet(Phase::InputGrad) |
+                                   PhaseSet(Phase::WeightGrad);
 
 static Placement linear(int64_t stages) {
   return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
@@ -61,7 +59,7 @@ static SystemFacts ring(int64_t degree, int64_t latencyPs = 0) {
 }
 
 static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
-                           unsigned phases = kSplit) {
+                           PhaseSet phases = kSplit) {
   return llvm::cantFail(costRoofline(linear(2), model, system, phases))
       .stages.front();
 }
@@ -69,7 +67,7 @@ static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
 /// What ranks pass on in a phase: ps, exposed ps, bytes.
 using Exchanged = std::tuple<int64_t, int64_t, int64_t>;
 static Exchanged context(const StageCost &cost, Phase phase) {
-  const ContextCost &found = cost.context[static_cast<unsigned>(phase)];
+  const ContextCost &found = cost.context[phase];
   return {found.ps, found.exposedPs, found.bytes};
 }
 
@@ -359,7 +357,8 @@ TEST(ContextParallel, MemoryOfAWorker) {
 /// bytes each, in a ring of two over the link, which has 2 x 1 bytes per ps.
 TEST(ContextParallel, GradientsAreReducedOverTheSequence) {
   SystemFacts system = ring(2, 9);
-  unsigned phases = kSplit | bit(Phase::AllReduce) | bit(Phase::Optimizer);
+  PhaseSet phases =
+      kSplit | PhaseSet(Phase::AllReduce) | PhaseSet(Phase::Optimizer);
   StageCost cost = firstCost(attentionModel(400, 2), system, phases);
   EXPECT_EQ(ps(cost, Phase::AllReduce), 2 * (20 / 2 + 9));
   // Both step all ten parameters: 28 bytes each.

@@ -20,12 +20,11 @@
 
 using namespace pipesched;
 
-static constexpr unsigned bit(Phase phase) {
-  return 1u << static_cast<unsigned>(phase);
-}
-static constexpr unsigned kWhole = bit(Phase::Forward) | bit(Phase::Backward);
-static constexpr unsigned kSplit =
-    bit(Phase::Forward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad);
+static constexpr PhaseSet kWhole =
+    PhaseSet(Phase::Forward) | PhaseSet(Phase::Backward);
+static constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
+                                   PhaseSet(Phase::InputGrad) |
+                                   PhaseSet(Phase::WeightGrad);
 
 static Placement linear(int64_t stages) {
   return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
@@ -59,7 +58,7 @@ static ModelFacts toyModel() {
 }
 
 static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
-                           unsigned phases = kSplit) {
+                           PhaseSet phases = kSplit) {
   return llvm::cantFail(costRoofline(linear(2), model, system, phases))
       .stages.front();
 }
@@ -123,7 +122,7 @@ TEST(Roofline, BackwardBeginsWithItsRecompute) {
   EXPECT_EQ(ps(implied, Phase::WeightGrad), 3 * 100);
   // In a table with R cells the R take time, and B and I take their usual time.
   StageCost placed =
-      firstCost(model, toySystem(), kSplit | bit(Phase::Recompute));
+      firstCost(model, toySystem(), kSplit | PhaseSet(Phase::Recompute));
   EXPECT_EQ(ps(placed, Phase::Recompute), 3 * 100);
   EXPECT_EQ(ps(placed, Phase::InputGrad), 3 * (200 + 40));
 }
@@ -166,7 +165,7 @@ TEST(Roofline, MessagesAreHockney) {
 
 TEST(Roofline, CopiesOptimizerAndReplicas) {
   SystemFacts system = toySystem();
-  unsigned phases = kSplit | bit(Phase::Offload) | bit(Phase::Reload);
+  PhaseSet phases = kSplit | PhaseSet(Phase::Offload) | PhaseSet(Phase::Reload);
   EXPECT_EQ(errorOf(costRoofline(linear(2), toyModel(), system, phases)),
             "D and U need the 'host' link of the system, 'toy' has none");
   system.host = {500000000000, 3, {}};
@@ -178,7 +177,7 @@ TEST(Roofline, CopiesOptimizerAndReplicas) {
   EXPECT_EQ(ps(cost, Phase::Optimizer), 30 * (2 + 24 + 2));
   EXPECT_EQ(ps(cost, Phase::AllReduce), 0);
   // Two replicas: twice half of the gradients, at 10 ps a byte, 7 ps away.
-  phases |= bit(Phase::AllReduce);
+  phases |= PhaseSet(Phase::AllReduce);
   StageCosts replicated =
       llvm::cantFail(costRoofline(mirrored(2), toyModel(), system, phases));
   EXPECT_EQ(ps(replicated.stages[0], Phase::AllReduce),
@@ -268,7 +267,7 @@ TEST(Roofline, MessagesBetweenPodsTakeTheSpine) {
   system.acceleratorsPerNode = 1;
   system.acceleratorsPerPod = 3;
   StageCosts costs = llvm::cantFail(
-      costRoofline(linear(6), toyModel(), system, bit(Phase::Forward)));
+      costRoofline(linear(6), toyModel(), system, PhaseSet(Phase::Forward)));
   EXPECT_EQ(costs.stages[0].activation.bytes, 5);
   for (int64_t stage = 0; stage < 5; ++stage) {
     bool isFar = stage == 2;
@@ -326,7 +325,7 @@ TEST(Profile, PiecesShareTheTimeOfG) {
       llvm::cantFail(Placement::create(4, 2, {first, second}));
   StageCosts stageCosts;
   stageCosts.stages.resize(4);
-  stageCosts.stages[0].phasePs[static_cast<unsigned>(Phase::AllReduce)] = 101;
+  stageCosts.stages[0].phasePs[Phase::AllReduce] = 101;
   Cell cell(0, Phase::AllReduce, 0);
   std::vector<MessageCost> shares = llvm::cantFail(shareReductions(
       placement, {{cell, {0, 1}, 2}, {cell, {1, 4}, 2}, {cell, {0, 4}, 2}},
@@ -454,7 +453,7 @@ TEST(Memory, RecomputeInBackwardKeepsBoundaries) {
   EXPECT_EQ(implied.stages[0].inputGradFreedBytes, 24 - 60);
   EXPECT_EQ(implied.stages[0].workingBytes, 50 - 8);
   MemoryFacts placed = llvm::cantFail(computeMemoryFacts(
-      linear(2), model, nullptr, kSplit | bit(Phase::Recompute)));
+      linear(2), model, nullptr, kSplit | PhaseSet(Phase::Recompute)));
   EXPECT_EQ(placed.stages[0].activationBytes, 150);
   EXPECT_EQ(placed.stages[0].boundaryBytes, 24);
   EXPECT_EQ(placed.stages[0].workingBytes, 0);
@@ -532,7 +531,7 @@ TEST(Profiles, ListsGoByStageOfThePath) {
 }
 
 TEST(Profiles, RefusePhasesWithoutTimes) {
-  auto error = [](llvm::StringRef text, unsigned phases) {
+  auto error = [](llvm::StringRef text, PhaseSet phases) {
     return errorOrNothing(costProfile(linear(2), profile(text), phases));
   };
   EXPECT_EQ(error("F=1ns,B=2ns", kSplit),
@@ -546,7 +545,7 @@ TEST(Profiles, RefusePhasesWithoutTimes) {
             "the schedule has B, the profile does not give B");
   EXPECT_EQ(error("B=1ns", kWhole),
             "the schedule has F, the profile gives no F");
-  EXPECT_EQ(error("B=1ns", bit(Phase::Backward)), "");
+  EXPECT_EQ(error("B=1ns", PhaseSet(Phase::Backward)), "");
 }
 
 TEST(Profiles, OverlayWinsOverRoofline) {

@@ -254,20 +254,18 @@ static Placement linear(int64_t stages) {
   return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
 }
 
-static constexpr unsigned bit(Phase phase) {
-  return 1u << static_cast<unsigned>(phase);
-}
-static constexpr unsigned kSplit =
-    bit(Phase::Forward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad);
+static constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
+                                   PhaseSet(Phase::InputGrad) |
+                                   PhaseSet(Phase::WeightGrad);
 
 static llvm::Expected<StageCosts> costsOf(const ModelFacts &model,
                                           const SystemFacts &system,
-                                          unsigned phases = kSplit) {
+                                          PhaseSet phases = kSplit) {
   return costRoofline(linear(2), model, system, phases);
 }
 
 static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
-                           unsigned phases = kSplit) {
+                           PhaseSet phases = kSplit) {
   return llvm::cantFail(costsOf(model, system, phases)).stages.front();
 }
 
@@ -285,7 +283,7 @@ TEST(ExpertParallel, WithoutItRowsGoNowhere) {
   // linear 800, expert_mlp max(160, 200), reduce 2 (2 - 1)/2 160 + 3
   StageCost cost = firstCost(expertModel(), system);
   EXPECT_EQ(ps(cost, Phase::Forward), 800 + 200 + 163);
-  EXPECT_EQ(cost.dispatchPs[0], 0);
+  EXPECT_EQ(cost.dispatchPs[Phase::Forward], 0);
   system.expertBalancePpm = 2 * kEvenBalance;
   system.expertDispatch = ExpertDispatch::PerNode;
   EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
@@ -302,9 +300,7 @@ TEST(ExpertParallel, RowsGoToTheirExperts) {
   EXPECT_EQ(ps(cost, Phase::Forward), 800 + 83 + 200 + 83);
   EXPECT_EQ(ps(cost, Phase::InputGrad), 800 + 83 + 320 + 83);
   EXPECT_EQ(ps(cost, Phase::WeightGrad), 800 + 200);
-  auto dispatchPs = [&](Phase phase) {
-    return cost.dispatchPs[static_cast<unsigned>(phase)];
-  };
+  auto dispatchPs = [&](Phase phase) { return cost.dispatchPs[phase]; };
   EXPECT_EQ(dispatchPs(Phase::Forward), 166);
   EXPECT_EQ(dispatchPs(Phase::InputGrad), 166);
   EXPECT_EQ(dispatchPs(Phase::WeightGrad), 0);
@@ -341,8 +337,8 @@ TEST(ExpertParallel, RecomputeSendsRowsAgain) {
   model.recompute = Recompute::Full;
   StageCost cost = firstCost(model, system);
   EXPECT_EQ(ps(cost, Phase::InputGrad), (800 + 83 + 320 + 83) + 1166);
-  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::InputGrad)], 2 * 166);
-  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::Backward)], 2 * 166);
+  EXPECT_EQ(cost.dispatchPs[Phase::InputGrad], 2 * 166);
+  EXPECT_EQ(cost.dispatchPs[Phase::Backward], 2 * 166);
 }
 
 /// Each of the four ranks of two workers holds one expert of ten parameters;
@@ -376,7 +372,7 @@ TEST(ExpertParallel, GradientsAreReducedAmongThoseThatHoldThem) {
   system.dataParallel = 4;
   system.expertParallel = 4;
   StageCost cost =
-      firstCost(expertModel(), system, kSplit | bit(Phase::AllReduce));
+      firstCost(expertModel(), system, kSplit | PhaseSet(Phase::AllReduce));
   // The 20 bytes of ten parameters, in rings of four over the network of a
   // worker: 6 messages of 5 bytes, each 10 ps per byte and 7. Of the experts a
   // worker holds 2 x 20 bytes, in rings of two: 2 messages of 20 bytes.
@@ -385,7 +381,7 @@ TEST(ExpertParallel, GradientsAreReducedAmongThoseThatHoldThem) {
   // No two ranks hold the same expert (there are four, so take eight).
   ModelFacts model = expertModel();
   model.blocks[0].experts->count = 8;
-  EXPECT_EQ(ps(firstCost(model, system, kSplit | bit(Phase::AllReduce)),
+  EXPECT_EQ(ps(firstCost(model, system, kSplit | PhaseSet(Phase::AllReduce)),
                Phase::AllReduce),
             6 * (50 + 7));
 }
@@ -396,7 +392,7 @@ TEST(ExpertParallel, TheStepIsThatOfWhatIsHeld) {
   SystemFacts system = pairOfAccelerators();
   system.dataParallel = 2;
   system.expertParallel = 4;
-  unsigned phases = kSplit | bit(Phase::Optimizer);
+  PhaseSet phases = kSplit | PhaseSet(Phase::Optimizer);
   EXPECT_EQ(ps(firstCost(expertModel(), system, phases), Phase::Optimizer),
             28 * (10 + 2 * 10) / 2);
   system.sharding = Sharding::Optimizer;
@@ -412,8 +408,8 @@ static StageCosts costsWith(int64_t forward, int64_t forwardDispatch,
                             int64_t backward, int64_t backwardDispatch) {
   StageCosts costs;
   StageCost &cost = costs.stages.emplace_back();
-  constexpr auto f = static_cast<unsigned>(Phase::Forward);
-  constexpr auto b = static_cast<unsigned>(Phase::Backward);
+  constexpr Phase f = Phase::Forward;
+  constexpr Phase b = Phase::Backward;
   cost.phasePs[f] = forward;
   cost.phasePs[b] = backward;
   cost.dispatchPs[f] = forwardDispatch;
@@ -450,8 +446,8 @@ TEST(OverlappedPairs, ProfilesReplaceDispatches) {
   StageCosts replaced = llvm::cantFail(
       overlayProfile(placement, std::move(costs), profile, kSplit));
   const StageCost &cost = replaced.stages.front();
-  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::Forward)], 0);
-  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::Backward)], 166);
+  EXPECT_EQ(cost.dispatchPs[Phase::Forward], 0);
+  EXPECT_EQ(cost.dispatchPs[Phase::Backward], 166);
 }
 
 //===----------------------------------------------------------------------===//

@@ -447,17 +447,16 @@ TEST(MixedLayers, StagesHoldTheirOwn) {
   Placement placement =
       llvm::cantFail(Placement::create(3, 1, {placeLinear(3)}));
   StageCosts stageCosts =
-      llvm::cantFail(costRoofline(placement, model, system, /*phases=*/0));
+      llvm::cantFail(costRoofline(placement, model, system, {}));
   MemoryFacts memory =
       llvm::cantFail(computeMemoryFacts(placement, model, &system));
   const std::vector<BlockFacts> &blocks = model.blocks;
   auto expectStage = [&](int64_t stage, const BlockFacts &a,
                          const BlockFacts &b) {
-    EXPECT_NEAR(
-        double(stageCosts.stages[stage].phasePs[size_t(Phase::Forward)]),
-        rooflinePs(a, Phase::Forward, system) +
-            rooflinePs(b, Phase::Forward, system),
-        1);
+    EXPECT_NEAR(double(stageCosts.stages[stage].phasePs[Phase::Forward]),
+                rooflinePs(a, Phase::Forward, system) +
+                    rooflinePs(b, Phase::Forward, system),
+                1);
     EXPECT_EQ(memory.stages[stage].activationBytes,
               a.activationBytes + b.activationBytes);
     EXPECT_EQ(memory.stages[stage].weightBytes,

@@ -19,10 +19,9 @@
 
 using namespace pipesched;
 
-static constexpr unsigned kSplit =
-    1u << static_cast<unsigned>(Phase::Forward) |
-    1u << static_cast<unsigned>(Phase::InputGrad) |
-    1u << static_cast<unsigned>(Phase::WeightGrad);
+static constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
+                                   PhaseSet(Phase::InputGrad) |
+                                   PhaseSet(Phase::WeightGrad);
 
 /// Costs of the paper's 16-block stages, microbatch 16, at scaled compute
 /// and network, with the fitted efficiencies.

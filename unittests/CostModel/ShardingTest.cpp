@@ -21,12 +21,10 @@
 
 using namespace pipesched;
 
-static constexpr unsigned bit(Phase phase) {
-  return 1u << static_cast<unsigned>(phase);
-}
-static constexpr unsigned kStep =
-    bit(Phase::Forward) | bit(Phase::Backward) | bit(Phase::InputGrad) |
-    bit(Phase::WeightGrad) | bit(Phase::AllReduce) | bit(Phase::Optimizer);
+static constexpr PhaseSet kStep =
+    PhaseSet(Phase::Forward) | PhaseSet(Phase::Backward) |
+    PhaseSet(Phase::InputGrad) | PhaseSet(Phase::WeightGrad) |
+    PhaseSet(Phase::AllReduce) | PhaseSet(Phase::Optimizer);
 
 static Placement linear(int64_t stages) {
   return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
@@ -68,17 +66,17 @@ static SystemFacts fourPeers(Sharding sharding) {
 }
 
 static StageCost firstOf(Sharding sharding, const ModelFacts &model,
-                         unsigned phases = kStep) {
+                         PhaseSet phases = kStep) {
   return llvm::cantFail(
              costRoofline(linear(2), model, fourPeers(sharding), phases))
       .stages.front();
 }
 
 static int64_t exposed(const StageCost &cost, Phase phase) {
-  return cost.shardingPs[static_cast<unsigned>(phase)];
+  return cost.shardingPs[phase];
 }
 static int64_t sent(const StageCost &cost, Phase phase) {
-  return cost.shardingBytes[static_cast<unsigned>(phase)];
+  return cost.shardingBytes[phase];
 }
 
 //===----------------------------------------------------------------------===//
@@ -170,7 +168,7 @@ TEST(Sharding, RecomputationNeedsWeights) {
   EXPECT_EQ(ps(inside, Phase::InputGrad), 171 + 3 * 300);
   EXPECT_EQ(ps(inside, Phase::Backward), 171 + 3 * 400 + 171);
   EXPECT_EQ(sent(inside, Phase::Backward), 3 * 30);
-  unsigned withR = kStep | bit(Phase::Recompute);
+  PhaseSet withR = kStep | PhaseSet(Phase::Recompute);
   StageCost apart = firstOf(Sharding::Full, model, withR);
   EXPECT_EQ(ps(apart, Phase::Recompute), 171 + 171 + 171 + 100);
   EXPECT_EQ(sent(apart, Phase::Recompute), 3 * 15);

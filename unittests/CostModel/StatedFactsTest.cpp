@@ -53,17 +53,15 @@ static Placement onTwoWorkers() {
   return llvm::cantFail(Placement::create(2, 2, {path}));
 }
 
-static constexpr unsigned kAll = (1u << kNumPhases) - 1;
-
 static StageCost secondCost(const ModelFacts &model,
                             const SystemFacts &system = unitSystem(),
-                            unsigned phases = 0) {
+                            PhaseSet phases = {}) {
   return llvm::cantFail(costRoofline(onTwoWorkers(), model, system, phases))
       .stages[1];
 }
 
 static int64_t timeOf(const StageCost &cost, Phase phase) {
-  return cost.phasePs[static_cast<unsigned>(phase)];
+  return cost.phasePs[phase];
 }
 
 TEST(StatedFacts, KernelsRunOften) {
@@ -111,7 +109,7 @@ TEST(StatedFacts, AWholeBackwardIsNotSplit) {
   ModelFacts model = unevenModel();
   Kernel &kernel = model.blocks[1].kernels[0];
   kernel.inputGrad = kernel.weightGrad = {};
-  unsigned split = 1u << static_cast<unsigned>(Phase::InputGrad);
+  PhaseSet split = PhaseSet(Phase::InputGrad);
   EXPECT_EQ(
       llvm::toString(
           costRoofline(onTwoWorkers(), model, unitSystem(), split).takeError()),
@@ -132,10 +130,9 @@ TEST(StatedFacts, MemoryOfParameters) {
 }
 
 TEST(StatedFacts, Messages) {
-  StageCosts costs = llvm::cantFail(
-      costRoofline(onTwoWorkers(), unevenModel(), unitSystem(),
-                   kAll & ~(1u << static_cast<unsigned>(Phase::Offload)) &
-                       ~(1u << static_cast<unsigned>(Phase::Reload))));
+  StageCosts costs =
+      llvm::cantFail(costRoofline(onTwoWorkers(), unevenModel(), unitSystem(),
+                                  kCostedPhases - kCopyPhases));
   EXPECT_EQ(costs.stages[0].activation.bytes, 5);
   EXPECT_EQ(costs.stages[0].activation.occupancyPs, 5);
   EXPECT_EQ(costs.stages[1].activation.bytes, 7);
@@ -153,7 +150,7 @@ TEST(StatedFacts, MessagesOfSeveralBlocks) {
   path.workers = {0};
   StageCosts costs = llvm::cantFail(
       costRoofline(llvm::cantFail(Placement::create(1, 1, {path})),
-                   unevenModel(), unitSystem(), 0));
+                   unevenModel(), unitSystem(), {}));
   EXPECT_EQ(costs.stages[0].activation.bytes, 7);
   EXPECT_EQ(costs.stages[0].gradient.bytes, 5);
 }

@@ -22,8 +22,9 @@ using namespace pipesched;
 /// Each phase takes a time of its own, a multiple of 100 ps.
 static CostInputs distinctTimes() {
   Profile profile;
-  for (unsigned phase = 0; phase < kNumPhases; ++phase)
-    profile.phasePs[phase] = {1000 + 100 * phase};
+  kCostedPhases.forEach([&](Phase phase) {
+    profile.phasePs[phase] = {1000 + 100 * static_cast<int>(phase)};
+  });
   profile.commPs = {300};
   CostInputs costs;
   costs.profile = profile;
@@ -57,17 +58,17 @@ static int64_t slowed(const Execution &execution, uint32_t task) {
   return tenths * (graph.worker[task] == 1 ? 15 : 10) / 100;
 }
 
-static unsigned expectSlowed(const Table &table) {
+static PhaseSet expectSlowed(const Table &table) {
   Execution plain = execute(table, "");
   Execution slow = execute(table, "worker1=1.5,stage2=1.2");
-  unsigned phases = 0;
+  PhaseSet phases;
   for (uint32_t task = 0; task < slow.graph.size(); ++task) {
     EXPECT_EQ(slow.times.latencyPs[task], plain.times.latencyPs[task]);
     if (!slow.graph.is(task, InstructionRole::Compute)) {
       EXPECT_EQ(slow.times.occupancyPs[task], plain.times.occupancyPs[task]);
       continue;
     }
-    phases |= 1u << static_cast<unsigned>(slow.graph.cell[task].getPhase());
+    phases |= slow.graph.cell[task].getPhase();
     EXPECT_EQ(slow.times.occupancyPs[task], slowed(slow, task))
         << slow.graph.cell[task].str() << " on " << slow.graph.worker[task];
   }
@@ -75,18 +76,11 @@ static unsigned expectSlowed(const Table &table) {
   return phases;
 }
 
-static constexpr unsigned bits(std::initializer_list<Phase> phases) {
-  unsigned set = 0;
-  for (Phase phase : phases)
-    set |= 1u << static_cast<unsigned>(phase);
-  return set;
-}
-
 /// F, B, I and W of all families, R, and O of the replicas of bidirectional
 /// ones; placements with several stages a worker and several paths are among
 /// them.
 TEST(Disturbance, SlowsEveryPhaseOfItsWorkerAndStage) {
-  unsigned phases = 0;
+  PhaseSet phases;
   forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
     if (table.placement.getNumWorkers() < 2 ||
         table.placement.getPath(0).getNumStages() < 3)
@@ -99,9 +93,9 @@ TEST(Disturbance, SlowsEveryPhaseOfItsWorkerAndStage) {
     step.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
     phases |= expectSlowed(step);
   });
-  unsigned wanted =
-      bits({Phase::Forward, Phase::Backward, Phase::InputGrad,
-            Phase::WeightGrad, Phase::Recompute, Phase::Optimizer});
+  PhaseSet wanted =
+      PhaseSet({Phase::Forward, Phase::Backward, Phase::InputGrad,
+                Phase::WeightGrad, Phase::Recompute, Phase::Optimizer});
   EXPECT_EQ(phases & wanted, wanted);
 }
 

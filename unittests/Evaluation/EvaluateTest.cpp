@@ -28,8 +28,8 @@ Table oneF(int64_t workers, int64_t microbatches, bool split = false) {
 
 Profile profileOf(int64_t forward, int64_t backward, int64_t comm = 0) {
   Profile profile;
-  profile.phasePs[static_cast<unsigned>(Phase::Forward)] = {forward};
-  profile.phasePs[static_cast<unsigned>(Phase::Backward)] = {backward};
+  profile.phasePs[Phase::Forward] = {forward};
+  profile.phasePs[Phase::Backward] = {backward};
   profile.commPs = {comm};
   return profile;
 }
@@ -65,7 +65,7 @@ TEST(Evaluate, FormulaTakesTheTimesOfUniformStages) {
       << evaluation.formula->generalConditions;
   EXPECT_DOUBLE_EQ(*evaluation.formula->bubbleRatioGeneral, 120.0 / 360.0);
 
-  costs.profile->phasePs[0] = {10, 11, 10, 10};
+  costs.profile->phasePs[Phase::Forward] = {10, 11, 10, 10};
   evaluation =
       llvm::cantFail(evaluateTable(table.view(), "gpipe", costs, options));
   EXPECT_FALSE(evaluation.formula->bubbleRatioGeneral);
@@ -83,8 +83,8 @@ TEST(Evaluate, TableAndProgramHaveTheSameExecution) {
   Table table = oneF(4, 6, /*split=*/true);
   CostInputs costs;
   costs.profile = profileOf(10, 20, 3);
-  costs.profile->phasePs[static_cast<unsigned>(Phase::InputGrad)] = {11};
-  costs.profile->phasePs[static_cast<unsigned>(Phase::WeightGrad)] = {9};
+  costs.profile->phasePs[Phase::InputGrad] = {11};
+  costs.profile->phasePs[Phase::WeightGrad] = {9};
   for (Transport transport : kTransports)
     for (ReceivePlacement receives :
          {ReceivePlacement::Arrival, ReceivePlacement::Consumer}) {
@@ -101,10 +101,9 @@ TEST(Evaluate, TableAndProgramHaveTheSameExecution) {
 
 TEST(Evaluate, PhasesInUse) {
   Table table = makeTable(1, {0}, {"_ 0F0 0D0 0d0 0U0 0I0 0W0"});
-  auto bit = [](Phase phase) { return 1u << static_cast<unsigned>(phase); };
-  unsigned expected = bit(Phase::Forward) | bit(Phase::Offload) |
-                      bit(Phase::Reload) | bit(Phase::InputGrad) |
-                      bit(Phase::WeightGrad);
+  PhaseSet expected = PhaseSet(Phase::Forward) | PhaseSet(Phase::Offload) |
+                      PhaseSet(Phase::Reload) | PhaseSet(Phase::InputGrad) |
+                      PhaseSet(Phase::WeightGrad);
   EXPECT_EQ(phasesInUse(table.view()), expected);
   EXPECT_EQ(phasesInUse(lower(table)), expected);
 }

@@ -24,9 +24,7 @@ class FormulaExecution : public testing::TestWithParam<const Family *> {};
 static Profile makeProfile(int64_t forward, int64_t inputGrad,
                            int64_t weightGrad, int64_t comm) {
   Profile profile;
-  auto set = [&](Phase phase, int64_t ps) {
-    profile.phasePs[static_cast<unsigned>(phase)] = {ps};
-  };
+  auto set = [&](Phase phase, int64_t ps) { profile.phasePs[phase] = {ps}; };
   set(Phase::Forward, forward);
   set(Phase::Backward, inputGrad + weightGrad);
   set(Phase::InputGrad, inputGrad);

@@ -33,7 +33,7 @@ protected:
     Profile profile;
     for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
       for (size_t stage = 0; stage < numStages; ++stage)
-        profile.phasePs[static_cast<unsigned>(phase)].push_back(upTo(99));
+        profile.phasePs[phase].push_back(upTo(99));
     if (!areMessagesFree) {
       profile.commPs = {upTo(30)};
       profile.sendPs = {upTo(30)};

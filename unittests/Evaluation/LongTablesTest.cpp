@@ -41,7 +41,7 @@ static CostInputs equalStages() {
   CostInputs costs;
   costs.profile.emplace();
   auto set = [&](Phase phase, int64_t ps) {
-    costs.profile->phasePs[static_cast<unsigned>(phase)] = {ps};
+    costs.profile->phasePs[phase] = {ps};
   };
   set(Phase::Forward, 1000);
   set(Phase::Backward, 2100);

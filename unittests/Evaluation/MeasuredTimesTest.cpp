@@ -45,8 +45,9 @@ static int64_t nameBlocks(int64_t begin, int64_t end) {
 static CostInputs distinctTimes() {
   CostInputs costs;
   Profile &profile = costs.profile.emplace();
-  for (unsigned phase = 0; phase < kNumPhases; ++phase)
-    profile.phasePs[phase] = {100 + phase};
+  kCostedPhases.forEach([&](Phase phase) {
+    profile.phasePs[phase] = {100 + static_cast<int>(phase)};
+  });
   profile.commPs = {3};
   profile.sendPs = {2};
   return costs;

@@ -138,7 +138,7 @@ TEST(MemoryBudget, CopiesGoByTime) {
   CostInputs costs;
   costs.profile.emplace();
   auto set = [&](Phase phase, int64_t ps) {
-    costs.profile->phasePs[static_cast<unsigned>(phase)] = {ps};
+    costs.profile->phasePs[phase] = {ps};
   };
   set(Phase::Forward, 10);
   set(Phase::Backward, 20);

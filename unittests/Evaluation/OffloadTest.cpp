@@ -22,9 +22,7 @@ static CostInputs profileOf(int64_t forward, int64_t inputGrad,
                             int64_t weightGrad, int64_t offload, int64_t reload,
                             int64_t comm) {
   Profile profile;
-  auto set = [&](Phase phase, int64_t ps) {
-    profile.phasePs[static_cast<unsigned>(phase)] = {ps};
-  };
+  auto set = [&](Phase phase, int64_t ps) { profile.phasePs[phase] = {ps}; };
   set(Phase::Forward, forward);
   set(Phase::InputGrad, inputGrad);
   set(Phase::WeightGrad, weightGrad);

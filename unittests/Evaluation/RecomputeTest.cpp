@@ -72,7 +72,7 @@ static Execution execute(const Table &table, const CostInputs &costs,
 }
 
 static int64_t phasePs(const Execution &execution, Phase phase) {
-  return execution.stageCosts.stages[0].phasePs[static_cast<unsigned>(phase)];
+  return execution.stageCosts.stages[0].phasePs[phase];
 }
 
 /// Calls `check(with R cells, with recomputation in the backward)`.
@@ -248,7 +248,7 @@ TEST(RecomputeCosts, ProfilesGiveRForSelectiveCells) {
   CostInputs costs;
   costs.profile.emplace();
   auto set = [&](Phase phase, int64_t ps) {
-    costs.profile->phasePs[static_cast<unsigned>(phase)] = {ps};
+    costs.profile->phasePs[phase] = {ps};
   };
   set(Phase::Forward, 10);
   set(Phase::Backward, 20);
@@ -261,7 +261,7 @@ TEST(RecomputeCosts, ProfilesGiveRForSelectiveCells) {
   // A profile with F alone does not change the roofline time of R.
   CostInputs both = costsOf(table.placement, Recompute::Selective);
   both.profile.emplace();
-  both.profile->phasePs[0] = {10};
+  both.profile->phasePs[Phase::Forward] = {10};
   EXPECT_EQ(phasePs(execute(table, both), Phase::Recompute), 71429);
   both.recompute = Recompute::Full;
   EXPECT_EQ(phasePs(execute(table, both), Phase::Recompute), 10);

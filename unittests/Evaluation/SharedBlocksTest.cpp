@@ -386,14 +386,12 @@ TEST(SharedBlocks, TimesFollowTheBlocksThatAStageOwns) {
   paths[1].blocks = {4, 8};
   Placement placement = makePlacement(2, 2, paths);
   Profile profile;
-  auto set = [&](Phase phase, int64_t ps) {
-    profile.phasePs[static_cast<unsigned>(phase)] = {ps};
-  };
+  auto set = [&](Phase phase, int64_t ps) { profile.phasePs[phase] = {ps}; };
   set(Phase::Forward, 1);
   set(Phase::Backward, 1);
   set(Phase::Optimizer, 300);
   set(Phase::AllReduce, 120);
-  StageCosts costs = llvm::cantFail(costProfile(placement, profile, 0));
+  StageCosts costs = llvm::cantFail(costProfile(placement, profile, {}));
   auto times = [&](Phase phase) {
     std::vector<int64_t> result;
     for (const StageCost &stage : costs.stages)
@@ -415,7 +413,7 @@ TEST(SharedBlocks, TimesFollowTheBlocksThatAStageOwns) {
 
   // By roofline O moves the bytes of what the stage owns.
   costs =
-      llvm::cantFail(costRoofline(placement, modelOfKinds(), toySystem(), 0));
+      llvm::cantFail(costRoofline(placement, modelOfKinds(), toySystem(), {}));
   EXPECT_EQ(ps(costs.stages[0], Phase::Optimizer),
             (1000000 + 3 + 100) * (3 + 2 + 2 * 5));
 }

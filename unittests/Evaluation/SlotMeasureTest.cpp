@@ -18,10 +18,8 @@
 using namespace pipesched;
 using Stages = std::vector<StageSlots>;
 
-static constexpr unsigned bit(Phase phase) {
-  return 1u << static_cast<unsigned>(phase);
-}
-static constexpr CellsInUse kWhole{bit(Phase::Forward) | bit(Phase::Backward)};
+static constexpr CellsInUse kWhole{PhaseSet(Phase::Forward) |
+                                   PhaseSet(Phase::Backward)};
 
 static Placement onBlocks(std::vector<std::vector<int64_t>> blocks) {
   std::vector<Path> paths;
@@ -87,9 +85,9 @@ static StageCosts stageCostsOf(const Times &stages) {
   StageCosts stageCosts;
   for (auto [forward, backward] : stages) {
     StageCost &cost = stageCosts.stages.emplace_back();
-    cost.phasePs[static_cast<unsigned>(Phase::Forward)] = forward;
-    cost.phasePs[static_cast<unsigned>(Phase::Backward)] = backward;
-    cost.phasePs[static_cast<unsigned>(Phase::Optimizer)] = 1; // not used
+    cost.phasePs[Phase::Forward] = forward;
+    cost.phasePs[Phase::Backward] = backward;
+    cost.phasePs[Phase::Optimizer] = 1; // not used
   }
   return stageCosts;
 }
@@ -164,9 +162,9 @@ static Profile profileOf(const Placement &placement, uint64_t &state) {
   Profile profile;
   for (Phase phase :
        {Phase::Forward, Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
-    profile.phasePs[static_cast<unsigned>(phase)] = timesOf(placement, state);
+    profile.phasePs[phase] = timesOf(placement, state);
   profile.overlappedPs = timesOf(placement, state);
-  profile.phasePs[0].front() = 10; // not all times are 0
+  profile.phasePs[Phase::Forward].front() = 10; // not all times are 0
   return profile;
 }
 

@@ -44,9 +44,9 @@ static std::string describe(llvm::Expected<EvaluatedTable> evaluated) {
 static CostSources makeCosts() {
   CostSources costs;
   costs.profile.emplace();
-  costs.profile->phasePs[unsigned(Phase::Forward)] = {1000};
-  costs.profile->phasePs[unsigned(Phase::InputGrad)] = {1500};
-  costs.profile->phasePs[unsigned(Phase::WeightGrad)] = {700};
+  costs.profile->phasePs[Phase::Forward] = {1000};
+  costs.profile->phasePs[Phase::InputGrad] = {1500};
+  costs.profile->phasePs[Phase::WeightGrad] = {700};
   costs.profile->commPs = {90};
   return costs;
 }
@@ -172,7 +172,7 @@ struct Sources {
     }
     all[3].microbatchSize = 0;
     all[3].architecture.emplace(); // which has no layers
-    all[4].profile->phasePs[unsigned(Phase::AllReduce)] = {50};
+    all[4].profile->phasePs[Phase::AllReduce] = {50};
   }
 
   std::vector<CostSources> all;

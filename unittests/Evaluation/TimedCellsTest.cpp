@@ -22,8 +22,9 @@ using namespace pipesched;
 /// Each phase takes a time of its own, so that no cell passes for another.
 static CostInputs distinctTimes() {
   Profile profile;
-  for (unsigned phase = 0; phase < kNumPhases; ++phase)
-    profile.phasePs[phase] = {100 + phase};
+  kCostedPhases.forEach([&](Phase phase) {
+    profile.phasePs[phase] = {100 + static_cast<int>(phase)};
+  });
   profile.commPs = {3};
   CostInputs costs;
   costs.profile = profile;
@@ -76,7 +77,7 @@ static void expectRowOrder(llvm::ArrayRef<TimedCell> row) {
 
 /// One entry per cell that takes time, row by row. `phases` collects what
 /// occurred.
-static void expectCellsOf(const Table &table, unsigned &phases) {
+static void expectCellsOf(const Table &table, PhaseSet &phases) {
   phases |= phasesInUse(table.view());
   for (Transport transport :
        {Transport::Overlap, Transport::Delay, Transport::Blocking}) {
@@ -101,26 +102,19 @@ static void expectCellsOf(const Table &table, unsigned &phases) {
   }
 }
 
-static constexpr unsigned bits(std::initializer_list<Phase> phases) {
-  unsigned set = 0;
-  for (Phase phase : phases)
-    set |= 1u << static_cast<unsigned>(phase);
-  return set;
-}
-
 TEST(TimedCells, AreThoseOfEveryFamily) {
-  unsigned phases = 0;
+  PhaseSet phases;
   forAllFamilies(4, 8, {}, [&](const Family &, const Table &table) {
     expectCellsOf(table, phases);
     expectCellsOf(align(table), phases);
   });
-  EXPECT_EQ(phases, bits({Phase::Forward, Phase::Backward, Phase::InputGrad,
-                          Phase::WeightGrad}));
+  EXPECT_EQ(phases, PhaseSet({Phase::Forward, Phase::Backward, Phase::InputGrad,
+                              Phase::WeightGrad}));
 }
 
 /// O and G cells, of replicas in other paths and in other pipelines.
 TEST(TimedCells, AreThoseOfEveryOptimizerStep) {
-  unsigned phases = 0;
+  PhaseSet phases;
   for (ReductionPlace place : {ReductionPlace::End, ReductionPlace::Eager})
     for (ReducedStages reduced :
          {ReducedStages::Replicated, ReducedStages::All})
@@ -130,13 +124,13 @@ TEST(TimedCells, AreThoseOfEveryOptimizerStep) {
             llvm::cantFail(addOptimizerStep(table.view(), place, reduced)).rows;
         expectCellsOf(step, phases);
       });
-  unsigned wanted = bits({Phase::AllReduce, Phase::Optimizer});
+  PhaseSet wanted = PhaseSet({Phase::AllReduce, Phase::Optimizer});
   EXPECT_EQ(phases & wanted, wanted);
 }
 
 /// R cells, and D and U cells with joins, which have no entry of their own.
 TEST(TimedCells, AreThoseOfEveryRecomputeAndOffload) {
-  unsigned phases = 0;
+  PhaseSet phases;
   forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
     Table recomputed = table;
     recomputed.rows = llvm::cantFail(addRecompute(table.view())).rows;
@@ -150,7 +144,7 @@ TEST(TimedCells, AreThoseOfEveryRecomputeAndOffload) {
     offloaded.rows = std::move(change->rows);
     expectCellsOf(offloaded, phases);
   });
-  unsigned wanted = bits({Phase::Recompute, Phase::Offload, Phase::Reload});
+  PhaseSet wanted = PhaseSet({Phase::Recompute, Phase::Offload, Phase::Reload});
   EXPECT_EQ(phases & wanted, wanted);
 }
 
@@ -194,6 +188,6 @@ TEST(TimedCells, AGOfSeveralGroupsIsOneEntry) {
   table.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
   Execution execution = execute(table, Transport::Overlap);
   EXPECT_GT(execution.groupCells.size(), 4u);
-  unsigned phases = 0;
+  PhaseSet phases;
   expectCellsOf(table, phases);
 }

@@ -85,8 +85,7 @@ static Profile profileOf(const TimedCase &timedCase) {
   Profile profile;
   auto set = [&](Phase phase, double time) {
     if (time > 0)
-      profile.phasePs[static_cast<unsigned>(phase)] = {
-          std::llround(time * kScale)};
+      profile.phasePs[phase] = {std::llround(time * kScale)};
   };
   set(Phase::Forward, timedCase.forward);
   set(Phase::Backward, timedCase.backward);

@@ -18,11 +18,9 @@
 
 using namespace pipesched;
 
-static constexpr unsigned bit(Phase phase) {
-  return 1u << static_cast<unsigned>(phase);
-}
-static constexpr unsigned kStep = bit(Phase::Forward) | bit(Phase::Backward) |
-                                  bit(Phase::AllReduce) | bit(Phase::Optimizer);
+static constexpr PhaseSet kStep =
+    PhaseSet(Phase::Forward) | PhaseSet(Phase::Backward) |
+    PhaseSet(Phase::AllReduce) | PhaseSet(Phase::Optimizer);
 
 static Placement linear(int64_t stages) {
   return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
@@ -333,7 +331,7 @@ TEST(OptimizerStep, ReductionsHideBehindComputeOrNot) {
   CostSources costs;
   costs.profile.emplace();
   auto set = [&](Phase phase, int64_t time) {
-    costs.profile->phasePs[static_cast<unsigned>(phase)] = {time};
+    costs.profile->phasePs[phase] = {time};
   };
   set(Phase::Forward, 1);
   set(Phase::Backward, 2);

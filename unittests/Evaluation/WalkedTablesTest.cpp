@@ -56,15 +56,14 @@ static CostInputs profileCosts(bool hasReductions, int64_t numStages) {
   CostInputs costs;
   costs.profile.emplace();
   auto set = [&](Phase phase, int64_t ps) {
-    costs.profile->phasePs[static_cast<unsigned>(phase)] = {ps};
+    costs.profile->phasePs[phase] = {ps};
   };
   set(Phase::Forward, 100);
   set(Phase::Backward, 190);
   set(Phase::Offload, 130);
   set(Phase::Reload, 120);
   set(Phase::Optimizer, 40);
-  std::vector<int64_t> &reductions =
-      costs.profile->phasePs[static_cast<unsigned>(Phase::AllReduce)];
+  std::vector<int64_t> &reductions = costs.profile->phasePs[Phase::AllReduce];
   for (int64_t stage = 0; hasReductions && stage != numStages; ++stage)
     reductions.push_back(300 + 70 * (stage % 3));
   costs.profile->commPs = {17};

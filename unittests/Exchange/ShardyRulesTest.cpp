@@ -203,12 +203,12 @@ TEST(ShardyRules, RefusesWhatRulesCannotSay) {
   EXPECT_THAT(refuseRow("0F0 0R0"), HasSubstr("cell 1 (0R0): Shardy's rules "
                                               "have no fragment for a "
                                               "recompute"));
-  EXPECT_THAT(refuseRow("0F0 0D0"), HasSubstr("for an offload"));
-  EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("for a reload"));
-  EXPECT_THAT(refuseRow("0B0 0O0"), HasSubstr("for an optimizer step"));
-  EXPECT_THAT(refuseRow("0B0 0G0"), HasSubstr("for a gradient all-reduce"));
-  EXPECT_THAT(refuseRow("0F0 0d0"), HasSubstr("for a wait for an offload"));
-  EXPECT_THAT(refuseRow("0F0 0u0"), HasSubstr("for a wait for a reload"));
+  EXPECT_THAT(refuseRow("0F0 0D0"), HasSubstr("for D (offload)"));
+  EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("for U (reload)"));
+  EXPECT_THAT(refuseRow("0B0 0O0"), HasSubstr("for O (optimizer)"));
+  EXPECT_THAT(refuseRow("0B0 0G0"), HasSubstr("for G (all-reduce)"));
+  EXPECT_THAT(refuseRow("0F0 0d0"), HasSubstr("for d (wait for offload)"));
+  EXPECT_THAT(refuseRow("0F0 0u0"), HasSubstr("for u (wait for reload)"));
   EXPECT_THAT(refuseRow("0F0 0F1+0B0"), HasSubstr("(0F1+0B0)"));
   Placement mirrored = makePlacement(
       2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})});

@@ -122,14 +122,14 @@ TEST(TorchCsvExport, RefusesOtherPhasesByName) {
     return violation.message;
   };
   EXPECT_EQ(refuseRow("0F0 0R0 0B0"), "cell 1 (0R0): PyTorch's CSV has no "
-                                      "token for a recompute");
-  EXPECT_THAT(refuseRow("0F0 0D0 0U0 0B0"), HasSubstr("for an offload"));
+                                      "token for R (recompute)");
+  EXPECT_THAT(refuseRow("0F0 0D0 0U0 0B0"), HasSubstr("for D (offload)"));
   EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("(0U0)"));
-  EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("for a reload"));
-  EXPECT_THAT(refuseRow("0B0 0O0"), HasSubstr("for an optimizer step"));
-  EXPECT_THAT(refuseRow("0B0 0G0"), HasSubstr("for a gradient all-reduce"));
-  EXPECT_THAT(refuseRow("0F0 0d0"), HasSubstr("for a wait for an offload"));
-  EXPECT_THAT(refuseRow("0F0 0u0"), HasSubstr("for a wait for a reload"));
+  EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("for U (reload)"));
+  EXPECT_THAT(refuseRow("0B0 0O0"), HasSubstr("for O (optimizer)"));
+  EXPECT_THAT(refuseRow("0B0 0G0"), HasSubstr("for G (all-reduce)"));
+  EXPECT_THAT(refuseRow("0F0 0d0"), HasSubstr("for d (wait for offload)"));
+  EXPECT_THAT(refuseRow("0F0 0u0"), HasSubstr("for u (wait for reload)"));
 }
 
 TEST(TorchCsvExport, RefusesOtherPairs) {

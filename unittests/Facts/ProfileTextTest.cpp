@@ -72,7 +72,8 @@ TEST(Times, PrintInTheLargestUnit) {
 TEST(ProfileText, ReadsListsAndSpaces) {
   Profile profile = llvm::cantFail(
       parseProfile(" F = [ 1ns , 2ns ] , FB=3ns,comm=4ns, send=5ns "));
-  EXPECT_EQ(profile.phasePs[0], (std::vector<int64_t>{1000, 2000}));
+  EXPECT_EQ(profile.phasePs[Phase::Forward],
+            (std::vector<int64_t>{1000, 2000}));
   EXPECT_EQ(profile.overlappedPs, (std::vector<int64_t>{3000}));
   EXPECT_EQ(profile.commPs, (std::vector<int64_t>{4000}));
   EXPECT_EQ(profile.sendPs, (std::vector<int64_t>{5000}));

@@ -79,7 +79,7 @@ private:
     for (Phase phase :
          {Phase::Forward, Phase::Backward, Phase::InputGrad, Phase::WeightGrad,
           Phase::Recompute, Phase::Offload, Phase::Reload})
-      profile.phasePs[static_cast<unsigned>(phase)] = {1 + draw(30)};
+      profile.phasePs[phase] = {1 + draw(30)};
     profile.commPs = {draw(8)};
     return profile;
   }

@@ -124,7 +124,7 @@ TEST(Candidates, ResultsAreDescribed) {
   ScheduleStart start{"mine", table.view(), true, {}};
   start.costs.profile.emplace();
   for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
-    start.costs.profile->phasePs[static_cast<unsigned>(phase)] = {1000000};
+    start.costs.profile->phasePs[phase] = {1000000};
   CandidateOptions candidates;
   candidates.placements = {PlacementKind::Linear, PlacementKind::V};
   OptimizeOptions options;

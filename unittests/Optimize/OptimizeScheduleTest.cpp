@@ -22,7 +22,7 @@ using namespace pipesched;
 static CostInputs someCosts() {
   Profile profile;
   auto set = [&](Phase phase, int64_t us) {
-    profile.phasePs[static_cast<unsigned>(phase)] = {us * 1000000};
+    profile.phasePs[phase] = {us * 1000000};
   };
   set(Phase::Forward, 7);
   set(Phase::InputGrad, 5);
@@ -160,7 +160,7 @@ TEST(OptimizeProblem, RefusesWhatCannotBe) {
             "worker 0 needs 7 bytes for weights, gradients and optimizer "
             "state, and 0 in its backwards, of a budget of 6: nothing is left "
             "for activations");
-  costs.profile->phasePs[static_cast<unsigned>(Phase::Reload)].clear();
+  costs.profile->phasePs[Phase::Reload].clear();
   ProblemOptions options;
   options.techniques.offload = true;
   EXPECT_EQ(refusal(options),

@@ -31,9 +31,22 @@ TEST(Cell, ChangesOnePartAndKeepsTheOthers) {
   EXPECT_EQ(cell.withPhase(Phase::WeightGrad), Cell(5, Phase::WeightGrad, 7));
 }
 
-TEST(Cell, KnowsRawPhaseCodes) {
-  EXPECT_TRUE(Cell::isValidRaw(uint64_t(kNumPhaseCodes - 1) << 56));
-  EXPECT_FALSE(Cell::isValidRaw(uint64_t(kNumPhaseCodes) << 56));
+TEST(Cell, StoresCodesOfPhases) {
+  // The codes of files of version 0.
+  static constexpr char kLetters[] = "FBIWRDUOGdu_";
+  for (uint64_t code = 0; code < 12; ++code) {
+    std::optional<Cell> cell = fromStored(code << 56 | 7);
+    ASSERT_TRUE(cell);
+    EXPECT_EQ(phaseLetter(cell->getPhase()), kLetters[code]);
+    EXPECT_EQ(toStored(*cell), code << 56 | 7);
+  }
+  EXPECT_FALSE(fromStored(uint64_t(kMaxPhaseCode + 1) << 56));
+  EXPECT_FALSE(fromStored(uint64_t(255) << 56));
+  // Idle entries have slots and no stage.
+  EXPECT_FALSE(fromStored(uint64_t(11) << 56));
+  EXPECT_FALSE(fromStored(uint64_t(11) << 56 | uint64_t(1) << 32 | 1));
+  Cell pair(3, Phase::Reload, 5, /*overlapsNext=*/true);
+  EXPECT_EQ(fromStored(toStored(pair)), pair);
 }
 
 TEST(Cell, PrintsWhatItWasParsedFrom) {
@@ -43,10 +56,10 @@ TEST(Cell, PrintsWhatItWasParsedFrom) {
 }
 
 TEST(Cell, LettersAndPhasesAreInverse) {
-  for (unsigned code = 0; code < kNumPhaseCodes; ++code) {
-    Phase phase = static_cast<Phase>(code);
+  kAllPhases.forEach([](Phase phase) {
     EXPECT_EQ(phaseFromLetter(phaseLetter(phase)), phase);
-  }
+    EXPECT_EQ(phaseFromCode(traitsOf(phase).code), phase);
+  });
   EXPECT_FALSE(phaseFromLetter('X'));
   EXPECT_FALSE(phaseFromLetter('f'));
 }

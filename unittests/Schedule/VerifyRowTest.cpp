@@ -145,12 +145,6 @@ TEST(VerifyRow, FindsIdleOfZeroSlots) {
             "cell 1 counts 0 idle slots: the count must be 1 or more");
 }
 
-TEST(VerifyRow, FindsUnknownPhaseCodes) {
-  Row row = {Cell::fromRaw(uint64_t(200) << 56)};
-  EXPECT_EQ(find(makeLinear(4, 4), 0, row),
-            "cell 0 has phase code 200, which is none of the 12 phases");
-}
-
 TEST(VerifyRow, FindsRowsWithoutWorker) {
   EXPECT_EQ(find(makeLinear(4, 4), 4, {}),
             "worker 4 is out of range: there are 4 (0 to 3)");

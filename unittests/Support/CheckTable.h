@@ -64,14 +64,18 @@ inline Simulation simulate(const Table &table,
   CellIndex index = llvm::cantFail(CellIndex::create(view));
   std::vector<int64_t> ends(view.getNumCells()), clock(view.rows.size());
   std::vector<int64_t> firsts(view.rows.size(), -1);
-  const int64_t durations[] = {times.forwardPs,
-                               times.inputGradPs + times.weightGradPs,
-                               times.inputGradPs, times.weightGradPs};
+  auto durationOf = [&](Phase phase) {
+    return phase == Phase::Forward     ? times.forwardPs
+           : phase == Phase::InputGrad ? times.inputGradPs
+           : phase == Phase::WeightGrad
+               ? times.weightGradPs
+               : times.inputGradPs + times.weightGradPs;
+  };
   auto cycle = RowSweep(view, index).run([&](const RowStep &step) {
     int64_t start = clock[step.row], duration = 0;
     for (unsigned i = 0; i < step.count; ++i) {
       Cell cell = view.rows[step.row][step.index + i];
-      duration += durations[static_cast<unsigned>(cell.getPhase())];
+      duration += durationOf(cell.getPhase());
       if (Dependences::Producer producer = step.producers[i])
         start = std::max(start,
                          ends[producer.flat] +

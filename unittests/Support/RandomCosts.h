@@ -30,7 +30,7 @@ public:
     costs.overlapsPairs = draw(2);
     for (int64_t stage = 0; stage < numStages; ++stage) {
       StageCost &cost = costs.stages.emplace_back();
-      for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+      kCostedPhases.forEach([&](Phase phase) {
         cost.phasePs[phase] = drawPs();
         cost.shardingBytes[phase] = draw(3);
         cost.shardingPs[phase] =
@@ -38,7 +38,7 @@ public:
         if (hasDispatches)
           cost.dispatchPs[phase] = draw(cost.phasePs[phase] + 1);
         cost.context[phase] = {draw(5), draw(4), draw(3)};
-      }
+      });
       if (hasPairTimes)
         cost.overlappedPs = drawPs();
       cost.activation = {drawPs(), draw(20), draw(100)};

@@ -16,6 +16,7 @@
 #define PIPESCHED_UNITTESTS_SUPPORT_RANDOMTABLES_H
 
 #include "CheckTable.h"
+#include "PipeSched/Schedule/Dependences.h"
 #include <random>
 
 namespace pipesched {
@@ -82,27 +83,19 @@ private:
   void run(Cell cell) {
     append(cell);
     int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
-    switch (cell.getPhase()) {
-    case Phase::Forward:
+    if (cell.is(Phase::Forward)) {
       runBetween(cell);
       if (stage + 1 < numStages(microbatch))
         ready.emplace_back(stage + 1, Phase::Forward, microbatch);
       else
         releaseBackward(stage, microbatch);
       return;
-    case Phase::InputGrad:
-      ready.push_back(cell.withPhase(Phase::WeightGrad));
-      if (table.gradientAfter == GradientAfter::WeightGrad)
-        return;
-      break;
-    case Phase::WeightGrad:
-      if (table.gradientAfter == GradientAfter::InputGrad)
-        return;
-      break;
-    default:
-      break;
     }
-    if (stage > 0)
+    if (cell.is(Phase::InputGrad))
+      ready.push_back(cell.withPhase(Phase::WeightGrad));
+    bool waitsForOther = cell.isIn(kSplitBackward) &&
+                         !cell.is(gradientPhase(table.gradientAfter));
+    if (stage > 0 && !waitsForOther)
       releaseBackward(stage - 1, microbatch);
   }
 

@@ -137,9 +137,7 @@ struct UniformCosts {
 
   StageCosts on(const Placement &placement) const {
     StageCost stage;
-    auto set = [&](Phase phase, int64_t ps) {
-      stage.phasePs[static_cast<unsigned>(phase)] = ps;
-    };
+    auto set = [&](Phase phase, int64_t ps) { stage.phasePs[phase] = ps; };
     set(Phase::Forward, forward);
     set(Phase::Backward, backward);
     set(Phase::InputGrad, inputGrad);

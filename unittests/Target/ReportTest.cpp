@@ -71,8 +71,8 @@ TEST(Report, NamesOfAnyBytes) {
 TEST(Report, ExactAboveDoublePrecision) {
   CostInputs costs;
   costs.profile.emplace();
-  costs.profile->phasePs[0] = {(int64_t(1) << 60) + 1};
-  costs.profile->phasePs[1] = {2};
+  costs.profile->phasePs[Phase::Forward] = {(int64_t(1) << 60) + 1};
+  costs.profile->phasePs[Phase::Backward] = {2};
   llvm::json::Object report = reportOf(evaluate1F1B("s", 1, 1, costs));
   EXPECT_EQ(report.getObject("execution")->getInteger("makespan_ps"),
             (int64_t(1) << 60) + 3);

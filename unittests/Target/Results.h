@@ -43,8 +43,8 @@ inline NamedEvaluation evaluate1F1B(llvm::StringRef name, int64_t workers,
 inline CostInputs profileWithMessages() {
   constexpr int64_t us = 1000000;
   Profile profile;
-  profile.phasePs[static_cast<unsigned>(Phase::Forward)] = {10 * us};
-  profile.phasePs[static_cast<unsigned>(Phase::Backward)] = {20 * us};
+  profile.phasePs[Phase::Forward] = {10 * us};
+  profile.phasePs[Phase::Backward] = {20 * us};
   profile.sendPs = {3 * us};
   profile.commPs = {2 * us};
   CostInputs costs;

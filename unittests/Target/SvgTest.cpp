@@ -106,15 +106,17 @@ TEST(Svg, ProgramsHaveNoSlots) {
 TEST(Svg, NoTimeAtAll) {
   CostInputs costs;
   costs.profile.emplace();
-  costs.profile->phasePs[0] = costs.profile->phasePs[1] = {0};
+  costs.profile->phasePs[Phase::Forward] =
+      costs.profile->phasePs[Phase::Backward] = {0};
   EXPECT_THAT(draw(evaluate1F1B("s", 2, 2, costs)), HasSubstr("step 0 ps"));
 }
 
 TEST(Svg, LongestTimesEnd) {
   CostInputs costs;
   costs.profile.emplace();
-  costs.profile->phasePs[0] = {std::numeric_limits<int64_t>::max() / 4};
-  costs.profile->phasePs[1] = {1};
+  costs.profile->phasePs[Phase::Forward] = {
+      std::numeric_limits<int64_t>::max() / 4};
+  costs.profile->phasePs[Phase::Backward] = {1};
   EXPECT_THAT(draw(evaluate1F1B("s", 1, 2, costs)), HasSubstr("</svg>"));
 }
 

@@ -56,7 +56,7 @@ llvm::Expected<StageCosts> costUnit(const Placement &placement);
 /// asks for I and W); a list with neither one nor S entries. Selective
 /// recompute has no default for R, so R must be given.
 llvm::Expected<StageCosts> costProfile(const Placement &placement,
-                                       const Profile &profile, unsigned phases,
+                                       const Profile &profile, PhaseSet phases,
                                        Recompute recompute = Recompute::Full);
 
 /// Roofline per kernel, max(F/(n peak e(F/n)) + L, V/(n BW e(V/n)) + L) on n
@@ -68,7 +68,7 @@ llvm::Expected<StageCosts> costProfile(const Placement &placement,
 llvm::Expected<StageCosts> costRoofline(const Placement &placement,
                                         const ModelFacts &model,
                                         const SystemFacts &system,
-                                        unsigned phases);
+                                        PhaseSet phases);
 
 /// The time of F, I, W, B, R or O of one block, ps: what costRoofline sums. If
 /// no kernel of the block says otherwise, B is I + W, R the whole forward (or
@@ -122,7 +122,7 @@ shareReductions(const Placement &placement,
 llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const ModelFacts &model,
                                                const SystemFacts *system,
-                                               unsigned phases = 0);
+                                               PhaseSet phases = {});
 
 /// Writes what stages send into their messages, whose times stay. Errors: those
 /// of splitLayers.
@@ -134,7 +134,7 @@ llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
 /// replaces R, unless R is selective.
 llvm::Expected<StageCosts>
 overlayProfile(const Placement &placement, StageCosts stageCosts,
-               const Profile &profile, unsigned phases,
+               const Profile &profile, PhaseSet phases,
                Recompute recompute = Recompute::Full);
 
 } // namespace pipesched

@@ -50,7 +50,7 @@ struct CostInputs {
 
   /// The model for a table or program with these phases: if they include R,
   /// `recompute` replaces the model's own. Requires a model.
-  ModelFacts modelFor(unsigned phases) const;
+  ModelFacts modelFor(PhaseSet phases) const;
   /// Whether the gradients of every stage are reduced, with peers in other
   /// pipelines or among accelerators of a worker: several hold the same, or the
   /// profile has a time for it.
@@ -107,11 +107,11 @@ struct Evaluation {
 /// missing.
 llvm::Expected<StageCosts> computeStageCosts(const Placement &placement,
                                              const CostInputs &costs,
-                                             unsigned phases);
+                                             PhaseSet phases);
 
-/// Bits (1 << Phase) of the phases that occur.
-unsigned phasesInUse(const TableView &table);
-unsigned phasesInUse(const Program &program);
+/// The phases that occur and have a cost.
+PhaseSet phasesInUse(const TableView &table);
+PhaseSet phasesInUse(const Program &program);
 
 /// Times a program. Work that instructions state replaces the costs of their
 /// cells, whatever the runtime. It needs a system; without a model or profile

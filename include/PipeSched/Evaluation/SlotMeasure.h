@@ -42,12 +42,10 @@ slotsByBlocks(const Placement &placement, const ModelFacts *model);
 
 /// Which cells a table has, or is going to have.
 struct CellsInUse {
-  unsigned phases = 0;       ///< 1 << Phase for each
+  PhaseSet phases;
   bool isOverlapped = false; ///< there are overlapped pairs
 
-  bool has(Phase phase) const {
-    return phases >> static_cast<unsigned>(phase) & 1;
-  }
+  bool has(Phase phase) const { return phases.contains(phase); }
 };
 CellsInUse cellsInUse(const TableView &table);
 

@@ -525,10 +525,10 @@ llvm::Error checkSplit(const SystemFacts &system);
 /// Measured times in ps. Each entry: empty (not given), one value (every
 /// stage), or one value per stage of a path.
 struct Profile {
-  std::array<std::vector<int64_t>, kNumPhases> phasePs; ///< by Phase
-  std::vector<int64_t> overlappedPs; ///< FB, an overlapped pair
-  std::vector<int64_t> commPs;       ///< pure latency of a message
-  std::vector<int64_t> sendPs;       ///< occupancy of a message
+  PhaseMap<std::vector<int64_t>> phasePs; ///< by Phase
+  std::vector<int64_t> overlappedPs;      ///< FB, an overlapped pair
+  std::vector<int64_t> commPs;            ///< pure latency of a message
+  std::vector<int64_t> sendPs;            ///< occupancy of a message
 
   friend bool operator==(const Profile &a, const Profile &b) {
     return a.phasePs == b.phasePs && a.overlappedPs == b.overlappedPs &&

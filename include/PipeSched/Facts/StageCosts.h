@@ -41,16 +41,16 @@ struct ContextCost {
 struct StageCost {
   /// By Phase. O and G are about the blocks that the stage owns
   /// (ParameterSets.h).
-  std::array<int64_t, kNumPhases> phasePs = {};
+  PhaseMap<int64_t> phasePs = {};
   /// The part of phasePs in which rows are on their way to experts or back. An
   /// overlapped pair hides those of one cell behind the compute of the other.
-  std::array<int64_t, kNumPhases> dispatchPs = {};
+  PhaseMap<int64_t> dispatchPs = {};
   /// The part of phasePs that waits for weights or gradients that peers divide
   /// among them (Sharding), and the bytes that the worker sends for that in
   /// each run of the phase.
-  std::array<int64_t, kNumPhases> shardingPs = {}, shardingBytes = {};
+  PhaseMap<int64_t> shardingPs = {}, shardingBytes = {};
   /// What each run of the phase passes on; phasePs contains what is exposed.
-  std::array<ContextCost, kNumPhases> context = {};
+  PhaseMap<ContextCost> context = {};
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
                                        ///< StageCosts::pairPs
@@ -95,6 +95,11 @@ struct StageMemory {
   /// Of the blocks that the stage owns: a worker holds a block once, whichever
   /// of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
+
+  /// The bytes of one unit.
+  constexpr HeldAmounts amounts() const {
+    return {activationBytes, boundaryBytes, inputGradFreedBytes};
+  }
 };
 
 struct MemoryFacts {

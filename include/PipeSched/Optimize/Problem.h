@@ -44,6 +44,9 @@ struct StageFacts {
 
   /// Ticks of a phase of the stage; 0 for phases that take no time here.
   int64_t durationOf(Phase phase) const;
+  constexpr HeldAmounts amounts() const {
+    return {activation, checkpoint, freedByInputGrad};
+  }
 };
 
 /// The objective, both in ticks.
@@ -72,6 +75,17 @@ struct Techniques {
   bool splitBackward = true; ///< I and W apart; else each backward is one cell
   bool offload = false;      ///< D and U
   bool recompute = false;    ///< R
+
+  /// The phases that rows may have.
+  PhaseSet phases() const {
+    PhaseSet phases = {Phase::Forward, Phase::Idle};
+    phases |= splitBackward ? kSplitBackward : Phase::Backward;
+    if (offload)
+      phases |= kCopyPhases | kJoinPhases;
+    if (recompute)
+      phases |= Phase::Recompute;
+    return phases;
+  }
 };
 
 /// A problem (docs/Optimize.md). Each worker runs one compute cell at a time,

@@ -15,54 +15,17 @@
 #ifndef PIPESCHED_SCHEDULE_CELL_H
 #define PIPESCHED_SCHEDULE_CELL_H
 
-#include "llvm/ADT/StringRef.h"
+#include "PipeSched/Schedule/Phases.h"
 #include "llvm/Support/raw_ostream.h"
-#include <cassert>
-#include <cstdint>
-#include <optional>
-#include <string>
 
 namespace pipesched {
-
-/// What a cell does. Letters are PyTorch's where it has them; the zero-bubble
-/// papers' "B" is `InputGrad` here. The values are part of the bytecode format.
-enum class Phase : uint8_t {
-  Forward = 0,    ///< F
-  Backward = 1,   ///< B, input and weight gradient in one
-  InputGrad = 2,  ///< I
-  WeightGrad = 3, ///< W
-  Recompute = 4,  ///< R, runs the forward again for the activations
-  Offload = 5,    ///< D, activations from device to host
-  Reload = 6,     ///< U, activations from host to device
-  Optimizer = 7,  ///< O, optimizer step; the number is the path
-  AllReduce = 8, ///< G, gradient all-reduce of replicas; the number is the path
-  OffloadJoin = 9, ///< d, the next compute cell or U waits for that D
-  ReloadJoin = 10, ///< u, the next compute cell or U waits for that U
-  Idle = 11,       ///< _, idle slots; the number counts them
-};
-
-/// Phases that have a cost: F, B, I, W, R, D, U, O, G.
-inline constexpr unsigned kNumPhases = 9;
-inline constexpr unsigned kNumPhaseCodes = 12;
-
-/// The letter of a phase in cell syntax, `_` for idle.
-inline char phaseLetter(Phase phase) {
-  return "FBIWRDUOGdu_"[static_cast<unsigned>(phase)];
-}
-
-/// The phase of a letter, if the character is one.
-inline std::optional<Phase> phaseFromLetter(char letter) {
-  for (unsigned code = 0; code < kNumPhaseCodes; ++code)
-    if (phaseLetter(static_cast<Phase>(code)) == letter)
-      return static_cast<Phase>(code);
-  return std::nullopt;
-}
 
 /// One entry of a row:
 ///
 ///   bit 63..56  55..32   31             30..0
-///       phase   stage    overlaps next  microbatch, path (O, G) or slots (_)
+///       phase   stage    overlaps next  number: see CellNumber
 ///
+/// This layout is that of memory alone. Files have the bits of toStored.
 /// `a+b`, two overlapped cells, are neighbours in the row, and the first has
 /// the overlap bit.
 class Cell {
@@ -85,14 +48,11 @@ public:
   static constexpr Cell idle(int64_t slots) {
     return Cell(0, Phase::Idle, slots);
   }
-  /// The inverse of getRaw(); `raw` must hold a phase code (see isValidRaw).
+  /// The inverse of getRaw().
   static constexpr Cell fromRaw(uint64_t raw) {
     Cell cell;
     cell.bits = raw;
     return cell;
-  }
-  static constexpr bool isValidRaw(uint64_t raw) {
-    return (raw >> 56) < kNumPhaseCodes;
   }
 
   constexpr uint64_t getRaw() const { return bits; }
@@ -110,24 +70,14 @@ public:
   }
 
   constexpr bool is(Phase phase) const { return getPhase() == phase; }
+  constexpr bool isIn(PhaseSet phases) const {
+    return phases.contains(getPhase());
+  }
   constexpr bool isIdle() const { return is(Phase::Idle); }
-  /// D and U run on a copy queue, beside compute.
-  constexpr bool isCopy() const {
-    return is(Phase::Offload) || is(Phase::Reload);
-  }
-  /// d and u delay the next compute cell and take no time.
-  constexpr bool isJoin() const {
-    return is(Phase::OffloadJoin) || is(Phase::ReloadJoin);
-  }
-  /// The number of O and G is a path, not a microbatch.
-  constexpr bool isPerPath() const {
-    return is(Phase::Optimizer) || is(Phase::AllReduce);
-  }
-  /// Cells that occupy the compute queue: F, B, I, W, R, O (and G, for its
-  /// slot).
-  constexpr bool isCompute() const {
-    return getPhase() <= Phase::Recompute || isPerPath();
-  }
+  constexpr bool isCopy() const { return isIn(kCopyPhases); }
+  constexpr bool isJoin() const { return isIn(kJoinPhases); }
+  constexpr bool isPerPath() const { return isIn(kPerPathPhases); }
+  constexpr bool isCompute() const { return isIn(kComputePhases); }
 
   friend constexpr bool operator==(Cell a, Cell b) { return a.bits == b.bits; }
   friend constexpr bool operator!=(Cell a, Cell b) { return a.bits != b.bits; }
@@ -147,14 +97,21 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Cell cell) {
   return os;
 }
 
-/// Unit slots of a phase: F, I, W, R, O, G one, B two, copies and joins none.
-/// Idle entries count their own.
+/// The bits of a cell in bytecode and in generic attributes, which other
+/// processes read: those of getRaw() with the code of the phase.
+constexpr uint64_t toStored(Cell cell) {
+  constexpr uint64_t kBelowPhase = (uint64_t(1) << 56) - 1;
+  return uint64_t(traitsOf(cell.getPhase()).code) << 56 |
+         (cell.getRaw() & kBelowPhase);
+}
+/// The cell that has these bits, if one has: idle entries have slots and no
+/// stage.
+std::optional<Cell> fromStored(uint64_t bits);
+
+/// Slots of a cell where a table has unit slots.
 inline int64_t unitSlots(Cell cell) {
-  if (cell.isIdle())
-    return cell.getIdleSlots();
-  constexpr uint8_t kSlots[kNumPhaseCodes] = {1, 2, 1, 1, 1, 0,
-                                              0, 1, 1, 0, 0, 0};
-  return kSlots[static_cast<unsigned>(cell.getPhase())];
+  return cell.isIdle() ? cell.getIdleSlots()
+                       : traitsOf(cell.getPhase()).unitSlots;
 }
 
 } // namespace pipesched

@@ -19,12 +19,6 @@
 
 namespace pipesched {
 
-/// What stages of a path pass to each other.
-enum class Flow : uint8_t {
-  Activation, ///< from F s to F s+1
-  Gradient    ///< from the backward of s to that of s-1
-};
-
 /// The stage that a flow from `stage` reaches, and that from which one comes.
 constexpr int64_t targetOf(Flow flow, int64_t stage) {
   return flow == Flow::Activation ? stage + 1 : stage - 1;
@@ -36,27 +30,23 @@ constexpr int64_t sourceOf(Flow flow, int64_t stage) {
 /// What a cell of a phase needs of a neighbouring stage, unless its stage is
 /// the first or the last of the path.
 constexpr std::optional<Flow> flowNeededBy(Phase phase) {
-  if (phase == Phase::Forward)
-    return Flow::Activation;
-  if (phase == Phase::Backward || phase == Phase::InputGrad)
-    return Flow::Gradient;
-  return std::nullopt;
+  return traitsOf(phase).flows.takes;
+}
+/// The half of a split backward that makes the gradient.
+constexpr Phase gradientPhase(GradientAfter gradientAfter) {
+  return gradientAfter == GradientAfter::InputGrad ? Phase::InputGrad
+                                                   : Phase::WeightGrad;
 }
 /// What a cell of a phase makes for a neighbouring stage: a backward is whole
 /// (B) or split (I and W), so one cell of it makes the gradient.
 constexpr std::optional<Flow> flowMadeBy(Phase phase,
                                          GradientAfter gradientAfter) {
-  if (phase == Phase::Forward)
-    return Flow::Activation;
-  bool isLast = gradientAfter == GradientAfter::InputGrad
-                    ? phase == Phase::InputGrad
-                    : phase == Phase::WeightGrad;
-  if (phase == Phase::Backward || isLast)
-    return Flow::Gradient;
-  return std::nullopt;
+  if (kSplitBackward.contains(phase) && phase != gradientPhase(gradientAfter))
+    return std::nullopt;
+  return traitsOf(phase).flows.makes;
 }
 
-/// The data dependences of table cells:
+/// The data dependences of table cells, by the table of phases:
 ///
 ///   F s    after F s-1
 ///   B, I   after own F and the gradient of s+1;
@@ -70,7 +60,8 @@ constexpr std::optional<Flow> flowMadeBy(Phase phase,
 ///          (Collectives.h)
 ///
 /// where "the gradient of s+1" is its B if it has one, else its I or W by
-/// `gradientAfter`. Only cells that the table has are returned.
+/// `gradientAfter`. Only cells that the table has are returned: what a cell
+/// needs, then what it takes from another stage, then what it uses.
 class Dependences {
 public:
   Dependences(const TableView &table, const CellIndex &index)
@@ -80,6 +71,7 @@ public:
   /// Writes the flat indices of the cells that `cell` waits for, in the order
   /// of the list above, and returns their number. Row order is not included.
   static constexpr unsigned kMaxPredecessors = 4;
+  static_assert(detail::mostPredecessors() <= kMaxPredecessors);
   unsigned predecessors(Cell cell, uint32_t (&out)[kMaxPredecessors]) const;
 
   /// A cell of another stage, and the worker it runs on.
@@ -106,10 +98,6 @@ public:
   int64_t messageDestination(Cell cell) const;
 
 private:
-  Phase gradientPhase() const {
-    return gradientAfter == GradientAfter::InputGrad ? Phase::InputGrad
-                                                     : Phase::WeightGrad;
-  }
   Producer forwardBefore(Cell cell) const {
     if (cell.getStage() == 0)
       return {};
@@ -125,7 +113,7 @@ private:
     int64_t entry = index.entryOf(stage, cell.getMicrobatch());
     uint32_t flat = index.at(entry, Phase::Backward);
     if (flat == CellIndex::kNone)
-      flat = index.at(entry, gradientPhase());
+      flat = index.at(entry, gradientPhase(gradientAfter));
     return {flat, placement.workerOf(placement.stageOffset(path) + stage)};
   }
 

@@ -21,23 +21,17 @@ namespace pipesched {
 /// How often each phase that has a cost runs on each global stage, and which of
 /// all phases occur.
 struct PhaseCounts {
-  std::vector<int64_t> counts; ///< [stage x kNumPhases + phase]
-  unsigned phases = 0;         ///< bits 1 << Phase
+  std::vector<PhaseMap<int64_t>> counts; ///< by global stage
+  PhaseSet phases;                       ///< those that occur
 
-  int64_t of(int64_t stage, Phase phase) const {
-    return counts[stage * kNumPhases + static_cast<unsigned>(phase)];
-  }
-  /// The bits of phases that have a cost.
-  unsigned costedPhases() const { return phases & ((1u << kNumPhases) - 1); }
-  bool has(Phase phase) const {
-    return phases >> static_cast<unsigned>(phase) & 1;
-  }
+  int64_t of(int64_t stage, Phase phase) const { return counts[stage][phase]; }
+  PhaseSet costedPhases() const { return phases & kCostedPhases; }
+  bool has(Phase phase) const { return phases.contains(phase); }
 };
 
 /// Whether there are copies between devices and their hosts, or joins.
 inline bool hasCopies(const PhaseCounts &counts) {
-  return counts.has(Phase::Offload) || counts.has(Phase::Reload) ||
-         counts.has(Phase::OffloadJoin) || counts.has(Phase::ReloadJoin);
+  return counts.phases.intersects(kCopyPhases | kJoinPhases);
 }
 
 /// Linear in cells, which must be in range.

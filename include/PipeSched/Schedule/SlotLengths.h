@@ -33,7 +33,7 @@ public:
   static constexpr int64_t kUnknown = -1;
 
   /// B takes the sum of I and W (2^63 - 1 if it overflows), R as many slots as
-  /// F, O and G one.
+  /// F, others their unit slots.
   StageSlots(int64_t forward = 1, int64_t inputGrad = 1,
              int64_t weightGrad = 1) {
     int64_t backward = 0;
@@ -44,21 +44,25 @@ public:
     set(Phase::InputGrad, inputGrad);
     set(Phase::WeightGrad, weightGrad);
     set(Phase::Recompute, forward);
-    set(Phase::Optimizer, 1);
-    set(Phase::AllReduce, 1);
+    setOthers(1);
   }
   /// `weight` times the unit slots.
   static StageSlots weighted(int64_t weight) {
     StageSlots slots(weight, weight, weight);
-    slots.set(Phase::Optimizer, weight);
-    slots.set(Phase::AllReduce, weight);
+    slots.setOthers(weight);
     return slots;
   }
-
-  int64_t of(Phase phase) const { return phases[static_cast<unsigned>(phase)]; }
-  void set(Phase phase, int64_t slots) {
-    phases[static_cast<unsigned>(phase)] = slots;
+  /// Sets all phases but F, R and those of the backward to `weight` times their
+  /// unit slots.
+  void setOthers(int64_t weight) {
+    (kComputePhases - kForwardPhases - kBackwardPhases)
+        .forEach([&](Phase phase) {
+          set(phase, weight * traitsOf(phase).unitSlots);
+        });
   }
+
+  int64_t of(Phase phase) const { return phases[phase]; }
+  void set(Phase phase, int64_t slots) { phases[phase] = slots; }
   /// The slots of an overlapped pair whose first cell is of this stage; absent:
   /// the sum of its cells.
   std::optional<int64_t> overlapped;
@@ -68,7 +72,7 @@ public:
   }
 
 private:
-  std::array<int64_t, kNumPhaseCodes> phases = {};
+  PhaseMap<int64_t> phases = {};
 };
 
 /// Counts unit slots: F, I, W, R, O, G take one, B two, a pair the sum.

@@ -86,8 +86,8 @@ decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
 ///
 /// Cells are numbered row by row, including idle entries ("flat index").
 /// Look-ups are O(1); memory is 4 bytes per (stage, microbatch, phase that
-/// occurs). Phases F, B, I, W, R, D and U are indexed. O, G and joins are not,
-/// because no cell waits for them by name; getParameterSets() says which stages
+/// occurs). kIndexedPhases are indexed. O, G and joins are not, because no cell
+/// waits for them by name; getParameterSets() says which stages
 /// an O or G is about, getCollectives() which G cells take part together.
 class CellIndex {
 public:
@@ -111,7 +111,7 @@ public:
   int64_t getNumEntries() const { return entryOffsets.back(); }
   /// Flat index of a phase of the entry, or kNone.
   uint32_t at(int64_t entry, Phase phase) const {
-    int32_t column = columnOfPhase[static_cast<unsigned>(phase)];
+    int32_t column = columnOfPhase[phase];
     return column < 0 ? kNone : entries[entry * numColumns + column];
   }
   /// Flat index of the cell, or kNone. The stage must be on the microbatch's
@@ -119,9 +119,7 @@ public:
   uint32_t lookup(int64_t stage, Phase phase, int64_t microbatch) const {
     return has(phase) ? at(entryOf(stage, microbatch), phase) : kNone;
   }
-  bool has(Phase phase) const {
-    return columnOfPhase[static_cast<unsigned>(phase)] >= 0;
-  }
+  bool has(Phase phase) const { return columnOfPhase[phase] >= 0; }
   /// Whether the table has O or G cells.
   bool hasPerPath() const { return parameterSets != nullptr; }
   /// The stages that use the blocks which an O steps or a G reduces; null if
@@ -135,11 +133,11 @@ public:
   CellRef refOf(uint32_t flat) const; ///< likewise
 
 private:
-  void layOut(const TableView &table, llvm::ArrayRef<int64_t> phaseCounts);
+  void layOut(const TableView &table, const PhaseMap<int64_t> &phaseCounts);
   llvm::Error fill(const TableView &table);
 
   const Placement *placement = nullptr;
-  int32_t columnOfPhase[kNumPhaseCodes];
+  PhaseMap<int32_t> columnOfPhase;
   int64_t numColumns = 0;
   std::vector<int64_t> entryOffsets; ///< by path, P + 1
   std::vector<uint32_t> rowBegins;   ///< by row, D + 1

@@ -195,9 +195,7 @@ private:
     if (!hasPaths)
       return {0, static_cast<int32_t>(cell.getMicrobatch())};
     if (LLVM_UNLIKELY(cell.isPerPath()))
-      return {
-          kindOf(placement.stageOffset(cell.getMicrobatch()), Phase::Forward),
-          0};
+      return {firstKindOf(placement.stageOffset(cell.getMicrobatch())), 0};
     return trips[cell.getMicrobatch()];
   }
 
@@ -254,7 +252,7 @@ template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::addRules(
     GradientAfter gradientAfter) {
   int64_t numStages = placement.getNumGlobalStages();
-  size_t numKinds = numStages * kNumPhaseCodes;
+  size_t numKinds = numStages * kNumPhases;
   rules = {static_cast<Rule *>(
                allocator.Allocate(numKinds * sizeof(Rule), llvm::Align(64))),
            numKinds};
@@ -271,8 +269,7 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
       return placement.stageOffset(path) <= end &&
              end < placement.stageOffset(path + 1);
     };
-    for (unsigned code = 0; code != kNumPhases; ++code) {
-      auto phase = static_cast<Phase>(code);
+    kCostedPhases.forEach([&](Phase phase) {
       Rule &rule = rules[kindOf(stage, phase)];
       rule.price = handler.priceOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
@@ -283,7 +280,7 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
         rule.passTo = placeAt(targetOf(*made, stage), *made);
         places[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
       }
-    }
+    });
   }
 }
 
@@ -292,7 +289,7 @@ void WavefrontOf<Item, Handler, hasPaths>::addTrips() {
   trips.reserve(placement.getNumMicrobatches());
   for (int64_t number = 0; number != placement.getNumMicrobatches(); ++number) {
     uint32_t stage = placement.stageOffset(placement.pathOf(number));
-    trips.push_back({kindOf(stage, Phase::Forward),
+    trips.push_back({firstKindOf(stage),
                      static_cast<int32_t>(placement.rankOnPath(number))});
   }
 }
@@ -350,7 +347,7 @@ WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   // The rows are as many streams of memory, more than the hardware follows.
   constexpr int64_t kLookahead = 16;
   __builtin_prefetch(row.next + kLookahead);
-  if (LLVM_UNLIKELY(row.next->getPhase() > Phase::Recompute))
+  if (LLVM_UNLIKELY(!row.next->isIn(kUnitComputePhases)))
     return startOther(row, slot);
   startComputes(row, slot);
 }

@@ -26,9 +26,11 @@
 
 namespace pipesched {
 
-/// A phase of a global stage, as one number.
+/// A phase of a global stage, as one number. Those of a stage begin with its
+/// firstKindOf.
+inline uint32_t firstKindOf(uint32_t stage) { return stage * kNumPhases; }
 inline uint32_t kindOf(uint32_t stage, Phase phase) {
-  return stage * kNumPhaseCodes + static_cast<uint32_t>(phase);
+  return firstKindOf(stage) + static_cast<uint32_t>(phase);
 }
 
 /// A cell of a row, or two overlapped ones, that start together.
@@ -39,7 +41,7 @@ struct WaveStep {
   uint32_t kinds[2]; ///< their kindOf
   int32_t ranks[2];  ///< of their microbatches on their paths; 0 for O
 
-  uint32_t stage(unsigned half) const { return kinds[half] / kNumPhaseCodes; }
+  uint32_t stage(unsigned half) const { return kinds[half] / kNumPhases; }
 };
 
 /// What a walk has leapt over in a row: `count` times `length` cells, the first
@@ -56,7 +58,7 @@ struct LeapedRow {
 ///   slot mod 8   0  1  2  3  4  5  6  7
 ///                      ^ now       ^ as late as a cell can end
 ///
-/// No cell takes more than four slots (a pair of whole backwards), so eight
+/// Nothing takes more than four slots (a pair of whole backwards), so eight
 /// sets are enough.
 class SlotCalendar {
 public:
@@ -101,6 +103,7 @@ public:
 
 private:
   static constexpr uint64_t kNumSets = 8;
+  static_assert(2 * kMaxUnitSlots < kNumSets, "a pair ends within the sets");
   using Sets = std::array<uint64_t, kNumSets>; ///< by slot modulo kNumSets
 
   std::vector<Sets> bits; ///< one for each 64 workers

@@ -96,7 +96,7 @@ public:
 
 private:
   const StageFunctions &functions;
-  std::vector<std::optional<StageKernel>> kernels; ///< by stage and phase
+  std::vector<PhaseMap<std::optional<StageKernel>>> kernels; ///< by stage
 };
 
 } // namespace pipesched

@@ -106,7 +106,7 @@ loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 /// gradient of its input. `phases` is what runs, by stage, as a bit set over
 /// Phase. Errors are emitted at the stage.
 mlir::LogicalResult verifyPhasesHaveFunctions(const StageFunctions &functions,
-                                              llvm::ArrayRef<uint32_t> phases);
+                                              llvm::ArrayRef<PhaseSet> phases);
 
 } // namespace pipesched
 

@@ -54,56 +54,28 @@ EventState EventRules::first() const {
 }
 
 int64_t EventRules::durationOf(uint32_t pair, Phase phase) const {
-  const StageFacts &facts = problem.stages[pairStages[pair]];
-  switch (phase) {
-  case Phase::Forward:
-    return facts.forward;
-  case Phase::InputGrad:
-    return facts.inputGrad;
-  case Phase::WeightGrad:
-    return facts.weightGrad;
-  case Phase::Recompute:
-    return facts.recompute;
-  case Phase::Offload:
-    return facts.offload;
-  default:
-    return facts.reload;
-  }
+  return problem.stages[pairStages[pair]].durationOf(phase);
 }
 
 /// An I that leaves more than it found takes it at its start only if memory has
 /// to suffice at any times.
 int64_t EventRules::allocatedBy(uint32_t pair, Phase phase) const {
   int32_t stage = pairStages[pair];
-  const StageFacts &facts = problem.stages[stage];
-  switch (phase) {
-  case Phase::Forward:
-  case Phase::Reload:
-    return facts.activation;
-  case Phase::Recompute:
-    return facts.activation - facts.checkpoint;
-  case Phase::InputGrad:
+  if (phase == Phase::InputGrad)
     return problem.memoryTimes == MemoryTimes::Any
                ? std::max<int64_t>(0, -graph.freedByInputGrad(stage))
                : 0;
-  default:
-    return 0;
-  }
+  return changeOf(traitsOf(phase).memory.atStart,
+                  problem.stages[stage].amounts());
 }
 
+/// A whole backward stands here as an I that frees all.
 int64_t EventRules::freedBy(uint32_t pair, Phase phase) const {
   int32_t stage = pairStages[pair];
-  const StageFacts &facts = problem.stages[stage];
-  switch (phase) {
-  case Phase::InputGrad:
-    return graph.freedByInputGrad(stage) + allocatedBy(pair, phase);
-  case Phase::WeightGrad:
-    return facts.activation - graph.freedByInputGrad(stage);
-  case Phase::Offload:
-    return facts.activation;
-  default:
-    return 0;
-  }
+  HeldAmounts amounts = problem.stages[stage].amounts();
+  amounts.inputGrad = graph.freedByInputGrad(stage);
+  int64_t freed = -changeOf(traitsOf(phase).memory.atEnd, amounts);
+  return phase == Phase::InputGrad ? freed + allocatedBy(pair, phase) : freed;
 }
 
 /// Whether memory is no obstacle to an earlier start of a cell that allocates

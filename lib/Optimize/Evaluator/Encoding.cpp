@@ -157,12 +157,14 @@ Encoding::Encoding(const Problem &problem) : problem(problem) {
   setMessages(*this);
 }
 
+/// By CellType.
+static constexpr Phase kPhases[kNumCellTypes] = {
+    Phase::Forward,   Phase::InputGrad, Phase::WeightGrad,
+    Phase::Recompute, Phase::Offload,   Phase::Reload};
+
 Cell Encoding::cellOf(Token token) const {
   const Placement &placement = problem.placement;
   const KindFacts &kind = kinds[token.kind];
-  static constexpr Phase kPhases[] = {Phase::Forward,    Phase::InputGrad,
-                                      Phase::WeightGrad, Phase::Recompute,
-                                      Phase::Offload,    Phase::Reload};
   Phase phase = kPhases[static_cast<unsigned>(kind.type)];
   if (phase == Phase::InputGrad && !splitBackward)
     phase = Phase::Backward;
@@ -280,24 +282,13 @@ bool Plan::isComplete(const Encoding &encoding) const {
 // Rows of cells
 //===----------------------------------------------------------------------===//
 
+/// The type of a cell; a whole backward has that of I.
 static std::optional<CellType> typeOf(Phase phase) {
-  switch (phase) {
-  case Phase::Forward:
-    return CellType::Forward;
-  case Phase::Backward:
-  case Phase::InputGrad:
-    return CellType::InputGrad;
-  case Phase::WeightGrad:
-    return CellType::WeightGrad;
-  case Phase::Recompute:
-    return CellType::Recompute;
-  case Phase::Offload:
-    return CellType::Offload;
-  case Phase::Reload:
-    return CellType::Reload;
-  default:
+  const Phase *found =
+      llvm::find(kPhases, phase == Phase::Backward ? Phase::InputGrad : phase);
+  if (found == std::end(kPhases))
     return std::nullopt;
-  }
+  return static_cast<CellType>(found - std::begin(kPhases));
 }
 
 namespace {

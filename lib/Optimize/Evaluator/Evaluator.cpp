@@ -500,14 +500,13 @@ void Evaluator<Clock, Copies>::discard() {
 // Rows of cells
 //===----------------------------------------------------------------------===//
 
-static Cell joinOf(Cell offload) {
-  return offload.withPhase(Phase::OffloadJoin);
-}
-
 /// The row as it was evaluated, with reloads where they were issued.
 template <typename Clock, bool Copies>
 Row Evaluator<Clock, Copies>::rowOf(const Plan &plan, uint32_t worker) const {
   Row row;
+  auto joinWith = [&](Token offload) {
+    return encoding.cellOf(offload).withPhase(joinOf(Phase::Offload));
+  };
   uint32_t begin = encoding.rowBegins[worker];
   uint32_t nextReload = 0;
   for (uint32_t pos = begin; pos <= begin + plan.sizes[worker]; ++pos) {
@@ -518,7 +517,7 @@ Row Evaluator<Clock, Copies>::rowOf(const Plan &plan, uint32_t worker) const {
         if (issues[reload] > pos)
           break;
         if (joins[reload].cell != kNone)
-          row.push_back(joinOf(encoding.cellOf(joins[reload])));
+          row.push_back(joinWith(joins[reload]));
         row.push_back(encoding.cellOf(token));
       }
     if (pos == begin + plan.sizes[worker])
@@ -527,7 +526,7 @@ Row Evaluator<Clock, Copies>::rowOf(const Plan &plan, uint32_t worker) const {
     if (encoding.kinds[token.kind].type == CellType::Reload)
       continue;
     if (joins[pos].cell != kNone)
-      row.push_back(joinOf(encoding.cellOf(joins[pos])));
+      row.push_back(joinWith(joins[pos]));
     row.push_back(encoding.cellOf(token));
   }
   return row;

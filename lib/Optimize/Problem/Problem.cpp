@@ -21,23 +21,18 @@ using namespace pipesched::optimize;
 using llvm::formatv;
 
 int64_t StageFacts::durationOf(Phase phase) const {
-  switch (phase) {
-  case Phase::Forward:
-    return forward;
-  case Phase::Backward:
-  case Phase::InputGrad:
-    return inputGrad;
-  case Phase::WeightGrad:
-    return weightGrad;
-  case Phase::Recompute:
-    return recompute;
-  case Phase::Offload:
-    return offload;
-  case Phase::Reload:
-    return reload;
-  default:
-    return 0;
-  }
+  static constexpr auto kDurations = [] {
+    PhaseMap<int64_t StageFacts::*> durations = {};
+    durations[Phase::Forward] = &StageFacts::forward;
+    durations[Phase::Backward] = &StageFacts::inputGrad;
+    durations[Phase::InputGrad] = &StageFacts::inputGrad;
+    durations[Phase::WeightGrad] = &StageFacts::weightGrad;
+    durations[Phase::Recompute] = &StageFacts::recompute;
+    durations[Phase::Offload] = &StageFacts::offload;
+    durations[Phase::Reload] = &StageFacts::reload;
+    return durations;
+  }();
+  return kDurations[phase] ? this->*kDurations[phase] : 0;
 }
 
 namespace {
@@ -110,7 +105,9 @@ llvm::Error ProblemCheck::checkLengths() const {
   if (!placement.isAssigned())
     return makeError("the problem has several paths, and none says which "
                      "microbatches it takes");
-  constexpr int64_t maxPairs = kMaxTableCells / kNumPhases;
+  // F, I, W, D and U, and as many joins and idle entries.
+  constexpr int64_t kCellsOfPair = 9;
+  constexpr int64_t maxPairs = kMaxTableCells / kCellsOfPair;
   if (placement.getNumPairs() > maxPairs)
     return makeError(
         formatv("the problem has {0} pairs of stage and microbatch, "

@@ -26,6 +26,12 @@ using llvm::formatv;
 // Checks
 //===----------------------------------------------------------------------===//
 
+/// What rows of some problem have.
+static const PhaseSet kKnownPhases =
+    Techniques{/*splitBackward=*/true, /*offload=*/true, /*recompute=*/true}
+        .phases() |
+    Phase::Backward;
+
 /// Why a cell that a table may have is not allowed in a problem; empty if it is
 /// allowed.
 static llvm::StringRef whyNoPart(Cell cell, Techniques techniques) {
@@ -35,9 +41,10 @@ static llvm::StringRef whyNoPart(Cell cell, Techniques techniques) {
     return "is overlapped: cells run one at a time";
   if (cell.is(Phase::Backward) && techniques.splitBackward)
     return "is a whole backward: I and W are wanted";
-  bool isSplit = cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
-  if (isSplit && !techniques.splitBackward)
+  if (cell.isIn(kSplitBackward) && !techniques.splitBackward)
     return "is part of a split backward: a whole one, B, is wanted";
+  if (!(PhaseSet(cell.getPhase()) - kKnownPhases).isEmpty())
+    return "is of a phase that the optimizer does not know";
   return "";
 }
 
@@ -190,34 +197,15 @@ private:
 } // namespace
 
 void RowMemory::addCell(Cell cell, int64_t start) {
-  if (cell.isJoin() || cell.isIdle())
+  if (cell.isIdle())
     return;
   const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
-  auto add = [&](int64_t at, int64_t amount) {
-    changes.push_back({at, amount});
-  };
-  switch (cell.getPhase()) {
-  case Phase::Forward:
-    add(start, facts.activation);
-    if (isRecomputed[pairOf(cell)])
-      add(start + facts.forward, facts.checkpoint - facts.activation);
-    return;
-  case Phase::Backward:
-    return add(start + facts.inputGrad, -facts.activation);
-  case Phase::InputGrad:
-    return add(start + facts.inputGrad, -facts.freedByInputGrad);
-  case Phase::WeightGrad:
-    return add(start + facts.weightGrad,
-               facts.freedByInputGrad - facts.activation);
-  case Phase::Recompute:
-    return add(start, facts.activation - facts.checkpoint);
-  case Phase::Offload:
-    return add(start + facts.offload, -facts.activation);
-  case Phase::Reload:
-    return add(start, facts.activation);
-  default:
-    return;
-  }
+  const PhaseMemory &memory = traitsOf(cell.getPhase()).memory;
+  int64_t atEnd = changeOf(memory.atEnd, facts.amounts());
+  if (cell.is(Phase::Forward) && isRecomputed[pairOf(cell)])
+    atEnd += facts.checkpoint - facts.activation;
+  changes.push_back({start, changeOf(memory.atStart, facts.amounts())});
+  changes.push_back({start + facts.durationOf(cell.getPhase()), atEnd});
 }
 
 /// Of changes at the same time those that free come first.
@@ -306,33 +294,26 @@ void AnyTimeRow::visitReload(Cell cell, int64_t bytes) {
 }
 
 void AnyTimeRow::visit(Cell cell) {
+  if (cell.isIdle())
+    return;
   const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
-  int64_t rest = facts.activation - facts.checkpoint;
-  int64_t left = std::max<int64_t>(0, -facts.freedByInputGrad);
-  switch (cell.getPhase()) {
-  case Phase::Forward:
-    return add(cell, facts.activation, pairOf(cell).isRecomputed ? -rest : 0);
-  case Phase::Recompute:
-    return add(cell, rest, 0);
-  case Phase::Backward:
-    return add(cell, 0, -facts.activation);
-  case Phase::InputGrad:
-    return add(cell, left, -facts.freedByInputGrad - left);
-  case Phase::WeightGrad:
-    return add(cell, 0, facts.freedByInputGrad - facts.activation);
-  case Phase::Offload:
-    pairOf(cell).offload = memory.offload(facts.activation);
-    return;
-  case Phase::Reload:
-    return visitReload(cell, facts.activation);
-  case Phase::OffloadJoin:
-    joined = std::max(joined, pairOf(cell).offload);
-    return;
-  case Phase::ReloadJoin:
-    joined = std::max(joined, pairOf(cell).reload);
-    return;
-  default:
-    return;
+  const PhaseMemory &memory = traitsOf(cell.getPhase()).memory;
+  if (cell.isJoin()) {
+    const Pair &pair = pairOf(cell);
+    joined = std::max(joined,
+                      cell.is(Phase::OffloadJoin) ? pair.offload : pair.reload);
+  } else if (memory.atEnd == MemoryEffect::CopyOut) {
+    pairOf(cell).offload = this->memory.offload(facts.activation);
+  } else if (memory.atStart == MemoryEffect::CopyIn) {
+    visitReload(cell, facts.activation);
+  } else {
+    int64_t atStart = changeOf(memory.atStart, facts.amounts());
+    int64_t atEnd = changeOf(memory.atEnd, facts.amounts());
+    if (cell.is(Phase::Forward) && pairOf(cell).isRecomputed)
+      atEnd += facts.checkpoint - facts.activation;
+    // An I that leaves more than it found takes it at its start.
+    int64_t left = std::max<int64_t>(0, atEnd);
+    add(cell, atStart + left, atEnd - left);
   }
 }
 

@@ -70,18 +70,11 @@ StepSweep::Step StepSweep::makeStep(int64_t row, int64_t i,
 
 /// The copy that a backward, an R, a reload or a join waits for.
 uint32_t StepSweep::findCopy(Cell cell) const {
-  switch (cell.getPhase()) {
-  case Phase::Backward:
-  case Phase::InputGrad:
-  case Phase::Recompute:
-  case Phase::ReloadJoin:
-    return index.lookup(cell.getStage(), Phase::Reload, cell.getMicrobatch());
-  case Phase::Reload:
-  case Phase::OffloadJoin:
-    return index.lookup(cell.getStage(), Phase::Offload, cell.getMicrobatch());
-  default:
-    return CellIndex::kNone;
-  }
+  const PhaseOrder &order = traitsOf(cell.getPhase()).order;
+  PhaseSet copies = (order.needs | order.uses) & kCopyPhases;
+  return copies.isEmpty() ? CellIndex::kNone
+                          : index.lookup(cell.getStage(), copies.first(),
+                                         cell.getMicrobatch());
 }
 
 int64_t StepSweep::durationOf(Cell cell) const {

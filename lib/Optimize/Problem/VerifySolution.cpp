@@ -31,15 +31,8 @@ struct Span {
   explicit operator bool() const { return start >= 0; }
 };
 
-/// The spans of one stage and microbatch, by phase.
-struct PairSpans {
-  Span spans[kNumPhases];
-
-  Span &operator[](Phase phase) { return spans[static_cast<unsigned>(phase)]; }
-  const Span &operator[](Phase phase) const {
-    return spans[static_cast<unsigned>(phase)];
-  }
-};
+/// The spans of one stage and microbatch.
+using PairSpans = PhaseMap<Span>;
 
 class SolutionCheck {
 public:
@@ -113,32 +106,7 @@ llvm::Error SolutionCheck::checkShape() const {
 /// The problem must allow the phase of the cell.
 llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
   Cell cell = solution.rows[worker][i];
-  const Techniques &techniques = problem.techniques;
-  bool isAllowed = false;
-  switch (cell.getPhase()) {
-  case Phase::Forward:
-  case Phase::Idle:
-    isAllowed = true;
-    break;
-  case Phase::Backward:
-    isAllowed = !techniques.splitBackward;
-    break;
-  case Phase::InputGrad:
-  case Phase::WeightGrad:
-    isAllowed = techniques.splitBackward;
-    break;
-  case Phase::Recompute:
-    isAllowed = techniques.recompute;
-    break;
-  case Phase::Offload:
-  case Phase::Reload:
-  case Phase::OffloadJoin:
-  case Phase::ReloadJoin:
-    isAllowed = techniques.offload;
-    break;
-  default:
-    break;
-  }
+  bool isAllowed = problem.techniques.phases().contains(cell.getPhase());
   if (!isAllowed || cell.overlapsNext())
     return makeError(nameOf(worker, i) + (cell.overlapsNext()
                                               ? " is overlapped"
@@ -324,7 +292,7 @@ llvm::Error SolutionCheck::checkRow(int64_t worker) const {
 llvm::Error SolutionCheck::checkMakespan() const {
   int64_t last = 0;
   for (const PairSpans &pair : pairs)
-    for (const Span &span : pair.spans)
+    for (const Span &span : pair)
       last = std::max(last, span.end);
   if (last == solution.makespan)
     return llvm::Error::success();
@@ -373,35 +341,15 @@ struct MemoryEvent {
 /// `isRecomputed`: its stage and microbatch have an R.
 static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
                       bool isRecomputed, std::vector<MemoryEvent> &events) {
-  int64_t rest = facts.activation - facts.checkpoint;
-  switch (cell.getPhase()) {
-  case Phase::Forward:
-    events.push_back({start, facts.activation, cell});
-    if (isRecomputed)
-      events.push_back({start + facts.forward, -rest, cell});
-    return;
-  case Phase::Recompute:
-    events.push_back({start, rest, cell});
-    return;
-  case Phase::Offload:
-    events.push_back({start + facts.offload, -facts.activation, cell});
-    return;
-  case Phase::Reload:
-    events.push_back({start, facts.activation, cell});
-    return;
-  case Phase::Backward:
-    events.push_back({start + facts.inputGrad, -facts.activation, cell});
-    return;
-  case Phase::InputGrad:
-    events.push_back({start + facts.inputGrad, -facts.freedByInputGrad, cell});
-    return;
-  case Phase::WeightGrad:
-    events.push_back({start + facts.weightGrad,
-                      facts.freedByInputGrad - facts.activation, cell});
-    return;
-  default:
-    return;
-  }
+  const PhaseMemory &memory = traitsOf(cell.getPhase()).memory;
+  int64_t end = start + facts.durationOf(cell.getPhase());
+  int64_t atEnd = changeOf(memory.atEnd, facts.amounts());
+  if (cell.is(Phase::Forward) && isRecomputed)
+    atEnd += facts.checkpoint - facts.activation;
+  if (int64_t atStart = changeOf(memory.atStart, facts.amounts()))
+    events.push_back({start, atStart, cell});
+  if (atEnd != 0)
+    events.push_back({end, atEnd, cell});
 }
 
 /// No worker may exceed its capacity. What is freed at a time can be used at

@@ -73,11 +73,8 @@ static void announceSize(ScheduleOp problem, const Placement &placement) {
 
 /// The phases that a greedy table will have, known before it is generated.
 static CellsInUse greedyCells(bool splitBackward) {
-  auto bit = [](Phase phase) { return 1u << static_cast<unsigned>(phase); };
-  unsigned backward = splitBackward
-                          ? bit(Phase::InputGrad) | bit(Phase::WeightGrad)
-                          : bit(Phase::Backward);
-  return {bit(Phase::Forward) | backward};
+  PhaseSet backward = splitBackward ? kSplitBackward : Phase::Backward;
+  return {backward | Phase::Forward};
 }
 
 static FailureOr<Table> generateFor(ScheduleOp problem, const Family &family,

@@ -25,24 +25,25 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 namespace {
-/// The phases that each stage runs, as bit sets.
-class PhaseSets {
+/// The phases that each stage runs.
+class PhasesOfStages {
 public:
-  explicit PhaseSets(int64_t numStages) : sets(numStages) {}
+  explicit PhasesOfStages(int64_t numStages) : sets(numStages) {}
 
   void add(Cell cell) {
     if (!cell.is(Phase::Idle) &&
         cell.getStage() < static_cast<int64_t>(sets.size()))
-      sets[cell.getStage()] |= 1u << static_cast<unsigned>(cell.getPhase());
+      sets[cell.getStage()] |= cell.getPhase();
   }
-  ArrayRef<uint32_t> get() const { return sets; }
+  ArrayRef<PhaseSet> get() const { return sets; }
 
 private:
-  std::vector<uint32_t> sets;
+  std::vector<PhaseSet> sets;
 };
 } // namespace
 
-static void collectPhases(PlacementOwnerOpInterface owner, PhaseSets &phases) {
+static void collectPhases(PlacementOwnerOpInterface owner,
+                          PhasesOfStages &phases) {
   owner->walk([&](Operation *op) {
     if (auto row = dyn_cast<pipe::WorkerOp>(op))
       for (Cell cell : row.getCells())
@@ -60,7 +61,7 @@ static LogicalResult verifyOwner(PlacementOwnerOpInterface owner) {
   FailureOr<StageFunctions> functions = loadStageFunctions(owner);
   if (failed(functions))
     return failure();
-  PhaseSets phases(functions->stages.size());
+  PhasesOfStages phases(functions->stages.size());
   collectPhases(owner, phases);
   return verifyPhasesHaveFunctions(*functions, phases.get());
 }

@@ -231,8 +231,8 @@ class Timeline {
     return (i, x, width, top, height) => {
       if (width < room || height < 9)
         return;
-      const isPerPath = phase[i] === 7; // an optimizer step
-      const number = isPerPath ? this.facts.phases[7].letter : microbatch[i];
+      const {per_path: isPerPath, letter} = this.facts.phases[phase[i]]; // an optimizer step
+      const number = isPerPath ? letter : microbatch[i];
       const other = colours.second ? colours.second[i] : -1;
       const own = colours.first[i];
       if (other < 0)

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -31,4 +32,5 @@ void pipesched::exec::ExecDialect::initialize() {
 #define GET_OP_LIST
 #include "PipeSched/Dialect/Exec/IR/ExecOps.cpp.inc"
       >();
+  addInterfaces<VersionedBytecode>();
 }

@@ -177,33 +177,23 @@ void AllReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// The phases that an instruction kind may have, as text for messages.
-static StringRef phasesOf(InstructionKind kind) {
-  switch (kind) {
-  case InstructionKind::Compute:
-    return "F, B, I, W, R or O";
-  case InstructionKind::Send:
-  case InstructionKind::Recv:
-    return "F, B, I or W";
-  case InstructionKind::Offload:
-    return "D";
-  case InstructionKind::Reload:
-    return "U";
-  case InstructionKind::AllReduce:
-    return "G";
-  case InstructionKind::Wait:
-    return "";
-  }
-  llvm_unreachable("covered switch");
+/// The phases that the cell of an instruction may have: for messages those
+/// that make what stages pass to each other.
+static PhaseSet phasesOf(InstructionKind kind) {
+  if (traitsOf(kind).role == InstructionRole::Message)
+    return phasesWith([](const PhaseTraits &traits) {
+      return traits.flows.makes.has_value();
+    });
+  return phasesOfKind(kind) - kJoinPhases;
 }
 
 /// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1
 static LogicalResult verifyPhase(InstructionOpInterface op, Cell cell) {
-  StringRef wanted = phasesOf(op.getInstructionKind());
-  if (!wanted.contains(phaseLetter(cell.getPhase())))
-    return op->emitOpError()
-           << "cell " << cell.str() << " has phase "
-           << phaseLetter(cell.getPhase()) << ", wanted " << wanted;
+  PhaseSet wanted = phasesOf(op.getInstructionKind());
+  if (!cell.isIn(wanted))
+    return op->emitOpError() << "cell " << cell.str() << " has phase "
+                             << phaseLetter(cell.getPhase()) << ", wanted "
+                             << describePhases(wanted, " or ");
   if (cell.overlapsNext())
     return op->emitOpError()
            << "cell " << cell.str() << " has the overlap bit of a row";
@@ -268,8 +258,7 @@ static LogicalResult verifyCollective(InstructionOpInterface op) {
   Cell cell = *op.getInstructionCell();
   auto computesGradient = [&](Value token) {
     return isOfCompute(token, [&](Cell other) {
-      return (other.is(Phase::Backward) || other.is(Phase::WeightGrad)) &&
-             other.getStage() == cell.getStage();
+      return other.isIn(kGradientPhases) && other.getStage() == cell.getStage();
     });
   };
   if (llvm::none_of(op.getWaits(), computesGradient))

@@ -17,10 +17,6 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::exec;
 
-static bool addsGradient(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
-}
-
 namespace {
 class StepVerifier {
 public:
@@ -86,7 +82,7 @@ LogicalResult StepVerifier::visitCells(ArrayRef<RunCell> cells) {
     });
   }
   for (const RunCell &run : cells) {
-    if (!addsGradient(run.cell))
+    if (!run.cell.isIn(kGradientPhases))
       continue;
     if (failed(verifyGradient(run)))
       return failure();

@@ -21,6 +21,7 @@
 #include "llvm/Support/Endian.h"
 #include <array>
 #include <cstring>
+#include <list>
 
 using namespace mlir;
 
@@ -66,7 +67,8 @@ static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
       !phase || *phase == Phase::Idle)
     return parser.emitError(loc)
            << "unknown phase '" << word.front() << "' in '" << text
-           << "'; wanted one of F, B, I, W, R, D, U, O, G, d, u";
+           << "'; wanted one of "
+           << describePhases(kAllPhases - Phase::Idle, ", ");
   StringRef rest = word.drop_front();
   if (rest.empty())
     return parser.emitError(loc)
@@ -277,27 +279,20 @@ void printCells(AsmPrinter &printer, ArrayRef<Cell> cells) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
-/// Whether `raw` is a cell that text can write: it has a phase, and an idle
-/// entry has slots and no stage.
-static bool isCell(uint64_t raw) {
-  if (!Cell::isValidRaw(raw))
-    return false;
-  Cell cell = Cell::fromRaw(raw);
-  return !cell.isIdle() || (cell.getIdleSlots() > 0 && cell.getStage() == 0);
-}
-
 Attribute cellToAttribute(MLIRContext *context, Cell cell) {
-  return IntegerAttr::get(IntegerType::get(context, 64), cell.getRaw());
+  return IntegerAttr::get(IntegerType::get(context, 64), toStored(cell));
 }
 
 LogicalResult cellFromAttribute(Cell &cell, Attribute attribute,
                                 EmitErrorFn emitError) {
   auto integer = llvm::dyn_cast_or_null<IntegerAttr>(attribute);
-  if (!integer || !integer.getType().isInteger(64) ||
-      !isCell(integer.getValue().getZExtValue()))
+  std::optional<Cell> stored;
+  if (integer && integer.getType().isInteger(64))
+    stored = fromStored(integer.getValue().getZExtValue());
+  if (!stored)
     return emitError() << "expected the bits of a cell as i64, got "
                        << attribute;
-  cell = Cell::fromRaw(integer.getValue().getZExtValue());
+  cell = *stored;
   return success();
 }
 
@@ -305,7 +300,7 @@ Attribute cellsToAttribute(MLIRContext *context, ArrayRef<Cell> cells) {
   SmallVector<int64_t> bits;
   bits.reserve(cells.size());
   for (Cell cell : cells)
-    bits.push_back(cell.getRaw());
+    bits.push_back(toStored(cell));
   return DenseI64ArrayAttr::get(context, bits);
 }
 
@@ -321,11 +316,12 @@ LogicalResult cellsFromAttribute(std::vector<Cell> &cells, Attribute attribute,
     return emitError() << "expected cells as an i64 array, got " << attribute;
   cells.clear();
   cells.reserve(array.size());
-  for (int64_t raw : array.asArrayRef()) {
-    if (!isCell(raw))
-      return emitError() << "entry " << cells.size() << " (" << raw
+  for (int64_t bits : array.asArrayRef()) {
+    std::optional<Cell> cell = fromStored(bits);
+    if (!cell)
+      return emitError() << "entry " << cells.size() << " (" << bits
                          << ") is not the bits of a cell";
-    cells.push_back(Cell::fromRaw(raw));
+    cells.push_back(*cell);
   }
   if (endsOpen(cells))
     return emitError() << "the last cell overlaps a next one";
@@ -343,25 +339,35 @@ llvm::hash_code hashCells(ArrayRef<Cell> cells) {
 //===----------------------------------------------------------------------===//
 
 void writeCell(DialectBytecodeWriter &writer, Cell cell) {
-  writer.writeVarInt(cell.getRaw());
+  writer.writeVarInt(toStored(cell));
 }
 
 LogicalResult readCell(DialectBytecodeReader &reader, Cell &cell) {
-  uint64_t raw;
-  if (failed(reader.readVarInt(raw)))
+  uint64_t bits;
+  if (failed(reader.readVarInt(bits)))
     return failure();
-  if (!isCell(raw))
-    return reader.emitError() << raw << " is not the bits of a cell";
-  cell = Cell::fromRaw(raw);
+  std::optional<Cell> stored = fromStored(bits);
+  if (!stored)
+    return reader.emitError() << bits << " is not the bits of a cell";
+  cell = *stored;
   return success();
 }
 
+/// The blobs of the file that this thread writes.
+static std::list<std::vector<char>> &writtenCells() {
+  static thread_local std::list<std::vector<char>> blobs;
+  return blobs;
+}
+
+void dropWrittenCells() { writtenCells().clear(); }
+
 void writeCells(DialectBytecodeWriter &writer, ArrayRef<Cell> cells) {
-  static_assert(llvm::endianness::native == llvm::endianness::little,
-                "rows are written as they lie in memory, little endian");
-  writer.writeOwnedBlob(
-      ArrayRef<char>(reinterpret_cast<const char *>(cells.data()),
-                     cells.size() * sizeof(Cell)));
+  std::vector<char> &bytes =
+      writtenCells().emplace_back(cells.size() * sizeof(uint64_t));
+  for (auto [i, cell] : llvm::enumerate(cells))
+    llvm::support::endian::write64le(bytes.data() + i * sizeof(uint64_t),
+                                     toStored(cell));
+  writer.writeOwnedBlob(bytes);
 }
 
 LogicalResult readCells(DialectBytecodeReader &reader,
@@ -369,17 +375,18 @@ LogicalResult readCells(DialectBytecodeReader &reader,
   ArrayRef<char> blob;
   if (failed(reader.readBlob(blob)))
     return failure();
-  if (blob.size() % sizeof(Cell) != 0)
+  if (blob.size() % sizeof(uint64_t) != 0)
     return reader.emitError() << "a row of " << blob.size()
                               << " bytes is no whole number of cells";
-  cells.resize(blob.size() / sizeof(Cell));
+  cells.resize(blob.size() / sizeof(uint64_t));
   for (size_t i = 0; i < cells.size(); ++i) {
-    uint64_t raw =
-        llvm::support::endian::read64le(blob.data() + i * sizeof(Cell));
-    if (!isCell(raw))
+    uint64_t bits =
+        llvm::support::endian::read64le(blob.data() + i * sizeof(uint64_t));
+    std::optional<Cell> cell = fromStored(bits);
+    if (!cell)
       return reader.emitError()
-             << "entry " << i << " (" << raw << ") is not the bits of a cell";
-    cells[i] = Cell::fromRaw(raw);
+             << "entry " << i << " (" << bits << ") is not the bits of a cell";
+    cells[i] = *cell;
   }
   if (endsOpen(cells))
     return reader.emitError() << "the last cell overlaps a next one";

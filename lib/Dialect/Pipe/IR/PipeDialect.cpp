@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -35,4 +36,5 @@ void PipeDialect::initialize() {
 #define GET_OP_LIST
 #include "PipeSched/Dialect/Pipe/IR/PipeOps.cpp.inc"
       >();
+  addInterfaces<VersionedBytecode>();
 }

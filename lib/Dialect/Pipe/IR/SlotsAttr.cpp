@@ -21,16 +21,28 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Names in the order of the attribute's counts; the weight of stages has none.
-static constexpr StringRef kNames[] = {"",  "F", "B", "I", "W",
-                                       "R", "O", "G", "FB"};
-static constexpr unsigned kNumNames = std::size(kNames);
-static constexpr unsigned kWeight = 0, kBackward = 2, kInputGrad = 3,
-                          kWeightGrad = 4, kPair = 8;
+/// Names in the order of the attribute's counts: the weight of stages, which
+/// has no name, phases with slots, and pairs.
+static constexpr unsigned kWeight = 0, kPair = 1 + kComputePhases.size(),
+                          kNumNames = kPair + 1;
 
 /// The phase of a name, which is not that of weights or of pairs.
 static Phase phaseOf(unsigned name) {
-  return *phaseFromLetter(kNames[name].front());
+  PhaseSet left = kComputePhases;
+  while (--name != 0)
+    left = left - left.first();
+  return left.first();
+}
+
+static ArrayRef<StringRef> allNames() {
+  static const std::array<StringRef, kNumNames> names = [] {
+    std::array<StringRef, kNumNames> names;
+    for (unsigned name = 1; name < kPair; ++name)
+      names[name] = enumName(phaseOf(name));
+    names[kPair] = "FB";
+    return names;
+  }();
+  return names;
 }
 
 /// B takes twice the weight, which must not exceed kMaxSlots.
@@ -62,7 +74,7 @@ static ParseResult parseEntry(AsmParser &parser, bool first,
       return parseNumbers(parser, lists[kWeight]);
     return parser.emitError(loc, "expected a phase such as F");
   }
-  ArrayRef<StringRef> known = ArrayRef(kNames).drop_front();
+  ArrayRef<StringRef> known = allNames().drop_front();
   size_t name = 1 + (llvm::find(known, word) - known.begin());
   if (name == kNumNames)
     return parser.emitError(loc)
@@ -110,7 +122,7 @@ void SlotsAttr::print(AsmPrinter &printer) const {
     ArrayRef<int64_t> numbers = numbersOf(*this, name);
     if (numbers.empty())
       continue;
-    printer << separator << kNames[name] << (kNames[name].empty() ? "" : " = ");
+    printer << separator << allNames()[name] << (name == kWeight ? "" : " = ");
     separator = ", ";
     if (numbers.size() == 1) {
       printer << numbers.front();
@@ -214,16 +226,19 @@ private:
 
 StageSlots StageReader::read(int64_t stage, int64_t globalStage) const {
   auto given = [&](unsigned name) { return get(name, stage, globalStage); };
-  int64_t weight = given(kWeight).value_or(1);
-  std::optional<int64_t> backward = given(kBackward);
-  int64_t half = backward ? StageSlots::kUnknown : weight;
-  StageSlots slots(given(1).value_or(weight), given(kInputGrad).value_or(half),
-                   given(kWeightGrad).value_or(half));
-  slots.set(Phase::Optimizer, weight);
-  slots.set(Phase::AllReduce, weight);
+  PhaseMap<std::optional<int64_t>> own;
   for (unsigned name = 1; name < kPair; ++name)
-    if (std::optional<int64_t> number = given(name))
-      slots.set(phaseOf(name), *number);
+    own[phaseOf(name)] = given(name);
+  int64_t weight = given(kWeight).value_or(1);
+  int64_t half = own[Phase::Backward] ? StageSlots::kUnknown : weight;
+  StageSlots slots(own[Phase::Forward].value_or(weight),
+                   own[Phase::InputGrad].value_or(half),
+                   own[Phase::WeightGrad].value_or(half));
+  slots.setOthers(weight);
+  kComputePhases.forEach([&](Phase phase) {
+    if (own[phase])
+      slots.set(phase, *own[phase]);
+  });
   slots.overlapped = given(kPair);
   return slots;
 }
@@ -231,8 +246,8 @@ StageSlots StageReader::read(int64_t stage, int64_t globalStage) const {
 llvm::Expected<std::vector<StageSlots>>
 SlotsAttr::toStages(const Placement &placement) const {
   for (unsigned name = 0; name < kNumNames; ++name)
-    if (llvm::Error error =
-            checkLength(placement, kNames[name], numbersOf(*this, name).size()))
+    if (llvm::Error error = checkLength(placement, allNames()[name],
+                                        numbersOf(*this, name).size()))
       return std::move(error);
   StageReader reader(*this, placement);
   std::vector<StageSlots> stages;
@@ -273,18 +288,18 @@ static bool isNeeded(unsigned name, ArrayRef<StageSlots> stages) {
                       slots.of(Phase::WeightGrad));
     return slots.of(Phase::Backward) != halves.of(Phase::Backward);
   });
-  if (name == kBackward)
-    return needsBackward;
   if (name == kPair)
     return any(
         [](const StageSlots &slots) { return slots.overlapped.has_value(); });
   Phase phase = phaseOf(name);
+  if (phase == Phase::Backward)
+    return needsBackward;
   if (phase == Phase::Recompute)
     return any([](const StageSlots &slots) {
       return slots.of(Phase::Recompute) != slots.of(Phase::Forward);
     });
   int64_t implied = 1;
-  if (needsBackward && (name == kInputGrad || name == kWeightGrad))
+  if (needsBackward && kSplitBackward.contains(phase))
     implied = StageSlots::kUnknown;
   return any(
       [&](const StageSlots &slots) { return slots.of(phase) != implied; });

@@ -1,0 +1,46 @@
+//===- BytecodeVersion.h - Versions of bytecode -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The version that both dialects write into bytecode. Files without one are
+// from before there were versions, and read as version 0.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_BYTECODEVERSION_H
+#define PIPESCHED_DIALECT_PIPE_IR_BYTECODEVERSION_H
+
+#include "mlir/Bytecode/BytecodeImplementation.h"
+
+namespace pipesched {
+
+/// The versions:
+///
+///   0   cells as PhaseTraits::code, stage, overlap and number (toStored)
+///   1   the same, and the version is written
+struct BytecodeVersion : mlir::DialectVersion {
+  static constexpr uint64_t kCurrent = 1;
+
+  explicit BytecodeVersion(uint64_t number) : number(number) {}
+  uint64_t number;
+};
+
+/// Writes and reads the version; everything else is written by the properties
+/// of ops, and attributes as text.
+struct VersionedBytecode : mlir::BytecodeDialectInterface {
+  explicit VersionedBytecode(mlir::Dialect *dialect)
+      : BytecodeDialectInterface(dialect) {}
+
+  void writeVersion(mlir::DialectBytecodeWriter &writer) const final;
+  /// Errors: a version that is above kCurrent.
+  std::unique_ptr<mlir::DialectVersion>
+  readVersion(mlir::DialectBytecodeReader &reader) const final;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_BYTECODEVERSION_H

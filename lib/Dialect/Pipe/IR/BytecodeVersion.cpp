@@ -1,0 +1,36 @@
+//===- BytecodeVersion.cpp - Versions of bytecode -------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// MLIR asks for the version of each dialect when it begins to write a file.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
+#include "PipeSched/Dialect/Pipe/IR/Cells.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+void VersionedBytecode::writeVersion(DialectBytecodeWriter &writer) const {
+  pipe::dropWrittenCells();
+  writer.writeVarInt(BytecodeVersion::kCurrent);
+}
+
+std::unique_ptr<DialectVersion>
+VersionedBytecode::readVersion(DialectBytecodeReader &reader) const {
+  uint64_t number = 0;
+  if (failed(reader.readVarInt(number)))
+    return nullptr;
+  if (number <= BytecodeVersion::kCurrent)
+    return std::make_unique<BytecodeVersion>(number);
+  reader.emitError() << "has version " << number << " of dialect '"
+                     << getDialect()->getNamespace()
+                     << "'; this PipeSched reads versions up to "
+                     << BytecodeVersion::kCurrent;
+  return nullptr;
+}

@@ -1,0 +1,75 @@
+//===- PhasesTest.cpp - The table of phases ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Phases.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+
+static std::string letters(PhaseSet phases) {
+  return describePhases(phases, ", ");
+}
+
+TEST(Phases, AreDividedAsTheirTableSays) {
+  EXPECT_EQ(letters(kCostedPhases), "F, B, I, W, R, D, U, O, G");
+  EXPECT_EQ(letters(kComputePhases), "F, B, I, W, R, O, G");
+  EXPECT_EQ(letters(kUnitComputePhases), "F, B, I, W, R");
+  EXPECT_EQ(letters(kCopyPhases), "D, U");
+  EXPECT_EQ(letters(kJoinPhases), "d, u");
+  EXPECT_EQ(letters(kPerPathPhases), "O, G");
+  EXPECT_EQ(letters(kIndexedPhases), "F, B, I, W, R, D, U");
+  EXPECT_EQ(letters(kBackwardStarts), "B, I");
+  EXPECT_EQ(letters(kGradientPhases), "B, W");
+  EXPECT_EQ(letters(kReleasingPhases), "B, W");
+  EXPECT_EQ(letters(kActivationUsers), "B, I, R");
+  EXPECT_EQ(letters(kActivationMakers), "F, R");
+}
+
+/// What a phase excludes before it follows from what uses it and from its
+/// alternatives.
+TEST(Phases, ExcludeWhatMustNotStandBefore) {
+  EXPECT_EQ(letters(kExcludedBefore[Phase::Forward]), "");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::Backward]), "I, W");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::InputGrad]), "B");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::WeightGrad]), "B");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::Recompute]), "B, I");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::Offload]), "");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::Reload]), "B, I, R");
+}
+
+TEST(Phases, JoinsAreOfCopies) {
+  EXPECT_EQ(joinOf(Phase::Offload), Phase::OffloadJoin);
+  EXPECT_EQ(joinOf(Phase::Reload), Phase::ReloadJoin);
+}
+
+/// Whatever a backward is divided into, all that is allocated is freed.
+TEST(Phases, FreeWhatTheyAllocate) {
+  constexpr HeldAmounts held{/*activation=*/100, /*kept=*/30,
+                             /*inputGrad=*/40};
+  auto sum = [&](PhaseSet phases) {
+    int64_t amount = 0;
+    phases.forEach([&](Phase phase) {
+      const PhaseMemory &memory = traitsOf(phase).memory;
+      amount += changeOf(memory.atStart, held) + changeOf(memory.atEnd, held);
+    });
+    return amount;
+  };
+  EXPECT_EQ(sum({Phase::Forward, Phase::Backward}), 0);
+  EXPECT_EQ(sum({Phase::Forward, Phase::InputGrad, Phase::WeightGrad}), 0);
+  EXPECT_EQ(sum(kCopyPhases), 0);
+  // F keeps 30 of 100 at its end where there is an R.
+  EXPECT_EQ(sum({Phase::Forward, Phase::Recompute, Phase::Backward}),
+            held.activation - held.kept);
+}
+
+TEST(Phases, AreNamedInText) {
+  EXPECT_EQ(describePhases({}, " and "), "");
+  EXPECT_EQ(describePhases(Phase::Reload, " and "), "U");
+  EXPECT_EQ(describePhases(kSplitBackward, " and "), "I and W");
+  EXPECT_EQ(describePhases(kBackwardPhases, " or "), "B, I or W");
+}
