@@ -34,7 +34,7 @@ struct WalkCase {
 
   Table table;
   TableView view;
-  std::optional<TableReductions> reductions;
+  Collectives collectives;
   CostInputs costs = makeCosts(4 * kNumWorkers);
   PhaseCounts counts;
   StageCosts stageCosts;
@@ -59,13 +59,12 @@ static Table generateAbout(const Subject &subject, int64_t numCells) {
 
 WalkCase::WalkCase(const Subject &subject, int64_t numCells)
     : table(generateAbout(subject, numCells)), view(table.view()),
-      reductions(take(TableReductions::create(view))),
-      counts(countPhases(view)),
+      collectives(take(Collectives::create(view))), counts(countPhases(view)),
       stageCosts(
           take(computeStageCosts(table.placement, costs, counts.phases))) {
   inputs.costs = &stageCosts;
-  if (reductions && reductions->size() != 0)
-    inputs.reductions = &*reductions;
+  if (collectives.size() != 0)
+    inputs.collectives = &collectives;
 }
 
 static std::vector<Row> offloadAll(const TableView &view) {

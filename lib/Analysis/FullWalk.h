@@ -65,7 +65,7 @@ public:
   void pass(const WaveStep &step, unsigned half, const Price &price,
             int32_t toRow, Item &item);
   bool copy(const WaveStep &step, const Price &price);
-  void meet(int64_t piece, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
+  void meet(int64_t number, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
 
   bool canLeap() const { return prices.canLeap(); }
   int64_t numLeftOut() const { return prices.numLeftOut(); }
@@ -158,7 +158,7 @@ FullWalk<Time>::FullWalk(const TableView &table,
   }
   if (hasCopies(counts))
     copies.emplace(table, counts);
-  if (const TableReductions *all = scenarios.front().reductions)
+  if (const Collectives *all = scenarios.front().collectives)
     reductions.emplace(*all, prices, table);
   waitsForMore = copies || reductions;
   addHoldings(counts);
@@ -387,12 +387,12 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Price &price) {
 
 /// A group has met: its all-reduce takes its place in all queues.
 template <typename Time>
-void FullWalk<Time>::meet(int64_t piece, llvm::ArrayRef<WaveStep> steps,
+void FullWalk<Time>::meet(int64_t number, llvm::ArrayRef<WaveStep> steps,
                           uint64_t slot) {
   for (const WaveStep &step : steps)
     slots.start(step, slot);
   reductions->note(
-      steps, timeMeeting(steps, reductions->priceOf(piece, steps.front())));
+      steps, timeMeeting(steps, reductions->priceOf(number, steps.front())));
 }
 
 template <typename Time>

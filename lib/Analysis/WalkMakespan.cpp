@@ -35,7 +35,7 @@ public:
       : prices(table, scenarios), workers(table.rows.size()) {
     if (hasCopies(counts))
       copies.emplace(table, counts);
-    if (const TableReductions *all = scenarios.front().reductions)
+    if (const Collectives *all = scenarios.front().collectives)
       reductions.emplace(*all, prices, table);
     waitsForMore = copies || reductions;
   }
@@ -83,7 +83,7 @@ public:
         .has_value();
   }
 
-  void meet(int64_t piece, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
+  void meet(int64_t number, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
 
   /// A change of times may be another one for each cell.
   bool canLeap() const { return prices.canLeap(); }
@@ -149,7 +149,7 @@ void MakespanWalk<Time>::waitForMore(const WaveStep &step) {
 }
 
 template <typename Time>
-void MakespanWalk<Time>::meet(int64_t piece, llvm::ArrayRef<WaveStep> steps,
+void MakespanWalk<Time>::meet(int64_t number, llvm::ArrayRef<WaveStep> steps,
                               uint64_t) {
   Time startPs{};
   for (const WaveStep &step : steps) {
@@ -158,7 +158,7 @@ void MakespanWalk<Time>::meet(int64_t piece, llvm::ArrayRef<WaveStep> steps,
     if (prices.hasQueues())
       startPs = later(startPs, later(worker.sendPs, worker.receivePs));
   }
-  WalkPrice<Time> price = reductions->priceOf(piece, steps.front());
+  WalkPrice<Time> price = reductions->priceOf(number, steps.front());
   if (prices.hasQueues())
     for (const WaveStep &step : steps)
       workers[step.row].sendPs = workers[step.row].receivePs =
@@ -177,7 +177,8 @@ struct MakespanQuestion {
   void ask(llvm::ArrayRef<WalkInputs> scenarios,
            llvm::MutableArrayRef<std::optional<int64_t>> answers) const {
     MakespanWalk<Time> walk(table, counts, scenarios);
-    if (!walkInSlots<Arrival<Time>>(table, collectivesOf(scenarios), walk) ||
+    if (!walkInSlots<Arrival<Time>>(table, scenarios.front().collectives,
+                                    walk) ||
         !walk.isValid())
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))

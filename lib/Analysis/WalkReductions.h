@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_ANALYSIS_WALKREDUCTIONS_H
 #define PIPESCHED_LIB_ANALYSIS_WALKREDUCTIONS_H
 
-#include "PipeSched/Analysis/TableReductions.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include "WalkCopies.h"
 
 namespace pipesched {
@@ -28,13 +28,13 @@ namespace pipesched {
 template <typename Time>
 class WalkReductions {
 public:
-  WalkReductions(const TableReductions &all, const WalkPrices<Time> &prices,
+  WalkReductions(const Collectives &all, const WalkPrices<Time> &prices,
                  const TableView &table)
       : all(all), prices(prices),
         arrivals(table.placement->getNumGlobalStages()) {}
 
   /// What an all-reduce takes; `computePs` is not used.
-  WalkPrice<Time> priceOf(int64_t piece, const WaveStep &first) const;
+  WalkPrice<Time> priceOf(int64_t number, const WaveStep &first) const;
   /// The group of these steps has been timed.
   void note(llvm::ArrayRef<WaveStep> steps, const Delivery<Time> &done) {
     for (const WaveStep &step : steps)
@@ -50,7 +50,7 @@ public:
   /// Whether a cell waits for an all-reduce.
   bool isAwaited(const WaveStep &step) const {
     return step.cells[0].is(Phase::Optimizer) &&
-           all.getCollectives().indexOf(step.stage(0)) >= 0;
+           all.indexOf(step.stage(0)) >= 0;
   }
   /// That one, or null if it has not been.
   const Delivery<Time> *needOf(const WaveStep &step) const {
@@ -61,7 +61,7 @@ public:
   const Delivery<Time> &getLast() const { return last; }
 
 private:
-  const TableReductions &all;
+  const Collectives &all;
   const WalkPrices<Time> &prices;
   std::vector<LastOf<Time>> arrivals; ///< by global stage
   Delivery<Time> last;
@@ -69,7 +69,7 @@ private:
 };
 
 template <typename Time>
-WalkPrice<Time> WalkReductions<Time>::priceOf(int64_t piece,
+WalkPrice<Time> WalkReductions<Time>::priceOf(int64_t number,
                                               const WaveStep &first) const {
   WalkPrice<Time> price;
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
@@ -80,7 +80,7 @@ WalkPrice<Time> WalkReductions<Time>::priceOf(int64_t piece,
       cost.occupancyPs = costs.stages[first.stage(0)]
                              .phasePs[static_cast<unsigned>(Phase::AllReduce)];
     else
-      cost = costs.reductions[all.numberOf(piece)];
+      cost = costs.reductions[number];
     TaskCost charged = chargeMessage(cost, scenario.transport);
     setLane(price.occupancyPs, lane, charged.occupancyPs);
     setLane(price.flightPs, lane, charged.occupancyPs + charged.latencyPs);

@@ -110,10 +110,11 @@ static bool hasMeasuredWaits(const StageCosts &costs) {
          llvm::any_of(costs.stages, waits);
 }
 
-std::optional<Traffic>
-pipesched::sumTraffic(const Placement &placement, const TableView &table,
-                      const PhaseCounts &counts, const StageCosts &costs,
-                      const TableReductions *reductions) {
+std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
+                                             const TableView &table,
+                                             const PhaseCounts &counts,
+                                             const StageCosts &costs,
+                                             const Collectives *collectives) {
   GradientAfter gradientAfter = table.gradientAfter;
   bool isMeasured = hasMeasuredWaits(costs);
   if (isMeasured &&
@@ -159,7 +160,7 @@ pipesched::sumTraffic(const Placement &placement, const TableView &table,
     }
   }
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
-    for (CellRef member : reductions->membersOf(number))
+    for (CellRef member : collectives->membersOf(collectives->pieceOf(number)))
       send(member.row, 1, cost.bytes);
   if (isOverflow ||
       (isMeasured && !subtractMeasuredPairs(table, costs, traffic)))

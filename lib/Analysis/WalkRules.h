@@ -72,12 +72,6 @@ private:
   std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
 };
 
-/// The groups of G cells that scenarios of one table have, or null.
-inline const Collectives *collectivesOf(llvm::ArrayRef<WalkInputs> scenarios) {
-  const TableReductions *reductions = scenarios.front().reductions;
-  return reductions ? &reductions->getCollectives() : nullptr;
-}
-
 /// What a step takes in one scenario.
 int64_t priceOf(const WalkInputs &scenario, const WaveStep &step);
 

@@ -122,7 +122,8 @@ struct TableQuestion {
            llvm::MutableArrayRef<std::optional<WalkedTable>> answers) const {
     llvm::fill(answers, std::nullopt);
     FullWalk<Time> walk(table, scenarios, counts);
-    if (!walkInSlots<Delivery<Time>>(table, collectivesOf(scenarios), walk))
+    if (!walkInSlots<Delivery<Time>>(table, scenarios.front().collectives,
+                                     walk))
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.take(lane);

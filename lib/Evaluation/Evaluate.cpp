@@ -13,7 +13,6 @@
 
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
-#include "PipeSched/Analysis/TableReductions.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
 
@@ -328,29 +327,6 @@ pipesched::executeTable(const TableView &table, const CostInputs &costs,
                  /*work=*/{}, options.disturbance);
 }
 
-/// Brings all-reduces from the order of a walk (TableReductions) into that of
-/// the graph.
-static llvm::Error reorderReductions(const TableView &table,
-                                     const TaskGraph &graph,
-                                     std::vector<MessageCost> &reductions) {
-  if (reductions.empty())
-    return llvm::Error::success();
-  llvm::Expected<std::optional<TableReductions>> found =
-      TableReductions::create(table);
-  if (!found)
-    return found.takeError();
-  assert(*found && "a walk has timed the table");
-  const Collectives &collectives = (*found)->getCollectives();
-  std::vector<MessageCost> ordered;
-  for (uint32_t task : graph.reductions) {
-    int64_t stage = table.placement->globalStage(graph.cell[task]);
-    int64_t piece = *collectives.piecesOf(stage).begin();
-    ordered.push_back(reductions[(*found)->numberOf(piece)]);
-  }
-  reductions = std::move(ordered);
-  return llvm::Error::success();
-}
-
 llvm::Expected<Execution>
 pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
                         const TimingOptions &options) {
@@ -358,10 +334,7 @@ pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
   if (!execution)
     return execution.takeError();
   static_cast<ExecutionTotals &>(*execution) = totals;
-  StageCosts &stageCosts = execution->stageCosts;
-  if (llvm::Error error =
-          reorderReductions(table, execution->graph, stageCosts.reductions))
-    return std::move(error);
+  const StageCosts &stageCosts = execution->stageCosts;
   llvm::Expected<TaskTimes> times = computeTaskTimes(
       execution->graph, *table.placement, stageCosts, options.transport);
   if (!times)

@@ -222,6 +222,8 @@ void Lowering::reserve() {
     firstOfGroup.assign(collectives->getReplicas().getNumPieces(), kNone);
     lastOfGroup = firstOfGroup;
     meetingSlots.assign(firstOfGroup.size(), -1);
+    for (int64_t number = 0; number != collectives->size(); ++number)
+      program.blocks.push_back(collectives->blocksOf(number));
   }
   // An estimate: one operand per cell, and per message one for the send and one
   // for the consumer.
@@ -470,7 +472,8 @@ void Lowering::emitAllReduces(Cell cell) {
   const ParameterSets &sets = *index.getParameterSets();
   for (int64_t set : sets.ownedSetsOf(table.placement->globalStage(cell)))
     for (int64_t piece : sets.piecesOf(set)) {
-      uint32_t instruction = begin(InstructionKind::AllReduce, cell);
+      uint32_t instruction = begin(InstructionKind::AllReduce, cell,
+                                   index.getCollectives()->numberOf(piece));
       joinGroup(instruction, piece);
       addOperand(lastCompute);
       for (int64_t stage : sets.stagesOf(set))
@@ -483,14 +486,8 @@ void Lowering::emitAllReduces(Cell cell) {
 /// first.
 void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
   uint32_t &first = firstOfGroup[piece], &last = lastOfGroup[piece];
-  int32_t &blocks = program.instructions[instruction].peer;
-  if (first == kNone) {
+  if (first == kNone)
     first = last = instruction;
-    blocks = program.blocks.size();
-    program.blocks.push_back(
-        index.getCollectives()->getReplicas().blocksOf(piece));
-  }
-  blocks = program.instructions[first].peer;
   program.partner[last] = instruction;
   program.partner[instruction] = first;
   last = instruction;

@@ -43,7 +43,7 @@ public:
   llvm::ArrayRef<WalkInputs> get() const { return inputs; }
 
 private:
-  std::optional<TableReductions> reductions;
+  Collectives collectives;
   std::vector<StageCosts> costs;
   std::vector<MemoryFacts> memories;
   std::vector<WalkInputs> inputs;
@@ -76,10 +76,11 @@ static void multiply(StageCosts &costs, int64_t factor) {
 
 Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
                      bool isSteady)
-    : reductions(llvm::cantFail(TableReductions::create(table.view()))),
+    : collectives(llvm::cantFail(Collectives::create(table.view()))),
       costs(count), memories(count), inputs(count) {
   RandomCosts random(seed);
-  const TableReductions *all = reductions ? &*reductions : nullptr;
+  const Collectives *all =
+      collectives.eachReducesOnce() ? &collectives : nullptr;
   int64_t numStages = table.placement.getNumGlobalStages();
   for (int64_t i = 0; i != count; ++i) {
     if (isSteady && i != 0) {
@@ -93,7 +94,7 @@ Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
     if (all && random.draw(4) != 0)
       costs[i].reductions = random.drawMessages(all->size());
     inputs[i].costs = &costs[i];
-    inputs[i].reductions = all && all->size() != 0 ? all : nullptr;
+    inputs[i].collectives = all && all->size() != 0 ? all : nullptr;
     inputs[i].transport =
         random.draw(4) ? Transport::Overlap : Transport::Delay;
     inputs[i].mayLeap = random.draw(8) != 0;

@@ -54,7 +54,8 @@ struct TaskGraph {
   /// rows is the Recv a task of its own. No task is a Wait.
   std::vector<InstructionKind> kind;
   std::vector<int32_t> worker; ///< of a Send: the source; a Recv: its own
-  /// Send: the destination; Recv: the source; all-reduce: its number; else -1.
+  /// Send: the destination; Recv: the source; all-reduce: its number, which is
+  /// that of Program::blocks; else -1.
   std::vector<int32_t> peer;
   std::vector<uint32_t> edgeBegins;
   std::vector<Edge> edges;
@@ -109,9 +110,10 @@ struct TaskGraph {
   }
 };
 
-/// Builds the graph. Every Send and Recv must have its partner, and operands
-/// must be earlier instructions of the row other than a Wait (readers check
-/// both). Errors: DeadlockError; more than 2^31 - 1 tasks or 2^32 - 2 edges.
+/// Builds the graph. Every Send and Recv must have its partner, every AllReduce
+/// its number, and operands must be earlier instructions of the row other than
+/// a Wait (readers check all three). Errors: DeadlockError; more than 2^31 - 1
+/// tasks or 2^32 - 2 edges.
 llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
                                          Transport transport);
 

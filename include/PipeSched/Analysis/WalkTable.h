@@ -16,7 +16,7 @@
 #define PIPESCHED_ANALYSIS_WALKTABLE_H
 
 #include "PipeSched/Analysis/PeakMemory.h"
-#include "PipeSched/Analysis/TableReductions.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Metrics.h"
@@ -45,7 +45,7 @@ std::optional<Traffic> sumTraffic(const Placement &placement,
                                   const TableView &table,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs,
-                                  const TableReductions *reductions = nullptr);
+                                  const Collectives *collectives = nullptr);
 
 /// Changes the time of a compute: a cell, or a pair of two, of a worker.
 using ChangePs = llvm::function_ref<int64_t(
@@ -57,9 +57,10 @@ struct WalkInputs {
   const StageCosts *costs = nullptr;
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
-  /// Those of the table, if it has G cells. Without costs of their own
-  /// (StageCosts::reductions) they take the times of their phase.
-  const TableReductions *reductions = nullptr;
+  /// Those of the table, if it has G cells; each must reduce once. Without
+  /// costs of their own (StageCosts::reductions) all-reduces take the times of
+  /// their phase.
+  const Collectives *collectives = nullptr;
   ChangePs changePs = nullptr;
   /// Whether it changes cells of one stage and phase by their microbatch.
   bool changeVaries = true;
@@ -89,8 +90,9 @@ struct WalkedTable {
 };
 
 /// Walks a table. Nothing if the walk finds no end, because rows wait for each
-/// other or cells are missing, if it has G cells and no `reductions` are given,
-/// or if bytes exceed int64: the graph and its analyses say what and where.
+/// other or cells are missing, if it has G cells and no `collectives` are
+/// given, or if bytes exceed int64: the graph and its analyses say what and
+/// where.
 std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);

@@ -64,9 +64,9 @@ struct WorkerPrograms {
   std::vector<uint32_t> waitBegins, rowWaits;
   std::vector<int32_t> waits;
 
-  /// All-reduces, in one order for all workers: ascending by block. Members are
-  /// workers, ascending. The gradients that are summed are those of
-  /// `groupPaths` and `groupStages`, by path: CSR.
+  /// All-reduces by their numbers (Program::blocks). Members are workers,
+  /// ascending. The gradients that are summed are those of `groupPaths` and
+  /// `groupStages`, by path: CSR.
   std::vector<int64_t> firstBlock, endBlock;
   std::vector<uint32_t> memberBegins, groupStageBegins; ///< groups + 1
   std::vector<int32_t> members, groupPaths, groupStages;

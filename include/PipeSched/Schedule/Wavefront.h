@@ -54,8 +54,9 @@ namespace pipesched {
 ///   bool copy(const WaveStep &, const Price &)
 ///       of a D or U, or a join, which take no slots: the row has ended what is
 ///       before it. False if what it needs has not been before it.
-///   void meet(int64_t piece, llvm::ArrayRef<WaveStep>, uint64_t slot)
-///       of the G cells of a group, by ascending row; finish() follows for each
+///   void meet(int64_t number, llvm::ArrayRef<WaveStep>, uint64_t slot)
+///       of an all-reduce (its number in Collectives), with the G cells of its
+///       group by ascending row; finish() follows for each
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
 /// periods. If only clocks, ranks and indices differ, all that follows would be
@@ -448,7 +449,7 @@ void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
       ++row.next;
       calendar.add(row.step.row, slot + slotsOf(row.step, 0));
     }
-    handler.meet(piece, steps, slot);
+    handler.meet(collectives->numberOf(piece), steps, slot);
   }
   gathered.clear();
 }
