@@ -243,23 +243,6 @@ groupByTable(llvm::ArrayRef<Configuration> configurations) {
   return groups;
 }
 
-std::vector<llvm::Expected<EvaluatedTable>> pipesched::evaluateConfigurations(
-    llvm::ArrayRef<Configuration> configurations) {
-  std::vector<std::optional<llvm::Expected<EvaluatedTable>>> found(
-      configurations.size());
-  for (const Together &group : groupByTable(configurations)) {
-    std::vector<const Configuration *> same;
-    for (size_t number : group)
-      same.push_back(&configurations[number]);
-    for (auto [number, result] : llvm::zip_equal(group, evaluateAsOne(same)))
-      found[number].emplace(std::move(result));
-  }
-  std::vector<llvm::Expected<EvaluatedTable>> results;
-  for (std::optional<llvm::Expected<EvaluatedTable>> &result : found)
-    results.push_back(std::move(*result));
-  return results;
-}
-
 //===----------------------------------------------------------------------===//
 // Threads
 //===----------------------------------------------------------------------===//

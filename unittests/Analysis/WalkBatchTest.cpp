@@ -156,17 +156,13 @@ static void compare(const Table &table, uint32_t seed, bool isSteady,
   Scenarios scenarios(table, seed, count, isSteady);
   std::vector<std::optional<WalkedTable>> found =
       walkTables(view, counts, scenarios.get());
-  std::vector<std::optional<int64_t>> makespans =
-      walkMakespans(view, counts, scenarios.get());
   ASSERT_EQ(found.size(), scenarios.get().size());
-  for (auto [scenario, walked, makespan] :
-       llvm::zip_equal(scenarios.get(), found, makespans)) {
+  for (auto [scenario, walked] : llvm::zip_equal(scenarios.get(), found)) {
     std::optional<WalkedTable> alone = walkTable(view, counts, scenario);
     ASSERT_EQ(walked.has_value(), alone.has_value());
     if (!alone)
       continue;
     expectSame(*walked, *alone);
-    EXPECT_EQ(makespan, alone->makespanPs);
     compared.leapt += count > 2 && walked->numLeapt > 0;
     compared.varied += scenario.changePs && scenario.changeVaries;
     compared.memories += walked->memory.has_value();
@@ -284,7 +280,6 @@ TEST(WalkBatch, OfNothing) {
   TableView view = table.view();
   PhaseCounts counts = countPhases(view);
   EXPECT_TRUE(walkTables(view, counts, {}).empty());
-  EXPECT_TRUE(walkMakespans(view, counts, {}).empty());
 }
 
 TEST(WalkBatch, DeadlockHasNoEnd) {
@@ -299,6 +294,4 @@ TEST(WalkBatch, DeadlockHasNoEnd) {
   PhaseCounts counts = countPhases(view);
   for (const auto &walked : walkTables(view, counts, scenarios))
     EXPECT_FALSE(walked);
-  for (std::optional<int64_t> makespan : walkMakespans(view, counts, scenarios))
-    EXPECT_FALSE(makespan);
 }

@@ -139,9 +139,10 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     PhaseCounts counts = countPhases(view);
     std::optional<WalkedTable> walked = walkTable(view, counts, inputs);
     ASSERT_TRUE(walked);
-    EXPECT_EQ(walkMakespan(view, counts, inputs), walked->makespanPs);
     inputs.mayLeap = false;
-    EXPECT_EQ(walkMakespan(view, counts, inputs), walked->makespanPs);
+    std::optional<WalkedTable> eachCell = walkTable(view, counts, inputs);
+    ASSERT_TRUE(eachCell);
+    EXPECT_EQ(eachCell->makespanPs, walked->makespanPs);
     expectAsByGraph(table, inputs, *walked);
     ++compared.walked;
     compared.leapt += 2 * walked->numLeapt >= view.getNumCells();
@@ -433,9 +434,7 @@ static bool hasEnd(const Table &table) {
   inputs.costs = &costs;
   TableView view = table.view();
   PhaseCounts counts = countPhases(view);
-  bool isFull = walkTable(view, counts, inputs).has_value();
-  EXPECT_EQ(isFull, walkMakespan(view, counts, inputs).has_value());
-  return isFull;
+  return walkTable(view, counts, inputs).has_value();
 }
 
 TEST(WalkTable, DeadlockHasNoEnd) {

@@ -104,14 +104,6 @@ std::vector<std::optional<WalkedTable>>
 walkTables(const TableView &table, const PhaseCounts &counts,
            llvm::ArrayRef<WalkInputs> scenarios);
 
-/// The makespan alone; `memoryFacts` are not read.
-std::optional<int64_t> walkMakespan(const TableView &table,
-                                    const PhaseCounts &counts,
-                                    const WalkInputs &inputs);
-std::vector<std::optional<int64_t>>
-walkMakespans(const TableView &table, const PhaseCounts &counts,
-              llvm::ArrayRef<WalkInputs> scenarios);
-
 } // namespace pipesched
 
 #endif // PIPESCHED_ANALYSIS_WALKTABLE_H

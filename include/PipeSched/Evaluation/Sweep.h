@@ -66,11 +66,6 @@ struct EvaluatedTable {
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
 
-/// The same for several configurations. Those that ask for numbers alone and
-/// have the same table generate it once and are evaluated together.
-std::vector<llvm::Expected<EvaluatedTable>>
-evaluateConfigurations(llvm::ArrayRef<Configuration> configurations);
-
 /// Callbacks of a sweep. All but `keepGoing` are called from several threads at
 /// a time.
 struct SweepCalls {
@@ -85,8 +80,9 @@ struct SweepCalls {
 
 /// Evaluates configurations 0 .. count-1 on `numThreads` threads (0: one per
 /// core) and returns when all threads have finished: true if every
-/// configuration was evaluated. Configurations of one table that stand at most
-/// 4,096 numbers apart are evaluated together, up to 16 at once. Results do not
+/// configuration was evaluated. Configurations that ask for numbers alone, have
+/// the same table and stand at most 4,096 numbers apart generate the table once
+/// and are evaluated together, up to 16 at once. Results do not
 /// depend on threads or on each other.
 bool sweep(size_t count, unsigned numThreads, const SweepCalls &calls);
 

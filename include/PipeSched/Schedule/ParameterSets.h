@@ -132,10 +132,8 @@ public:
 
   /// Sets by worker: those of worker w are [w] to [w + 1] - 1.
   llvm::ArrayRef<int64_t> getSetBegins() const { return setBegins; }
-  /// The stages of set k are [k] to [k + 1] - 1 of getStages().
-  llvm::ArrayRef<int64_t> getStageBegins() const { return stageBegins; }
+  /// The stages of all sets, one set behind the other.
   llvm::ArrayRef<int64_t> getStages() const { return stages; }
-  llvm::ArrayRef<int64_t> getOwners() const { return owners; } ///< by set
 
 private:
   explicit ParameterSets(Replicas replicas) : replicas(std::move(replicas)) {}
