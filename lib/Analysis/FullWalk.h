@@ -35,20 +35,20 @@ class FullWalk {
 public:
   using Time = Ps;
   using Item = Delivery<Time>;
-  using Price = WalkPrice<Time>;
+  using Cost = WalkCost<Time>;
 
   FullWalk(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios,
            const PhaseCounts &counts);
 
-  Price priceOf(uint32_t stage, Phase phase) const {
-    return prices.priceOf(stage, phase);
+  Cost costOf(uint32_t stage, Phase phase) const {
+    return costs.costOf(stage, phase);
   }
-  void start(const WaveStep &step, uint64_t slot, const Price &price,
+  void start(const WaveStep &step, uint64_t slot, const Cost &cost,
              const Item *need) {
     if (LLVM_UNLIKELY(waitsForMore))
       return startWithMore(step, slot, {need, nullptr},
-                           prices.computePs(step, price));
-    startAfter(step, slot, need, prices.computePs(step, price));
+                           costs.computePs(step, cost));
+    startAfter(step, slot, need, costs.computePs(step, cost));
   }
   void startPair(const WaveStep &step, uint64_t slot, const Item *first,
                  const Item *second);
@@ -62,13 +62,13 @@ public:
     for (TimedHoldings &each : timedHoldings)
       each.finish(step, laneOf(endPs, each.getLane()));
   }
-  void pass(const WaveStep &step, unsigned half, const Price &price,
+  void pass(const WaveStep &step, unsigned half, const Cost &cost,
             int32_t toRow, Item &item);
-  bool copy(const WaveStep &step, const Price &price);
+  bool copy(const WaveStep &step, const Cost &cost);
   void meet(int64_t number, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
 
-  bool canLeap() const { return prices.canLeap(); }
-  int64_t numLeftOut() const { return prices.numLeftOut(); }
+  bool canLeap() const { return costs.canLeap(); }
+  int64_t numLeftOut() const { return costs.numLeftOut(); }
   int64_t numHeld() const { return slots.numLive(); }
   template <typename Visitor>
   void visitState(Visitor &visitor);
@@ -112,9 +112,9 @@ private:
   void bind(const WaveStep &step, const Worker &worker, const Item *last);
   void splitGap(Worker &worker, const Item &need);
   void addDispatches(const WaveStep &step);
-  void send(const Price &price, Worker &from, Worker &to, Item &item);
+  void send(const Cost &cost, Worker &from, Worker &to, Item &item);
   Item leftAt(const Worker &from, const Item &item) const;
-  Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Price &price);
+  Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Cost &cost);
   void bindMeeting(llvm::ArrayRef<WaveStep> steps, const Time &startPs);
   void bindMessage(const Worker &from, const Worker &to, const Item &item,
                    const Time &startPs, const Time &sendFreePs);
@@ -123,7 +123,7 @@ private:
   std::optional<MemoryUsage> memoryOf(unsigned lane);
 
   const TableView &table;
-  WalkPrices<Time> prices;
+  WalkCosts<Time> costs;
   std::optional<Bindings> bindings; ///< if a path is asked for
   SlotCounts slots;
   std::optional<WalkCopies<Time>> copies;         ///< if the table has some
@@ -143,7 +143,7 @@ template <typename Time>
 FullWalk<Time>::FullWalk(const TableView &table,
                          llvm::ArrayRef<WalkInputs> scenarios,
                          const PhaseCounts &counts)
-    : table(table), prices(table, scenarios), slots(table, counts),
+    : table(table), costs(table, scenarios), slots(table, counts),
       hasDispatches(llvm::any_of(scenarios,
                                  [](const WalkInputs &scenario) {
                                    return scenario.costs->hasDispatches();
@@ -159,7 +159,7 @@ FullWalk<Time>::FullWalk(const TableView &table,
   if (hasCopies(counts))
     copies.emplace(table, counts);
   if (const Collectives *all = scenarios.front().collectives)
-    reductions.emplace(*all, prices, table);
+    reductions.emplace(*all, costs, table);
   waitsForMore = copies || reductions;
   addHoldings(counts);
 }
@@ -168,7 +168,7 @@ template <typename Time>
 void FullWalk<Time>::addHoldings(const PhaseCounts &counts) {
   std::vector<const MemoryFacts *> kinds;
   for (unsigned lane = 0; lane != dispatches.size(); ++lane) {
-    const MemoryFacts *facts = prices.scenarioOf(lane).memoryFacts;
+    const MemoryFacts *facts = costs.scenarioOf(lane).memoryFacts;
     if (!facts) {
       holdingsOfLane.push_back(-1);
       continue;
@@ -224,7 +224,7 @@ void FullWalk<Time>::addDispatches(const WaveStep &step) {
     second = step.cells[1];
   for (auto [lane, times] : llvm::enumerate(dispatches))
     times.add(step.row, step.cells[0], second, *table.placement,
-              *prices.scenarioOf(lane).costs);
+              *costs.scenarioOf(lane).costs);
 }
 
 /// Starts a step that takes `ps` when its row is free and `last` is there,
@@ -262,7 +262,7 @@ FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
 template <typename Time>
 void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
                                const Item *one, const Item *other) {
-  const Time &ps = prices.pairPs(step);
+  const Time &ps = costs.pairPs(step);
   if (LLVM_UNLIKELY(waitsForMore))
     return startWithMore(step, slot, {one, other}, ps);
   if (!one || !other)
@@ -297,8 +297,8 @@ void FullWalk<Time>::startWithMore(const WaveStep &step, uint64_t slot,
 //===----------------------------------------------------------------------===//
 
 template <typename Time>
-void FullWalk<Time>::pass(const WaveStep &step, unsigned half,
-                          const Price &price, int32_t toRow, Item &item) {
+void FullWalk<Time>::pass(const WaveStep &step, unsigned half, const Cost &cost,
+                          int32_t toRow, Item &item) {
   Worker &from = workers[step.row];
   if (bindings)
     item.producer = bindings->flatOf(step) + half;
@@ -306,7 +306,7 @@ void FullWalk<Time>::pass(const WaveStep &step, unsigned half,
   item.freePs = from.freeClocks.rowPs;
   if (toRow == step.row)
     return;
-  send(price, from, workers[toRow], item);
+  send(cost, from, workers[toRow], item);
   if (LLVM_UNLIKELY(copies))
     copies->send(step, half, leftAt(from, item));
 }
@@ -316,7 +316,7 @@ template <typename Time>
 Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
                                       const Item &item) const {
   Item left = item;
-  if (prices.hasQueues()) {
+  if (costs.hasQueues()) {
     left.arrivalPs = from.clocks.sendPs;
     left.freePs = from.freeClocks.sendPs;
   }
@@ -324,18 +324,18 @@ Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
 }
 
 template <typename Time>
-void FullWalk<Time>::send(const Price &price, Worker &from, Worker &to,
+void FullWalk<Time>::send(const Cost &cost, Worker &from, Worker &to,
                           Item &item) {
   const Time &madePs = from.clocks.rowPs;
   Time sendFreePs = from.clocks.sendPs, receiveFreePs = to.clocks.receivePs;
-  Time startPs = startMessage(madePs, price.occupancyPs, prices.hasQueues(),
+  Time startPs = startMessage(madePs, cost.occupancyPs, costs.hasQueues(),
                               from.clocks.sendPs, to.clocks.receivePs);
-  item.arrivalPs = startPs + price.flightPs;
-  item.freePs = startMessage(item.freePs, Time{}, prices.hasQueues(),
+  item.arrivalPs = startPs + cost.flightPs;
+  item.freePs = startMessage(item.freePs, Time{}, costs.hasQueues(),
                              from.freeClocks.sendPs, to.freeClocks.receivePs);
   if (bindings)
     bindMessage(from, to, item, startPs, sendFreePs);
-  if (!prices.hasQueues())
+  if (!costs.hasQueues())
     return;
   Time runPs = whereEqual(startPs, sendFreePs, earlier(startPs, from.sendRunPs),
                           startPs);
@@ -364,17 +364,17 @@ void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
 
 /// A D or U, timed when its row passes it, or a join.
 template <typename Time>
-bool FullWalk<Time>::copy(const WaveStep &step, const Price &price) {
+bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   Worker &worker = workers[step.row];
   Item row;
   row.arrivalPs = worker.clocks.rowPs;
   row.freePs = worker.freeClocks.rowPs;
   uint32_t flat = bindings ? bindings->flatOf(step) : Bindings::kNone;
-  auto copied = copies->copy(step, price.computePs, row, flat);
+  auto copied = copies->copy(step, cost.computePs, row, flat);
   if (!copied || step.cells->isJoin())
     return copied.has_value();
   (step.cells->is(Phase::Offload) ? worker.offloadPs : worker.reloadPs) +=
-      price.computePs;
+      cost.computePs;
   for (TimedHoldings &each : timedHoldings)
     each.copy(step, laneOf(copied->startPs, each.getLane()),
               laneOf(copied->endPs, each.getLane()));
@@ -392,31 +392,31 @@ void FullWalk<Time>::meet(int64_t number, llvm::ArrayRef<WaveStep> steps,
   for (const WaveStep &step : steps)
     slots.start(step, slot);
   reductions->note(
-      steps, timeMeeting(steps, reductions->priceOf(number, steps.front())));
+      steps, timeMeeting(steps, reductions->costOf(number, steps.front())));
 }
 
 template <typename Time>
 Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
-                                           const Price &price) {
+                                           const Cost &cost) {
   Item done;
   for (const WaveStep &step : steps) {
     done.readyPs = later(done.readyPs, workers[step.row].clocks.rowPs);
     done.freePs = later(done.freePs, workers[step.row].freeClocks.rowPs);
   }
   Time startPs = done.readyPs;
-  if (prices.hasQueues())
+  if (costs.hasQueues())
     for (const WaveStep &step : steps) {
       const Worker &worker = workers[step.row];
       startPs = later(startPs, worker.clocks.queuesPs());
       done.freePs = later(done.freePs, worker.freeClocks.queuesPs());
     }
-  done.arrivalPs = startPs + price.flightPs;
+  done.arrivalPs = startPs + cost.flightPs;
   if (bindings) {
     done.producer = bindings->flatOf(steps.front());
     bindMeeting(steps, startPs);
   }
   done.runBeginPs = startPs;
-  if (!prices.hasQueues())
+  if (!costs.hasQueues())
     return done;
   for (const WaveStep &step : steps) {
     const Worker &worker = workers[step.row];
@@ -428,8 +428,7 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
   }
   for (const WaveStep &step : steps) {
     Worker &worker = workers[step.row];
-    worker.clocks.sendPs = worker.clocks.receivePs =
-        startPs + price.occupancyPs;
+    worker.clocks.sendPs = worker.clocks.receivePs = startPs + cost.occupancyPs;
     worker.freeClocks.sendPs = worker.freeClocks.receivePs = done.freePs;
     worker.sendRunPs = worker.receiveRunPs = done.runBeginPs;
     worker.lastSend = worker.lastReceive = done.producer;
@@ -449,10 +448,10 @@ void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
   };
   for (const WaveStep &step : steps) {
     const Worker &worker = workers[step.row];
-    if (prices.hasQueues() && worker.lastSend != Bindings::kNone &&
+    if (costs.hasQueues() && worker.lastSend != Bindings::kNone &&
         ends(worker.clocks.sendPs))
       return bindings->bindMeeting(meeting, worker.lastSend, Bindings::kNone);
-    if (prices.hasQueues() && worker.lastReceive != Bindings::kNone &&
+    if (costs.hasQueues() && worker.lastReceive != Bindings::kNone &&
         ends(worker.clocks.receivePs))
       return bindings->bindMeeting(meeting, worker.lastReceive,
                                    Bindings::kNone);

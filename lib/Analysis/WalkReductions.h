@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prices of all-reduces, and when the O cells that wait for them can start
+// Costs of all-reduces, and when the O cells that wait for them can start
 // (docs/CostModel.md, "Gradient all-reduces").
 //
 //===----------------------------------------------------------------------===//
@@ -28,13 +28,13 @@ namespace pipesched {
 template <typename Time>
 class WalkReductions {
 public:
-  WalkReductions(const Collectives &all, const WalkPrices<Time> &prices,
+  WalkReductions(const Collectives &all, const WalkCosts<Time> &costs,
                  const TableView &table)
-      : all(all), prices(prices),
+      : all(all), costs(costs),
         arrivals(table.placement->getNumGlobalStages()) {}
 
   /// What an all-reduce takes; `computePs` is not used.
-  WalkPrice<Time> priceOf(int64_t number, const WaveStep &first) const;
+  WalkCost<Time> costOf(int64_t number, const WaveStep &first) const;
   /// The group of these steps has been timed.
   void note(llvm::ArrayRef<WaveStep> steps, const Delivery<Time> &done) {
     for (const WaveStep &step : steps)
@@ -62,30 +62,30 @@ public:
 
 private:
   const Collectives &all;
-  const WalkPrices<Time> &prices;
+  const WalkCosts<Time> &costs;
   std::vector<LastOf<Time>> arrivals; ///< by global stage
   Delivery<Time> last;
   int32_t lastRow = std::numeric_limits<int32_t>::max(); ///< its first one
 };
 
 template <typename Time>
-WalkPrice<Time> WalkReductions<Time>::priceOf(int64_t number,
-                                              const WaveStep &first) const {
-  WalkPrice<Time> price;
+WalkCost<Time> WalkReductions<Time>::costOf(int64_t number,
+                                            const WaveStep &first) const {
+  WalkCost<Time> result;
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
-    const WalkInputs &scenario = prices.scenarioOf(lane);
-    const StageCosts &costs = *scenario.costs;
+    const WalkInputs &scenario = costs.scenarioOf(lane);
+    const StageCosts &stageCosts = *scenario.costs;
     MessageCost cost;
-    if (costs.reductions.empty())
-      cost.occupancyPs = costs.stages[first.stage(0)]
+    if (stageCosts.reductions.empty())
+      cost.occupancyPs = stageCosts.stages[first.stage(0)]
                              .phasePs[static_cast<unsigned>(Phase::AllReduce)];
     else
-      cost = costs.reductions[number];
+      cost = stageCosts.reductions[number];
     TaskCost charged = chargeMessage(cost, scenario.transport);
-    setLane(price.occupancyPs, lane, charged.occupancyPs);
-    setLane(price.flightPs, lane, charged.occupancyPs + charged.latencyPs);
+    setLane(result.occupancyPs, lane, charged.occupancyPs);
+    setLane(result.flightPs, lane, charged.occupancyPs + charged.latencyPs);
   }
-  return price;
+  return result;
 }
 
 } // namespace pipesched

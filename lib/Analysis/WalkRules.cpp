@@ -1,4 +1,4 @@
-//===- WalkRules.cpp - Prices of a walk over a table ----------------------===//
+//===- WalkRules.cpp - Costs of a walk over a table -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,10 +16,10 @@
 using namespace pipesched;
 
 //===----------------------------------------------------------------------===//
-// Prices
+// Costs
 //===----------------------------------------------------------------------===//
 
-int64_t pipesched::priceOf(const WalkInputs &scenario, const WaveStep &step) {
+int64_t pipesched::stepPs(const WalkInputs &scenario, const WaveStep &step) {
   const StageCosts &costs = *scenario.costs;
   const StageCost &first = costs.stages[step.stage(0)];
   Phase phase = step.cells[0].getPhase();

@@ -56,7 +56,7 @@ std::vector<PathStep> FullWalk<Time>::pathTo(int64_t makespanPs) const {
 template <typename Time>
 std::optional<MemoryUsage> FullWalk<Time>::memoryOf(unsigned lane) {
   llvm::Expected<MemoryUsage> usage = computePersistentMemory(
-      *table.placement, *prices.scenarioOf(lane).memoryFacts);
+      *table.placement, *costs.scenarioOf(lane).memoryFacts);
   if (!usage) {
     llvm::consumeError(usage.takeError());
     return std::nullopt;

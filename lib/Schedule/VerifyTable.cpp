@@ -216,13 +216,13 @@ namespace {
 struct EmptyWalk {
   using Time = int64_t;
   struct Item {};
-  struct Price {};
-  Price priceOf(uint32_t, Phase) const { return {}; }
-  void start(const WaveStep &, uint64_t, const Price &, const Item *) {}
+  struct Cost {};
+  Cost costOf(uint32_t, Phase) const { return {}; }
+  void start(const WaveStep &, uint64_t, const Cost &, const Item *) {}
   void startPair(const WaveStep &, uint64_t, const Item *, const Item *) {}
   void finish(const WaveStep &, uint64_t) {}
-  void pass(const WaveStep &, unsigned, const Price &, int32_t, Item &) {}
-  bool copy(const WaveStep &, const Price &) { return false; }
+  void pass(const WaveStep &, unsigned, const Cost &, int32_t, Item &) {}
+  bool copy(const WaveStep &, const Cost &) { return false; }
   void meet(int64_t, llvm::ArrayRef<WaveStep>, uint64_t) {}
 
   bool canLeap() const { return true; }

@@ -145,8 +145,8 @@ def compare(
                 f"receive_placement={placed!r}, but the run had its receives at "
                 f"{measurement.receives}"
             )
-    is_priced = costs is not None or bool(given.keys() & _COST_NAMES)
-    if not is_priced:
+    has_costs = costs is not None or bool(given.keys() & _COST_NAMES)
+    if not has_costs:
         given["times"] = measurement.profile()
     prediction = simulate(measurement.schedule, *read_simulation(costs, given))
     return Comparison(measurement, measurement.median_step, prediction)

@@ -351,12 +351,12 @@ def read_simulation(
     if costs is not None and not isinstance(costs, Costs):
         raise TypeError(f"costs are a Costs; got {costs!r}")
     timing: TimingOptions = {}
-    priced: CostOptions = {}
+    given: CostOptions = {}
     for name, value in options.items():
-        chosen = timing if name in TimingOptions.__annotations__ else priced
+        chosen = timing if name in TimingOptions.__annotations__ else given
         chosen[name] = value  # type: ignore[literal-required]
-    if costs is not None and priced:
-        raise TypeError(f"give costs or {', '.join(priced)}, not both")
-    if priced:
-        costs = Costs(**priced)
+    if costs is not None and given:
+        raise TypeError(f"give costs or {', '.join(given)}, not both")
+    if given:
+        costs = Costs(**given)
     return costs, raw_timing(timing)

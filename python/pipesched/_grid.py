@@ -46,12 +46,12 @@ def _hints() -> dict[str, Any]:
     families and their options, which are compared with each other, stand together.
     """
     costs, point = get_type_hints(Costs), get_type_hints(Configuration)
-    priced = {f.name: costs[f.name] for f in fields(Costs) if f.init}
+    of_costs = {f.name: costs[f.name] for f in fields(Costs) if f.init}
     special = ("family", "paths", "options", "costs", *_SIZES)
     timed = {f.name: point[f.name] for f in fields(Configuration) if f.name not in special}
     sizes = dict.fromkeys(_SIZES, int)
     placed = {"family": str, "paths": point["paths"]}
-    return {**priced, **timed, **sizes, **placed, **get_type_hints(FamilyOptions)}
+    return {**of_costs, **timed, **sizes, **placed, **get_type_hints(FamilyOptions)}
 
 
 AXES: dict[str, Any] = _hints()
@@ -338,13 +338,13 @@ def _costs_of_items(items: tuple[tuple[str, Any], ...]) -> Costs:
     return Costs(**dict(items))
 
 
-def _costs_with(priced: Mapping[str, Any]) -> Costs:
+def _costs_with(given: Mapping[str, Any]) -> Costs:
     """The costs with these arguments, the same object for equal ones."""
-    items = tuple(priced.items())
+    items = tuple(given.items())
     try:
         hash(items)
     except TypeError:  # an object with fields is among them
-        return _costs(json.dumps(priced))
+        return _costs(json.dumps(given))
     return _costs_of_items(items)
 
 
@@ -352,13 +352,13 @@ def configuration(inputs: Inputs) -> Configuration:
     """The configuration with these `Point.inputs`. Raises an error if costs contradict each
     other.
     """
-    priced = {name: inputs[name] for name in COSTS if name in inputs}
+    of_costs = {name: inputs[name] for name in COSTS if name in inputs}
     options = {name: inputs[name] for name in OPTIONS if name in inputs}
-    rest = {name: v for name, v in inputs.items() if name not in priced and name not in options}
+    rest = {name: v for name, v in inputs.items() if name not in of_costs and name not in options}
     return Configuration(
         **rest,
         options=cast(FamilyOptions, options),
-        costs=_costs_with(priced) if priced else None,
+        costs=_costs_with(of_costs) if of_costs else None,
     )
 
 

@@ -41,17 +41,17 @@ namespace pipesched {
 /// The handler has, where `Item` is what it notes about something that is under
 /// way,
 ///
-///   Price priceOf(uint32_t stage, Phase)   what it wants to know of all cells
+///   Cost costOf(uint32_t stage, Phase)   what it wants to know of all cells
 ///       of a phase of a global stage, so that one look-up finds all
-///   void start(const WaveStep &, uint64_t slot, const Price &, const Item *)
+///   void start(const WaveStep &, uint64_t slot, const Cost &, const Item *)
 ///   void startPair(const WaveStep &, uint64_t slot, const Item *first,
 ///                  const Item *second)
 ///       with what the cells of the step take from other stages, or null
 ///   void finish(const WaveStep &, uint64_t slot)
-///   void pass(const WaveStep &, unsigned half, const Price &, int32_t toRow,
+///   void pass(const WaveStep &, unsigned half, const Cost &, int32_t toRow,
 ///             Item &)
 ///       after finish(), for each cell of the step that another stage needs.
-///   bool copy(const WaveStep &, const Price &)
+///   bool copy(const WaveStep &, const Cost &)
 ///       of a D or U, or a join, which take no slots: the row has ended what is
 ///       before it. False if what it needs has not been before it.
 ///   void meet(int64_t number, llvm::ArrayRef<WaveStep>, uint64_t slot)
@@ -139,7 +139,7 @@ private:
     /// Where they find what they need, and where what they make is needed: an
     /// index into `places`, or kNowhere.
     uint32_t findAt = kNowhere, passTo = kNowhere;
-    typename Handler::Price price;
+    typename Handler::Cost cost;
   };
 
   /// Where a microbatch goes.
@@ -275,7 +275,7 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
     for (unsigned code = 0; code != kNumPhases; ++code) {
       auto phase = static_cast<Phase>(code);
       Rule &rule = rules[kindOf(stage, phase)];
-      rule.price = handler.priceOf(stage, phase);
+      rule.cost = handler.costOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
       if (need && isOnPath(sourceOf(*need, stage)))
         rule.findAt = placeAt(stage, *need);
@@ -418,7 +418,7 @@ void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
   step.cells = row.next;
   step.row = row.step.row;
   readHalf(step, 0);
-  if (!handler.copy(step, rules[step.kinds[0]].price))
+  if (!handler.copy(step, rules[step.kinds[0]].cost))
     isBroken = true;
 }
 
@@ -459,7 +459,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startOne(Row &row, uint64_t slot,
                                                const Item *need) {
   const Rule &rule = rules[row.step.kinds[0]];
-  handler.start(row.step, slot, rule.price, need);
+  handler.start(row.step, slot, rule.cost, need);
   ++row.next;
   calendar.add(row.step.row, slot + slotsOf(row.step, 0));
 }
@@ -514,7 +514,7 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
     place.awaitedRank = -1;
     taker.isAsleep = false;
     Item item;
-    handler.pass(step, half, rule.price, place.taker, item);
+    handler.pass(step, half, rule.cost, place.taker, item);
     return taker.step.isPair ? wakePair(taker, slot, place, rank, item)
                              : startOne(taker, slot, &item);
   }
@@ -523,7 +523,7 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
     isBroken = true;
     return;
   }
-  handler.pass(step, half, rule.price, place.taker, *item);
+  handler.pass(step, half, rule.cost, place.taker, *item);
 }
 
 } // namespace pipesched

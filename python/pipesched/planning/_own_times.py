@@ -102,7 +102,7 @@ def fixed(request: Request) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def priced(request: Request, **options: Any) -> Costs:
+def make_costs(request: Request, **options: Any) -> Costs:
     """The costs of a request with these options of `Costs`. Without a model, options that are about
     one are left out.
     """

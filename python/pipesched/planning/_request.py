@@ -280,7 +280,7 @@ class Request:
     @cached_property
     def described(self) -> Costs:
         """The costs of model and system as described, for their sizes."""
-        return _own_times.priced(
+        return _own_times.make_costs(
             self,
             model=self.model,
             system=self.system,

@@ -190,12 +190,12 @@ class Search:
 
     def shape_bounds(self, shapes: Sequence[Shape]) -> dict[Shape, Bounds]:
         """Bounds for all candidates of a shape. Shapes without costs have none."""
-        alone = {self.space.priced(shape): shape for shape in shapes}
+        alone = {self.space.of_equal_costs(shape): shape for shape in shapes}
         found = self._numbers(map(self.space.shape_probe, alone.values()))
         rows = dict(zip(alone, found, strict=True))
         if all(row.error is not None for row in found):
             raise PipeSchedError(str(found[0].error))
-        probes = ((shape, rows[self.space.priced(shape)]) for shape in shapes)
+        probes = ((shape, rows[self.space.of_equal_costs(shape)]) for shape in shapes)
         return {shape: _shape_bounds(shape, row) for shape, row in probes if row.error is None}
 
     def run(self, top: int, misses: int) -> Found:

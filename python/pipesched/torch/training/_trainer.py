@@ -160,8 +160,8 @@ class Trainer:
             workers=job.workers, microbatches=job.microbatches, name="optimized"
         )
         times = measurement.profile(issue=True)
-        priced = problem.transform(f'pipe-attach-profile{{times="{times}"}}')
-        best = priced.optimize(memory=job.memory, time_limit=job.search_seconds)
+        measured = problem.transform(f'pipe-attach-profile{{times="{times}"}}')
+        best = measured.optimize(memory=job.memory, time_limit=job.search_seconds)
         step = best.objective_ps / 1e12
         self.report(f"optimized: found {step:.4g} s, {best.status}, {best.gap:.1%} from the bound")
         return best.schedule
