@@ -115,19 +115,20 @@ public:
   void visitState(Visitor &visitor);
 
 private:
-  enum class Place : uint8_t { Sent, Offloaded, Reloaded };
+  enum class CopyState : uint8_t { Sent, Offloaded, Reloaded };
   /// Where an activation is, and since when.
   struct Activation {
     Item since;
-    Place place = Place::Sent;
+    CopyState state = CopyState::Sent;
   };
-  struct Queue {
+  /// A copy queue of a worker: when it is free.
+  struct CopyQueue {
     Time endPs{}, freeEndPs{};
     Time runPs{}; ///< since when it copies without a gap
     uint32_t last = Bindings::kNone;
   };
   struct Worker {
-    Queue offloads, reloads;
+    CopyQueue offloads, reloads;
     /// What joins hold the next compute or U for, the last join first.
     LastOf<Time> held, heldByOffloads;
 
@@ -142,7 +143,7 @@ private:
   }
   bool startHalf(const WaveStep &step, unsigned half);
   bool join(const WaveStep &step);
-  Copied enqueue(Queue &queue, const Time &ps, const Item &row,
+  Copied enqueue(CopyQueue &queue, const Time &ps, const Item &row,
                  const Item *held, uint32_t flat, Item &own);
 
   const Placement &placement;
@@ -175,7 +176,7 @@ void WalkCopies<Time>::forNeeds(const WaveStep &step, unsigned half,
                         cell.is(Phase::Recompute);
   if (usesActivation && offloads[step.stage(half)])
     if (Activation *own = find(step, half))
-      if (own->place == Place::Reloaded)
+      if (own->state == CopyState::Reloaded)
         offer(own->since);
   if (half == 0)
     if (const Item *held = workers[step.row].held.get())
@@ -196,12 +197,12 @@ bool WalkCopies<Time>::startHalf(const WaveStep &step, unsigned half) {
   }
   case Phase::Recompute: {
     Activation *own = find(step, half);
-    return own && own->place != Place::Offloaded;
+    return own && own->state != CopyState::Offloaded;
   }
   case Phase::Backward:
   case Phase::InputGrad: {
     Activation *own = find(step, half);
-    if (!own || own->place == Place::Offloaded)
+    if (!own || own->state == CopyState::Offloaded)
       return false;
     InFlight<Activation>::remove(own);
     return true;
@@ -230,7 +231,8 @@ template <typename Time>
 bool WalkCopies<Time>::join(const WaveStep &step) {
   Activation *own = find(step, 0);
   bool isOffload = step.cells->is(Phase::OffloadJoin);
-  if (!own || own->place != (isOffload ? Place::Offloaded : Place::Reloaded))
+  if (!own ||
+      own->state != (isOffload ? CopyState::Offloaded : CopyState::Reloaded))
     return false;
   Worker &worker = workers[step.row];
   auto putFirst = [&](LastOf<Time> &held) {
@@ -250,7 +252,7 @@ bool WalkCopies<Time>::join(const WaveStep &step) {
 /// (or null) say when its row was free and what holds it.
 template <typename Time>
 typename WalkCopies<Time>::Copied
-WalkCopies<Time>::enqueue(Queue &queue, const Time &ps, const Item &row,
+WalkCopies<Time>::enqueue(CopyQueue &queue, const Time &ps, const Item &row,
                           const Item *held, uint32_t flat, Item &own) {
   Time readyPs = later(row.arrivalPs, own.arrivalPs);
   Time freePs = later(row.freePs, own.freePs);
@@ -290,9 +292,9 @@ WalkCopies<Time>::copy(const WaveStep &step, const Time &ps, const Item &row,
   if (step.cells->isJoin())
     return join(step) ? std::optional(Copied()) : std::nullopt;
   bool isOffload = step.cells->is(Phase::Offload);
-  if (own->place != (isOffload ? Place::Sent : Place::Offloaded))
+  if (own->state != (isOffload ? CopyState::Sent : CopyState::Offloaded))
     return std::nullopt;
-  own->place = isOffload ? Place::Offloaded : Place::Reloaded;
+  own->state = isOffload ? CopyState::Offloaded : CopyState::Reloaded;
   if (isOffload)
     return enqueue(worker.offloads, ps, row, nullptr, flat, own->since);
   // A join with a U says what the order of the reloads says already.
@@ -306,7 +308,7 @@ template <typename Time>
 template <typename Visitor>
 void WalkCopies<Time>::visitState(Visitor &visitor) {
   for (Worker &worker : workers) {
-    for (Queue *queue : {&worker.offloads, &worker.reloads}) {
+    for (CopyQueue *queue : {&worker.offloads, &worker.reloads}) {
       visitor.clock(queue->endPs, Clock::Time);
       visitor.clock(queue->freeEndPs, Clock::FreeTime);
       visitor.clock(queue->runPs, Clock::Time);
@@ -319,7 +321,7 @@ void WalkCopies<Time>::visitState(Visitor &visitor) {
     visitItems(place, placement.pathOfStage(stage), allocator, visitor,
                [&](Activation &activation) {
                  activation.since.visitState(visitor);
-                 visitor.same(static_cast<int64_t>(activation.place));
+                 visitor.same(static_cast<int64_t>(activation.state));
                });
 }
 

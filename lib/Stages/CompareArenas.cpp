@@ -51,7 +51,8 @@ public:
   FailureOr<FullArena> run(int64_t size);
 
 private:
-  struct Place {
+  /// The version that lies at an offset.
+  struct Tenant {
     int64_t end;
     uint32_t version;
   };
@@ -75,7 +76,7 @@ private:
   uint32_t rowBegin, rowEnd;
   std::vector<int64_t> offsets; ///< by version
   RowWaits waits;
-  std::map<int64_t, Place> places; ///< by begin: who was there last
+  std::map<int64_t, Tenant> tenants; ///< by begin: who was there last
 };
 } // namespace
 
@@ -104,22 +105,22 @@ LogicalResult ArenaWalk::findOffsets() {
 /// A version takes its place; what is left of others stays.
 void ArenaWalk::put(uint32_t version) {
   int64_t begin = offsets[version], end = endOf(version);
-  auto place = places.lower_bound(begin);
-  if (place != places.begin())
-    --place;
-  while (place != places.end() && place->first < end) {
-    auto [otherBegin, other] = *place;
+  auto at = tenants.lower_bound(begin);
+  if (at != tenants.begin())
+    --at;
+  while (at != tenants.end() && at->first < end) {
+    auto [otherBegin, other] = *at;
     if (other.end <= begin) {
-      ++place;
+      ++at;
       continue;
     }
-    place = places.erase(place);
+    at = tenants.erase(at);
     if (otherBegin < begin)
-      places[otherBegin] = {begin, other.version};
+      tenants[otherBegin] = {begin, other.version};
     if (other.end > end)
-      places[end] = other;
+      tenants[end] = other;
   }
-  places[begin] = {end, version};
+  tenants[begin] = {end, version};
 }
 
 bool ArenaWalk::isInFlight(uint32_t version) const {
@@ -140,17 +141,17 @@ FullArena ArenaWalk::describe(uint32_t instruction, int64_t size) const {
     full.gaps += bytes;
     full.largestGap = std::max(full.largestGap, gap);
   };
-  for (const auto &[begin, place] : places) {
+  for (const auto &[begin, tenant] : tenants) {
     addGap(begin - at);
-    at = place.end;
-    int64_t bytes = place.end - begin;
-    if (isLive(place.version, instruction)) {
-      full.versions.push_back(place.version);
+    at = tenant.end;
+    int64_t bytes = tenant.end - begin;
+    if (isLive(tenant.version, instruction)) {
+      full.versions.push_back(tenant.version);
       full.aligned += bytes;
-      full.live += bytesOf(place.version);
-      if (place.end == size)
+      full.live += bytesOf(tenant.version);
+      if (tenant.end == size)
         full.grownBy = bytes;
-    } else if (isInFlight(place.version)) {
+    } else if (isInFlight(tenant.version)) {
       full.inFlight += bytes;
     } else {
       addGap(bytes);

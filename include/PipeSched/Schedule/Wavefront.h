@@ -129,7 +129,7 @@ private:
     bool isDone() const { return next == end && !isAsleep; }
   };
   /// Where cells of one stage find what they need of a neighbour.
-  struct Place {
+  struct Inbox {
     InFlight<Item> items;
     int32_t awaitedRank = -1; ///< of the one that `taker` sleeps for
     int32_t taker = -1;       ///< the row of the stage
@@ -137,7 +137,7 @@ private:
   /// What holds for all cells of a kind.
   struct Rule {
     /// Where they find what they need, and where what they make is needed: an
-    /// index into `places`, or kNowhere.
+    /// index into `inboxes`, or kNowhere.
     uint32_t findAt = kNowhere, passTo = kNowhere;
     typename Handler::Cost cost;
   };
@@ -161,7 +161,7 @@ private:
   void copy(const Row &row);
   void arrive(Row &row);
   void meet(uint64_t slot);
-  void wakePair(Row &row, uint64_t slot, Place &place, int32_t rank,
+  void wakePair(Row &row, uint64_t slot, Inbox &inbox, int32_t rank,
                 Item &item);
   void finish(Row &row, uint64_t slot);
   void pass(const WaveStep &step, unsigned half, uint64_t slot);
@@ -207,7 +207,7 @@ private:
   Handler &handler;
   SlotCalendar calendar;
   llvm::BumpPtrAllocator allocator;
-  std::vector<Place> places;         ///< two by global stage: by Flow
+  std::vector<Inbox> inboxes;        ///< two by global stage: by Flow
   llvm::MutableArrayRef<Rule> rules; ///< by kind
   std::vector<Trip> trips; ///< by microbatch; empty: there is one path
   std::vector<Row> rows;
@@ -260,10 +260,10 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
                allocator.Allocate(numKinds * sizeof(Rule), llvm::Align(64))),
            numKinds};
   std::uninitialized_fill(rules.begin(), rules.end(), Rule());
-  places.resize(2 * numStages);
-  for (Place &place : places)
-    place.items.allocate(1, allocator);
-  auto placeAt = [](int64_t stage, Flow flow) {
+  inboxes.resize(2 * numStages);
+  for (Inbox &inbox : inboxes)
+    inbox.items.allocate(1, allocator);
+  auto inboxAt = [](int64_t stage, Flow flow) {
     return 2 * stage + static_cast<unsigned>(flow);
   };
   for (int64_t stage = 0; stage != numStages; ++stage) {
@@ -278,11 +278,11 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
       rule.cost = handler.costOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
       if (need && isOnPath(sourceOf(*need, stage)))
-        rule.findAt = placeAt(stage, *need);
+        rule.findAt = inboxAt(stage, *need);
       std::optional<Flow> made = flowMadeBy(phase, gradientAfter);
       if (made && isOnPath(targetOf(*made, stage))) {
-        rule.passTo = placeAt(targetOf(*made, stage), *made);
-        places[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
+        rule.passTo = inboxAt(targetOf(*made, stage), *made);
+        inboxes[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
       }
     }
   }
@@ -333,10 +333,10 @@ WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
   if (at == kNowhere)
     return true;
   int32_t rank = row.step.ranks[half];
-  need = places[at].items.find(rank);
+  need = inboxes[at].items.find(rank);
   if (need)
     return true;
-  places[at].awaitedRank = rank;
+  inboxes[at].awaitedRank = rank;
   row.isAsleep = true;
   row.awaitedHalf = half;
   return false;
@@ -474,14 +474,14 @@ WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
                slot + slotsOf(row.step, 0) + slotsOf(row.step, 1));
 }
 
-/// Starts a pair that has slept for `item` of a rank, or leaves it at its place
+/// Starts a pair that has slept for `item` of a rank, or leaves it in the inbox
 /// if the other half needs something that is not there.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void WavefrontOf<Item, Handler, hasPaths>::wakePair(
-    Row &row, uint64_t slot, Place &place, int32_t rank, Item &item) {
+    Row &row, uint64_t slot, Inbox &inbox, int32_t rank, Item &item) {
   Item *needs[2] = {&item, &item}, *&other = needs[!row.awaitedHalf];
   if (!findNeed(row, !row.awaitedHalf, other)) {
-    *place.items.insert(rank, allocator) = item;
+    *inbox.items.insert(rank, allocator) = item;
     return;
   }
   startPair(row, slot, needs);
@@ -508,22 +508,22 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
   if (rule.passTo == kNowhere)
     return;
   int32_t rank = step.ranks[half];
-  Place &place = places[rule.passTo];
-  Row &taker = rows[place.taker];
-  if (place.awaitedRank == rank) {
-    place.awaitedRank = -1;
+  Inbox &inbox = inboxes[rule.passTo];
+  Row &taker = rows[inbox.taker];
+  if (inbox.awaitedRank == rank) {
+    inbox.awaitedRank = -1;
     taker.isAsleep = false;
     Item item;
-    handler.pass(step, half, rule.cost, place.taker, item);
-    return taker.step.isPair ? wakePair(taker, slot, place, rank, item)
+    handler.pass(step, half, rule.cost, inbox.taker, item);
+    return taker.step.isPair ? wakePair(taker, slot, inbox, rank, item)
                              : startOne(taker, slot, &item);
   }
-  Item *item = place.items.insert(rank, allocator);
+  Item *item = inbox.items.insert(rank, allocator);
   if (!item) {
     isBroken = true;
     return;
   }
-  handler.pass(step, half, rule.cost, place.taker, *item);
+  handler.pass(step, half, rule.cost, inbox.taker, *item);
 }
 
 } // namespace pipesched

@@ -155,12 +155,12 @@ void WavefrontOf<Item, Handler, hasPaths>::visitState(uint64_t slot,
     visitor.same(row.awaitedHalf);
   }
   calendar.forEachBehind(slot, [&](uint64_t set) { visitor.same(set); });
-  for (auto [at, place] : llvm::enumerate(places)) {
+  for (auto [at, inbox] : llvm::enumerate(inboxes)) {
     int64_t path = placement.pathOfStage(at / 2);
-    visitor.same(place.awaitedRank >= 0);
-    if (place.awaitedRank >= 0)
-      visitor.rank(place.awaitedRank, path);
-    visitItems(place.items, path, allocator, visitor,
+    visitor.same(inbox.awaitedRank >= 0);
+    if (inbox.awaitedRank >= 0)
+      visitor.rank(inbox.awaitedRank, path);
+    visitItems(inbox.items, path, allocator, visitor,
                [&](Item &item) { handler.visitItem(item, visitor); });
   }
   handler.visitState(visitor);

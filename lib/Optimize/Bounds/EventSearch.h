@@ -59,7 +59,8 @@ private:
   Outcome startEach(size_t depth);
   bool isLate(const EventState &state);
   bool isRowLate(const EventState &state, uint32_t worker);
-  void addReturns(const EventState &state, uint32_t worker, Place place);
+  void addReturns(const EventState &state, uint32_t worker,
+                  ActivationState wanted);
   bool areJobsLate();
   void describe(const EventState &state, Reached &reached);
   bool isRefuted(const Reached &reached) const;

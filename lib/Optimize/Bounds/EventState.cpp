@@ -145,7 +145,7 @@ void EventRules::listOffloads(Query &query) const {
   int64_t queueEnd = query.worker.queueEnds[OffloadQueue];
   for (uint32_t pair : query.pairs) {
     const PairState &own = query.state.pairs[pair];
-    if (own.place == Place::Kept)
+    if (own.activation == ActivationState::Kept)
       offer(query, Phase::Offload, pair, std::max(queueEnd, own.ready));
   }
 }
@@ -154,7 +154,7 @@ void EventRules::listReloads(Query &query) const {
   int64_t queueEnd = query.worker.queueEnds[reloadQueue()];
   for (uint32_t pair : query.pairs) {
     const PairState &own = query.state.pairs[pair];
-    if (own.place == Place::Host)
+    if (own.activation == ActivationState::Host)
       offer(query, Phase::Reload, pair, std::max(queueEnd, own.ready));
   }
 }
@@ -164,15 +164,15 @@ void EventRules::listCompute(Query &query) const {
   for (uint32_t pair : query.pairs) {
     const PairState &own = query.state.pairs[pair];
     int64_t ready = std::max(queueEnd, own.arrival);
-    if (own.place == Place::Kept)
+    if (own.activation == ActivationState::Kept)
       offer(query, Phase::InputGrad, pair, ready);
-    else if (own.place == Place::Back)
+    else if (own.activation == ActivationState::Back)
       offer(query, Phase::InputGrad, pair, std::max(ready, own.ready));
-    else if (own.place == Place::Nowhere)
+    else if (own.activation == ActivationState::Nowhere)
       offer(query, Phase::Forward, pair, ready);
-    else if (own.place == Place::Dropped)
+    else if (own.activation == ActivationState::Dropped)
       offer(query, Phase::Recompute, pair, queueEnd);
-    else if (own.place == Place::Used && gradientAfterWeight)
+    else if (own.activation == ActivationState::Used && gradientAfterWeight)
       offer(query, Phase::WeightGrad, pair, queueEnd);
   }
   if (problem.techniques.splitBackward && !gradientAfterWeight)
@@ -244,15 +244,16 @@ void EventRules::drop(Query &query, EventChoice &choice, uint32_t from,
   }
   for (; from < query.pairs.size(); ++from) {
     uint32_t pair = query.pairs[from];
-    if (state.pairs[pair].place != Place::Kept || pair == choice.pair ||
-        endOfForward(pair) > state.now || freed(pair) <= 0)
+    if (state.pairs[pair].activation != ActivationState::Kept ||
+        pair == choice.pair || endOfForward(pair) > state.now ||
+        freed(pair) <= 0)
       continue;
     bool isTried =
         llvm::any_of(query.pairs.take_front(from), [&](uint32_t earlier) {
           return pairStages[earlier] == pairStages[pair] &&
                  earlier != choice.pair &&
                  !llvm::is_contained(choice.dropped, earlier) &&
-                 state.pairs[earlier].place == Place::Kept &&
+                 state.pairs[earlier].activation == ActivationState::Kept &&
                  (endOfForward(earlier) < state.now) ==
                      (endOfForward(pair) < state.now) &&
                  isSame(state, earlier, pair);
@@ -273,7 +274,7 @@ bool EventRules::isSame(const EventState &state, uint32_t pair,
   uint32_t b = other - (other - line->first) % line->numStages;
   for (uint32_t i = 0; i < line->numStages; ++i) {
     const PairState &left = state.pairs[a + i], &right = state.pairs[b + i];
-    if (left.place != right.place ||
+    if (left.activation != right.activation ||
         std::max(left.ready, state.now) != std::max(right.ready, state.now) ||
         std::max(left.arrival, state.now) != std::max(right.arrival, state.now))
       return false;
@@ -297,7 +298,7 @@ EventStart EventRules::start(EventState &state,
   WorkerState &worker = state.workers[workerOf(pair)];
   for (uint32_t dropped : choice.dropped) {
     worker.held -= allocatedBy(dropped, Phase::Recompute);
-    state.pairs[dropped].place = Place::Dropped;
+    state.pairs[dropped].activation = ActivationState::Dropped;
     state.pairs[dropped].ready = 0;
   }
   unsigned queue = queueOf(*this, choice.phase);
@@ -330,7 +331,8 @@ void EventRules::move(EventState &state, uint32_t pair, Phase phase,
   own.ready = 0;
   if (phase == Phase::Offload || phase == Phase::Reload ||
       phase == Phase::Recompute) {
-    own.place = phase == Phase::Offload ? Place::Host : Place::Back;
+    own.activation =
+        phase == Phase::Offload ? ActivationState::Host : ActivationState::Back;
     own.ready = end;
     return;
   }
@@ -339,12 +341,12 @@ void EventRules::move(EventState &state, uint32_t pair, Phase phase,
   ++state.numStarted;
   send(state, pair, phase, end);
   if (phase == Phase::Forward) {
-    own.place = Place::Kept;
+    own.activation = ActivationState::Kept;
     own.ready = addTimes(end, problem.stages[stage].offloadDelay);
   } else if (phase == Phase::InputGrad) {
-    own.place = Place::Used;
+    own.activation = ActivationState::Used;
   } else if (gradientAfterWeight) {
-    own.place = Place::Done;
+    own.activation = ActivationState::Done;
   }
 }
 
@@ -408,7 +410,7 @@ int64_t EventRules::nextEvent(const EventState &state) const {
       meet(end);
   for (const PairState &pair : state.pairs) {
     meet(pair.arrival);
-    if (pair.place == Place::Kept && problem.techniques.offload)
+    if (pair.activation == ActivationState::Kept && problem.techniques.offload)
       meet(pair.ready);
   }
   return next;
@@ -435,7 +437,8 @@ bool EventRules::advance(EventState &state) const {
       return false;
   }
   for (auto [index, pair] : llvm::enumerate(state.pairs))
-    if (pair.arrival == now || (pair.place == Place::Kept && pair.ready == now))
+    if (pair.arrival == now ||
+        (pair.activation == ActivationState::Kept && pair.ready == now))
       state.workers[workerOf(index)].hasEvent = true;
   return true;
 }

@@ -118,16 +118,16 @@ timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
   Solution solution;
   solution.rows.assign(rows.begin(), rows.end());
   StepSweep sweep(problem, *view, *index);
-  std::vector<Moment> queues(sweep.getNumQueues(), Moment{0, 0});
-  sweep.run(queues);
+  std::vector<Moment> clocks(sweep.getNumClocks(), Moment{0, 0});
+  sweep.run(clocks);
   fillTimes(sweep, solution);
-  std::optional<SteadyQueues> steady;
-  if (solution.makespan <= kMaxQueueTime)
-    steady = findSteadyQueues(sweep);
+  std::optional<SteadyClocks> steady;
+  if (solution.makespan <= kMaxClock)
+    steady = findSteadyClocks(sweep);
   if (!steady)
     return makeError(formatv("a step of {0} ticks is too long to find its "
                              "period: {1} at most",
-                             solution.makespan, kMaxQueueTime));
+                             solution.makespan, kMaxClock));
   solution.period = steady->period;
   if (isSteady) {
     sweep.run(steady->before);
