@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times and idle causes; with it slots (SlotCounts), copies (WalkCopies),
-// all-reduces (WalkReductions), memory (Holdings), and what each task waited
-// for (Bindings). WalkTable.cpp takes the results.
+// The handler of the walk that finds everything: times and idle causes here,
+// slots in SlotCounts, copies in WalkCopies, all-reduces in WalkReductions,
+// memory in Holdings, and what each task waited for in Bindings. WalkTable.cpp
+// takes the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +24,14 @@
 
 namespace pipesched {
 
-/// All questions at once. Each step of a row, and each message, asks
+/// Answers all questions in one walk. Each step of a row, and each message,
+/// asks
 ///
 ///   row       | cell ... |     gap     | cell       start: what ended the gap?
 ///   message       | made | queued | V/BW | L |      pass: what held it back?
 ///
-/// In one scenario or in several; rows and slots are common to all, and bytes
-/// where nothing is copied.
+/// It times one scenario or several. All scenarios share rows and slots, and
+/// also bytes if nothing is copied.
 template <typename Ps>
 class FullWalk {
 public:
@@ -87,15 +89,16 @@ public:
   }
 
   bool hasLeapt() const { return numLeapt != 0; }
-  /// The results of a lane; nothing if bytes exceed int64, or a cell has not
-  /// found what it needs.
+  /// The results of a lane; nothing if bytes exceed int64, or if a cell did not
+  /// find what it needs.
   std::optional<WalkedTable> take(unsigned lane);
 
 private:
   struct Worker {
     WorkerClocks<Time> clocks;
     WorkerClocks<Time> freeClocks; ///< if communication took no time
-    /// Since when the queue transfers without a gap, and its last message.
+    /// For each queue: since when it transfers without a gap, and its last
+    /// message.
     Time sendRunPs{}, receiveRunPs{};
     uint32_t lastSend = Bindings::kNone, lastReceive = Bindings::kNone;
     bool hasBegun = false;
@@ -124,19 +127,21 @@ private:
 
   const TableView &table;
   WalkCosts<Time> costs;
-  std::optional<Bindings> bindings; ///< if a path is asked for
+  std::optional<Bindings> bindings; ///< if the critical path is asked for
   SlotCounts slots;
-  std::optional<WalkCopies<Time>> copies;         ///< if the table has some
-  std::optional<WalkReductions<Time>> reductions; ///< likewise
-  bool waitsForMore = false;           ///< cells wait for copies or all-reduces
-  std::deque<Holdings<Time>> holdings; ///< one for equal activations
+  std::optional<WalkCopies<Time>> copies;         ///< if the table has copies
+  std::optional<WalkReductions<Time>> reductions; ///< if the table has G cells
+  bool waitsForMore = false; ///< cells wait for copies or all-reduces
+  /// One for all scenarios with equal activations.
+  std::deque<Holdings<Time>> holdings;
   std::deque<TimedHoldings> timedHoldings; ///< with copies: one for each lane
   std::vector<int64_t> holdingsOfLane;     ///< -1: not asked for
   bool hasDispatches;
   std::vector<DispatchTimes> dispatches; ///< by lane
   std::vector<Worker> workers;
   int64_t numLeapt = 0;
-  bool isBroken = false; ///< something is where it cannot be
+  /// The walk met something that a valid table cannot have.
+  bool isBroken = false;
 };
 
 template <typename Time>
@@ -190,7 +195,7 @@ void FullWalk<Time>::addHoldings(const PhaseCounts &counts) {
 }
 
 /// Divides the time from the end of the row until `need` arrives, as Idle.cpp
-/// does. What arrives earlier leaves nothing to divide.
+/// does. There is nothing to divide if `need` arrived earlier.
 template <typename Time>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void FullWalk<Time>::splitGap(Worker &worker,
                                                            const Item &need) {
@@ -227,8 +232,8 @@ void FullWalk<Time>::addDispatches(const WaveStep &step) {
               *costs.scenarioOf(lane).costs);
 }
 
-/// Starts a step that takes `ps` when its row is free and `last` is there,
-/// which is null if it needs nothing.
+/// Starts a step that takes `ps` as soon as its row is free and `last` has
+/// arrived. `last` is null if the step needs nothing.
 template <typename Time>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void
 FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
@@ -258,7 +263,8 @@ FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
     addDispatches(step);
 }
 
-/// Of two things that a pair needs the later one counts, or the first.
+/// A pair waits for the later of the two things that it needs, or for the first
+/// if both arrive together.
 template <typename Time>
 void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
                                const Item *one, const Item *other) {
@@ -311,7 +317,8 @@ void FullWalk<Time>::pass(const WaveStep &step, unsigned half, const Cost &cost,
     copies->send(step, half, leftAt(from, item));
 }
 
-/// When a message has left the queues of its sender, or arrived if it has none.
+/// When a message has left the queues of its sender; when it arrives, if
+/// messages have no queues.
 template <typename Time>
 Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
                                       const Item &item) const {
@@ -346,7 +353,8 @@ void FullWalk<Time>::send(const Cost &cost, Worker &from, Worker &to,
   item.runBeginPs = later(madePs, runPs);
 }
 
-/// A message waited for its cell, or for the one before it in a queue.
+/// Notes whether a message waited for its cell or for the message before it in
+/// a queue.
 template <typename Time>
 void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
                                  const Item &item, const Time &startPs,
@@ -362,7 +370,7 @@ void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
 // Copies and all-reduces
 //===----------------------------------------------------------------------===//
 
-/// A D or U, timed when its row passes it, or a join.
+/// Times a D or U when its row passes it, or notes a join.
 template <typename Time>
 bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   Worker &worker = workers[step.row];
@@ -385,7 +393,8 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   return true;
 }
 
-/// A group has met: its all-reduce takes its place in all queues.
+/// Times an all-reduce whose group has met. It takes its turn in the queues of
+/// all its workers.
 template <typename Time>
 void FullWalk<Time>::meet(int64_t number, llvm::ArrayRef<WaveStep> steps,
                           uint64_t slot) {
@@ -437,8 +446,8 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
   return done;
 }
 
-/// An all-reduce waited for what was in front of it in a queue, or for a row:
-/// of its workers the first with such a thing.
+/// Notes what an all-reduce waited for: something in front of it in a queue, or
+/// a row. If several of its workers held it up, the first one counts.
 template <typename Time>
 void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
                                  const Time &startPs) {

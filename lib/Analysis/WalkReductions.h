@@ -19,8 +19,9 @@
 
 namespace pipesched {
 
-/// The all-reduces of a table. One runs beside the rows of its group, from when
-/// all are free for it (and their queues, where messages have some):
+/// The all-reduces of a table. An all-reduce runs beside the rows of its group.
+/// It starts when all of these rows are free, and also their queues if messages
+/// have queues:
 ///
 ///   row 0       | W | F | .. | O |      the rows go on; O waits
 ///   row 1    | W |  F  |       | O |
@@ -33,9 +34,9 @@ public:
       : all(all), costs(costs),
         arrivals(table.placement->getNumGlobalStages()) {}
 
-  /// What an all-reduce takes; `computePs` is not used.
+  /// The cost of an all-reduce, without `computePs`.
   WalkCost<Time> costOf(int64_t number, const WaveStep &first) const;
-  /// The group of these steps has been timed.
+  /// Notes the all-reduce of these steps, which has been timed.
   void note(llvm::ArrayRef<WaveStep> steps, const Delivery<Time> &done) {
     for (const WaveStep &step : steps)
       arrivals[step.stage(0)].add(done);
@@ -52,12 +53,12 @@ public:
     return step.cells[0].is(Phase::Optimizer) &&
            all.indexOf(step.stage(0)) >= 0;
   }
-  /// That one, or null if it has not been.
+  /// The all-reduce that a cell waits for, or null if it has not been timed.
   const Delivery<Time> *needOf(const WaveStep &step) const {
     return arrivals[step.stage(0)].get();
   }
-  /// When the last one has arrived, and which that is; of several that of the
-  /// first rows.
+  /// The all-reduce that arrives last. If several do, it is the one whose rows
+  /// come first.
   const Delivery<Time> &getLast() const { return last; }
 
 private:
@@ -65,7 +66,8 @@ private:
   const WalkCosts<Time> &costs;
   std::vector<LastOf<Time>> arrivals; ///< by global stage
   Delivery<Time> last;
-  int32_t lastRow = std::numeric_limits<int32_t>::max(); ///< its first one
+  /// The first row of `last`.
+  int32_t lastRow = std::numeric_limits<int32_t>::max();
 };
 
 template <typename Time>

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Also which tables a walk can time, and what they send.
+// Costs of single steps. Also decides which tables a walk can time, and sums
+// what they send.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +73,9 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
   return total <= static_cast<uint64_t>(limitPs);
 }
 
-/// Takes out what the cells of measured pairs wait for by the model: their time
-/// does not say for what they wait. Returns false if a number overflows.
+/// Subtracts the waits that the model gives to the cells of measured pairs,
+/// because a measured time does not say what its cells waited for. Returns
+/// false if a number overflows.
 static bool subtractMeasuredPairs(const TableView &table,
                                   const StageCosts &costs, Traffic &traffic) {
   const Placement &placement = *table.placement;
@@ -94,8 +96,8 @@ static bool subtractMeasuredPairs(const TableView &table,
   return isValid;
 }
 
-/// Whether any cell waits, by the model, for something of which a measured time
-/// of a pair says nothing.
+/// Whether some pair is measured while the model gives waits to cells, which
+/// the measured time does not contain separately.
 static bool hasMeasuredWaits(const StageCosts &costs) {
   auto waits = [](const StageCost &cost) {
     return llvm::any_of(cost.shardingPs, [](int64_t ps) { return ps != 0; }) ||

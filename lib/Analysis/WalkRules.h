@@ -20,12 +20,13 @@
 
 namespace pipesched {
 
-/// What cells of one kind (Wavefront.h) take, and the messages that they send,
-/// as their transport charges them.
+/// What cells of one kind (Wavefront.h) and the messages that they send take,
+/// as the transport charges them.
 template <typename Time>
 struct WalkCost {
   Time computePs{};
-  Time occupancyPs{}, flightPs{}; ///< until queues are free; until it arrives
+  /// Until its queues are free; until the message arrives.
+  Time occupancyPs{}, flightPs{};
 };
 
 /// The pair of overlapped cells of a stage whose cost was asked for last.
@@ -39,8 +40,8 @@ struct WalkPair {
 template <typename Time>
 class WalkCosts {
 public:
-  /// One to kNumScenarios<Time> scenarios of one transport; the last one fills
-  /// the lanes that are left.
+  /// Takes one to kNumScenarios<Time> scenarios of one transport. The last
+  /// scenario also fills the lanes that are left.
   WalkCosts(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
 
   WalkCost<Time> costOf(uint32_t stage, Phase phase) const;
@@ -53,7 +54,8 @@ public:
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
   int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
-  /// Whether the walk may leap: microbatches take the same time.
+  /// Whether the walk may leap over periods. It must not if times vary by
+  /// microbatch.
   bool canLeap() const { return scenarios.front().mayLeap && !varies; }
   const WalkInputs &scenarioOf(unsigned lane) const {
     return scenarios[std::min<size_t>(lane, scenarios.size() - 1)];
@@ -89,8 +91,9 @@ struct WorkerClocks {
   }
 };
 
-/// Starts a message that was made at `madePs`: it waits for both queues, in the
-/// order of the calls, and holds them. Returns its start.
+/// Starts a message whose data was made at `madePs`. It waits until both queues
+/// are free, and then holds them. Messages take their turn in the order of the
+/// calls. Returns the start.
 template <typename Time>
 Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
                   Time &sendPs, Time &receivePs) {

@@ -23,7 +23,7 @@ static constexpr uint32_t kNone = Program::kNone;
 
 namespace {
 
-/// The R or D cells of a program, to ask whether an activation has one.
+/// The activations for which a program has an R, or a D.
 class ActivationSet {
 public:
   ActivationSet(const Program &program, Phase phase) : phase(phase) {
@@ -84,7 +84,8 @@ private:
   /// second half of a pair.
   std::vector<int32_t> number;
   std::vector<int32_t> messageOf, sequenceOf; ///< by instruction, or -1
-  std::size_t waitsOfSelf = 0;                ///< where those of `add` begin
+  /// Where the waits of the instruction that `add` lists begin.
+  std::size_t waitsOfSelf = 0;
 };
 
 } // namespace
@@ -96,7 +97,7 @@ private:
 void Lister::numberMessages() {
   messageOf.assign(program.instructions.size(), -1);
   sequenceOf.assign(program.instructions.size(), -1);
-  // By destination: the number of sends so far, and the row that they are of.
+  // By destination: the number of sends so far, and the row that sent them.
   std::vector<int32_t> sent(program.getNumWorkers(), 0);
   std::vector<int64_t> sender(program.getNumWorkers(), -1);
   int32_t next = 0;
@@ -314,8 +315,8 @@ pipesched::listWorkerPrograms(const Program &program,
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// Lists the sets of all workers. What ParameterSets numbers over all workers
-/// is here numbered from 0 for each.
+/// Lists the sets of all workers. ParameterSets numbers sets and stages over
+/// all workers; here they are numbered from 0 for each worker.
 static WorkerParameterSets listSets(const ParameterSets &sets,
                                     const Placement &placement) {
   WorkerParameterSets result;

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Formulas take the times of a stage where all stages have the same.
+// A formula takes the times of one stage, so there are times for it only if all
+// stages have the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,8 +88,8 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
         usesWhole ? backward : halves;
     overlapped.add(stage.overlappedPs.value_or(
         stageCosts.pairPs(whole, Phase::Forward, whole, Phase::Backward)));
-    // Pairs of cells of different stages take the same only if they wait for
-    // rows equally long.
+    // Pairs of cells of different stages take the same time only if their cells
+    // dispatch for the same time.
     dispatches.add(stage.dispatchPs[static_cast<unsigned>(Phase::Forward)]);
     forward.add(phasePs(stage, Phase::Forward));
     inputGrad.add(

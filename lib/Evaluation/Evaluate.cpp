@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Costs, and programs by their task graph: runs the analyses one after the
-// other, and frees what later ones do not need.
+// Finds costs, and evaluates programs by their task graph: runs the analyses
+// one after the other, and frees what later ones do not need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -146,7 +146,8 @@ static llvm::Error addMemory(const Placement &placement,
   return llvm::Error::success();
 }
 
-/// Replaces activations by those that instructions state; parameters stay.
+/// Replaces the memory of activations by what instructions state. The memory of
+/// parameters stays.
 static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
                                  const CostInputs &costs,
                                  Execution &execution) {
@@ -197,7 +198,8 @@ static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   return reductions;
 }
 
-/// Computes times and traffic of `execution.graph`; stated work has precedence.
+/// Computes times and traffic of `execution.graph`; work that instructions
+/// state takes precedence.
 static llvm::Error costGraph(const Placement &placement,
                              const CostInputs &costs, unsigned phases,
                              Transport transport, Runtime runtime,
@@ -241,7 +243,7 @@ static llvm::Error costGraph(const Placement &placement,
                           execution.traffic);
 }
 
-/// What an execution keeps of a program.
+/// Makes the parts of an execution that need the program.
 static llvm::Expected<Execution> instantiateProgram(const Program &program,
                                                     Transport transport) {
   llvm::Expected<TaskGraph> graph = buildTaskGraph(program, transport);
@@ -259,7 +261,7 @@ static void addTimeline(Execution &execution) {
       criticalPath(execution.graph, execution.times, execution.timeline);
 }
 
-/// Adds times, memory and all else to what instantiateProgram made.
+/// Adds times, memory and all other results to what instantiateProgram made.
 static llvm::Expected<Execution>
 execute(Execution execution, const Placement &placement,
         const CostInputs &costs, unsigned phases, Transport transport,
@@ -305,7 +307,7 @@ pipesched::executeProgram(const Program &program, const Placement &placement,
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// The graph of a table; index, slots and program are gone when it returns.
+/// The graph of a table; index, slots and program are freed before it returns.
 static llvm::Expected<Execution>
 instantiateTable(const TableView &table, const TimingOptions &options) {
   llvm::Expected<Program> program = lowerTable(table, options.receivePlacement);

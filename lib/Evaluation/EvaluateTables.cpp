@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks over rows where that is possible, once for several scenarios, and task
-// graphs elsewhere.
+// Evaluates a table by a walk over its rows where that is possible, with one
+// walk for several scenarios, and by a task graph otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
 namespace {
 
 /// A table to walk. If its rows leave microbatches out, `placement` and
-/// `counts` are those with them.
+/// `counts` include these microbatches.
 struct WalkedRows {
   const TableView &table;
   const Placement &placement;
@@ -44,11 +44,12 @@ struct WalkedRows {
 /// in use.
 class TableWalk {
 public:
-  /// Finds costs. False if their sum may exceed int64.
+  /// Finds the costs. False if their sum may exceed int64.
   llvm::Expected<bool> prepare(const WalkedRows &rows, const CostInputs &costs,
                                const TimingOptions &options);
   WalkInputs inputs() const;
-  /// Levels 2 and 3. False if the walk has found no end, or bytes exceed int64.
+  /// Adds levels 2 and 3. False if the walk found no end, or if bytes exceed
+  /// int64.
   bool finish(const WalkedRows &rows, std::optional<WalkedTable> walked,
               Evaluation &evaluation);
 
@@ -143,7 +144,7 @@ bool TableWalk::finish(const WalkedRows &rows,
   return true;
 }
 
-/// Levels 2 and 3 by a walk over the rows. False if it finds no end.
+/// Adds levels 2 and 3 by a walk over the rows. False if the walk finds no end.
 static llvm::Expected<bool> walk(const WalkedRows &rows,
                                  const CostInputs &costs,
                                  const TimingOptions &options,
@@ -160,7 +161,7 @@ static llvm::Expected<bool> walk(const WalkedRows &rows,
                      evaluation);
 }
 
-/// Whether a table can be walked as far as its G cells go, and their groups.
+/// Finds the groups of G cells. False if a walk cannot time them.
 static bool findCollectives(const TableView &table, const PhaseCounts &counts,
                             std::optional<Collectives> &collectives) {
   if (!counts.has(Phase::AllReduce))
@@ -219,7 +220,7 @@ private:
 
 } // namespace
 
-/// Adds what follows from table and family.
+/// Adds level 1, and level 2 of a table with slots of its own.
 llvm::Expected<Evaluation> TableEvaluator::finish(const Scenario &scenario,
                                                   Evaluation evaluation) {
   bool hasSlots = table.aligned || !table.slots.empty();
@@ -309,8 +310,9 @@ pipesched::evaluateTables(const TableView &table, llvm::StringRef family,
 // Tables that are not written out
 //===----------------------------------------------------------------------===//
 
-/// How often phases run with all microbatches: each period that the rows leave
-/// out adds what one of theirs has. Nothing if they leave out parts of periods.
+/// How often each phase runs, microbatches that the rows leave out included.
+/// Each period that is left out adds the counts of one period of the rows.
+/// Nothing if the rows leave out part of a period.
 static std::optional<PhaseCounts> countWithLeftOut(const TableView &shortened,
                                                    int64_t numMicrobatches,
                                                    PhaseCounts counts) {
