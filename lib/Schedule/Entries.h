@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Iterates over the entries of a row, and says how cells use activations.
+// Iterates over the entries of a row, and says which cells use and free
+// activations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace pipesched {
 
-/// Whether a cell needs the activations before any other cell does.
+/// Whether a cell is the first that needs the activations again.
 inline bool isBackward(Cell cell) {
   return cell.is(Phase::Backward) || cell.is(Phase::InputGrad);
 }

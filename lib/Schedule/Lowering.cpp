@@ -242,8 +242,8 @@ void Lowering::addOperand(uint32_t instruction) {
     program.operands.push_back(instruction);
 }
 
-/// Adds an operand unless the current instruction waits for it or for the other
-/// half of its pair.
+/// Adds an operand unless the current instruction already waits for it or for
+/// the other half of its pair.
 void Lowering::addOperandOnce(uint32_t instruction) {
   if (instruction == kNone)
     return;
@@ -450,8 +450,9 @@ int64_t Lowering::freeSlotFor(CellRef at) const {
 }
 
 /// The first slot at which a group of a G meets. It is the slot of the G unless
-/// the G is in several groups: its slot is when the last of them meets, but its
-/// row must reach it for the first. Messages that arrive later stand behind it.
+/// the G is in several groups: its slot is that at which the last of them
+/// meets, but its row must reach it before the first one meets. Messages that
+/// arrive later stand behind the G.
 int64_t Lowering::meetingSlot(CellRef at) {
   const Collectives &collectives = *index.getCollectives();
   int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);

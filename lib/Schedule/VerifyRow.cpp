@@ -180,7 +180,7 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
                          name(i)));
   Cell second = cells[i + 1];
   if (!Cell::isValidRaw(second.getRaw()))
-    return std::nullopt; // reported at its own index
+    return std::nullopt; // it is reported at its own index
   if (!second.isCompute())
     return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
                          name(i), second));
@@ -239,7 +239,7 @@ std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
   return std::nullopt;
 }
 
-/// The word for a phase that another one needs.
+/// How diagnostics call a phase that another phase needs.
 static const char *describeNeed(Phase phase) {
   switch (phase) {
   case Phase::Forward:

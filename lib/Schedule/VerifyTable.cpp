@@ -212,7 +212,7 @@ std::optional<Violation> pipesched::verifyAligned(const TableView &table,
 }
 
 namespace {
-/// Walks and looks at nothing.
+/// The handler of a walk that only asks whether the walk reaches the end.
 struct EmptyWalk {
   using Time = int64_t;
   struct Item {};
@@ -238,7 +238,8 @@ struct EmptyWalk {
 } // namespace
 
 /// Whether sums and a walk show that nothing is wrong with the forwards and
-/// backwards and with the order of the rows. They cannot say what is.
+/// backwards and with the order of the rows. If something is wrong, they do not
+/// say what it is.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   if (table.aligned || counts.has(Phase::AllReduce) || hasCopies(counts) ||
       !isComplete(*table.placement, counts))
@@ -247,7 +248,7 @@ static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   return walkInSlots<EmptyWalk::Item>(table, /*collectives=*/nullptr, walk);
 }
 
-/// Checks all that is not known to be right.
+/// Checks everything, to find out what is wrong.
 static std::optional<Violation> checkCells(const TableView &table,
                                            bool isPlain) {
   if (!isPlain)

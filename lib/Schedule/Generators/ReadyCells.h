@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A worker has one first-in, first-out list of cells per position on a chain.
-// This finds the ready cell that is furthest along, and of several the first
-// one, without comparing cells.
+// These lists give the ready cell that is furthest along, and the oldest of
+// several, without comparing cells.
 //
 //===----------------------------------------------------------------------===//
 
