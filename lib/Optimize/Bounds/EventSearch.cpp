@@ -19,7 +19,7 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Times that all nogoods together may hold: 128 MiB.
+/// How many times all nogoods together may store: 128 MiB.
 static constexpr size_t kMostSeenTimes = size_t(1) << 24;
 
 /// Larger problems have far more states than a search can visit.
@@ -134,7 +134,7 @@ bool EventSearch::isLate(const EventState &state) {
   return false;
 }
 
-/// Whether a row that may interrupt its cells cannot end each in time. The
+/// Whether some cell ends too late even if the row may interrupt its cells. The
 /// cells with the earliest deadlines run first (Jackson 1955).
 bool EventSearch::isRowLate(const EventState &state, uint32_t worker) {
   jobs.clear();
@@ -155,8 +155,8 @@ bool EventSearch::isRowLate(const EventState &state, uint32_t worker) {
   return areJobsLate();
 }
 
-/// Adds the R, or the U, of activations that are not on the worker. Their I are
-/// at best the last of the stage.
+/// Adds the R, or the U, of activations that are not on the worker. In the best
+/// case their I are the last ones of the stage.
 void EventSearch::addReturns(const EventState &state, uint32_t worker,
                              ActivationState wanted) {
   bool isCopy = wanted == ActivationState::Host;
@@ -250,7 +250,7 @@ void EventSearch::describe(const EventState &state, Reached &reached) {
     int64_t frees = worker.frees[ComputeQueue];
     int64_t end = worker.queueEnds[ComputeQueue];
     reached.times.push_back(frees > 0 ? timeOf(end) : state.now);
-    // Memory that is taken at the end of a cell had better be taken late.
+    // A state in which a cell takes memory at a later end is at least as good.
     reached.times.push_back(frees < 0 ? -end : 0);
   }
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A cell may start when it is ready, or when memory is freed for it: at other
-// times it could have started earlier.
+// A cell may start when it is ready, or when memory is freed for it: a cell
+// that starts at any other time could have started earlier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -179,7 +179,7 @@ void EventRules::listCompute(Query &query) const {
     listWeightGrads(query);
 }
 
-/// Nothing waits for these W, so that those of a stage are alike.
+/// Nothing waits for these W, so all W of a stage are alike.
 void EventRules::listWeightGrads(Query &query) const {
   uint32_t worker = query.state.nextWorker;
   for (int32_t stage : graph.stagesOf(worker)) {
@@ -191,7 +191,7 @@ void EventRules::listWeightGrads(Query &query) const {
   }
 }
 
-/// Offers a cell whose waits are over at `ready`.
+/// Offers a cell that has nothing to wait for from `ready` on.
 void EventRules::offer(Query &query, Phase phase, uint32_t pair,
                        int64_t ready) const {
   int64_t now = query.state.now;

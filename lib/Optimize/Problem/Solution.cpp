@@ -106,7 +106,7 @@ static void startAtZero(Solution &solution) {
   solution.makespan -= first;
 }
 
-/// The times of the first step, or with `isSteady` of one of many.
+/// The times of the first step; if `isSteady`, those of one of many steps.
 static llvm::Expected<Solution>
 timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
   llvm::Expected<TableView> view = makeView(problem, rows);
@@ -153,7 +153,7 @@ llvm::Expected<Solution> optimize::steadyState(const Problem &problem,
 
 namespace {
 
-/// A worker holds `amount` more from `at` on.
+/// A worker holds `amount` more bytes from the time `at` on.
 struct Change {
   int64_t at, amount;
 
@@ -220,7 +220,7 @@ void RowMemory::addCell(Cell cell, int64_t start) {
   }
 }
 
-/// Of changes at the same time those that free come first.
+/// Among changes at the same time, those that free memory come first.
 int64_t RowMemory::findPeak() {
   for (Cell cell : row)
     if (cell.is(Phase::Recompute))
@@ -288,7 +288,7 @@ private:
 
 } // namespace
 
-/// A compute cell runs: it waits for its U and for joins.
+/// Runs a compute cell, which waits for its U and for joins.
 void AnyTimeRow::add(Cell cell, int64_t atStart, int64_t atEnd) {
   memory.await(std::max(std::exchange(joined, 0), pairOf(cell).reload));
   memory.change(atStart);

@@ -98,7 +98,7 @@ int64_t StepSweep::delayOf(Cell cell) const {
 
 Moment StepSweep::startOf(const Step &step,
                           llvm::ArrayRef<Moment> clocks) const {
-  Moment start = clocks[Compute]; // the issue point of a copy
+  Moment start = clocks[Compute]; // a copy is issued then at the earliest
   if (step.cell.isCopy())
     start.waitFor(clocks[copyClockOf(step.cell)]);
   if (isHeld(step.cell))

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the rows of a step from given clocks, and finds the
-// period of steps that follow each other without a barrier.
+// Runs the rows of a step from given clocks, and finds the period of steps that
+// follow each other without a barrier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ public:
   /// Times of the last run by flat index. A join starts when its copy ends.
   llvm::ArrayRef<Moment> getStarts() const { return starts; }
   llvm::ArrayRef<Moment> getEnds() const { return ends; }
-  /// Time for which the busiest compute queue runs in a step.
+  /// How long the busiest compute queue runs in a step.
   int64_t getBusiest() const { return busiest; }
 
 private:
