@@ -31,7 +31,7 @@ using namespace pipesched::pipe;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What stands in the arena when it has its size.
+/// What is in the arena at the moment at which it reaches its size.
 struct FullArena {
   uint32_t instruction = 0;
   int64_t aligned = 0, live = 0, inFlight = 0, gaps = 0, largestGap = 0;
@@ -80,8 +80,9 @@ private:
 };
 } // namespace
 
-/// Of a copy, `at` lists place in the arena, place in host memory and bytes; of
-/// a pair, the places of its first half and then those of its second.
+/// For a copy, `at` lists the place in the arena, the place in host memory and
+/// the bytes; for a pair, the places of its first half and then those of its
+/// second.
 LogicalResult ArenaWalk::findOffsets() {
   offsets.assign(row.versions.size(), -1);
   size_t used = 0;
@@ -96,13 +97,15 @@ LogicalResult ArenaWalk::findOffsets() {
         return emitTableError(op) << "has too few places of tensors behind "
                                      "'at'; run exec-assign-buffers";
       offsets[version] = places.asArrayRef()[used];
-      used += isCopy && k % 2 == 1 ? 2 : 1; // behind the host's: the bytes
+      // Skip the bytes, which stand behind the place in host memory.
+      used += isCopy && k % 2 == 1 ? 2 : 1;
     }
   }
   return success();
 }
 
-/// A version takes its place; what is left of others stays.
+/// Puts a version at its offset. Parts of older versions that it does not cover
+/// stay.
 void ArenaWalk::put(uint32_t version) {
   int64_t begin = offsets[version], end = endOf(version);
   auto at = tenants.lower_bound(begin);
@@ -325,7 +328,7 @@ void RowComparison::finish(uint32_t i) {
   });
 }
 
-/// The tensors that functions keep in a state.
+/// The tensors that the functions of a stage keep in a state.
 SmallVector<ActivationName, 8>
 RowComparison::namesOf(const StageState &state) const {
   SmallVector<ActivationName, 8> kept;
@@ -366,7 +369,8 @@ RowComparison::namesOf(const StageState &state) const {
   return kept;
 }
 
-/// A tensor that lives, and that the costs do not count now.
+/// Explains a tensor that is live although the costs do not count it at this
+/// moment.
 void RowComparison::addOther(uint32_t version, ArenaComparison &result) const {
   const TensorVersion &tensor = row.versions[version];
   bool isReceived = instruction(tensor.made).is(InstructionKind::Recv);

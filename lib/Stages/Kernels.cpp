@@ -56,7 +56,7 @@ public:
     kernel.phase = phase;
   }
 
-  /// Nothing where a function is missing.
+  /// Nothing if a function is missing.
   std::optional<StageKernel> run();
 
 private:

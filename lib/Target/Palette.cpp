@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Full hues carry white text, tints black text. In both columns CIE lightness
+// Text is white on full hues and black on tints. In both columns CIE lightness
 // rises in the order F, I, B, W, so that a grey print keeps phases apart.
 //
 //===----------------------------------------------------------------------===//

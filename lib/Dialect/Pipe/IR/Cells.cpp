@@ -181,8 +181,8 @@ ParseResult parseCell(AsmParser &parser, Cell &cell) {
   return parseNoCell(parser, loc);
 }
 
-/// Parses the cells up to the first one that another character than one space
-/// follows. Of these the text says all, so the parser is only moved.
+/// Parses cells as long as each is followed by exactly one space. The text
+/// alone says what these are, so the parser is only moved over them.
 static ParseResult parseSpacedCells(AsmParser &parser,
                                     std::vector<Cell> &cells) {
   const char *text = parser.getCurrentLocation().getPointer();
@@ -199,7 +199,7 @@ static ParseResult parseSpacedCells(AsmParser &parser,
 }
 
 /// Guesses how many cells a row has from what separates them. A cell and its
-/// separator are three characters or more, but for `_`.
+/// separator have three characters or more, except for `_`.
 static size_t guessCells(const char *text) {
   const char *end = std::strchr(text, ']');
   if (!end)
@@ -277,8 +277,8 @@ void printCells(AsmPrinter &printer, ArrayRef<Cell> cells) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
-/// Whether `raw` is a cell that text can write: it has a phase, and an idle
-/// entry has slots and no stage.
+/// Whether `raw` is a cell that has a textual form: it has a phase, and if it
+/// is an idle entry it has slots and no stage.
 static bool isCell(uint64_t raw) {
   if (!Cell::isValidRaw(raw))
     return false;
@@ -309,7 +309,7 @@ Attribute cellsToAttribute(MLIRContext *context, ArrayRef<Cell> cells) {
   return DenseI64ArrayAttr::get(context, bits);
 }
 
-/// Whether the last cell overlaps a next one, which no row may have.
+/// Whether the last cell overlaps a next one. No row may end so.
 static bool endsOpen(ArrayRef<Cell> cells) {
   return !cells.empty() && cells.back().overlapsNext();
 }
