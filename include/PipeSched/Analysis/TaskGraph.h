@@ -74,7 +74,8 @@ struct TaskGraph {
   /// Task of each instruction, for annotation: a merged Send and Recv have the
   /// same task, a Wait has kNone.
   std::vector<uint32_t> taskOfInstruction;
-  /// Where the instructions of each worker begin in it; and the end.
+  /// Where the instructions of each worker begin in taskOfInstruction, and its
+  /// end.
   std::vector<uint32_t> instructionBegins;
 
   uint32_t size() const { return cell.size(); }

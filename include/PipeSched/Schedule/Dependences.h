@@ -25,7 +25,8 @@ enum class Flow : uint8_t {
   Gradient    ///< from the backward of s to that of s-1
 };
 
-/// The stage that a flow from `stage` reaches, and that from which one comes.
+/// The stage that a flow from `stage` reaches, and the stage from which a flow
+/// to `stage` comes.
 constexpr int64_t targetOf(Flow flow, int64_t stage) {
   return flow == Flow::Activation ? stage + 1 : stage - 1;
 }

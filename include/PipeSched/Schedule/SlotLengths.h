@@ -29,11 +29,11 @@ inline constexpr int64_t kMaxSlots = int64_t(1) << 62;
 /// entries have no lengths here.
 class StageSlots {
 public:
-  /// The length of a phase that must not occur.
+  /// Marks a phase that must not occur.
   static constexpr int64_t kUnknown = -1;
 
-  /// B takes the sum of I and W (2^63 - 1 if it overflows), R as many slots as
-  /// F, O and G one.
+  /// B takes the sum of I and W (2^63 - 1 if it overflows), R takes as many
+  /// slots as F, and O and G take one.
   StageSlots(int64_t forward = 1, int64_t inputGrad = 1,
              int64_t weightGrad = 1) {
     int64_t backward = 0;
@@ -47,7 +47,7 @@ public:
     set(Phase::Optimizer, 1);
     set(Phase::AllReduce, 1);
   }
-  /// `weight` times the unit slots.
+  /// The unit slots times `weight`.
   static StageSlots weighted(int64_t weight) {
     StageSlots slots(weight, weight, weight);
     slots.set(Phase::Optimizer, weight);

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Walks all rows of a table at once, from slot to slot. What cells pass to
-// other stages is kept only while it is under way, so nothing has to be indexed
-// before. docs/Dialects/RationaleTimes.md says why.
+// other stages is kept only while it is under way, so the table needs no index.
+// docs/Dialects/RationaleTimes.md says why.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,16 +30,16 @@ namespace pipesched {
 ///   row 1         F0   F1   B0 ......   F2         can start
 ///   row 2              F0   ..
 ///
-/// A row whose next cell needs what another stage has yet to make sleeps until
-/// that is passed. So the walk is linear in cells; beside the table it holds
-/// what is under way between stages, which for most families is O(stages).
+/// A row sleeps while its next cell needs something that another stage has not
+/// passed yet. So the walk is linear in cells; beside the table it holds what
+/// is under way between stages, which for most families is O(stages).
 ///
 /// Cells must be in range. A row that reaches a G sleeps until the rows of its
 /// group have come (Collectives.h); at the end of that slot they meet, and all
 /// go on in the next one. Each G must take part in one all-reduce.
 ///
-/// The handler has, where `Item` is what it notes about something that is under
-/// way,
+/// The handler has the following. `Item` is what it notes about something that
+/// is under way.
 ///
 ///   Cost costOf(uint32_t stage, Phase)   what it wants to know of all cells
 ///       of a phase of a global stage, so that one look-up finds all
@@ -59,8 +59,9 @@ namespace pipesched {
 ///       group by ascending row; finish() follows for each
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
-/// periods. If only clocks, ranks and indices differ, all that follows would be
-/// the same again, and the walk leaps over it. For this the handler has
+/// periods. If only clocks, ranks and indices differ, everything that follows
+/// would be the same again, and the walk leaps over it. For this the handler
+/// has
 ///
 ///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
 ///       all are the same, so one walk times them all; it leaps if all repeat
@@ -122,22 +123,23 @@ private:
 
   struct alignas(64) Row {
     const Cell *begin, *next, *end;
-    bool isAsleep = false;   ///< its next step needs what is not there yet
-    uint8_t awaitedHalf = 0; ///< the half that does
-    WaveStep step;           ///< the one that runs, or the next
+    /// Its next step needs something that is not there yet.
+    bool isAsleep = false;
+    uint8_t awaitedHalf = 0; ///< the half of the step that needs it
+    WaveStep step;           ///< the step that runs, or the next one
 
     bool isDone() const { return next == end && !isAsleep; }
   };
-  /// Where cells of one stage find what they need of a neighbour.
+  /// What a neighbour has passed to the cells of one stage.
   struct Inbox {
     InFlight<Item> items;
-    int32_t awaitedRank = -1; ///< of the one that `taker` sleeps for
+    int32_t awaitedRank = -1; ///< of the item for which `taker` sleeps
     int32_t taker = -1;       ///< the row of the stage
   };
   /// What holds for all cells of a kind.
   struct Rule {
-    /// Where they find what they need, and where what they make is needed: an
-    /// index into `inboxes`, or kNowhere.
+    /// The inbox in which they find what they need, and the inbox to which they
+    /// pass what they make: indices into `inboxes`, or kNowhere.
     uint32_t findAt = kNowhere, passTo = kNowhere;
     typename Handler::Cost cost;
   };
@@ -170,10 +172,10 @@ private:
 
   void watchPeriod(const TableView &table);
   void endPeriod(uint64_t slot);
-  /// Whether walking has taken about as long since a state was taken down as
-  /// that did, so that a walk that never leaps is not much longer for it. If
-  /// periods are left out, the walk has to find those of which they are a
-  /// multiple, so it looks at all.
+  /// Whether the walk since the last state was taken down has taken about as
+  /// long as taking it down. So a walk that never leaps takes at most about
+  /// twice as long. If periods are left out, the walk has to find a period of
+  /// which they are a multiple, so it takes down all states.
   bool mayTakeDown() const {
     constexpr int64_t kNumbersPerCell = 2;
     return handler.numLeftOut() != 0 ||
@@ -213,18 +215,21 @@ private:
   std::vector<Row> rows;
   std::vector<uint32_t> rowBegins;  ///< flat
   std::vector<uint32_t> numArrived; ///< by piece: rows that have reached a G
-  std::vector<int64_t> gathered;    ///< pieces whose rows all have, unmet
-  /// A cell occurs twice, or a copy where it cannot be.
+  /// Pieces whose rows all have, but that have not met.
+  std::vector<int64_t> gathered;
+  /// A cell occurs twice, or a copy stands where it cannot.
   bool isBroken = false;
 
   std::optional<TablePeriod> period;
   /// Where row 0 ends a period next; null if nobody looks for that.
   const Cell *periodEnd = nullptr;
   int64_t numHeld = -1; ///< at the last end of a period
-  /// Periods since `before` was taken down, -1: it was not; and how many of
-  /// them to compare with it, more each time (Brent's search for cycles).
+  /// How many periods have passed since `before` was taken down (-1: it was
+  /// not), and how many of them are compared with it. The latter grows each
+  /// time (Brent's search for cycles).
   int64_t numSince = -1, window = 1;
-  /// Cells of a period, and those walked since a state was taken down last.
+  /// The number of cells of a period, and of those walked since a state was
+  /// last taken down.
   int64_t numPeriodCells = 0, numWalked = 0;
   ClockValues<Time> oldest;
   std::vector<Time> rowTimes, rowTimesBefore; ///< against row 0
@@ -322,8 +327,8 @@ WavefrontOf<Item, Handler, hasPaths>::readHalf(WaveStep &step, unsigned half) {
   step.ranks[half] = trip.rank;
 }
 
-/// Finds what a half of the next step needs, which is null if that is nothing.
-/// If it is not there yet, the row sleeps.
+/// Finds what a half of the next step needs: null if it needs nothing. False if
+/// it is not there yet; then the row sleeps.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool
 WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
@@ -348,7 +353,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   if (row.next == row.end)
     return;
-  // The rows are as many streams of memory, more than the hardware follows.
+  // Each row is a stream of memory, and the hardware does not follow so many.
   constexpr int64_t kLookahead = 16;
   __builtin_prefetch(row.next + kLookahead);
   if (LLVM_UNLIKELY(row.next->getPhase() > Phase::Recompute))
@@ -422,7 +427,7 @@ void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
     isBroken = true;
 }
 
-/// A row has reached a G.
+/// Notes that a row has reached a G.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
   row.isAsleep = true;
@@ -436,7 +441,7 @@ void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
     gathered.push_back(piece);
 }
 
-/// All rows of some groups have come.
+/// Lets the groups meet whose rows have all come.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
   std::vector<WaveStep> steps;

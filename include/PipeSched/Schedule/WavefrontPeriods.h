@@ -28,7 +28,7 @@ void WavefrontOf<Item, Handler, hasPaths>::watchPeriod(const TableView &table) {
     numPeriodCells += row.length;
 }
 
-/// Whether every row is where it repeats.
+/// Whether every row is within the part that repeats.
 template <typename Item, typename Handler, bool hasPaths>
 bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
   return llvm::all_of(
@@ -39,8 +39,8 @@ bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
       });
 }
 
-/// Row 0 has ended a period, and `slot` is over. The times of rows are compared
-/// first, because a whole state is larger than a period.
+/// Compares states after row 0 has ended a period and `slot` is over. The times
+/// of rows are compared first, because a whole state is larger than a period.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
   periodEnd += period->rows[0].length;
