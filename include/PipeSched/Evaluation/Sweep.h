@@ -40,18 +40,18 @@ struct Configuration {
   /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
   /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
-  /// Whether nothing but numbers are asked of the result. Then configurations
-  /// of one table share walks, which leave out critical paths; and tables that
-  /// may be too long are evaluated by shorter ones (LongTables.h in
-  /// lib/Evaluation), which leaves no rows. Without it, only those that are too
-  /// long.
+  /// Whether only numbers are asked of the result. Then configurations of one
+  /// table share walks, which leave out critical paths. Also, tables that may
+  /// be too long are evaluated by shorter ones (LongTables.h in
+  /// lib/Evaluation), so that the result has no rows. If it is false, only
+  /// tables that are too long are evaluated so.
   bool numbersAlone = false;
 };
 
 /// A table and its evaluation. Moving this object leaves the rows in place.
 struct EvaluatedTable {
-  /// Owns the rows that `result` refers to, maybe with other results; null if
-  /// there are none.
+  /// Owns the rows to which `result` refers. Other results may share them. Null
+  /// if there are no rows.
   std::shared_ptr<const Table> table;
   /// Named by its family, which is empty if an optimizer step was added.
   NamedEvaluation result;
@@ -62,7 +62,7 @@ struct EvaluatedTable {
 };
 
 /// Errors: those of generate(), resolveCosts(), addOptimizerStep() and
-/// evaluateTable(); of a table that is too long, that it does not repeat.
+/// evaluateTable(); a table that is too long and does not repeat itself.
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
 

@@ -77,8 +77,8 @@ struct StageKernel {
   const Stage *stage = nullptr;
   Phase phase = Phase::Forward;
   llvm::SmallVector<KernelCall> calls;
-  /// The activations that it touches, each once, in the order in which calls
-  /// name them, arguments before results.
+  /// The activations that the kernel touches, each once, in the order in which
+  /// its calls name them. Arguments come before results.
   llvm::SmallVector<KernelBuffer> buffers;
 };
 
