@@ -58,7 +58,7 @@ AXES: dict[str, Any] = _hints()
 OPTIONS = tuple(FamilyOptions.__annotations__)
 COSTS = tuple(f.name for f in fields(Costs) if f.init)
 NOT_OF_TABLE = {*COSTS, *TimingOptions.__annotations__}
-"""Axes that change times alone. All else says which table a point has."""
+"""Axes that change times only. All other axes determine the table of a point."""
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
 """Other names of axes."""
 
@@ -187,7 +187,8 @@ def _read_disturbance(value: Any) -> Iterator[Any]:
     if not isinstance(value, str):
         raise _wrong("disturbance", "a text such as worker3=1.3,jitter=5%", value)
     for entry in value.split(","):
-        # An entry that is wrong with any number is refused; a point's row says which it lacks.
+        # Refuse an entry that is wrong whatever its worker or stage is. The row of a point says so
+        # if only that worker or stage does not exist.
         texts = (entry, re.sub(r"^(\s*(?:worker|stage))\d+", r"\g<1>0", entry))
         points = [Configuration("gpipe", 1, 1, disturbance=text)._raw() for text in texts]
         errors = _core.sweep(points, 1, None)[1]
@@ -343,7 +344,7 @@ def _costs_with(given: Mapping[str, Any]) -> Costs:
     items = tuple(given.items())
     try:
         hash(items)
-    except TypeError:  # an object with fields is among them
+    except TypeError:  # some value is an object with fields
         return _costs(json.dumps(given))
     return _costs_of_items(items)
 
