@@ -1,7 +1,8 @@
 """Runs the optimizer on the best settings of a search.
 
-A setting is a choice of degrees, a microbatch size and a sharding. Optimized are the best settings
-that fit, and settings that would be faster but do not fit, within the available memory.
+A setting is a choice of degrees, a microbatch size and a sharding. The optimizer runs on the best
+settings that fit, and on settings that would be faster but do not fit, with the available memory as
+its budget.
 """
 
 from __future__ import annotations

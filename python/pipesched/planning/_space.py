@@ -44,7 +44,7 @@ class Space:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.left_out: Counter[str] = Counter()
-        """Why divisions were left out, and how many for each reason."""
+        """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
 
@@ -85,7 +85,7 @@ class Space:
 
     def _schedules(self, pipeline: int) -> Iterator[tuple[str, tuple[tuple[str, Any], ...]]]:
         if pipeline == 1:
-            # A single worker does the same under every schedule.
+            # a single worker does the same work under every schedule
             if ALONE in self.families:
                 yield ALONE, ()
             else:
