@@ -81,13 +81,13 @@ static void evaluate(benchmark::State &state, Workload &workload) {
 llvm::ArrayRef<Operation> bench::analysisOperations() {
   static constexpr Operation kOperations[] = {
       {"graph-delay", buildGraph<Transport::Delay>},
-      {"price-delay", cost<Transport::Delay>},
+      {"cost-delay", cost<Transport::Delay>},
       {"timeline-delay", timeline<Transport::Delay>},
       {"graph-blocking", buildGraph<Transport::Blocking>},
-      {"price-blocking", cost<Transport::Blocking>},
+      {"cost-blocking", cost<Transport::Blocking>},
       {"timeline-blocking", timeline<Transport::Blocking>},
       {"graph-overlap", buildGraph<Transport::Overlap>},
-      {"price-overlap", cost<Transport::Overlap>},
+      {"cost-overlap", cost<Transport::Overlap>},
       {"timeline-overlap", timeline<Transport::Overlap>},
       {"plain-longest-path", plainLongestPath},
       {"critical-path", findCriticalPath},

@@ -34,7 +34,7 @@ struct WalkCase {
 
   Table table;
   TableView view;
-  std::optional<TableReductions> reductions;
+  Collectives collectives;
   CostInputs costs = makeCosts(4 * kNumWorkers);
   PhaseCounts counts;
   StageCosts stageCosts;
@@ -59,13 +59,12 @@ static Table generateAbout(const Subject &subject, int64_t numCells) {
 
 WalkCase::WalkCase(const Subject &subject, int64_t numCells)
     : table(generateAbout(subject, numCells)), view(table.view()),
-      reductions(take(TableReductions::create(view))),
-      counts(countPhases(view)),
+      collectives(take(Collectives::create(view))), counts(countPhases(view)),
       stageCosts(
           take(computeStageCosts(table.placement, costs, counts.phases))) {
   inputs.costs = &stageCosts;
-  if (reductions && reductions->size() != 0)
-    inputs.reductions = &*reductions;
+  if (collectives.size() != 0)
+    inputs.collectives = &collectives;
 }
 
 static std::vector<Row> offloadAll(const TableView &view) {
@@ -123,15 +122,6 @@ static void measureWalk(benchmark::State &state, const Subject &subject,
 }
 
 template <bool mayLeap>
-static void makespan(benchmark::State &state, const Subject &subject,
-                     int64_t numCells) {
-  measureWalk(state, subject, numCells, [](WalkCase &walkCase) {
-    walkCase.inputs.mayLeap = mayLeap;
-    return *walkMakespan(walkCase.view, walkCase.counts, walkCase.inputs);
-  });
-}
-
-template <bool mayLeap>
 static void allResults(benchmark::State &state, const Subject &subject,
                        int64_t numCells) {
   measureWalk(state, subject, numCells, [](WalkCase &walkCase) {
@@ -140,15 +130,14 @@ static void allResults(benchmark::State &state, const Subject &subject,
   });
 }
 
-/// Measures `walk(view, counts, scenarios)` of 16 scenarios beside the mean of
-/// one of them.
-template <bool mayLeap, typename Walk>
-static void measureBatch(benchmark::State &state, const Subject &subject,
-                         int64_t numCells, Walk &&walk) {
+/// Measures a walk for 16 scenarios beside the mean of one of them.
+template <bool mayLeap>
+static void walks(benchmark::State &state, const Subject &subject,
+                  int64_t numCells) {
   WalkCase walkCase(subject, numCells);
   Scenarios scenarios(walkCase, mayLeap);
   auto run = [&](llvm::ArrayRef<WalkInputs> some) {
-    return walk(walkCase.view, walkCase.counts, some);
+    return walkTables(walkCase.view, walkCase.counts, some);
   };
   Cost cost = measureCost(state, [&] { return run(scenarios.inputs); });
   constexpr double kEnoughNs = 100e6;
@@ -159,18 +148,6 @@ static void measureBatch(benchmark::State &state, const Subject &subject,
       benchmark::DoNotOptimize(run(one));
   setCounters(state, cost, walkCase.view.getNumCells());
   state.counters["x_one"] = cost.ns * kNumScenarios * rounds / passed;
-}
-
-template <bool mayLeap>
-static void makespans(benchmark::State &state, const Subject &subject,
-                      int64_t numCells) {
-  measureBatch<mayLeap>(state, subject, numCells, walkMakespans);
-}
-
-template <bool mayLeap>
-static void walks(benchmark::State &state, const Subject &subject,
-                  int64_t numCells) {
-  measureBatch<mayLeap>(state, subject, numCells, walkTables);
 }
 
 static void evaluate(benchmark::State &state, const Subject &subject,
@@ -186,12 +163,8 @@ void bench::registerWalks(int64_t numCells) {
       {"evaluate-on-64", evaluate},
       {"walk-on-64", allResults</*mayLeap=*/true>},
       {"walk-each-on-64", allResults</*mayLeap=*/false>},
-      {"makespan-on-64", makespan</*mayLeap=*/true>},
-      {"makespan-each-on-64", makespan</*mayLeap=*/false>},
       {"walk-16-on-64", walks</*mayLeap=*/true>},
       {"walk-16-each-on-64", walks</*mayLeap=*/false>},
-      {"makespan-16-on-64", makespans</*mayLeap=*/true>},
-      {"makespan-16-each-on-64", makespans</*mayLeap=*/false>},
   };
   static constexpr Subject kSubjects[] = {
       {"1f1b", "1f1b"},

@@ -55,7 +55,7 @@ def paths(placement: str, workers: int) -> list[list[int]]:
 
 
 @dataclass(frozen=True)
-class Priced:
+class CaseCosts:
     """By stages per worker: passes that attach costs, the budget, and the number of activations
     that this is about.
     """
@@ -81,7 +81,7 @@ class Profile:
         self.name = name
         self.times = {phase: round(ms * PS_PER_MS / 2) * 2 for phase, ms in times.items()}
 
-    def price(self, workers: int, microbatches: int, budget: float, ratio: float) -> Priced:
+    def make(self, workers: int, microbatches: int, budget: float, ratio: float) -> CaseCosts:
         copy = round(ratio * self.times["F"] / 2) * 2
         times = {**self.times, "D": copy, "U": copy}
 
@@ -91,7 +91,7 @@ class Profile:
             return f"pipe-attach-profile{{times={listed}}}"
 
         held = activations(budget, workers, microbatches)
-        return Priced({chunks: attach(chunks) for chunks in (1, 2)}, {**held}, held)
+        return CaseCosts({chunks: attach(chunks) for chunks in (1, 2)}, {**held}, held)
 
 
 class Modelled:
@@ -106,7 +106,7 @@ class Modelled:
         self.system: dict[str, Any] = pipesched.systems()[system]
         self.system.pop("sources", None)
 
-    def price(self, workers: int, microbatches: int, budget: float, ratio: float) -> Priced:
+    def make(self, workers: int, microbatches: int, budget: float, ratio: float) -> CaseCosts:
         def attach(system: str) -> str:
             model = f"pipe-attach-model{{name={MODEL} microbatch-size=1}}"
             return f"{model},pipe-attach-system{{{system}}}"
@@ -123,7 +123,7 @@ class Modelled:
         always = int(report.memory.persistent_bytes[worker])
         held = int(report.memory.peak_bytes[worker]) - always
         file = self._written({**self.system, "host": host}, ratio, workers)
-        return Priced(
+        return CaseCosts(
             dict.fromkeys((1, 2), attach(f"file={file}")),
             dict.fromkeys((1, 2), f"{always + int(budget * held)}B"),
             activations(budget, workers, microbatches),
@@ -172,9 +172,9 @@ class Case:
     copy_ratio: float
 
     @cached_property
-    def priced(self) -> Priced:
+    def case_costs(self) -> CaseCosts:
         """Costs and memory of its schedules."""
-        return self.costs.price(self.workers, self.microbatches, self.budget, self.copy_ratio)
+        return self.costs.make(self.workers, self.microbatches, self.budget, self.copy_ratio)
 
 
 @dataclass(frozen=True)
@@ -239,12 +239,12 @@ def known(case: Case, offload: bool, memory_times: MemoryTimes) -> list[Timed]:
             made = pipesched.generate(family, **sizes, **options)
         except PipeSchedError:
             continue
-        made = made.transform(case.priced.attach[chunks])
-        for suffix, passes in offloads(case.priced.activations[chunks], offload):
+        made = made.transform(case.case_costs.attach[chunks])
+        for suffix, passes in offloads(case.case_costs.activations[chunks], offload):
             try:
                 schedule = made.transform(passes) if passes else made
                 schedule.verify(
-                    memory=case.priced.memory[chunks],
+                    memory=case.case_costs.memory[chunks],
                     memory_times=memory_times,
                     transport="delay",
                 )
@@ -272,7 +272,7 @@ def start(case: Case, placement: str, fitting: Sequence[Timed]) -> Schedule:
         microbatches=case.microbatches,
         paths=paths(placement, case.workers),
     )
-    return made.transform(case.priced.attach[CHUNKS[placement]])
+    return made.transform(case.case_costs.attach[CHUNKS[placement]])
 
 
 def optimized(
@@ -285,7 +285,7 @@ def optimized(
         seeds = [] if arguments.from_nothing else fitting
         try:
             found = start(case, placement, seeds).optimize(
-                memory=case.priced.memory[chunks],
+                memory=case.case_costs.memory[chunks],
                 memory_times=arguments.memory_times,
                 offload=arguments.offload,
                 explain=False,

@@ -233,7 +233,7 @@ FailureOr<Path> ProgramLoader::implyPath() {
     for (uint32_t i = program.rowBegins[worker];
          i != program.rowBegins[worker + 1]; ++i) {
       const Instruction &instruction = program.instructions[i];
-      // Both may name a cell of another worker.
+      // Messages and joins may name a cell of another worker.
       if (instruction.is(InstructionRole::Message) ||
           instruction.is(InstructionRole::Join))
         continue;

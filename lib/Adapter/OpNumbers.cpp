@@ -17,8 +17,8 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// Granules that the table may have for each op, and at least. An op with its
-/// operands takes two to four.
+/// How many granules the table may have for each op, and how many it may always
+/// have. An op with its operands takes two to four.
 static constexpr uintptr_t kGranulesPerOp = 16, kMinGranules = 1024;
 
 void OpNumbers::clear() {
@@ -68,7 +68,7 @@ void OpNumbers::insert(const Operation *op, uint32_t number) {
       far[granule] = number;
       return;
     }
-    // Most ops are not where the table is.
+    // Most ops are outside of the table, so begin a new one.
     restart(granule);
   }
   table[granule - first] = number;

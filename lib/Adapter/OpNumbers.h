@@ -8,7 +8,7 @@
 //
 // Finds the number of an instruction from its op. The ops of a worker are
 // mostly created one after the other, so a table over their addresses is small
-// and is read nearly in order, which a hash map is not.
+// and, unlike a hash map, is read nearly in order.
 //
 //===----------------------------------------------------------------------===//
 

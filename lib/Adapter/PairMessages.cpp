@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Workers nearly always send and receive the cells of a stage and phase in
-// their order. So sends and receives are divided by stage and phase, and are
-// then the same lists.
+// their order. So once sends and receives are divided by stage and phase, both
+// lists have the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,13 +43,15 @@ private:
   void pairGroups();
   llvm::MutableArrayRef<uint32_t> membersOf(size_t group);
 
-  /// More stages share groups, so that a stage number costs no memory.
+  /// Stages beyond this number share groups, so that a large stage number costs
+  /// no memory.
   static constexpr int64_t kMaxStages = 4096;
 
   Program &program;
-  size_t numStages = 0, numGroups = 0; ///< groups of sends, as many receives
-  std::vector<uint32_t> ends;          ///< by group, behind its members
-  std::vector<uint32_t> members;       ///< instructions, group by group
+  /// Groups of sends; there are as many of receives.
+  size_t numStages = 0, numGroups = 0;
+  std::vector<uint32_t> ends;    ///< by group, behind its members
+  std::vector<uint32_t> members; ///< instructions, group by group
   std::vector<bool> unsorted;
 };
 } // namespace
@@ -80,8 +82,8 @@ void MessagePairer::chooseGroups() {
   numGroups = kNumPhases * numStages;
 }
 
-/// A counting sort: `ends` has counts, then the begins of groups, which move up
-/// to their ends as members are written.
+/// A counting sort. `ends` first has counts, and then the starts of groups,
+/// which move up to the ends of the groups as members are written.
 void MessagePairer::fillGroups() {
   ends.assign(2 * numGroups, 0);
   for (const Instruction &instruction : program.instructions)

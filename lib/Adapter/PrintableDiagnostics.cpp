@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // MLIR's driver of optimizers creates its contexts and source managers itself.
-// What it is given is the text and the registry, so lines are made printable in
-// the text, and messages by a handler that a dialect brings along.
+// We only give it the text and the registry. So lines are made printable in the
+// text, and messages by a handler that comes with a dialect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ using namespace pipesched;
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// Most inputs, which may be large: neither carriage returns nor anything but
-/// ASCII.
+/// Whether the input is plain ASCII without carriage returns, as most inputs
+/// are. They may be large, so nothing is done for these.
 static bool isPlain(StringRef text) {
   return llvm::all_of(text, [](char byte) {
     return byte == '\n' || byte == '\t' || (byte >= ' ' && byte < 0x7f);

@@ -57,8 +57,8 @@ struct HeldActivation {
   }
 };
 
-/// What a cell does where no activation is recomputed or copied: its phase says
-/// all.
+/// What a cell does if no activation is recomputed or copied. Its phase alone
+/// decides that.
 MemoryChange startKept(Cell cell, const StageMemory &stage);
 MemoryChange finishKept(Cell cell, const StageMemory &stage);
 
@@ -67,8 +67,8 @@ class ActivationLedger {
 public:
   ActivationLedger(const Placement &placement, const MemoryFacts &facts);
 
-  /// Reads the cells of a program. Where some are R, D or U, each activation
-  /// has an entry. Errors: few tasks for many entries.
+  /// Reads the cells of a program. If some are R, D or U, each activation gets
+  /// an entry. Errors: a program with far more activations than tasks.
   llvm::Error read(llvm::ArrayRef<Cell> cells);
 
   MemoryChange start(Cell cell) {

@@ -68,8 +68,8 @@ namespace {
 /// Walks one row.
 class RowPeak {
 public:
-  /// `numEnded`, by instruction: the offloads that have ended when an offload,
-  /// a reload or what a join names has.
+  /// `numEnded`, by instruction: how many offloads have ended once an offload,
+  /// a reload or an instruction that a join names has ended.
   RowPeak(const Program &program, ActivationLedger &ledger,
           std::vector<uint32_t> &numEnded)
       : program(program), ledger(ledger), numEnded(numEnded) {}
@@ -95,15 +95,17 @@ private:
   AnyTimeMemory count;  ///< activations
   AnyTimePeak peak;
   std::vector<Cell> offloads;
-  uint32_t joined = 0; ///< offloads that joins before the next cell name
+  uint32_t joined = 0; ///< offloads named by joins before the next cell
   Cell firstHalf;      ///< of an overlapped pair
   bool hasFirstHalf = false;
-  size_t numPending = 0; ///< at the peak: offloads issued, and of them awaited
+  /// At the peak: offloads issued, and how many of them are awaited.
+  size_t numPending = 0;
   size_t numAwaited = 0;
 };
 } // namespace
 
-/// The offloads that have ended once all operands of an instruction have.
+/// The number of offloads that have ended once all operands of an instruction
+/// have ended.
 uint32_t RowPeak::waitsOf(uint32_t instruction) const {
   uint32_t most = 0;
   for (uint32_t operand : program.operandsOf(instruction))
@@ -122,7 +124,7 @@ void RowPeak::notice(Cell cell) {
   numAwaited = memory.getNumEnded();
 }
 
-/// A pair starts as one, and then ends as one.
+/// The two cells of a pair start together and end together.
 void RowPeak::visitCompute(uint32_t instruction) {
   Cell cell = program.instructions[instruction].cell;
   uint32_t ended = std::max(std::exchange(joined, 0), waitsOf(instruction));
@@ -140,7 +142,7 @@ void RowPeak::visitCompute(uint32_t instruction) {
     change(ledger.finish(firstHalf));
 }
 
-/// What is copied counts until a wait tells that the copy has ended.
+/// A copied activation counts until a wait says that its copy has ended.
 void RowPeak::visitOffload(uint32_t instruction) {
   Cell cell = program.instructions[instruction].cell;
   count.offload(1);

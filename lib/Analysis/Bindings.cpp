@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Follows bindings back from the last cell; those of cells that a walk leapt
-// over are those of cells some periods before them.
+// Follows bindings back from the last cell. A cell that a walk leapt over has
+// the binding of the cell that stands some periods before it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ uint32_t Bindings::moveAhead(uint32_t flat, int64_t numPeriods) const {
   return flat + numPeriods * leaped[rowOf(flat)].length;
 }
 
-/// How many periods before `flat`, which may be among the cells leapt over from
-/// `begin` on, the same was walked.
+/// How many periods before `flat` the walk visited the same cell. It is 0
+/// unless `flat` is among the cells leapt over from `begin` on.
 static int64_t periodsBack(const LeapedRow &leaped, uint32_t begin,
                            uint32_t flat) {
   bool isLeapt = flat >= begin && flat - begin < leaped.count * leaped.length;

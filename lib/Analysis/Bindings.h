@@ -34,30 +34,35 @@ public:
     return rowBegins[step.row] + (step.cells - table.rows[step.row].data());
   }
 
-  /// A cell or a copy waited for the cell before it in its row, for the message
-  /// of a cell or a copy, or for nothing. Of a pair, the first cell.
+  /// Record that a cell or a copy waited for the cell before it in its row, for
+  /// the message of a cell, for a copy, or for nothing. A pair is named by its
+  /// first cell.
   void bindToRow(uint32_t cell) { bindings[cell].cell = kRow; }
   void bindCell(uint32_t cell, uint32_t producer) {
     bindings[cell].cell = producer;
   }
   void bindToNothing(uint32_t cell) { bindings[cell].cell = kNone; }
-  /// The message of a cell waited for its cell, or for another message.
+  /// Records that the message of a cell waited for its cell, or for another
+  /// message.
   void bindMessage(uint32_t producer, uint32_t before) {
     bindings[producer].message = before;
   }
 
-  /// An all-reduce, named by the first of its G cells, waited for what was in
-  /// front of it in a queue, for the row of one of its cells, or for nothing.
+  /// Records that an all-reduce, named by the first of its G cells, waited for
+  /// what was in front of it in a queue, for the row of one of its cells, or
+  /// for nothing.
   void bindMeeting(uint32_t meeting, uint32_t before, uint32_t cell) {
     bindings[meeting] = {cell, before};
   }
 
-  /// Bindings of cells that a walk leaps over are those of cells before them.
+  /// Cells that a walk leaps over have the bindings of the same cells in the
+  /// period before.
   void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
     leaped.assign(rows.begin(), rows.end());
   }
 
-  /// The path to the last cell of a row, and to an all-reduce.
+  /// The critical path that ends with the last cell of a row, and the one that
+  /// ends with an all-reduce.
   std::vector<PathStep> traceRow(int64_t row) const;
   std::vector<PathStep> traceMeeting(uint32_t flat) const;
 

@@ -14,7 +14,7 @@
 
 using namespace pipesched;
 
-/// The first wait of `node` for `awaitedNode`.
+/// The first wait among those of `node` that waits for `awaitedNode`.
 static Wait findWait(const InstructionWaits &waits, uint32_t node,
                      uint32_t awaitedNode) {
   Wait found = {Program::kNone, Program::kNone, WaitReason::Need};

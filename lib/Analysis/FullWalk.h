@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times and idle causes; with it slots (SlotCounts), copies (WalkCopies),
-// all-reduces (WalkReductions), memory (Holdings), and what each task waited
-// for (Bindings). WalkTable.cpp takes the results.
+// The handler of the walk that finds everything: times and idle causes here,
+// slots in SlotCounts, copies in WalkCopies, all-reduces in WalkReductions,
+// memory in Holdings, and what each task waited for in Bindings. WalkTable.cpp
+// takes the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,32 +24,33 @@
 
 namespace pipesched {
 
-/// All questions at once. Each step of a row, and each message, asks
+/// Answers all questions in one walk. Each step of a row, and each message,
+/// asks
 ///
 ///   row       | cell ... |     gap     | cell       start: what ended the gap?
 ///   message       | made | queued | V/BW | L |      pass: what held it back?
 ///
-/// In one scenario or in several; rows and slots are common to all, and bytes
-/// where nothing is copied.
+/// It times one scenario or several. All scenarios share rows and slots, and
+/// also bytes if nothing is copied.
 template <typename Ps>
 class FullWalk {
 public:
   using Time = Ps;
   using Item = Delivery<Time>;
-  using Price = WalkPrice<Time>;
+  using Cost = WalkCost<Time>;
 
   FullWalk(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios,
            const PhaseCounts &counts);
 
-  Price priceOf(uint32_t stage, Phase phase) const {
-    return prices.priceOf(stage, phase);
+  Cost costOf(uint32_t stage, Phase phase) const {
+    return costs.costOf(stage, phase);
   }
-  void start(const WaveStep &step, uint64_t slot, const Price &price,
+  void start(const WaveStep &step, uint64_t slot, const Cost &cost,
              const Item *need) {
     if (LLVM_UNLIKELY(waitsForMore))
       return startWithMore(step, slot, {need, nullptr},
-                           prices.computePs(step, price));
-    startAfter(step, slot, need, prices.computePs(step, price));
+                           costs.computePs(step, cost));
+    startAfter(step, slot, need, costs.computePs(step, cost));
   }
   void startPair(const WaveStep &step, uint64_t slot, const Item *first,
                  const Item *second);
@@ -62,13 +64,13 @@ public:
     for (TimedHoldings &each : timedHoldings)
       each.finish(step, laneOf(endPs, each.getLane()));
   }
-  void pass(const WaveStep &step, unsigned half, const Price &price,
+  void pass(const WaveStep &step, unsigned half, const Cost &cost,
             int32_t toRow, Item &item);
-  bool copy(const WaveStep &step, const Price &price);
-  void meet(int64_t piece, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
+  bool copy(const WaveStep &step, const Cost &cost);
+  void meet(int64_t number, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
 
-  bool canLeap() const { return prices.canLeap(); }
-  int64_t numLeftOut() const { return prices.numLeftOut(); }
+  bool canLeap() const { return costs.canLeap(); }
+  int64_t numLeftOut() const { return costs.numLeftOut(); }
   int64_t numHeld() const { return slots.numLive(); }
   template <typename Visitor>
   void visitState(Visitor &visitor);
@@ -87,15 +89,16 @@ public:
   }
 
   bool hasLeapt() const { return numLeapt != 0; }
-  /// The results of a lane; nothing if bytes exceed int64, or a cell has not
-  /// found what it needs.
+  /// The results of a lane; nothing if bytes exceed int64, or if a cell did not
+  /// find what it needs.
   std::optional<WalkedTable> take(unsigned lane);
 
 private:
   struct Worker {
     WorkerClocks<Time> clocks;
     WorkerClocks<Time> freeClocks; ///< if communication took no time
-    /// Since when the queue transfers without a gap, and its last message.
+    /// For each queue: since when it transfers without a gap, and its last
+    /// message.
     Time sendRunPs{}, receiveRunPs{};
     uint32_t lastSend = Bindings::kNone, lastReceive = Bindings::kNone;
     bool hasBegun = false;
@@ -112,9 +115,9 @@ private:
   void bind(const WaveStep &step, const Worker &worker, const Item *last);
   void splitGap(Worker &worker, const Item &need);
   void addDispatches(const WaveStep &step);
-  void send(const Price &price, Worker &from, Worker &to, Item &item);
+  void send(const Cost &cost, Worker &from, Worker &to, Item &item);
   Item leftAt(const Worker &from, const Item &item) const;
-  Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Price &price);
+  Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Cost &cost);
   void bindMeeting(llvm::ArrayRef<WaveStep> steps, const Time &startPs);
   void bindMessage(const Worker &from, const Worker &to, const Item &item,
                    const Time &startPs, const Time &sendFreePs);
@@ -123,27 +126,29 @@ private:
   std::optional<MemoryUsage> memoryOf(unsigned lane);
 
   const TableView &table;
-  WalkPrices<Time> prices;
-  std::optional<Bindings> bindings; ///< if a path is asked for
+  WalkCosts<Time> costs;
+  std::optional<Bindings> bindings; ///< if the critical path is asked for
   SlotCounts slots;
-  std::optional<WalkCopies<Time>> copies;         ///< if the table has some
-  std::optional<WalkReductions<Time>> reductions; ///< likewise
-  bool waitsForMore = false;           ///< cells wait for copies or all-reduces
-  std::deque<Holdings<Time>> holdings; ///< one for equal activations
+  std::optional<WalkCopies<Time>> copies;         ///< if the table has copies
+  std::optional<WalkReductions<Time>> reductions; ///< if the table has G cells
+  bool waitsForMore = false; ///< cells wait for copies or all-reduces
+  /// One for all scenarios with equal activations.
+  std::deque<Holdings<Time>> holdings;
   std::deque<TimedHoldings> timedHoldings; ///< with copies: one for each lane
   std::vector<int64_t> holdingsOfLane;     ///< -1: not asked for
   bool hasDispatches;
   std::vector<DispatchTimes> dispatches; ///< by lane
   std::vector<Worker> workers;
   int64_t numLeapt = 0;
-  bool isBroken = false; ///< something is where it cannot be
+  /// The walk met something that a valid table cannot have.
+  bool isBroken = false;
 };
 
 template <typename Time>
 FullWalk<Time>::FullWalk(const TableView &table,
                          llvm::ArrayRef<WalkInputs> scenarios,
                          const PhaseCounts &counts)
-    : table(table), prices(table, scenarios), slots(table, counts),
+    : table(table), costs(table, scenarios), slots(table, counts),
       hasDispatches(llvm::any_of(scenarios,
                                  [](const WalkInputs &scenario) {
                                    return scenario.costs->hasDispatches();
@@ -158,8 +163,8 @@ FullWalk<Time>::FullWalk(const TableView &table,
   }
   if (hasCopies(counts))
     copies.emplace(table, counts);
-  if (const TableReductions *all = scenarios.front().reductions)
-    reductions.emplace(*all, prices, table);
+  if (const Collectives *all = scenarios.front().collectives)
+    reductions.emplace(*all, costs, table);
   waitsForMore = copies || reductions;
   addHoldings(counts);
 }
@@ -168,7 +173,7 @@ template <typename Time>
 void FullWalk<Time>::addHoldings(const PhaseCounts &counts) {
   std::vector<const MemoryFacts *> kinds;
   for (unsigned lane = 0; lane != dispatches.size(); ++lane) {
-    const MemoryFacts *facts = prices.scenarioOf(lane).memoryFacts;
+    const MemoryFacts *facts = costs.scenarioOf(lane).memoryFacts;
     if (!facts) {
       holdingsOfLane.push_back(-1);
       continue;
@@ -190,7 +195,7 @@ void FullWalk<Time>::addHoldings(const PhaseCounts &counts) {
 }
 
 /// Divides the time from the end of the row until `need` arrives, as Idle.cpp
-/// does. What arrives earlier leaves nothing to divide.
+/// does. There is nothing to divide if `need` arrived earlier.
 template <typename Time>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void FullWalk<Time>::splitGap(Worker &worker,
                                                            const Item &need) {
@@ -224,11 +229,11 @@ void FullWalk<Time>::addDispatches(const WaveStep &step) {
     second = step.cells[1];
   for (auto [lane, times] : llvm::enumerate(dispatches))
     times.add(step.row, step.cells[0], second, *table.placement,
-              *prices.scenarioOf(lane).costs);
+              *costs.scenarioOf(lane).costs);
 }
 
-/// Starts a step that takes `ps` when its row is free and `last` is there,
-/// which is null if it needs nothing.
+/// Starts a step that takes `ps` as soon as its row is free and `last` has
+/// arrived. `last` is null if the step needs nothing.
 template <typename Time>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void
 FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
@@ -258,11 +263,12 @@ FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
     addDispatches(step);
 }
 
-/// Of two things that a pair needs the later one counts, or the first.
+/// A pair waits for the later of the two things that it needs, or for the first
+/// if both arrive together.
 template <typename Time>
 void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
                                const Item *one, const Item *other) {
-  const Time &ps = prices.pairPs(step);
+  const Time &ps = costs.pairPs(step);
   if (LLVM_UNLIKELY(waitsForMore))
     return startWithMore(step, slot, {one, other}, ps);
   if (!one || !other)
@@ -297,8 +303,8 @@ void FullWalk<Time>::startWithMore(const WaveStep &step, uint64_t slot,
 //===----------------------------------------------------------------------===//
 
 template <typename Time>
-void FullWalk<Time>::pass(const WaveStep &step, unsigned half,
-                          const Price &price, int32_t toRow, Item &item) {
+void FullWalk<Time>::pass(const WaveStep &step, unsigned half, const Cost &cost,
+                          int32_t toRow, Item &item) {
   Worker &from = workers[step.row];
   if (bindings)
     item.producer = bindings->flatOf(step) + half;
@@ -306,17 +312,18 @@ void FullWalk<Time>::pass(const WaveStep &step, unsigned half,
   item.freePs = from.freeClocks.rowPs;
   if (toRow == step.row)
     return;
-  send(price, from, workers[toRow], item);
+  send(cost, from, workers[toRow], item);
   if (LLVM_UNLIKELY(copies))
     copies->send(step, half, leftAt(from, item));
 }
 
-/// When a message has left the queues of its sender, or arrived if it has none.
+/// When a message has left the queues of its sender; when it arrives, if
+/// messages have no queues.
 template <typename Time>
 Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
                                       const Item &item) const {
   Item left = item;
-  if (prices.hasQueues()) {
+  if (costs.hasQueues()) {
     left.arrivalPs = from.clocks.sendPs;
     left.freePs = from.freeClocks.sendPs;
   }
@@ -324,18 +331,18 @@ Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
 }
 
 template <typename Time>
-void FullWalk<Time>::send(const Price &price, Worker &from, Worker &to,
+void FullWalk<Time>::send(const Cost &cost, Worker &from, Worker &to,
                           Item &item) {
   const Time &madePs = from.clocks.rowPs;
   Time sendFreePs = from.clocks.sendPs, receiveFreePs = to.clocks.receivePs;
-  Time startPs = startMessage(madePs, price.occupancyPs, prices.hasQueues(),
+  Time startPs = startMessage(madePs, cost.occupancyPs, costs.hasQueues(),
                               from.clocks.sendPs, to.clocks.receivePs);
-  item.arrivalPs = startPs + price.flightPs;
-  item.freePs = startMessage(item.freePs, Time{}, prices.hasQueues(),
+  item.arrivalPs = startPs + cost.flightPs;
+  item.freePs = startMessage(item.freePs, Time{}, costs.hasQueues(),
                              from.freeClocks.sendPs, to.freeClocks.receivePs);
   if (bindings)
     bindMessage(from, to, item, startPs, sendFreePs);
-  if (!prices.hasQueues())
+  if (!costs.hasQueues())
     return;
   Time runPs = whereEqual(startPs, sendFreePs, earlier(startPs, from.sendRunPs),
                           startPs);
@@ -346,7 +353,8 @@ void FullWalk<Time>::send(const Price &price, Worker &from, Worker &to,
   item.runBeginPs = later(madePs, runPs);
 }
 
-/// A message waited for its cell, or for the one before it in a queue.
+/// Notes whether a message waited for its cell or for the message before it in
+/// a queue.
 template <typename Time>
 void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
                                  const Item &item, const Time &startPs,
@@ -362,19 +370,19 @@ void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
 // Copies and all-reduces
 //===----------------------------------------------------------------------===//
 
-/// A D or U, timed when its row passes it, or a join.
+/// Times a D or U when its row passes it, or notes a join.
 template <typename Time>
-bool FullWalk<Time>::copy(const WaveStep &step, const Price &price) {
+bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   Worker &worker = workers[step.row];
   Item row;
   row.arrivalPs = worker.clocks.rowPs;
   row.freePs = worker.freeClocks.rowPs;
   uint32_t flat = bindings ? bindings->flatOf(step) : Bindings::kNone;
-  auto copied = copies->copy(step, price.computePs, row, flat);
+  auto copied = copies->copy(step, cost.computePs, row, flat);
   if (!copied || step.cells->isJoin())
     return copied.has_value();
   (step.cells->is(Phase::Offload) ? worker.offloadPs : worker.reloadPs) +=
-      price.computePs;
+      cost.computePs;
   for (TimedHoldings &each : timedHoldings)
     each.copy(step, laneOf(copied->startPs, each.getLane()),
               laneOf(copied->endPs, each.getLane()));
@@ -385,38 +393,39 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Price &price) {
   return true;
 }
 
-/// A group has met: its all-reduce takes its place in all queues.
+/// Times an all-reduce whose group has met. It takes its turn in the queues of
+/// all its workers.
 template <typename Time>
-void FullWalk<Time>::meet(int64_t piece, llvm::ArrayRef<WaveStep> steps,
+void FullWalk<Time>::meet(int64_t number, llvm::ArrayRef<WaveStep> steps,
                           uint64_t slot) {
   for (const WaveStep &step : steps)
     slots.start(step, slot);
   reductions->note(
-      steps, timeMeeting(steps, reductions->priceOf(piece, steps.front())));
+      steps, timeMeeting(steps, reductions->costOf(number, steps.front())));
 }
 
 template <typename Time>
 Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
-                                           const Price &price) {
+                                           const Cost &cost) {
   Item done;
   for (const WaveStep &step : steps) {
     done.readyPs = later(done.readyPs, workers[step.row].clocks.rowPs);
     done.freePs = later(done.freePs, workers[step.row].freeClocks.rowPs);
   }
   Time startPs = done.readyPs;
-  if (prices.hasQueues())
+  if (costs.hasQueues())
     for (const WaveStep &step : steps) {
       const Worker &worker = workers[step.row];
       startPs = later(startPs, worker.clocks.queuesPs());
       done.freePs = later(done.freePs, worker.freeClocks.queuesPs());
     }
-  done.arrivalPs = startPs + price.flightPs;
+  done.arrivalPs = startPs + cost.flightPs;
   if (bindings) {
     done.producer = bindings->flatOf(steps.front());
     bindMeeting(steps, startPs);
   }
   done.runBeginPs = startPs;
-  if (!prices.hasQueues())
+  if (!costs.hasQueues())
     return done;
   for (const WaveStep &step : steps) {
     const Worker &worker = workers[step.row];
@@ -428,8 +437,7 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
   }
   for (const WaveStep &step : steps) {
     Worker &worker = workers[step.row];
-    worker.clocks.sendPs = worker.clocks.receivePs =
-        startPs + price.occupancyPs;
+    worker.clocks.sendPs = worker.clocks.receivePs = startPs + cost.occupancyPs;
     worker.freeClocks.sendPs = worker.freeClocks.receivePs = done.freePs;
     worker.sendRunPs = worker.receiveRunPs = done.runBeginPs;
     worker.lastSend = worker.lastReceive = done.producer;
@@ -438,8 +446,8 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
   return done;
 }
 
-/// An all-reduce waited for what was in front of it in a queue, or for a row:
-/// of its workers the first with such a thing.
+/// Notes what an all-reduce waited for: something in front of it in a queue, or
+/// a row. If several of its workers held it up, the first one counts.
 template <typename Time>
 void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
                                  const Time &startPs) {
@@ -449,10 +457,10 @@ void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
   };
   for (const WaveStep &step : steps) {
     const Worker &worker = workers[step.row];
-    if (prices.hasQueues() && worker.lastSend != Bindings::kNone &&
+    if (costs.hasQueues() && worker.lastSend != Bindings::kNone &&
         ends(worker.clocks.sendPs))
       return bindings->bindMeeting(meeting, worker.lastSend, Bindings::kNone);
-    if (prices.hasQueues() && worker.lastReceive != Bindings::kNone &&
+    if (costs.hasQueues() && worker.lastReceive != Bindings::kNone &&
         ends(worker.clocks.receivePs))
       return bindings->bindMeeting(meeting, worker.lastReceive,
                                    Bindings::kNone);

@@ -23,7 +23,7 @@
 
 namespace pipesched {
 
-/// Whether cells do the same to memory by both.
+/// Whether cells allocate and free the same bytes by both.
 inline bool holdsTheSame(const MemoryFacts &one, const MemoryFacts &other) {
   auto activationOf = [](const StageMemory &stage) {
     return std::tuple(stage.activationBytes, stage.inputGradFreedBytes,
@@ -41,9 +41,11 @@ class LiveActivations {
 public:
   LiveActivations(const TableView &table, const PhaseCounts &counts);
 
-  /// Whether there are none: the phases of cells say all (startKept).
+  /// Whether there are no such activations, so that the phase of a cell decides
+  /// what it holds (startKept).
   bool isEmpty() const { return !isTracked; }
-  /// Begins with an F. Null if a cell has none, or an F comes again.
+  /// The activation of a cell; an F creates it. Null if a cell had no F before
+  /// it, or if an F comes again.
   HeldActivation *at(Cell cell, uint32_t stage) {
     InFlight<HeldActivation> &place = places[stage];
     int64_t rank = placement.rankOnPath(cell.getMicrobatch());
@@ -90,7 +92,7 @@ public:
       change += finishHalf(step, 1);
     apply(step.row, allocatingCell(step), change, endPs);
   }
-  /// A D has ended, a U has started.
+  /// Notes that a D has ended, or that a U has started.
   void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
     if (HeldActivation *activation = find(cell, stage))
       applyCopy(row, cell, activation->moveOut(), endPs);
@@ -160,7 +162,8 @@ private:
       live.remove(activation);
     return change;
   }
-  /// The cell to name for a step: of a pair the forward, which allocates.
+  /// The cell to name for a step. For a pair it is the forward, which
+  /// allocates.
   static Cell allocatingCell(const WaveStep &step) {
     bool isSecond = step.isPair && step.cells[1].is(Phase::Forward);
     return step.cells[isSecond].withOverlap(false);
@@ -194,16 +197,18 @@ private:
   bool isBroken = false; ///< bytes exceed int64, or a cell has no F before it
 };
 
-/// What each worker of one scenario holds where there are copies: D frees when
-/// it ends and U allocates when it starts, between cells or while one runs.
+/// What each worker of one scenario holds if there are copies. A D frees when
+/// it ends and a U allocates when it starts, between cells or while a cell
+/// runs.
 ///
 ///   row       | F alloc |        | B alloc 0, free |     by start and end
 ///   offloads      | D free |                             by end
 ///   reloads                | U alloc |                   by start
 ///
-/// A copy is known when the row passes it, and happens no earlier than the step
-/// before it ends. So copies wait here until the row starts or ends a step that
-/// comes later. Of events at the same time, those that free memory go first.
+/// The walk knows a copy when the row passes it, and the copy happens no
+/// earlier than the step before it ends. So copies wait here until the row
+/// starts or ends a later step. Among events at the same time, those that free
+/// memory go first.
 class TimedHoldings {
 public:
   TimedHoldings(const TableView &table, const PhaseCounts &counts,
@@ -225,14 +230,15 @@ public:
     (isOffload ? row.offloads : row.reloads)
         .push_back({isOffload ? endPs : startPs, *step.cells, step.stage(0)});
   }
-  /// Applies what no step comes behind.
+  /// Applies the copies that no later step of the row follows.
   void end() {
     for (int32_t row = 0, size = copies.size(); row != size; ++row)
       catchUp(row, std::numeric_limits<int64_t>::max());
   }
   bool isValid() const { return held.isValid(); }
   void takeInto(MemoryUsage &usage) const { held.takeInto(usage, 0); }
-  /// `reference`: a time of each lane, which is read in the others.
+  /// Times are compared with `reference`, a time in all lanes of which this
+  /// object reads its own.
   template <typename Visitor, typename Time>
   void visitState(Visitor &visitor, const Time &reference);
 
@@ -299,8 +305,8 @@ inline void TimedHoldings::catchUp(int32_t row, int64_t lastPs) {
   }
 }
 
-/// Times from before the oldest clock count as one, so what decides their order
-/// is visited beside them.
+/// All times from before the oldest clock count as equal, so the state also
+/// contains what decides their order.
 template <typename Visitor, typename Time>
 void TimedHoldings::visitState(Visitor &visitor, const Time &reference) {
   held.visitState(visitor);

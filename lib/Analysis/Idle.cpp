@@ -49,14 +49,15 @@ private:
   /// Indices into kIdleCauses.
   enum Cause : uint8_t { Fill, Drain, Dependency, QueueOrder, Communication };
 
-  /// Where the walk is in a row.
+  /// How far the walk over a row has come.
   struct RowState {
     uint32_t last = TaskGraph::kNone; ///< the last task that held the row
     bool hasBegun = false;            ///< a cell was visited
-    /// Since the last cell. Counts only if another cell follows; else it is
-    /// part of the drain.
+    /// Idle time since the last cell. It counts only if another cell follows;
+    /// otherwise it is part of the drain.
     int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
-    /// The spans that a cell follows; later ones are since the last cell.
+    /// How many spans are followed by a cell. Later spans lie behind the last
+    /// cell.
     size_t numSpans = 0;
   };
 
@@ -76,7 +77,7 @@ private:
   TaskEnds ends;
   IdleTimes idle;
   std::vector<RowState> rows; ///< by worker
-  /// By worker; null: nobody asked for them.
+  /// Spans by worker; null if nobody asked for them.
   std::vector<std::vector<IdleSpan>> *spans = nullptr;
   /// By task: when the gapless run of transfers that ends with it begins.
   std::vector<int64_t> runBeginPs;

@@ -22,13 +22,14 @@
 
 namespace pipesched {
 
-/// Asks scenarios of one transport that leave out nothing, 16 or 8 at a time.
-/// See askInLanes.
+/// Asks the question of scenarios of one transport, for 16 or 8 of them at a
+/// time. See askInLanes.
 template <typename Question>
 void askSideBySide(
     const Question &question, llvm::ArrayRef<WalkInputs> scenarios,
     llvm::MutableArrayRef<std::optional<typename Question::Answer>> answers) {
-  // From so many on, a walk with twice the lanes takes less than two.
+  // From this many scenarios on, one walk with twice the lanes takes less time
+  // than two walks.
   constexpr size_t kFewestFor16 = 9, kFewestFor8 = 3;
   for (size_t begin = 0, count; begin != scenarios.size(); begin += count) {
     size_t left = scenarios.size() - begin;
@@ -79,7 +80,8 @@ askInLanes(const Question &question, llvm::ArrayRef<WalkInputs> scenarios) {
   llvm::MutableArrayRef<std::optional<typename Question::Answer>> left = found;
   while (!left.empty()) {
     size_t begin = found.size() - left.size(), count = 1;
-    // What lanes leave out, all of them would have to repeat together.
+    // Lanes that leave microbatches out would all have to repeat at the same
+    // periods, so such scenarios are walked alone.
     while (scenarios[order[begin]].numLeftOut == 0 && count != left.size() &&
            kindOf(order[begin]) == kindOf(order[begin + count]))
       ++count;

@@ -131,8 +131,8 @@ static void prefetch(const std::vector<T> &array, std::size_t index) {
   __builtin_prefetch(array.data() + std::min(index, array.size()));
 }
 
-/// A search visits the rows side by side. That makes one memory stream per
-/// worker, more than the hardware prefetcher follows.
+/// A search visits the rows side by side. So it reads one memory stream per
+/// worker, more streams than the hardware prefetcher follows.
 void InstructionWaits::prefetchAfter(uint32_t node) const {
   constexpr std::size_t lookahead = 16;
   uint32_t leader = leaders[node];

@@ -123,8 +123,8 @@ private:
   /// By peer: the last message of the pair. If that stands in an earlier row,
   /// it belongs to another pair.
   std::vector<uint32_t> lastWithPeer;
-  /// A list of Waits: at a Compute or Reload the last Wait that holds it, at a
-  /// Wait the one before it. Empty without Waits.
+  /// Linked lists of Waits: a Compute or Reload has the last Wait that holds
+  /// it, and a Wait has the Wait before it. Empty without Waits.
   std::vector<uint32_t> pendingWaits;
 };
 
@@ -138,7 +138,7 @@ void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
       callback(waiter, operand, WaitReason::Need);
 }
 
-/// What the Waits ask for that hold an instruction.
+/// Reports the operands of the Waits that hold an instruction.
 template <typename Callback>
 void InstructionWaits::forHolds(uint32_t instruction,
                                 Callback &&callback) const {
@@ -146,7 +146,7 @@ void InstructionWaits::forHolds(uint32_t instruction,
            [&](uint32_t join) { forOperands(instruction, join, callback); });
 }
 
-/// Everything that a Compute waits for.
+/// Reports everything that a Compute waits for.
 template <typename Callback>
 void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forQueue(instruction, callback);
@@ -154,7 +154,7 @@ void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forHolds(instruction, callback);
 }
 
-/// What a collective waits for on one of its workers.
+/// Reports what a collective waits for on one of its workers.
 template <typename Callback>
 void InstructionWaits::forMember(uint32_t instruction,
                                  Callback &&callback) const {

@@ -33,7 +33,7 @@ struct CopyTasks {
   }
 };
 
-/// State after an event.
+/// What a worker holds after an event.
 struct Holding {
   int64_t atPs = 0, bytes = 0, activations = 0;
   Cell cell;                           ///< of the event
@@ -68,7 +68,7 @@ private:
     uint32_t task;
     enum Kind : uint8_t { RowEnd, OffloadEnd, ReloadStart, RowStart } kind;
   };
-  /// What one worker holds, and what is left of its queues.
+  /// What one worker holds, and which copies are still in its queues.
   struct WorkerState {
     Holding holding;
     uint32_t running = TaskGraph::kNone; ///< started and not yet ended
@@ -139,8 +139,9 @@ llvm::Error MemoryWalk::prepare() {
 // Events
 //===----------------------------------------------------------------------===//
 
-/// Whether the cells and offloads that a copy waits for have ended. Where cells
-/// take no time, events that follow from each other are at the same time.
+/// Whether the cells and offloads that a copy waits for have ended. This has to
+/// be asked because cells may take no time, so that a cause and its effect have
+/// the same time.
 bool MemoryWalk::isReady(uint32_t copy) const {
   return llvm::all_of(graph.edgesOf(copy), [&](Edge edge) {
     bool isFollowed = graph.is(edge.task(), InstructionRole::Compute) ||
@@ -149,9 +150,9 @@ bool MemoryWalk::isReady(uint32_t copy) const {
   });
 }
 
-/// Takes the earliest event of a worker whose row continues with `nextTask`, or
-/// ends if that is kNone. Of events at the same time, those that free memory go
-/// first.
+/// Takes the earliest event of a worker whose row continues with `nextTask`
+/// (kNone: the row has ended). Among events at the same time, those that free
+/// memory go first.
 std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
                                                        uint32_t nextTask) {
   std::optional<Event> earliest;
@@ -213,7 +214,8 @@ MemoryChange MemoryWalk::apply(const Event &event) {
   llvm_unreachable("covered switch");
 }
 
-/// The cell to name for an event: of a pair the forward, which allocates.
+/// The cell to name for an event. For a pair it is the forward, which
+/// allocates.
 Cell MemoryWalk::allocatingCell(uint32_t task) const {
   Cell cell = graph.cell[task];
   if (isPair(task) && graph.overlapped[task].is(Phase::Forward))
@@ -221,7 +223,7 @@ Cell MemoryWalk::allocatingCell(uint32_t task) const {
   return cell.withOverlap(false);
 }
 
-/// Adds the bytes that an offload frees or a reload allocates to those copied.
+/// Counts the bytes that an offload frees or a reload allocates as copied.
 llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
                                   MemoryChange change) {
   Holding &holding = states[worker].holding;
@@ -240,8 +242,8 @@ llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
                                  holding.cell.str().c_str());
 }
 
-/// Applies the events of a worker until `nextTask` has started, or all of them
-/// if that is kNone.
+/// Applies the events of a worker until `nextTask` has started, or all events
+/// if `nextTask` is kNone.
 template <typename Visitor>
 llvm::Error MemoryWalk::advance(int64_t worker, uint32_t nextTask,
                                 Visitor &&visit) {

@@ -72,8 +72,8 @@ private:
 };
 } // namespace
 
-/// Calls `callback` with what an instruction waits for, the operands of the
-/// Waits in front of a compute or reload among them, and a send that blocks.
+/// Calls `callback` with each operand that an instruction waits for: its own,
+/// those of the Waits in front of a compute or reload, and a send that blocks.
 template <typename Callback>
 void PostedGraph::forEachOperand(uint32_t instruction,
                                  Callback &&callback) const {
@@ -91,8 +91,8 @@ void PostedGraph::forEachOperand(uint32_t instruction,
         callback(operand);
 }
 
-/// Calls `callback` with the instructions that must be reached for an operand
-/// to end.
+/// Calls `callback` with the instructions that have to be reached before an
+/// operand can end.
 template <typename Callback>
 void PostedGraph::forEachEnd(uint32_t operand, Callback &&callback) const {
   callback(operand);
@@ -128,7 +128,7 @@ uint32_t PostedGraph::findOperand(uint32_t waiter, uint32_t reached) const {
   return found;
 }
 
-/// Joins steps within a row to one wait; a wait for another row names the
+/// Turns the steps within a row into one wait. A wait for another row names the
 /// operand and its message.
 Deadlock PostedGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
   std::vector<uint32_t> cycle(nodes.begin(), nodes.end());
@@ -136,7 +136,7 @@ Deadlock PostedGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
     uint32_t next = cycle[(i + 1) % cycle.size()];
     return next + 1 == cycle[i] && !isRowBegin[cycle[i]];
   };
-  // Begin where a row is entered from another.
+  // Begin where the cycle enters a row from another row.
   for (std::size_t i = 0; i < cycle.size(); ++i)
     if (!isStep(i)) {
       std::rotate(cycle.begin(), cycle.begin() + i + 1, cycle.end());

@@ -18,8 +18,8 @@
 
 namespace pipesched {
 
-/// The stages and microbatches of a table that have an R: a bit for each, if
-/// there are any.
+/// Which stages and microbatches of a table have an R, as one bit each. There
+/// are no bits if the table has no R.
 class RecomputedCells {
 public:
   RecomputedCells(const TableView &table, const PhaseCounts &counts) {

@@ -20,7 +20,7 @@
 
 namespace pipesched {
 
-/// Level 2 in unit slots (TableMetrics).
+/// Counts what level 2 says about a table in unit slots (TableMetrics).
 class SlotCounts {
 public:
   SlotCounts(const TableView &table, const PhaseCounts &counts);
@@ -43,7 +43,7 @@ public:
   }
   template <typename Visitor>
   void visitState(Visitor &visitor);
-  /// Activations that all rows hold.
+  /// How many activations all rows hold together.
   int64_t numLive() const {
     int64_t sum = 0;
     for (const RowCounts &row : rows)
@@ -79,7 +79,8 @@ private:
 
 // In the header because a walk calls them for every cell.
 
-/// R makes the activations that its backward uses, or F if there is no R.
+/// The activations that a backward uses are made by its R, or by its F if there
+/// is no R.
 inline void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
                              uint64_t slot) {
   if (!cell.isIn(kActivationMakers) ||

@@ -14,6 +14,7 @@
 #include "PipeSched/Analysis/TaskGraph.h"
 #include "InstructionWaits.h"
 #include "PipeSched/Schedule/TopologicalOrder.h"
+#include <numeric>
 
 using namespace pipesched;
 
@@ -37,7 +38,7 @@ private:
   void reserve();
   void listEdges(uint32_t node, std::vector<NodeEdge> &edges) const;
   void addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges);
-  int32_t addReduction(uint32_t leader);
+  void fillGroups();
   void fillRows(llvm::ArrayRef<uint32_t> taskOfNode);
 
   const Program &program;
@@ -93,30 +94,32 @@ void GraphBuilder::addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
   graph.cell.push_back(instruction.cell.withOverlap(isPair));
   graph.kind.push_back(instruction.kind);
   graph.worker.push_back(waits.workerOf(node));
-  graph.peer.push_back(instruction.is(InstructionRole::Collective)
-                           ? addReduction(leader)
-                           : instruction.peer);
+  graph.peer.push_back(instruction.peer);
+  if (instruction.is(InstructionRole::Collective))
+    graph.reductions[instruction.peer] = graph.size() - 1;
   for (NodeEdge edge : edges)
     graph.edges.emplace_back(edge.node, edge.needsArrival);
   graph.edgeBegins.push_back(graph.edges.size());
 }
 
-/// Numbers the all-reduce whose task is being added. Its partners form a ring
-/// in ascending order of workers, beginning with the leader.
-int32_t GraphBuilder::addReduction(uint32_t leader) {
-  int32_t number = graph.reductions.size();
-  int32_t blocks = program.instructions[leader].peer;
-  graph.reductions.push_back(graph.kind.size() - 1);
-  graph.reducedBlocks.push_back(blocks < 0 ? BlockSpan()
-                                           : program.blocks[blocks]);
-  uint32_t member = leader;
-  do {
-    graph.groupWorkers.push_back(llvm::upper_bound(program.rowBegins, member) -
-                                 program.rowBegins.begin() - 1);
-    member = program.partner[member];
-  } while (member != leader && member != Program::kNone);
-  graph.groupBegins.push_back(graph.groupWorkers.size());
-  return number;
+/// Lists the workers of each all-reduce. Rows are read in order, so workers
+/// ascend within a group.
+void GraphBuilder::fillGroups() {
+  std::vector<std::pair<int32_t, int32_t>> members; // number and worker
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row)
+    for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+         ++i)
+      if (program.instructions[i].is(InstructionRole::Collective))
+        members.emplace_back(program.instructions[i].peer, row);
+  graph.groupBegins.assign(program.blocks.size() + 1, 0);
+  for (auto [number, worker] : members)
+    ++graph.groupBegins[number + 1];
+  std::partial_sum(graph.groupBegins.begin(), graph.groupBegins.end(),
+                   graph.groupBegins.begin());
+  graph.groupWorkers.resize(members.size());
+  std::vector<uint32_t> next = graph.groupBegins;
+  for (auto [number, worker] : members)
+    graph.groupWorkers[next[number]++] = worker;
 }
 
 void GraphBuilder::fillRows(llvm::ArrayRef<uint32_t> taskOfNode) {
@@ -142,6 +145,8 @@ llvm::Expected<TaskGraph> GraphBuilder::run() {
     return std::move(error);
   reserve();
   graph.transport = transport;
+  graph.reducedBlocks = program.blocks;
+  graph.reductions.assign(program.blocks.size(), TaskGraph::kNone);
   graph.edgeBegins.push_back(0);
   TopologicalOrder order = orderTopologically<NodeEdge>(
       waits.getNumNodes(),
@@ -157,6 +162,8 @@ llvm::Expected<TaskGraph> GraphBuilder::run() {
   if (!graph.overlapped.empty())
     graph.overlapped.resize(graph.size());
   fillRows(order.positions);
+  if (!program.blocks.empty())
+    fillGroups();
   return std::move(graph);
 }
 

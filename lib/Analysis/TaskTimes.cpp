@@ -194,7 +194,7 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
           "worker %d sends more than 2^63-1 bytes in all", worker);
     return llvm::Error::success();
   };
-  // A measured time of a pair does not say for what its cells wait.
+  // The measured time of a pair does not say what its cells wait for.
   auto compute = [&](int32_t worker, Cell cell,
                      bool isMeasured) -> llvm::Error {
     const StageCost &cost = stageCosts.stages[placement.globalStage(cell)];

@@ -63,7 +63,7 @@ static int64_t sweepWithoutCommunication(const TaskGraph &graph,
   return makespanPs;
 }
 
-/// Whether the sweep can find another makespan.
+/// Whether the makespan with free communication can differ at all.
 static bool hasTimedCommunication(const TaskGraph &graph,
                                   const TaskTimes &times) {
   for (auto [kind, occupancyPs, latencyPs] :

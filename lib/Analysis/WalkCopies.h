@@ -18,15 +18,16 @@
 
 namespace pipesched {
 
-/// When something is there that a cell or a copy waits for, and what it waited
-/// for itself.
+/// The arrival of something that a cell or a copy needs (a message, a copy or
+/// an all-reduce), and what delayed it.
 template <typename Time>
 struct Delivery {
   Time arrivalPs{};
-  Time freePs{};     ///< when it arrives if communication takes no time
-  Time readyPs{};    ///< when all that it needs was done
-  Time runBeginPs{}; ///< from here on its queues transfer without a gap
-  uint32_t producer = Bindings::kNone; ///< flat, if a path is asked for
+  Time freePs{};     ///< its arrival if communication took no time
+  Time readyPs{};    ///< when everything that it needs was done
+  Time runBeginPs{}; ///< since when its queues have transferred without a gap
+  /// The cell that made it, by flat index, if the critical path is asked for.
+  uint32_t producer = Bindings::kNone;
 
   template <typename Visitor>
   void visitState(Visitor &visitor) {
@@ -38,7 +39,8 @@ struct Delivery {
   }
 };
 
-/// The later of two things in each lane, or the first.
+/// In each lane the later of two deliveries, or the first if they arrive
+/// together.
 template <typename Time>
 Delivery<Time> laterOf(const Delivery<Time> &first,
                        const Delivery<Time> &second) {
@@ -53,7 +55,8 @@ Delivery<Time> laterOf(const Delivery<Time> &first,
           isSecond ? second.producer : first.producer};
 }
 
-/// The last of several things; of those that come together the first.
+/// The last of several deliveries. Among those that arrive together the first
+/// one counts.
 template <typename Time>
 class LastOf {
 public:
@@ -62,7 +65,7 @@ public:
     hasAny = true;
   }
   void clear() { hasAny = false; }
-  /// What it is, or null.
+  /// The last delivery, or null if there is none.
   const Delivery<Time> *get() const { return hasAny ? &last : nullptr; }
   template <typename Visitor>
   void visitState(Visitor &visitor) {
@@ -84,7 +87,8 @@ private:
 ///   offloads            | D  |                also behind the send of its F
 ///   reloads                  | U |
 ///
-/// A copy is timed when its row passes it: all that it waits for is known.
+/// A copy can be timed when its row passes it, because everything that it waits
+/// for has been timed by then.
 template <typename Time>
 class WalkCopies {
 public:
@@ -98,37 +102,41 @@ public:
 
   WalkCopies(const TableView &table, const PhaseCounts &counts);
 
-  /// Calls `offer(const Item &)` for what a step waits for, beside the message
-  /// for one of its halves, in the order in which the first of equals counts.
+  /// Calls `offer(const Item &)` for each copy that one half of a step waits
+  /// for, apart from its message. Among deliveries that arrive together the one
+  /// offered first counts.
   template <typename Offer>
   void forNeeds(const WaveStep &step, unsigned half, Offer &&offer);
-  /// A step has started. False if a cell comes again, or an activation is on
-  /// the host that it needs.
+  /// Notes that a step has started. False if a cell comes a second time, or if
+  /// it needs an activation that is on the host.
   bool start(const WaveStep &step);
-  /// The message of a cell has left its worker, as far as D waits for that.
+  /// Notes that the message of a cell has left its worker. A D waits for that.
   void send(const WaveStep &step, unsigned half, const Item &sent);
-  /// Times a D or U of a row that is free at `row`, or notes a join. Nothing if
-  /// what it needs has not been before it. `flat`: its index.
+  /// Times a D or U, or notes a join. The row is free at `row`, and `flat` is
+  /// the index of the cell. Nothing if the cell that it needs did not come
+  /// before it.
   std::optional<Copied> copy(const WaveStep &step, const Time &ps,
                              const Item &row, uint32_t flat);
   template <typename Visitor>
   void visitState(Visitor &visitor);
 
 private:
-  enum class Place : uint8_t { Sent, Offloaded, Reloaded };
+  enum class CopyState : uint8_t { Sent, Offloaded, Reloaded };
   /// Where an activation is, and since when.
   struct Activation {
     Item since;
-    Place place = Place::Sent;
+    CopyState state = CopyState::Sent;
   };
-  struct Queue {
+  /// A copy queue of a worker: when it is free.
+  struct CopyQueue {
     Time endPs{}, freeEndPs{};
-    Time runPs{}; ///< since when it copies without a gap
+    Time runPs{}; ///< since when it has copied without a gap
     uint32_t last = Bindings::kNone;
   };
   struct Worker {
-    Queue offloads, reloads;
-    /// What joins hold the next compute or U for, the last join first.
+    CopyQueue offloads, reloads;
+    /// The copies for which joins hold the next compute or U. The last join
+    /// comes first.
     LastOf<Time> held, heldByOffloads;
 
     void clearHeld() {
@@ -142,12 +150,12 @@ private:
   }
   bool startHalf(const WaveStep &step, unsigned half);
   bool join(const WaveStep &step);
-  Copied enqueue(Queue &queue, const Time &ps, const Item &row,
+  Copied enqueue(CopyQueue &queue, const Time &ps, const Item &row,
                  const Item *held, uint32_t flat, Item &own);
 
   const Placement &placement;
   std::vector<Worker> workers;
-  std::vector<bool> offloads; ///< by global stage: whether it does
+  std::vector<bool> offloads; ///< by global stage: whether the stage offloads
   llvm::BumpPtrAllocator allocator;
   std::vector<InFlight<Activation>> activations; ///< by global stage
 };
@@ -173,7 +181,7 @@ void WalkCopies<Time>::forNeeds(const WaveStep &step, unsigned half,
   Cell cell = step.cells[half];
   if (cell.isIn(kActivationUsers) && offloads[step.stage(half)])
     if (Activation *own = find(step, half))
-      if (own->place == Place::Reloaded)
+      if (own->state == CopyState::Reloaded)
         offer(own->since);
   if (half == 0)
     if (const Item *held = workers[step.row].held.get())
@@ -195,7 +203,7 @@ bool WalkCopies<Time>::startHalf(const WaveStep &step, unsigned half) {
   if (!cell.isIn(kActivationUsers))
     return true;
   Activation *own = find(step, half);
-  if (!own || own->place == Place::Offloaded)
+  if (!own || own->state == CopyState::Offloaded)
     return false;
   if (cell.isIn(kBackwardStarts))
     InFlight<Activation>::remove(own);
@@ -221,7 +229,8 @@ template <typename Time>
 bool WalkCopies<Time>::join(const WaveStep &step) {
   Activation *own = find(step, 0);
   bool isOffload = step.cells->is(Phase::OffloadJoin);
-  if (!own || own->place != (isOffload ? Place::Offloaded : Place::Reloaded))
+  if (!own ||
+      own->state != (isOffload ? CopyState::Offloaded : CopyState::Reloaded))
     return false;
   Worker &worker = workers[step.row];
   auto putFirst = [&](LastOf<Time> &held) {
@@ -237,11 +246,12 @@ bool WalkCopies<Time>::join(const WaveStep &step) {
   return true;
 }
 
-/// Puts a copy of `own` into its queue, and has `own` say so. `row` and `held`
-/// (or null) say when its row was free and what holds it.
+/// Puts a copy of the activation `own` into its queue, and makes `own` the
+/// arrival of the copy. `row` says when the row was free, and `held` (may be
+/// null) is the delivery for which a join holds the copy.
 template <typename Time>
 typename WalkCopies<Time>::Copied
-WalkCopies<Time>::enqueue(Queue &queue, const Time &ps, const Item &row,
+WalkCopies<Time>::enqueue(CopyQueue &queue, const Time &ps, const Item &row,
                           const Item *held, uint32_t flat, Item &own) {
   Time readyPs = later(row.arrivalPs, own.arrivalPs);
   Time freePs = later(row.freePs, own.freePs);
@@ -281,12 +291,13 @@ WalkCopies<Time>::copy(const WaveStep &step, const Time &ps, const Item &row,
   if (step.cells->isJoin())
     return join(step) ? std::optional(Copied()) : std::nullopt;
   bool isOffload = step.cells->is(Phase::Offload);
-  if (own->place != (isOffload ? Place::Sent : Place::Offloaded))
+  if (own->state != (isOffload ? CopyState::Sent : CopyState::Offloaded))
     return std::nullopt;
-  own->place = isOffload ? Place::Offloaded : Place::Reloaded;
+  own->state = isOffload ? CopyState::Offloaded : CopyState::Reloaded;
   if (isOffload)
     return enqueue(worker.offloads, ps, row, nullptr, flat, own->since);
-  // A join with a U says what the order of the reloads says already.
+  // A join that waits for a U adds nothing here: the order of the reload queue
+  // implies the same wait.
   Copied copied = enqueue(worker.reloads, ps, row, worker.heldByOffloads.get(),
                           flat, own->since);
   worker.clearHeld();
@@ -297,7 +308,7 @@ template <typename Time>
 template <typename Visitor>
 void WalkCopies<Time>::visitState(Visitor &visitor) {
   for (Worker &worker : workers) {
-    for (Queue *queue : {&worker.offloads, &worker.reloads}) {
+    for (CopyQueue *queue : {&worker.offloads, &worker.reloads}) {
       visitor.clock(queue->endPs, Clock::Time);
       visitor.clock(queue->freeEndPs, Clock::FreeTime);
       visitor.clock(queue->runPs, Clock::Time);
@@ -310,7 +321,7 @@ void WalkCopies<Time>::visitState(Visitor &visitor) {
     visitItems(place, placement.pathOfStage(stage), allocator, visitor,
                [&](Activation &activation) {
                  activation.since.visitState(visitor);
-                 visitor.same(static_cast<int64_t>(activation.place));
+                 visitor.same(static_cast<int64_t>(activation.state));
                });
 }
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prices of all-reduces, and when the O cells that wait for them can start
+// Costs of all-reduces, and when the O cells that wait for them can start
 // (docs/CostModel.md, "Gradient all-reduces").
 //
 //===----------------------------------------------------------------------===//
@@ -14,13 +14,14 @@
 #ifndef PIPESCHED_LIB_ANALYSIS_WALKREDUCTIONS_H
 #define PIPESCHED_LIB_ANALYSIS_WALKREDUCTIONS_H
 
-#include "PipeSched/Analysis/TableReductions.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include "WalkCopies.h"
 
 namespace pipesched {
 
-/// The all-reduces of a table. One runs beside the rows of its group, from when
-/// all are free for it (and their queues, where messages have some):
+/// The all-reduces of a table. An all-reduce runs beside the rows of its group.
+/// It starts when all of these rows are free, and also their queues if messages
+/// have queues:
 ///
 ///   row 0       | W | F | .. | O |      the rows go on; O waits
 ///   row 1    | W |  F  |       | O |
@@ -28,14 +29,14 @@ namespace pipesched {
 template <typename Time>
 class WalkReductions {
 public:
-  WalkReductions(const TableReductions &all, const WalkPrices<Time> &prices,
+  WalkReductions(const Collectives &all, const WalkCosts<Time> &costs,
                  const TableView &table)
-      : all(all), prices(prices),
+      : all(all), costs(costs),
         arrivals(table.placement->getNumGlobalStages()) {}
 
-  /// What an all-reduce takes; `computePs` is not used.
-  WalkPrice<Time> priceOf(int64_t piece, const WaveStep &first) const;
-  /// The group of these steps has been timed.
+  /// The cost of an all-reduce, without `computePs`.
+  WalkCost<Time> costOf(int64_t number, const WaveStep &first) const;
+  /// Notes the all-reduce of these steps, which has been timed.
   void note(llvm::ArrayRef<WaveStep> steps, const Delivery<Time> &done) {
     for (const WaveStep &step : steps)
       arrivals[step.stage(0)].add(done);
@@ -50,41 +51,43 @@ public:
   /// Whether a cell waits for an all-reduce.
   bool isAwaited(const WaveStep &step) const {
     return step.cells[0].is(Phase::Optimizer) &&
-           all.getCollectives().indexOf(step.stage(0)) >= 0;
+           all.indexOf(step.stage(0)) >= 0;
   }
-  /// That one, or null if it has not been.
+  /// The all-reduce that a cell waits for, or null if it has not been timed.
   const Delivery<Time> *needOf(const WaveStep &step) const {
     return arrivals[step.stage(0)].get();
   }
-  /// When the last one has arrived, and which that is; of several that of the
-  /// first rows.
+  /// The all-reduce that arrives last. If several do, it is the one whose rows
+  /// come first.
   const Delivery<Time> &getLast() const { return last; }
 
 private:
-  const TableReductions &all;
-  const WalkPrices<Time> &prices;
+  const Collectives &all;
+  const WalkCosts<Time> &costs;
   std::vector<LastOf<Time>> arrivals; ///< by global stage
   Delivery<Time> last;
-  int32_t lastRow = std::numeric_limits<int32_t>::max(); ///< its first one
+  /// The first row of `last`.
+  int32_t lastRow = std::numeric_limits<int32_t>::max();
 };
 
 template <typename Time>
-WalkPrice<Time> WalkReductions<Time>::priceOf(int64_t piece,
-                                              const WaveStep &first) const {
-  WalkPrice<Time> price;
+WalkCost<Time> WalkReductions<Time>::costOf(int64_t number,
+                                            const WaveStep &first) const {
+  WalkCost<Time> result;
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
-    const WalkInputs &scenario = prices.scenarioOf(lane);
-    const StageCosts &costs = *scenario.costs;
+    const WalkInputs &scenario = costs.scenarioOf(lane);
+    const StageCosts &stageCosts = *scenario.costs;
     MessageCost cost;
-    if (costs.reductions.empty())
-      cost.occupancyPs = costs.stages[first.stage(0)].phasePs[Phase::AllReduce];
+    if (stageCosts.reductions.empty())
+      cost.occupancyPs =
+          stageCosts.stages[first.stage(0)].phasePs[Phase::AllReduce];
     else
-      cost = costs.reductions[all.numberOf(piece)];
+      cost = stageCosts.reductions[number];
     TaskCost charged = chargeMessage(cost, scenario.transport);
-    setLane(price.occupancyPs, lane, charged.occupancyPs);
-    setLane(price.flightPs, lane, charged.occupancyPs + charged.latencyPs);
+    setLane(result.occupancyPs, lane, charged.occupancyPs);
+    setLane(result.flightPs, lane, charged.occupancyPs + charged.latencyPs);
   }
-  return price;
+  return result;
 }
 
 } // namespace pipesched

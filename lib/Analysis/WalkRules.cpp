@@ -1,4 +1,4 @@
-//===- WalkRules.cpp - Prices of a walk over a table ----------------------===//
+//===- WalkRules.cpp - Costs of a walk over a table -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Also which tables a walk can time, and what they send.
+// Costs of single steps. Also decides which tables a walk can time, and sums
+// what they send.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +17,10 @@
 using namespace pipesched;
 
 //===----------------------------------------------------------------------===//
-// Prices
+// Costs
 //===----------------------------------------------------------------------===//
 
-int64_t pipesched::priceOf(const WalkInputs &scenario, const WaveStep &step) {
+int64_t pipesched::stepPs(const WalkInputs &scenario, const WaveStep &step) {
   const StageCosts &costs = *scenario.costs;
   const StageCost &first = costs.stages[step.stage(0)];
   Phase phase = step.cells[0].getPhase();
@@ -72,8 +73,9 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
   return total <= static_cast<uint64_t>(limitPs);
 }
 
-/// Takes out what the cells of measured pairs wait for by the model: their time
-/// does not say for what they wait. Returns false if a number overflows.
+/// Subtracts the waits that the model gives to the cells of measured pairs,
+/// because a measured time does not say what its cells waited for. Returns
+/// false if a number overflows.
 static bool subtractMeasuredPairs(const TableView &table,
                                   const StageCosts &costs, Traffic &traffic) {
   const Placement &placement = *table.placement;
@@ -94,8 +96,8 @@ static bool subtractMeasuredPairs(const TableView &table,
   return isValid;
 }
 
-/// Whether any cell waits, by the model, for something of which a measured time
-/// of a pair says nothing.
+/// Whether some pair is measured while the model gives waits to cells, which
+/// the measured time does not contain separately.
 static bool hasMeasuredWaits(const StageCosts &costs) {
   auto waits = [](const StageCost &cost) {
     return llvm::any_of(cost.shardingPs, [](int64_t ps) { return ps != 0; }) ||
@@ -110,10 +112,11 @@ static bool hasMeasuredWaits(const StageCosts &costs) {
          llvm::any_of(costs.stages, waits);
 }
 
-std::optional<Traffic>
-pipesched::sumTraffic(const Placement &placement, const TableView &table,
-                      const PhaseCounts &counts, const StageCosts &costs,
-                      const TableReductions *reductions) {
+std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
+                                             const TableView &table,
+                                             const PhaseCounts &counts,
+                                             const StageCosts &costs,
+                                             const Collectives *collectives) {
   GradientAfter gradientAfter = table.gradientAfter;
   bool isMeasured = hasMeasuredWaits(costs);
   if (isMeasured &&
@@ -156,7 +159,7 @@ pipesched::sumTraffic(const Placement &placement, const TableView &table,
     phasesOfKind(InstructionKind::Compute).forEach(compute);
   }
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
-    for (CellRef member : reductions->membersOf(number))
+    for (CellRef member : collectives->membersOf(collectives->pieceOf(number)))
       send(member.row, 1, cost.bytes);
   if (isOverflow ||
       (isMeasured && !subtractMeasuredPairs(table, costs, traffic)))

@@ -20,40 +20,42 @@
 
 namespace pipesched {
 
-/// What cells of one kind (Wavefront.h) take, and the messages that they send,
-/// as their transport charges them.
+/// What cells of one kind (Wavefront.h) and the messages that they send take,
+/// as the transport charges them.
 template <typename Time>
-struct WalkPrice {
+struct WalkCost {
   Time computePs{};
-  Time occupancyPs{}, flightPs{}; ///< until queues are free; until it arrives
+  /// Until its queues are free; until the message arrives.
+  Time occupancyPs{}, flightPs{};
 };
 
-/// The pair of overlapped cells of a stage that was priced last.
+/// The pair of overlapped cells of a stage whose cost was asked for last.
 template <typename Time>
 struct WalkPair {
   uint64_t kinds = std::numeric_limits<uint64_t>::max(); ///< of both cells
   Time ps{};
 };
 
-/// Prices the steps of a walk, of one scenario or of several.
+/// What the steps of a walk take, in one scenario or in several.
 template <typename Time>
-class WalkPrices {
+class WalkCosts {
 public:
-  /// One to kNumScenarios<Time> scenarios of one transport; the last one fills
-  /// the lanes that are left.
-  WalkPrices(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
+  /// Takes one to kNumScenarios<Time> scenarios of one transport. The last
+  /// scenario also fills the lanes that are left.
+  WalkCosts(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
 
-  WalkPrice<Time> priceOf(uint32_t stage, Phase phase) const;
-  /// The time of a cell of this price, and that of a pair; valid until the next
-  /// call.
-  const Time &computePs(const WaveStep &step, const WalkPrice<Time> &price) {
-    return LLVM_UNLIKELY(varies) ? varyingPs(step) : price.computePs;
+  WalkCost<Time> costOf(uint32_t stage, Phase phase) const;
+  /// The time of a cell with this cost, and the time of a pair. The references
+  /// are valid until the next call.
+  const Time &computePs(const WaveStep &step, const WalkCost<Time> &cost) {
+    return LLVM_UNLIKELY(varies) ? varyingPs(step) : cost.computePs;
   }
   const Time &pairPs(const WaveStep &step);
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
   int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
-  /// Whether the walk may leap: microbatches take the same time.
+  /// Whether the walk may leap over periods. It must not if times vary by
+  /// microbatch.
   bool canLeap() const { return scenarios.front().mayLeap && !varies; }
   const WalkInputs &scenarioOf(unsigned lane) const {
     return scenarios[std::min<size_t>(lane, scenarios.size() - 1)];
@@ -68,18 +70,12 @@ private:
   bool isQueued, varies;
   const TableView &table;
   std::vector<int64_t> firsts;       ///< by path: its first microbatch, or -1
-  Time varied{};                     ///< of the step priced last
+  Time varied{};                     ///< of the step that was asked for last
   std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
 };
 
-/// The groups of G cells that scenarios of one table have, or null.
-inline const Collectives *collectivesOf(llvm::ArrayRef<WalkInputs> scenarios) {
-  const TableReductions *reductions = scenarios.front().reductions;
-  return reductions ? &reductions->getCollectives() : nullptr;
-}
-
 /// What a step takes in one scenario.
-int64_t priceOf(const WalkInputs &scenario, const WaveStep &step);
+int64_t stepPs(const WalkInputs &scenario, const WaveStep &step);
 
 /// Clocks of a worker: when its row is free, and its two queues.
 template <typename Time>
@@ -95,8 +91,9 @@ struct WorkerClocks {
   }
 };
 
-/// Starts a message that was made at `madePs`: it waits for both queues, in the
-/// order of the calls, and holds them. Returns its start.
+/// Starts a message whose data was made at `madePs`. It waits until both queues
+/// are free, and then holds them. Messages take their turn in the order of the
+/// calls. Returns the start.
 template <typename Time>
 Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
                   Time &sendPs, Time &receivePs) {
@@ -112,8 +109,8 @@ Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
 //===----------------------------------------------------------------------===//
 
 template <typename Time>
-WalkPrices<Time>::WalkPrices(const TableView &table,
-                             llvm::ArrayRef<WalkInputs> scenarios)
+WalkCosts<Time>::WalkCosts(const TableView &table,
+                           llvm::ArrayRef<WalkInputs> scenarios)
     : scenarios(scenarios),
       isQueued(queuesOf(InstructionKind::Send, scenarios.front().transport)
                    .contains(Queue::Sends)),
@@ -131,10 +128,10 @@ WalkPrices<Time>::WalkPrices(const TableView &table,
     }
 }
 
-/// What cells take that take the same for all microbatches.
+/// The time of a cell whose time does not depend on its microbatch.
 template <typename Time>
-int64_t WalkPrices<Time>::computePsOf(const WalkInputs &scenario,
-                                      uint32_t stage, Phase phase) const {
+int64_t WalkCosts<Time>::computePsOf(const WalkInputs &scenario, uint32_t stage,
+                                     Phase phase) const {
   const Placement &placement = *table.placement;
   int64_t path = placement.pathOfStage(stage);
   bool isCopy = kCopyPhases.contains(phase);
@@ -145,30 +142,30 @@ int64_t WalkPrices<Time>::computePsOf(const WalkInputs &scenario,
   step.cells = &cell;
   step.row = placement.workerOf(stage);
   step.kinds[0] = kindOf(stage, phase);
-  return pipesched::priceOf(scenario, step);
+  return stepPs(scenario, step);
 }
 
 template <typename Time>
-WalkPrice<Time> WalkPrices<Time>::priceOf(uint32_t stage, Phase phase) const {
-  WalkPrice<Time> price;
+WalkCost<Time> WalkCosts<Time>::costOf(uint32_t stage, Phase phase) const {
+  WalkCost<Time> cost;
   std::optional<Flow> made = flowMadeBy(phase, table.gradientAfter);
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
     const WalkInputs &scenario = scenarioOf(lane);
-    setLane(price.computePs, lane, computePsOf(scenario, stage, phase));
+    setLane(cost.computePs, lane, computePsOf(scenario, stage, phase));
     if (!made)
       continue;
-    const StageCost &cost = scenario.costs->stages[stage];
-    TaskCost charged = chargeMessage(*made == Flow::Activation ? cost.activation
-                                                               : cost.gradient,
-                                     scenario.transport);
-    setLane(price.occupancyPs, lane, charged.occupancyPs);
-    setLane(price.flightPs, lane, charged.occupancyPs + charged.latencyPs);
+    const StageCost &sender = scenario.costs->stages[stage];
+    TaskCost charged = chargeMessage(
+        *made == Flow::Activation ? sender.activation : sender.gradient,
+        scenario.transport);
+    setLane(cost.occupancyPs, lane, charged.occupancyPs);
+    setLane(cost.flightPs, lane, charged.occupancyPs + charged.latencyPs);
   }
-  return price;
+  return cost;
 }
 
 template <typename Time>
-const Time &WalkPrices<Time>::pairPs(const WaveStep &step) {
+const Time &WalkCosts<Time>::pairPs(const WaveStep &step) {
   if (LLVM_UNLIKELY(varies))
     return varyingPs(step);
   if (LLVM_UNLIKELY(pairs.empty()))
@@ -178,15 +175,15 @@ const Time &WalkPrices<Time>::pairPs(const WaveStep &step) {
   if (LLVM_UNLIKELY(pair.kinds != kinds)) {
     pair.kinds = kinds;
     for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
-      setLane(pair.ps, lane, pipesched::priceOf(scenarioOf(lane), step));
+      setLane(pair.ps, lane, stepPs(scenarioOf(lane), step));
   }
   return pair.ps;
 }
 
 template <typename Time>
-const Time &WalkPrices<Time>::varyingPs(const WaveStep &step) {
+const Time &WalkCosts<Time>::varyingPs(const WaveStep &step) {
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
-    setLane(varied, lane, pipesched::priceOf(scenarioOf(lane), step));
+    setLane(varied, lane, stepPs(scenarioOf(lane), step));
   return varied;
 }
 

@@ -52,11 +52,12 @@ std::vector<PathStep> FullWalk<Time>::pathTo(int64_t makespanPs) const {
   return {};
 }
 
-/// Weights, gradients, optimizer state and activations.
+/// The memory of a lane: weights, gradients, optimizer state and activations.
+/// Nothing if bytes exceed int64.
 template <typename Time>
 std::optional<MemoryUsage> FullWalk<Time>::memoryOf(unsigned lane) {
   llvm::Expected<MemoryUsage> usage = computePersistentMemory(
-      *table.placement, *prices.scenarioOf(lane).memoryFacts);
+      *table.placement, *costs.scenarioOf(lane).memoryFacts);
   if (!usage) {
     llvm::consumeError(usage.takeError());
     return std::nullopt;
@@ -122,15 +123,17 @@ struct TableQuestion {
            llvm::MutableArrayRef<std::optional<WalkedTable>> answers) const {
     llvm::fill(answers, std::nullopt);
     FullWalk<Time> walk(table, scenarios, counts);
-    if (!walkInSlots<Delivery<Time>>(table, collectivesOf(scenarios), walk))
+    if (!walkInSlots<Delivery<Time>>(table, scenarios.front().collectives,
+                                     walk))
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.take(lane);
     if (!walk.hasLeapt() || scenarios.front().numLeftOut != 0 ||
         llvm::all_of(answers, [](const auto &answer) { return answer; }))
       return;
-    // What an F keeps depends on an R that may stand behind all that repeats:
-    // some backward has found other activations than those of its period.
+    // The leap may be wrong here. What an F keeps depends on its R, which may
+    // stand behind the part that repeats, so that a backward found other
+    // activations than those of its period. Walk again and visit each cell.
     std::vector<WalkInputs> eachCell(scenarios.begin(), scenarios.end());
     for (WalkInputs &scenario : eachCell)
       scenario.mayLeap = false;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Numbers what workers must agree on (messages, groups), then writes the
+// Numbers messages, so that both of their workers agree, then writes the
 // columns row by row.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,7 @@ static constexpr uint32_t kNone = Program::kNone;
 
 namespace {
 
-/// The R or D cells of a program, to ask whether an activation has one.
+/// The activations for which a program has an R, or a D.
 class ActivationSet {
 public:
   ActivationSet(const Program &program, Phase phase) : phase(phase) {
@@ -61,7 +61,6 @@ public:
 private:
   void reserve();
   void numberMessages();
-  void numberGroups();
   llvm::Error listGroups();
   void listHolders(const Replicas &replicas, BlockSpan blocks);
   void listRow(int64_t row);
@@ -85,8 +84,8 @@ private:
   /// second half of a pair.
   std::vector<int32_t> number;
   std::vector<int32_t> messageOf, sequenceOf; ///< by instruction, or -1
-  std::vector<int32_t> groupOf;               ///< by index into program.blocks
-  std::size_t waitsOfSelf = 0;                ///< where those of `add` begin
+  /// Where the waits of the instruction that `add` lists begin.
+  std::size_t waitsOfSelf = 0;
 };
 
 } // namespace
@@ -98,7 +97,7 @@ private:
 void Lister::numberMessages() {
   messageOf.assign(program.instructions.size(), -1);
   sequenceOf.assign(program.instructions.size(), -1);
-  // By destination: the number of sends so far, and the row that they are of.
+  // By destination: the number of sends so far, and the row that sent them.
   std::vector<int32_t> sent(program.getNumWorkers(), 0);
   std::vector<int64_t> sender(program.getNumWorkers(), -1);
   int32_t next = 0;
@@ -114,24 +113,6 @@ void Lister::numberMessages() {
       messageOf[i] = messageOf[receive] = next++;
       sequenceOf[i] = sequenceOf[receive] = sent[instruction.peer]++;
     }
-}
-
-/// Program::blocks has the groups in the order in which a lowering or a reader
-/// met them; here they ascend by block.
-void Lister::numberGroups() {
-  std::vector<uint32_t> order(program.blocks.size());
-  std::iota(order.begin(), order.end(), 0);
-  llvm::sort(order, [&](uint32_t a, uint32_t b) {
-    BlockSpan left = program.blocks[a], right = program.blocks[b];
-    return std::tie(left.begin, left.end, a) <
-           std::tie(right.begin, right.end, b);
-  });
-  groupOf.assign(order.size(), -1);
-  for (auto [group, index] : llvm::enumerate(order)) {
-    groupOf[index] = group;
-    result.firstBlock.push_back(program.blocks[index].begin);
-    result.endBlock.push_back(program.blocks[index].end);
-  }
 }
 
 /// Adds the stages of each path that hold some of the blocks.
@@ -280,7 +261,7 @@ void Lister::add(uint32_t instruction) {
   result.peer.push_back(isMessage ? self.peer : -1);
   result.message.push_back(messageOf[instruction]);
   result.sequence.push_back(sequenceOf[instruction]);
-  result.group.push_back(isCollective ? groupOf[self.peer] : -1);
+  result.group.push_back(isCollective ? self.peer : -1);
   result.holds.push_back(-1);
   waitsOfSelf = result.waits.size();
   for (uint32_t half = instruction; half <= instruction + isPair; ++half)
@@ -311,7 +292,10 @@ llvm::Expected<WorkerPrograms> Lister::run() {
         program.instructions.size(), program.operands.size());
   reserve();
   numberMessages();
-  numberGroups();
+  for (BlockSpan blocks : program.blocks) {
+    result.firstBlock.push_back(blocks.begin);
+    result.endBlock.push_back(blocks.end);
+  }
   result.rowBegins.push_back(0);
   result.rowWaits.push_back(0);
   for (int64_t row = 0; row < program.getNumWorkers(); ++row)
@@ -331,8 +315,8 @@ pipesched::listWorkerPrograms(const Program &program,
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// Lists the sets of all workers. What ParameterSets numbers over all workers
-/// is here numbered from 0 for each.
+/// Lists the sets of all workers. ParameterSets numbers sets and stages over
+/// all workers; here they are numbered from 0 for each worker.
 static WorkerParameterSets listSets(const ParameterSets &sets,
                                     const Placement &placement) {
   WorkerParameterSets result;

@@ -100,7 +100,7 @@ static mlir::FailureOr<CostInputs> overlayCosts(mlir::Operation *op,
       resolveCosts(*given, owner.getNumMicrobatches());
   if (!resolved)
     return pipe::emitTableError(op)
-           << "cannot be priced: " << llvm::toString(resolved.takeError());
+           << "has no costs: " << llvm::toString(resolved.takeError());
   if (resolved->model)
     costs->model = std::move(resolved->model);
   if (resolved->system)

@@ -68,7 +68,7 @@ balance(const CostSources &sources, int64_t numMicrobatches,
     return costs.takeError();
   if (!costs->model || !costs->system)
     return llvm::createStringError(
-        "layers are balanced by the prices of a model on a system; give both");
+        "layers are balanced by the costs of a model on a system; give both");
   llvm::Expected<LayerLoads> loads = costLayers(*costs->model, *costs->system);
   if (!loads)
     return loads.takeError();

@@ -60,7 +60,8 @@ static ModelFamily guessModelFamily(ConfigReader &config, StringRef modelType,
   return family;
 }
 
-/// The configuration of the language model: the whole file, or an object in it.
+/// Finds the configuration of the language model: the whole file, or an object
+/// in it.
 static const json::Object *findText(const json::Object &file, StringRef &path) {
   if (file.get("hidden_size") || file.get("n_embd"))
     return &file;

@@ -106,7 +106,7 @@ int64_t HuggingFaceReader::readSharedWidth() {
 }
 
 /// DeepSeek's routers choose among groups of experts, unless they are greedy.
-/// Groups that do not go with the experts are no limit.
+/// Groups that do not divide the experts are ignored.
 void HuggingFaceReader::readExpertGroups(Experts &experts) {
   int64_t groups = config.integer("n_group", 1).value_or(1);
   int64_t chosen = config.integer("topk_group", 1).value_or(groups);

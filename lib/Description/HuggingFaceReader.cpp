@@ -40,8 +40,8 @@ static constexpr StringRef kPredictionLayers[] = {
     "num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers",
     "mtp_num_layers"};
 
-/// Longest sequence that is assumed if no training length is given: published
-/// limits are for inference.
+/// The longest sequence that is assumed if no training length is given, because
+/// published limits are for inference.
 static constexpr int64_t kLongestAssumed = 8192;
 static constexpr int64_t kShortestAssumed = 2048;
 

@@ -281,8 +281,9 @@ static std::optional<AnswerCell> readCell(const Problem &problem,
   return AnswerCell{worker, start, end, Cell(stage, *phase, microbatch)};
 }
 
-/// The row of one worker's cells. A copy that starts while a cell runs has been
-/// issued before that cell: it waited for its queue or for memory.
+/// Makes the row of one worker from its cells. A copy that starts while a cell
+/// runs was issued before that cell, and then waited for its queue or for
+/// memory.
 static Row rowOf(std::vector<AnswerCell> cells) {
   llvm::sort(cells, [](const AnswerCell &a, const AnswerCell &b) {
     return std::tuple(a.start, !a.cell.isCopy(), a.end, a.cell.getRaw()) <

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Formulas take the times of a stage where all stages have the same.
+// A formula takes the times of one stage, so there are times for it only if all
+// stages have the same.
 //
 //===----------------------------------------------------------------------===//
 

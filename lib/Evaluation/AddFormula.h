@@ -17,10 +17,10 @@
 
 namespace pipesched {
 
-/// Adds level 1 to an evaluation whose totals have their costs, or the reason
-/// why there is none. A disturbed schedule has a formula for its slots, but
-/// none for its times. `table` is read for its placement, slots and gradient
-/// rule.
+/// Adds level 1, or the reason why there is none, to an evaluation whose totals
+/// already have their costs. A disturbed schedule has a formula for its slots,
+/// but none for its times. `table` is read for its placement, slots and
+/// gradient rule.
 void addFormula(llvm::StringRef family, const FamilyOptions &options,
                 const TableView &table, PhaseSet phases, bool isDisturbed,
                 Evaluation &evaluation);

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What walks and graphs read beside a table.
+// The costs and the memory facts that walks and graphs read in addition to a
+// table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +23,13 @@ llvm::Expected<StageCosts> costStages(const Placement &placement,
                                       const CostInputs &costs, PhaseSet phases,
                                       Runtime runtime);
 
-/// Nothing without a model.
+/// The memory facts of a placement. Nothing without a model.
 llvm::Expected<std::optional<MemoryFacts>>
 costMemory(const Placement &placement, const CostInputs &costs, PhaseSet phases,
            Runtime runtime);
 
-/// All-reduces of a table or program: by the G times of a profile if it has
-/// some, and the roofline otherwise.
+/// The costs of the all-reduces of a table or program: from the G times of the
+/// profile if it has some, and from the roofline otherwise.
 llvm::Expected<std::vector<MessageCost>>
 costAllReduces(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
                const CostInputs &costs, const StageCosts &stageCosts);

@@ -135,7 +135,7 @@ public:
     __int128 product = ofStage * *llvm::max_element(workers);
     return static_cast<int64_t>(product / kOne / kOne + 1);
   }
-  /// The factor of the stage times the jitter of the cell, in 10^-12.
+  /// The factor of the stage times the jitter of the cell, in units of 10^-12.
   __int128 ofCell(Cell cell) const {
     return __int128(stages[cell.getStage()]) * (kOne + jitterOf(cell));
   }
@@ -194,7 +194,7 @@ llvm::Expected<CellFactors> CellFactors::create(const Disturbance &disturbance,
 // Times
 //===----------------------------------------------------------------------===//
 
-/// The factor of both cells of a pair, in 10^-12.
+/// The factor of a pair, from those of its two cells, in units of 10^-12.
 static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
                        const Placement &placement,
                        const StageCosts &stageCosts) {
@@ -225,7 +225,8 @@ static __int128 scale(int64_t ps, int64_t worker, Cell cell,
                       std::optional<Cell> overlapped,
                       const CellFactors &factors, const Placement &placement,
                       const StageCosts &stageCosts) {
-  constexpr uint64_t kParts = 1'000'000'000'000; // of the factor used last
+  // In the units of the factor that is applied last.
+  constexpr uint64_t kParts = 1'000'000'000'000;
   __int128 factor =
       overlapped ? meanOf(cell, *overlapped, factors, placement, stageCosts)
                  : factors.ofCell(cell);

@@ -6,14 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Costs, and programs by their task graph: runs the analyses one after the
-// other, and frees what later ones do not need.
+// Finds costs, and evaluates programs by their task graph: runs the analyses
+// one after the other, and frees what later ones do not need.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
-#include "PipeSched/Analysis/TableReductions.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
 
@@ -141,7 +140,8 @@ static llvm::Error addMemory(const Placement &placement,
   return llvm::Error::success();
 }
 
-/// Replaces activations by those that instructions state; parameters stay.
+/// Replaces the memory of activations by what instructions state. The memory of
+/// parameters stays.
 static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
                                  const CostInputs &costs,
                                  Execution &execution) {
@@ -192,7 +192,8 @@ static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   return reductions;
 }
 
-/// Computes times and traffic of `execution.graph`; stated work has precedence.
+/// Computes times and traffic of `execution.graph`; work that instructions
+/// state takes precedence.
 static llvm::Error costGraph(const Placement &placement,
                              const CostInputs &costs, PhaseSet phases,
                              Transport transport, Runtime runtime,
@@ -236,7 +237,7 @@ static llvm::Error costGraph(const Placement &placement,
                           execution.traffic);
 }
 
-/// What an execution keeps of a program.
+/// Makes the parts of an execution that need the program.
 static llvm::Expected<Execution> instantiateProgram(const Program &program,
                                                     Transport transport) {
   llvm::Expected<TaskGraph> graph = buildTaskGraph(program, transport);
@@ -254,7 +255,7 @@ static void addTimeline(Execution &execution) {
       criticalPath(execution.graph, execution.times, execution.timeline);
 }
 
-/// Adds times, memory and all else to what instantiateProgram made.
+/// Adds times, memory and all other results to what instantiateProgram made.
 static llvm::Expected<Execution>
 execute(Execution execution, const Placement &placement,
         const CostInputs &costs, PhaseSet phases, Transport transport,
@@ -300,7 +301,7 @@ pipesched::executeProgram(const Program &program, const Placement &placement,
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// The graph of a table; index, slots and program are gone when it returns.
+/// The graph of a table; index, slots and program are freed before it returns.
 static llvm::Expected<Execution>
 instantiateTable(const TableView &table, const TimingOptions &options) {
   llvm::Expected<Program> program = lowerTable(table, options.receivePlacement);
@@ -322,29 +323,6 @@ pipesched::executeTable(const TableView &table, const CostInputs &costs,
                  /*work=*/{}, options.disturbance);
 }
 
-/// Brings all-reduces from the order of a walk (TableReductions) into that of
-/// the graph.
-static llvm::Error reorderReductions(const TableView &table,
-                                     const TaskGraph &graph,
-                                     std::vector<MessageCost> &reductions) {
-  if (reductions.empty())
-    return llvm::Error::success();
-  llvm::Expected<std::optional<TableReductions>> found =
-      TableReductions::create(table);
-  if (!found)
-    return found.takeError();
-  assert(*found && "a walk has timed the table");
-  const Collectives &collectives = (*found)->getCollectives();
-  std::vector<MessageCost> ordered;
-  for (uint32_t task : graph.reductions) {
-    int64_t stage = table.placement->globalStage(graph.cell[task]);
-    int64_t piece = *collectives.piecesOf(stage).begin();
-    ordered.push_back(reductions[(*found)->numberOf(piece)]);
-  }
-  reductions = std::move(ordered);
-  return llvm::Error::success();
-}
-
 llvm::Expected<Execution>
 pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
                         const TimingOptions &options) {
@@ -352,10 +330,7 @@ pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
   if (!execution)
     return execution.takeError();
   static_cast<ExecutionTotals &>(*execution) = totals;
-  StageCosts &stageCosts = execution->stageCosts;
-  if (llvm::Error error =
-          reorderReductions(table, execution->graph, stageCosts.reductions))
-    return std::move(error);
+  const StageCosts &stageCosts = execution->stageCosts;
   llvm::Expected<TaskTimes> times = computeTaskTimes(
       execution->graph, *table.placement, stageCosts, options.transport);
   if (!times)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks over rows where that is possible, once for several scenarios, and task
-// graphs elsewhere.
+// Evaluates a table by a walk over its rows where that is possible, with one
+// walk for several scenarios, and by a task graph otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,23 +32,24 @@ static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
 namespace {
 
 /// A table to walk. If its rows leave microbatches out, `placement` and
-/// `counts` are those with them.
+/// `counts` include these microbatches.
 struct WalkedRows {
   const TableView &table;
   const Placement &placement;
   const PhaseCounts &counts;
-  const TableReductions *reductions; ///< null if it has no G cells
+  const Collectives *collectives; ///< null if it has no G cells
 };
 
 /// One evaluation by a walk. The object stays where it is while its inputs are
 /// in use.
 class TableWalk {
 public:
-  /// Finds costs. False if their sum may exceed int64.
+  /// Finds the costs. False if their sum may exceed int64.
   llvm::Expected<bool> prepare(const WalkedRows &rows, const CostInputs &costs,
                                const TimingOptions &options);
   WalkInputs inputs() const;
-  /// Levels 2 and 3. False if the walk has found no end, or bytes exceed int64.
+  /// Adds levels 2 and 3. False if the walk found no end, or if bytes exceed
+  /// int64.
   bool finish(const WalkedRows &rows, std::optional<WalkedTable> walked,
               Evaluation &evaluation);
 
@@ -58,22 +59,21 @@ private:
   ExecutionTotals totals;
   DisturbedTimes disturbed;
   const TimingOptions *options = nullptr;
-  const TableReductions *reductions = nullptr;
+  const Collectives *collectives = nullptr;
 };
 
 } // namespace
 
 llvm::Error TableWalk::costReductions(const WalkedRows &rows,
                                       const CostInputs &costs) {
-  const Collectives &collectives = reductions->getCollectives();
   std::vector<Reduction> all;
-  for (int64_t number = 0; number != reductions->size(); ++number) {
-    llvm::ArrayRef<CellRef> members = reductions->membersOf(number);
+  for (int64_t number = 0; number != collectives->size(); ++number) {
+    llvm::ArrayRef<CellRef> members =
+        collectives->membersOf(collectives->pieceOf(number));
     CellRef first = members.front();
-    all.push_back(
-        {rows.table.rows[first.row][first.index],
-         collectives.getReplicas().blocksOf(reductions->pieceOf(number)),
-         int64_t(members.size()), first.row, members.back().row});
+    all.push_back({rows.table.rows[first.row][first.index],
+                   collectives->blocksOf(number), int64_t(members.size()),
+                   first.row, members.back().row});
   }
   llvm::Expected<std::vector<MessageCost>> reduced =
       costAllReduces(rows.placement, all, costs, totals.stageCosts);
@@ -89,13 +89,13 @@ llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
   const Placement &placement = rows.placement;
   const PhaseCounts &counts = rows.counts;
   options = &timing;
-  reductions = rows.reductions;
+  collectives = rows.collectives;
   llvm::Expected<StageCosts> stageCosts =
       costStages(placement, costs, counts.costedPhases(), timing.runtime);
   if (!stageCosts)
     return stageCosts.takeError();
   totals.stageCosts = std::move(*stageCosts);
-  if (reductions)
+  if (collectives)
     if (llvm::Error error = costReductions(rows, costs))
       return std::move(error);
   llvm::Expected<std::optional<MemoryFacts>> facts =
@@ -117,7 +117,7 @@ WalkInputs TableWalk::inputs() const {
   inputs.costs = &totals.stageCosts;
   inputs.transport = options->transport;
   inputs.memoryFacts = totals.memoryFacts ? &*totals.memoryFacts : nullptr;
-  inputs.reductions = reductions;
+  inputs.collectives = collectives;
   if (!options->disturbance.isEmpty())
     inputs.changePs = disturbed;
   inputs.changeVaries = options->disturbance.jitter != 0;
@@ -128,7 +128,7 @@ bool TableWalk::finish(const WalkedRows &rows,
                        std::optional<WalkedTable> walked,
                        Evaluation &evaluation) {
   std::optional<Traffic> traffic = sumTraffic(
-      rows.placement, rows.table, rows.counts, totals.stageCosts, reductions);
+      rows.placement, rows.table, rows.counts, totals.stageCosts, collectives);
   if (!walked || !traffic)
     return false;
   totals.makespanPs = walked->makespanPs;
@@ -144,7 +144,7 @@ bool TableWalk::finish(const WalkedRows &rows,
   return true;
 }
 
-/// Levels 2 and 3 by a walk over the rows. False if it finds no end.
+/// Adds levels 2 and 3 by a walk over the rows. False if the walk finds no end.
 static llvm::Expected<bool> walk(const WalkedRows &rows,
                                  const CostInputs &costs,
                                  const TimingOptions &options,
@@ -161,17 +161,18 @@ static llvm::Expected<bool> walk(const WalkedRows &rows,
                      evaluation);
 }
 
-/// Whether a table can be walked as far as its G cells go, and their groups.
-static bool findReductions(const TableView &table, const PhaseCounts &counts,
-                           std::optional<TableReductions> &reductions) {
+/// Finds the groups of G cells. False if a walk cannot time them.
+static bool findCollectives(const TableView &table, const PhaseCounts &counts,
+                            std::optional<Collectives> &collectives) {
   if (!counts.has(Phase::AllReduce))
     return true;
-  llvm::Expected<std::optional<TableReductions>> found =
-      TableReductions::create(table);
-  if (found)
-    reductions = std::move(*found);
-  llvm::consumeError(found.takeError()); // the graph finds it again
-  return reductions.has_value();
+  llvm::Expected<Collectives> found = Collectives::create(table);
+  if (!found) {
+    llvm::consumeError(found.takeError()); // the graph finds it again
+    return false;
+  }
+  collectives = std::move(*found);
+  return collectives->eachReducesOnce();
 }
 
 namespace {
@@ -187,7 +188,7 @@ public:
     if (!isCountable)
       return; // the graph finds what is wrong
     counts = countPhases(table);
-    isWalkable = findReductions(table, counts, reductions);
+    isWalkable = findCollectives(table, counts, collectives);
   }
 
   bool canWalk(const TimingOptions &options) const {
@@ -202,7 +203,7 @@ public:
 private:
   WalkedRows rows() const {
     return {table, *table.placement, counts,
-            reductions ? &*reductions : nullptr};
+            collectives ? &*collectives : nullptr};
   }
   llvm::Expected<Evaluation> byGraph(const Scenario &scenario);
   llvm::Expected<Evaluation> finish(const Scenario &scenario,
@@ -213,13 +214,13 @@ private:
   const FamilyOptions &familyOptions;
   bool isCountable, isWalkable = false;
   PhaseCounts counts;
-  std::optional<TableReductions> reductions; ///< if it has G cells
-  std::optional<TableMetrics> measured; ///< if the table has slots of its own
+  std::optional<Collectives> collectives; ///< if it has G cells
+  std::optional<TableMetrics> measured;   ///< if the table has slots of its own
 };
 
 } // namespace
 
-/// Adds what follows from table and family.
+/// Adds level 1, and level 2 of a table with slots of its own.
 llvm::Expected<Evaluation> TableEvaluator::finish(const Scenario &scenario,
                                                   Evaluation evaluation) {
   bool hasSlots = table.aligned || !table.slots.empty();
@@ -309,8 +310,9 @@ pipesched::evaluateTables(const TableView &table, llvm::StringRef family,
 // Tables that are not written out
 //===----------------------------------------------------------------------===//
 
-/// How often phases run with all microbatches: each period that the rows leave
-/// out adds what one of theirs has. Nothing if they leave out parts of periods.
+/// How often each phase runs, microbatches that the rows leave out included.
+/// Each period that is left out adds the counts of one period of the rows.
+/// Nothing if the rows leave out part of a period.
 static std::optional<PhaseCounts> countWithLeftOut(const TableView &shortened,
                                                    int64_t numMicrobatches,
                                                    PhaseCounts counts) {
@@ -334,15 +336,15 @@ llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
   PhaseCounts some = countPhases(shortened);
   std::optional<PhaseCounts> counts =
       countWithLeftOut(shortened, placement.getNumMicrobatches(), some);
-  std::optional<TableReductions> reductions;
+  std::optional<Collectives> collectives;
   if (!counts || shortened.aligned || !shortened.slots.empty() ||
       !canWalkTables(options.transport, options.receivePlacement,
                      options.forwardSends) ||
-      !findReductions(shortened, some, reductions))
+      !findCollectives(shortened, some, collectives))
     return std::nullopt;
   Evaluation evaluation;
   WalkedRows rows = {shortened, placement, *counts,
-                     reductions ? &*reductions : nullptr};
+                     collectives ? &*collectives : nullptr};
   llvm::Expected<bool> hasEnd = walk(rows, costs, options, evaluation);
   if (!hasEnd)
     return hasEnd.takeError();

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The walk proves that the times of the shorter table repeat. That the rows of
-// the longer one do is compared for one period more, and tested for many.
+// The walk proves that the times of the shorter table repeat. Whether the rows
+// of the longer table repeat too is checked for one more period here, and for
+// many periods in the tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ static llvm::Expected<Placement> place(const Problem &problem) {
                            problem.paths);
 }
 
-/// What the microbatches of families are rounded to, several times.
+/// A multiple of every number of microbatches to which families round.
 static int64_t roundingOf(const Problem &problem) {
   return 8 * problem.workers * problem.options.chunks.value_or(1);
 }
@@ -49,8 +50,9 @@ bool pipesched::isLongTable(const Problem &problem) {
   int64_t few = roundingOf(problem);
   llvm::Expected<Placement> placement = place(withMicrobatches(problem, few));
   if (!placement) {
-    llvm::consumeError(placement.takeError()); // of paths that say what they
-    return false;                              // take
+    // Paths that say which microbatches they take allow for no other number.
+    llvm::consumeError(placement.takeError());
+    return false;
   }
   return problem.microbatches / few >
          kMaxTableCells / kMostPhases / placement->getNumPairs();
@@ -100,8 +102,8 @@ bool pipesched::growsByPeriods(const Configuration &configuration,
   return true;
 }
 
-/// Tries tables of 64, 256, .. microbatches per worker, with a number that
-/// leaves out a multiple of what families are rounded to.
+/// Tries tables of 64, 256, .. microbatches per worker. Each leaves out a
+/// multiple of the number to which families round.
 llvm::Expected<NamedEvaluation>
 pipesched::evaluateLongTable(const Configuration &configuration,
                              const CostInputs &costs) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Evaluates a family with more microbatches than a table may have, by a shorter
-// table of it.
+// Evaluates a configuration with more microbatches than a table may have, by a
+// shorter table of the same family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,23 +18,24 @@
 
 namespace pipesched {
 
-/// The table, with an optimizer step as pipe-add-optimizer adds it.
+/// Makes the table of a configuration, with an optimizer step, if it asks for
+/// one, as pipe-add-optimizer adds it.
 llvm::Expected<Table> makeTable(const Configuration &configuration);
 
 /// Whether the table of a problem may have more cells than tables may.
 bool isLongTable(const Problem &problem);
 
 /// Whether the tables of a configuration grow by whole periods: the table with
-/// `period` microbatches more is that with `microbatches`, but for one more
-/// period where it repeats. Compares both, so it is linear in their cells.
-/// False also if either has no table.
+/// `period` microbatches more equals the table with `microbatches`, except that
+/// it repeats its period once more. Compares both tables, in time linear in
+/// their cells. Also false if either table does not exist.
 bool growsByPeriods(const Configuration &configuration, int64_t microbatches,
                     int64_t period);
 
-/// The evaluation of a configuration whose table would be too long. Its result
-/// has a placement but no rows, and neither execution nor critical path.
-/// Errors: a schedule that does not repeat itself, or whose shorter tables do
-/// not grow by whole periods; those of evaluateTable().
+/// Evaluates a configuration whose table would be too long. The result has a
+/// placement, but no rows, no execution and no critical path. Errors: a
+/// schedule that does not repeat itself, or whose shorter tables do not grow by
+/// whole periods; those of evaluateTable().
 llvm::Expected<NamedEvaluation>
 evaluateLongTable(const Configuration &configuration, const CostInputs &costs);
 

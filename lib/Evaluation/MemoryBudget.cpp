@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Activations are counted by computeMemory too, as one byte each.
+// A budget in activations uses computeMemory too, with one byte for each
+// activation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -143,14 +144,14 @@ measureAtTimes(const Program &program, const Placement &placement,
 }
 
 namespace {
-/// What the workers hold, and offloads that may end late.
+/// The peaks of the workers, and the offloads that may end late.
 struct HeldMemory {
   MemoryUsage usage;
   std::vector<std::vector<Cell>> pending; ///< by worker; empty at given times
 };
 } // namespace
 
-/// Adds the peaks to what the workers hold all the time.
+/// Adds the peaks to what the workers hold throughout the step.
 static Expected<HeldMemory> addPeaks(std::vector<AnyTimePeak> peaks,
                                      MemoryUsage usage) {
   HeldMemory held = {std::move(usage), {}};
@@ -278,7 +279,7 @@ static std::string listOf(ArrayRef<Value> values) {
 }
 
 namespace {
-/// Describes which workers hold how much of what.
+/// Describes how much each of some workers holds.
 class BudgetReport {
 public:
   BudgetReport(const TableView &table, const HeldMemory &held,
@@ -345,7 +346,7 @@ private:
                    offloads.back().withPhase(joinOf(Phase::Offload)));
   }
 
-  /// Empty if the answer needs the times of copies.
+  /// Rows without times; empty if the answer depends on when copies run.
   std::string describeParts(const WorkerMemory &worker, CellRef at,
                             bool hasPeak) const {
     if (unit != MemoryBudget::Unit::Activations)

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Keeps rows, and builds a graph when somebody wants to see one.
+// Keeps rows, and builds the task graph when it is first asked for.
 //
 //===----------------------------------------------------------------------===//
 

@@ -63,7 +63,7 @@ static int64_t largestCommonSlot(const StageCosts &stageCosts,
 }
 
 namespace {
-/// Counts the slots of times, and tracks the largest rounding error.
+/// Turns times into slots, and keeps track of the largest rounding error.
 class SlotCounter {
 public:
   explicit SlotCounter(int64_t slotPs) : slotPs(slotPs) {}
@@ -81,8 +81,8 @@ private:
 };
 } // namespace
 
-/// Unused phases follow from those in use, as in StageSlots; but I and W do not
-/// follow from B.
+/// The slots of phases that do not occur follow from those that do, as in
+/// StageSlots. I and W are the exception: they do not follow from B.
 static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
                              CellsInUse cells) {
   auto count = [&](Phase phase, int64_t otherwise) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Goes through the statements one by one; all other instructions keep what
+// Goes through the stated work one by one. All other instructions keep what
 // their cells imply.
 //
 //===----------------------------------------------------------------------===//
@@ -50,7 +50,7 @@ static Expected<TaskCost> costKernel(const StatedWork &work,
   return TaskCost{static_cast<uint64_t>(ps), 0};
 }
 
-/// Each accelerator copies its share; a copy ends when its data has arrived.
+/// Each accelerator copies its share. The copy ends when the data has arrived.
 static Expected<TaskCost> costCopy(int64_t bytes, const SystemFacts &system) {
   if (system.host.bytesPerSecond <= 0)
     return llvm::createStringError(
@@ -243,14 +243,14 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Bytes that a worker starts or stops holding.
+/// An event: from a time on, a worker holds some bytes more or fewer.
 struct MemoryEvent {
   int32_t worker;
   int64_t atPs;
   int64_t delta;
   uint32_t task;
 
-  /// Frees come before allocations at the same time.
+  /// At the same time, bytes are freed before others are allocated.
   friend bool operator<(const MemoryEvent &a, const MemoryEvent &b) {
     return std::tie(a.worker, a.atPs, a.delta, a.task) <
            std::tie(b.worker, b.atPs, b.delta, b.task);

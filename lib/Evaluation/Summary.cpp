@@ -27,7 +27,7 @@ static double computeIdleRatio(const ExecutionTotals &totals) {
   return static_cast<double>(idle) / static_cast<double>(total);
 }
 
-/// The share of workers times makespan.
+/// The share of a time in workers times makespan.
 static double shareOfStep(llvm::ArrayRef<int64_t> perWorkerPs,
                           int64_t makespanPs) {
   if (makespanPs == 0 || perWorkerPs.empty())

@@ -38,7 +38,7 @@ llvm::Expected<Table> pipesched::generate(const Problem &problem) {
 // Configurations
 //===----------------------------------------------------------------------===//
 
-/// Which stages an optimizer step reduces.
+/// Which stages the optimizer step of a configuration reduces.
 static ReducedStages reducedStages(const Configuration &configuration) {
   const CostSources *costs = configuration.costs;
   return costs && reducesEveryStage(costs->system, costs->profile)
@@ -65,7 +65,7 @@ static llvm::Expected<CostInputs> costsOf(const Configuration &configuration) {
   return resolveCosts(*configuration.costs, configuration.problem.microbatches);
 }
 
-/// All but the evaluation itself.
+/// Fills in a result except for the evaluation itself.
 static EvaluatedTable describe(const Configuration &configuration,
                                const CostInputs &costs,
                                std::shared_ptr<const Table> table) {
@@ -82,7 +82,7 @@ static EvaluatedTable describe(const Configuration &configuration,
   return evaluated;
 }
 
-/// Whether a shorter table does, although the whole one may exist.
+/// Whether a shorter table is used although the whole one may exist.
 static bool isByPeriods(const Configuration &configuration) {
   return configuration.numbersAlone && isLongTable(configuration.problem);
 }
@@ -131,8 +131,8 @@ pipesched::evaluateConfiguration(const Configuration &configuration) {
 // Configurations of one table
 //===----------------------------------------------------------------------===//
 
-/// All that a table follows from, as numbers. Nothing for a configuration that
-/// is evaluated by itself.
+/// Everything that determines a table, as numbers. Nothing for a configuration
+/// that is evaluated by itself.
 using TableKey = std::optional<std::vector<int64_t>>;
 
 static void append(std::vector<int64_t> &key, const FamilyOptions &options) {
@@ -175,13 +175,13 @@ static TableKey keyOf(const Configuration &configuration) {
   return key;
 }
 
-/// Evaluates configurations of one table, which may be one alone.
+/// Evaluates one or several configurations of one table.
 static std::vector<llvm::Expected<EvaluatedTable>>
 evaluateAsOne(llvm::ArrayRef<const Configuration *> same) {
   std::vector<llvm::Expected<EvaluatedTable>> results;
   llvm::Expected<Table> table =
       same.size() == 1 ? Table() : makeTable(*same[0]);
-  if (!table || same.size() == 1) { // each has an error of its own
+  if (!table || same.size() == 1) { // each configuration reports its own error
     llvm::consumeError(table.takeError());
     for (const Configuration *configuration : same)
       results.push_back(evaluateConfiguration(*configuration));
@@ -217,11 +217,11 @@ evaluateAsOne(llvm::ArrayRef<const Configuration *> same) {
   return results;
 }
 
-/// Numbers of configurations that are evaluated together.
+/// The numbers of configurations that are evaluated together.
 using Together = std::vector<size_t>;
 
-/// Divides configurations into those of one table, at most 16 each, in the
-/// order of their first.
+/// Groups the configurations of one table, at most 16 in a group. Groups are in
+/// the order of their first configuration.
 static std::vector<Together>
 groupByTable(llvm::ArrayRef<Configuration> configurations) {
   constexpr size_t kMostTogether = 16;
@@ -241,23 +241,6 @@ groupByTable(llvm::ArrayRef<Configuration> configurations) {
     groups[group].push_back(number);
   }
   return groups;
-}
-
-std::vector<llvm::Expected<EvaluatedTable>> pipesched::evaluateConfigurations(
-    llvm::ArrayRef<Configuration> configurations) {
-  std::vector<std::optional<llvm::Expected<EvaluatedTable>>> found(
-      configurations.size());
-  for (const Together &group : groupByTable(configurations)) {
-    std::vector<const Configuration *> same;
-    for (size_t number : group)
-      same.push_back(&configurations[number]);
-    for (auto [number, result] : llvm::zip_equal(group, evaluateAsOne(same)))
-      found[number].emplace(std::move(result));
-  }
-  std::vector<llvm::Expected<EvaluatedTable>> results;
-  for (std::optional<llvm::Expected<EvaluatedTable>> &result : found)
-    results.push_back(std::move(*result));
-  return results;
 }
 
 //===----------------------------------------------------------------------===//
@@ -309,7 +292,7 @@ private:
 
   const size_t count;
   const SweepCalls &calls;
-  std::mutex reading; ///< of the next two
+  std::mutex reading; ///< guards the next two
   size_t next = 0;
   std::deque<std::vector<Numbered>> waiting;
   std::atomic<size_t> done = 0;

@@ -17,8 +17,9 @@ using namespace pipesched;
 
 namespace {
 
-/// Where the members of each group come in the order of instructions. That
-/// order is by worker, as the order of the members of a group is.
+/// Finds the member of a group that an instruction is. Both instructions and
+/// the members of a group are ordered by worker, so the members come one after
+/// the other.
 class GroupMembers {
 public:
   explicit GroupMembers(const TaskGraph &graph)
@@ -133,7 +134,7 @@ void RowWriter::findMessages() {
   sent.clear();
 }
 
-/// Ends a row.
+/// Hands out the cells of a row that has ended.
 void RowWriter::flush() {
   findMessages();
   for (const TimedCell &cell : row)

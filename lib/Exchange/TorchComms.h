@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Messages and parameter actions of a PyTorch schedule file must have their
-// partners before an import may drop them.
+// Checks that the messages and parameter actions of a PyTorch schedule file
+// have their partners. Only then may an import drop them.
 //
 //===----------------------------------------------------------------------===//
 

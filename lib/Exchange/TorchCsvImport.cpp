@@ -236,8 +236,8 @@ Error Importer::checkMicrobatches() const {
                          numMicrobatches - 1, missing));
 }
 
-/// Groups ascending microbatches into few ranges; two alone make no range with
-/// a stride above 1.
+/// Groups ascending microbatches into few ranges; two microbatches alone do not
+/// make a range with a stride above 1.
 static std::vector<MicrobatchRange> rangesOf(llvm::ArrayRef<int32_t> numbers) {
   std::vector<MicrobatchRange> ranges;
   for (size_t begin = 0, end; begin < numbers.size(); begin = end) {

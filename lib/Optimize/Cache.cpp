@@ -208,7 +208,7 @@ static std::optional<StringRef> takeChecked(StringRef text) {
   return found == hashOf(body) ? std::optional(body) : std::nullopt;
 }
 
-/// An entry without the times of its rows, which settle() computes.
+/// Reads an entry, without the times of its rows: settle() computes them.
 static std::optional<CacheEntry> parseEntry(StringRef text, StringRef key,
                                             size_t numWorkers,
                                             int64_t &objective) {

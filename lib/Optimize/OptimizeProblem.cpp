@@ -30,7 +30,7 @@ static bool isTimed(const CostInputs &costs, Phase phase) {
 
 static bool givesCopies(const CostInputs &costs) {
   if (costs.model && costs.system)
-    return true; // if not, computeStageCosts has the error
+    return true; // otherwise computeStageCosts reports the error
   return isTimed(costs, Phase::Offload) && isTimed(costs, Phase::Reload);
 }
 
@@ -129,7 +129,7 @@ static Expected<int64_t> bytesOf(const MemoryBudget &budget,
   return facts.capacityBytes;
 }
 
-/// Sets the capacity: what the budget leaves for activations.
+/// Sets the capacity: the part of the budget that is left for activations.
 static Error addCapacity(const MemoryFacts &facts, int64_t budget,
                          Problem &problem) {
   int64_t numWorkers = problem.placement.getNumWorkers();

@@ -92,9 +92,9 @@ static bool isInterrupted(const SolverOptions &options) {
   return options.interrupted && *options.interrupted;
 }
 
-/// The share of the limits for the candidates if the rest is used to explain
-/// techniques, and the part of it that several candidates share in their first
-/// turn.
+/// The share of the limits that candidates get if the rest is used to explain
+/// techniques, and the part of this share that several candidates divide among
+/// them in their first turn.
 static constexpr double kMainShare = 0.75, kFirstRound = 0.5;
 
 //===----------------------------------------------------------------------===//
@@ -315,7 +315,7 @@ void ScheduleOptimizer::tryWithout(const Budget &budget) {
 }
 
 //===----------------------------------------------------------------------===//
-// All together
+// The whole search
 //===----------------------------------------------------------------------===//
 
 /// Checks the result by the rules for any schedule, which share no code with

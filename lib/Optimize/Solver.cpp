@@ -46,7 +46,7 @@ private:
 };
 } // namespace
 
-/// Whether anything is offloaded or recomputed.
+/// Whether rows offload or recompute anything.
 bool SeedReader::hasExtras(const Plan &plan) const {
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     for (uint32_t i = 0; i < plan.sizes[worker]; ++i) {

@@ -77,9 +77,9 @@ static int64_t departure(Asymmetry way, int64_t stage, int64_t half) {
   llvm_unreachable("covered switch");
 }
 
-/// Some stage would have no length left. With departures p of sum P, largest
-/// departure p' and h = S/2, the ratio of the shorter half to the longer must
-/// be above (h p' - P) : (h p' + P).
+/// Refuses a ratio at which some stage would have no length left. With
+/// departures p of sum P, largest departure p' and h = S/2, the ratio of the
+/// shorter half to the longer must be above (h p' - P) : (h p' + P).
 static Error refuseRatio(int64_t numStages, Ratio ratio, Asymmetry way,
                          int64_t largest, int64_t sum) {
   int64_t less = numStages / 2 * largest - sum;
@@ -103,7 +103,7 @@ static void reduce(std::vector<int64_t> &weights) {
 
 /// With h = S/2, departures p of sum P and the ratio a:b, stage s of the first
 /// half has weight P(a+b) - h(b-a)p(s) and stage S-1-s has P(a+b) + h(b-a)p(s):
-/// the halves are as 2hPa : 2hPb.
+/// the halves have the lengths 2hPa and 2hPb.
 Expected<std::vector<int64_t>>
 pipesched::asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way) {
   if (numStages < 2 || numStages % 2 != 0 || numStages > Cell::kMaxStages)

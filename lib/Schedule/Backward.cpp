@@ -149,7 +149,7 @@ Expected<BackwardChange> pipesched::splitBackward(const TableView &table,
     return formatError("the split table has {0} entries: there may be {1} at "
                        "most",
                        cells, kMaxTableCells);
-  // The rule has no effect without split backwards, so it stays.
+  // Keep the rule: it has no effect without split backwards.
   change.gradientAfter = change.numChanged > 0 ? *rule : table.gradientAfter;
   change.rows.reserve(table.rows.size());
   for (auto [row, cells] : llvm::enumerate(table.rows))
@@ -209,7 +209,7 @@ static Violation describeApart(const TableView &table, CellRef at) {
 }
 
 namespace {
-/// Merges the backwards of each row, and counts them.
+/// Merges the backwards of each row, and counts the merged ones.
 class Merger {
 public:
   explicit Merger(const TableView &table) : table(table) {}

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Two sweeps over the rows find the G cells: one counts the members of each
-// piece, one writes them.
+// piece, one writes them. The pieces with members are then numbered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,4 +46,25 @@ Collectives::Collectives(const TableView &table,
       for (int64_t piece : piecesOf(stage))
         members[next[piece]++] = at;
   });
+  numbers.assign(getReplicas().getNumPieces(), -1);
+  for (int64_t piece = 0, size = numbers.size(); piece != size; ++piece)
+    if (!membersOf(piece).empty()) {
+      numbers[piece] = pieces.size();
+      pieces.push_back(piece);
+    }
+}
+
+llvm::Expected<Collectives> Collectives::create(const TableView &table) {
+  llvm::Expected<ParameterSets> sets = ParameterSets::create(*table.placement);
+  if (!sets)
+    return sets.takeError();
+  return Collectives(table,
+                     std::make_shared<const ParameterSets>(std::move(*sets)));
+}
+
+bool Collectives::eachReducesOnce() const {
+  for (auto [stage, index] : llvm::enumerate(indices))
+    if (index >= 0 && piecesOf(stage).size() != 1)
+      return false;
+  return true;
 }

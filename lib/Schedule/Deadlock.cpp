@@ -34,7 +34,7 @@ static void printInstruction(llvm::raw_ostream &os, const Program &program,
 }
 
 /// The queue that two neighbours share under the transport `overlap`. If they
-/// share none there, both stand in the row, which messages hold.
+/// share none there, messages hold rows, and both stand in the row.
 static llvm::StringRef queueName(InstructionKind waiter,
                                  InstructionKind awaited) {
   QueueSet ofWaiter = queuesOf(waiter, Transport::Overlap);

@@ -70,7 +70,8 @@ runWith(Expected<Table> (&generator)(const Placement &, const Options &),
   return generator(placement, options);
 }
 
-/// Makes a generator with options of its own take the options of all families.
+/// Wraps a generator that has its own options, so that it takes the options of
+/// all families.
 template <auto &generator>
 static Expected<Table> adapt(const Placement &placement,
                              const FamilyOptions &given) {
@@ -355,7 +356,7 @@ static Error checkOptions(const Family &family, const FamilyOptions &options) {
   return Error::success();
 }
 
-/// A list of that one path, or the error.
+/// Turns one path into a list, or passes its error on.
 static Expected<std::vector<Path>> alone(Expected<Path> path) {
   if (!path)
     return path.takeError();

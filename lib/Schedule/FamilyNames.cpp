@@ -66,7 +66,8 @@ const Family *pipesched::findFamily(StringRef name) {
   return nullptr;
 }
 
-/// How to go on after an unknown name; an alias is named with its family.
+/// Lists the families for a person who gave an unknown name, and suggests the
+/// closest one. An alias is named with its family.
 static std::string suggest(StringRef name) {
   llvm::SmallVector<StringRef> names;
   for (const Family &family : families())

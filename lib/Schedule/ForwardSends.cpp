@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rewrites the operands of a program, with a few more.
+// Rewrites the operands of a program, which become a few more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 using namespace pipesched;
 
 namespace {
-/// The last forward of a row, while no other compute follows it:
+/// Remembers the last forward of a row until another compute follows it:
 ///
 ///   compute 0F0 | send 0F0 to 1 | recv .. | compute 0F1
 ///                 ^ sent                    ^ waits for the partner of `sent`

@@ -222,6 +222,8 @@ void Lowering::reserve() {
     firstOfGroup.assign(collectives->getReplicas().getNumPieces(), kNone);
     lastOfGroup = firstOfGroup;
     meetingSlots.assign(firstOfGroup.size(), -1);
+    for (int64_t number = 0; number != collectives->size(); ++number)
+      program.blocks.push_back(collectives->blocksOf(number));
   }
   // An estimate: one operand per cell, and per message one for the send and one
   // for the consumer.
@@ -240,8 +242,8 @@ void Lowering::addOperand(uint32_t instruction) {
     program.operands.push_back(instruction);
 }
 
-/// Adds an operand unless the current instruction waits for it or for the other
-/// half of its pair.
+/// Adds an operand unless the current instruction already waits for it or for
+/// the other half of its pair.
 void Lowering::addOperandOnce(uint32_t instruction) {
   if (instruction == kNone)
     return;
@@ -430,8 +432,9 @@ int64_t Lowering::freeSlotFor(CellRef at) const {
 }
 
 /// The first slot at which a group of a G meets. It is the slot of the G unless
-/// the G is in several groups: its slot is when the last of them meets, but its
-/// row must reach it for the first. Messages that arrive later stand behind it.
+/// the G is in several groups: its slot is that at which the last of them
+/// meets, but its row must reach it before the first one meets. Messages that
+/// arrive later stand behind the G.
 int64_t Lowering::meetingSlot(CellRef at) {
   const Collectives &collectives = *index.getCollectives();
   int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
@@ -452,7 +455,8 @@ void Lowering::emitAllReduces(Cell cell) {
   const ParameterSets &sets = *index.getParameterSets();
   for (int64_t set : sets.ownedSetsOf(table.placement->globalStage(cell)))
     for (int64_t piece : sets.piecesOf(set)) {
-      uint32_t instruction = begin(InstructionKind::AllReduce, cell);
+      uint32_t instruction = begin(InstructionKind::AllReduce, cell,
+                                   index.getCollectives()->numberOf(piece));
       joinGroup(instruction, piece);
       addOperand(lastCompute);
       for (int64_t stage : sets.stagesOf(set))
@@ -465,14 +469,8 @@ void Lowering::emitAllReduces(Cell cell) {
 /// first.
 void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
   uint32_t &first = firstOfGroup[piece], &last = lastOfGroup[piece];
-  int32_t &blocks = program.instructions[instruction].peer;
-  if (first == kNone) {
+  if (first == kNone)
     first = last = instruction;
-    blocks = program.blocks.size();
-    program.blocks.push_back(
-        index.getCollectives()->getReplicas().blocksOf(piece));
-  }
-  blocks = program.instructions[first].peer;
   program.partner[last] = instruction;
   program.partner[instruction] = first;
   last = instruction;

@@ -37,7 +37,7 @@ public:
       if (makesActivations(cell))
         peak = std::max(peak, ++live);
       if (cell.overlapsNext())
-        continue; // a pair releases what it releases at its end
+        continue; // a pair releases activations at its end
       int64_t taken = slotsOf(lengths, row, i);
       busy += taken;
       last = start + taken;
@@ -61,7 +61,7 @@ private:
             findRecompute(cell) == CellIndex::kNone);
   }
 
-  /// Counts what `cell`, which ends at `last`, releases.
+  /// Counts the activations that `cell`, which ends at `last`, releases.
   void release(Cell cell) {
     if (!cell.isIn(kReleasingPhases))
       return;

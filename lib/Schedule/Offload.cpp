@@ -138,8 +138,9 @@ private:
                             uses.forward});
   }
 
-  /// Takes those that live longest; of equal ones every other one, in the order
-  /// of their forwards, so that those that stay are spread over the step.
+  /// Chooses the activations that live longest. Among those that live equally
+  /// long it takes every other one in the order of their forwards, so that the
+  /// ones that stay are spread over the step.
   void takeLongestHalf() {
     llvm::sort(candidates, [](Candidate a, Candidate b) {
       return std::tie(b.lifespan, a.forward) < std::tie(a.lifespan, b.forward);
@@ -186,7 +187,7 @@ public:
   int64_t numPresent = 0, numRecomputed = 0, numBrief = 0;
 
 private:
-  llvm::BitVector isKept; ///< by entry of the index: stays because of `keep`
+  llvm::BitVector isKept; ///< by entry of the index: kept by the option `keep`
 };
 } // namespace
 
@@ -204,8 +205,9 @@ namespace {
 ///   issued   D0    D1    D2    D3
 ///            done  done  .     .        done: awaited by the next compute cell
 ///
-/// An offload counts as held until it is done, or until its U, which cannot
-/// start before it ends, counts instead.
+/// An offload counts as held until it is done. If its U is issued earlier, the
+/// U counts instead from then on, since it cannot start before the offload
+/// ends.
 class OffloadQueue {
 public:
   void issue(Cell offload, bool holdsBytes) {
@@ -221,7 +223,7 @@ public:
     return i;
   }
   Cell at(size_t i) const { return entries[i].cell; }
-  /// From now on the U of this offload counts instead of it.
+  /// Makes the U of an offload count instead of the offload from now on.
   void passOn(size_t i) { entries[i].isHeld = false; }
   /// Marks the offloads below `end` as done. Returns how many of them were
   /// held.
@@ -241,7 +243,7 @@ private:
   size_t numDone = 0;
 };
 
-/// A place in a row at which more is held than allowed.
+/// A position in a row at which more is held than is allowed.
 struct Excess {
   CellRef at;
   Cell cell; ///< the cell that allocates
@@ -319,7 +321,8 @@ private:
 };
 } // namespace
 
-/// Reloads follow the order of their backwards, so the queue keeps it too.
+/// Reloads are in the order of their backwards, and so the reload queue runs
+/// them in this order.
 void RowWriter::listReloads(int64_t row, int64_t ahead) {
   reloads.clear();
   for (auto [i, cell] : llvm::enumerate(table.rows[row]))
@@ -354,7 +357,8 @@ std::optional<Excess> RowWriter::write(int64_t number, int64_t ahead) {
   return excess;
 }
 
-/// F allocates activations that no R recomputes; R allocates those it makes.
+/// An F allocates the activations that no R recomputes. An R allocates the
+/// activations that it makes.
 int64_t RowWriter::numAllocated(ArrayRef<Cell> cells) const {
   return llvm::count_if(cells, [&](Cell cell) {
     return cell.isIn(kActivationMakers) &&
@@ -404,9 +408,10 @@ void RowWriter::offload(Cell cell) {
   queue.issue(cell, !isRecomputed(entryOf(cell)));
 }
 
-/// A reload starts when the preceding compute cell has ended, so only what that
-/// cell waits for makes room for it. Joins of the table that stand before the
-/// reload hold it alone, so that they tell nothing about later cells.
+/// A reload starts when the preceding compute cell has ended, so only offloads
+/// for which that cell waits make room for the reload. Joins of the table that
+/// stand right before a reload hold the reload alone, and so say nothing about
+/// later cells.
 void RowWriter::reload(int64_t i, Cell cell) {
   numJoined = 0;
   uint32_t place = queuePlaces[entryOf(cell)];
@@ -419,8 +424,7 @@ void RowWriter::reload(int64_t i, Cell cell) {
   written.push_back(cell);
 }
 
-/// A backward waits for its U, which waits for its D, which waits for all
-/// earlier ones.
+/// A backward waits for its U, the U for its D, and the D for all earlier D.
 void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
   held -= queue.finish(std::exchange(numJoined, 0));
   for (Cell cell : cells)
@@ -428,8 +432,8 @@ void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
       held -= queue.finish(queuePlaces[entryOf(cell)] + 1);
 }
 
-/// Adds joins at `place` of the row, for as many of the first `end` offloads as
-/// it takes to have room for `numNew` more.
+/// Adds joins at `place` of the row until there is room for `numNew` more
+/// activations. They wait for some of the first `end` offloads.
 void RowWriter::makeRoom(CellRef at, Cell cell, int64_t numNew, size_t end,
                          size_t place) {
   while (memory > 0 && numNew > 0 && held + numNew > memory) {
@@ -470,7 +474,7 @@ static Error describeExcess(const Excess &excess, int64_t memory) {
       {}});
 }
 
-/// Issues reloads later if there is no room for them so early.
+/// Tries again with later reloads if there is no room for them so early.
 static Error writeRow(RowWriter &writer, int64_t row, int64_t ahead,
                       int64_t memory) {
   while (std::optional<Excess> excess = writer.write(row, ahead)) {

@@ -29,7 +29,7 @@ namespace {
 /// A stage that owns blocks, whose optimizer step a worker runs.
 struct SteppedStage {
   int64_t slot;     ///< slot of its G, or kEnd
-  int64_t endPiece; ///< of those that it owns
+  int64_t endPiece; ///< behind the pieces that it owns
   int64_t path, stage;
   bool isReduced;
 
@@ -69,7 +69,7 @@ private:
 };
 } // namespace
 
-/// Uses unit slots, in which every wait leads to an earlier slot.
+/// Uses unit slots, because in them every wait leads to an earlier slot.
 Error StepWriter::findSlots() {
   Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
@@ -125,7 +125,7 @@ void StepWriter::findStages(ReductionPlace place, ReducedStages reduced) {
     llvm::sort(worker);
 }
 
-/// Writes a row; a join stays with the cell that it delays.
+/// Writes a row. A join stays in front of the cell that it delays.
 void StepWriter::writeRow(ArrayRef<Cell> cells, ArrayRef<SteppedStage> ends,
                           const int64_t *starts, Row &row) const {
   auto writeReductions = [&, next = ends.begin()](int64_t slot) mutable {
@@ -135,7 +135,7 @@ void StepWriter::writeRow(ArrayRef<Cell> cells, ArrayRef<SteppedStage> ends,
   };
   for (size_t i = 0; i < cells.size(); ++i) {
     if (table.aligned && cells[i].isIdle())
-      continue; // the row is aligned again
+      continue; // the row is aligned again later
     bool isSecondHalf = i > 0 && cells[i - 1].overlapsNext();
     if (starts && (cells[i].isCompute() || cells[i].isJoin()) && !isSecondHalf)
       writeReductions(starts[i]);
@@ -186,7 +186,7 @@ static std::optional<Violation> findStep(const TableView &table) {
   return std::nullopt;
 }
 
-/// Checks that the table is verified and small enough for what is added.
+/// Checks that the table is valid, and small enough that cells can be added.
 static Error checkTable(const TableView &table) {
   if (Error error = refuse(verifyTable(table)))
     return error;

@@ -16,7 +16,7 @@
 
 using namespace pipesched;
 
-/// How often a period must come to be one.
+/// How often cells have to repeat to count as a period.
 static constexpr int64_t kFewest = 4;
 static constexpr int64_t kMostMicrobatches = 1024;
 /// Cells of one stage and microbatch in a row: F, R, I, W, D, d, U, u.
@@ -26,7 +26,7 @@ static Cell later(Cell cell, int64_t microbatches) {
   return Cell::fromRaw(cell.getRaw() + microbatches);
 }
 
-/// How many of its microbatches a path takes in a period; nothing if that
+/// How many microbatches each path takes in a period. Nothing if this number
 /// differs from period to period.
 static std::optional<std::vector<int64_t>> ranksOf(const Placement &placement,
                                                    int64_t microbatches) {
@@ -42,8 +42,8 @@ static std::optional<std::vector<int64_t>> ranksOf(const Placement &placement,
   return ranks;
 }
 
-/// The longest part around the middle of a row that repeats after some
-/// microbatches.
+/// The longest part around the middle of a row that repeats with some number of
+/// microbatches more.
 static std::optional<RowPeriod>
 periodOf(llvm::ArrayRef<Cell> row, int64_t numStages, int64_t microbatches) {
   int64_t size = row.size(), middle = size / 2;

@@ -23,8 +23,9 @@ static bool isWorkerCount(int64_t numWorkers) {
   return numWorkers >= 1 && numWorkers <= kMaxWorkers;
 }
 
-/// Checks the `factor` per worker, which errors call `name` like the option: it
-/// must be at least 1 and give no more stages than a path may have.
+/// Checks the number of stages, waves or pairs per worker. It must be at least
+/// 1, and a path must not get more stages than it may have. Errors call the
+/// number `name`, as the option is called.
 static Error checkStageFactor(int64_t numWorkers, int64_t factor,
                               int64_t stagesPerUnit, const char *name) {
   if (!isWorkerCount(numWorkers))

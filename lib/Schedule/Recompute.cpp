@@ -117,7 +117,7 @@ public:
   int64_t numChosen = 0, numPresent = 0;
 
 private:
-  llvm::BitVector isKept; ///< by entry of the index: held in full because of
+  llvm::BitVector isKept; ///< by entry of the index: held in full by
                           ///< `keep`
 };
 } // namespace
@@ -237,7 +237,8 @@ private:
     row.clock += lengths.of(recompute);
   }
 
-  /// Recomputes for backwards behind `step` in `slots` free slots.
+  /// Runs R of backwards that stand behind `step`, as far as they fit into
+  /// `slots` free slots.
   void fillWait(const RowStep &step, int64_t slots, Row &written) {
     RowState &row = rows[step.row];
     while (!row.ready.empty()) {
@@ -320,7 +321,7 @@ pipesched::addRecompute(const TableView &table,
   if (Error error = checkOptions(*table.placement, options))
     return std::move(error);
   TableView order = table;
-  order.aligned = false; // the written slots do not matter
+  order.aligned = false; // ignore the written slots
   if (Error error = refuse(verifyTable(order)))
     return std::move(error);
   CellIndex index = llvm::cantFail(CellIndex::create(order));

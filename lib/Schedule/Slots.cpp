@@ -142,7 +142,8 @@ static SlotAssignment readBy(const Slots &lengths, const TableView &table,
     for (int64_t i = 0, e = row.size(); i != e; ++i) {
       slots.start.push_back(clock);
       if (row[i].overlapsNext())
-        continue; // the second half starts with it and adds the slots of both
+        continue; // the second half starts at the same slot, and adds the slots
+                  // of both
       clock += slotsOf(lengths, row, i);
       if (row[i].isCompute())
         slots.numSlots = std::max(slots.numSlots, clock);
@@ -190,7 +191,8 @@ static void spread(const Slots &lengths, ArrayRef<Cell> cells,
   onIdle(numSlots - clock);
 }
 
-/// Number of entries of an aligned row; one idle entry cannot count every gap.
+/// The number of entries of an aligned row. A gap may need several idle
+/// entries.
 template <typename Slots>
 static int64_t countEntries(const Slots &lengths, ArrayRef<Cell> cells,
                             const int64_t *start, int64_t numSlots) {

@@ -32,7 +32,8 @@ static Cell cellOf(const Placement &placement, int64_t path, int64_t global,
 // Who takes part
 //===----------------------------------------------------------------------===//
 
-/// Finds a stage that owns the piece but has no G, while another worker's has.
+/// Finds a stage that owns the piece but has no G, although the stage that owns
+/// it on another worker has one.
 static std::optional<Violation> checkComplete(const TableView &table,
                                               const Collectives &collectives,
                                               int64_t piece) {

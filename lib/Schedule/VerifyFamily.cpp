@@ -29,7 +29,7 @@ static std::optional<Cell> nextCell(ArrayRef<Cell> row, size_t &index) {
   return index < row.size() ? std::optional(row[index]) : std::nullopt;
 }
 
-/// What the family has in the place of a cell.
+/// Describes which cell the family has where the row has another one.
 static std::string describeWanted(Cell found, std::optional<Cell> wanted) {
   if (!wanted)
     return "no more cells";

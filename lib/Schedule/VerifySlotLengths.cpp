@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sweeps once over the cells, so that later code that counts slots neither
-// finds a cell without a length nor overflows.
+// Sweeps once over the cells. After this check code that counts slots cannot
+// find a cell without a length, and cannot overflow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ std::optional<Violation> pipesched::verifySlotLengths(const TableView &table) {
       if (!cells[i].isCompute())
         continue;
       CellRef at = {static_cast<int64_t>(row), i};
-      // The second half of a pair counts for both.
+      // The length of a pair is counted at its second half.
       bool isPair = cells[i].overlapsNext() && i + 1 != e;
       int64_t slots = isPair ? 0 : slotsOf(lengths, cells, i);
       if (lengths.of(cells[i]) < 0 || slots < 0)

@@ -233,17 +233,17 @@ std::optional<Violation> pipesched::verifyAligned(const TableView &table,
 }
 
 namespace {
-/// Walks and looks at nothing.
+/// The handler of a walk that only asks whether the walk reaches the end.
 struct EmptyWalk {
   using Time = int64_t;
   struct Item {};
-  struct Price {};
-  Price priceOf(uint32_t, Phase) const { return {}; }
-  void start(const WaveStep &, uint64_t, const Price &, const Item *) {}
+  struct Cost {};
+  Cost costOf(uint32_t, Phase) const { return {}; }
+  void start(const WaveStep &, uint64_t, const Cost &, const Item *) {}
   void startPair(const WaveStep &, uint64_t, const Item *, const Item *) {}
   void finish(const WaveStep &, uint64_t) {}
-  void pass(const WaveStep &, unsigned, const Price &, int32_t, Item &) {}
-  bool copy(const WaveStep &, const Price &) { return false; }
+  void pass(const WaveStep &, unsigned, const Cost &, int32_t, Item &) {}
+  bool copy(const WaveStep &, const Cost &) { return false; }
   void meet(int64_t, llvm::ArrayRef<WaveStep>, uint64_t) {}
 
   bool canLeap() const { return true; }
@@ -259,7 +259,8 @@ struct EmptyWalk {
 } // namespace
 
 /// Whether sums and a walk show that nothing is wrong with the forwards and
-/// backwards and with the order of the rows. They cannot say what is.
+/// backwards and with the order of the rows. If something is wrong, they do not
+/// say what it is.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   if (table.aligned || counts.has(Phase::AllReduce) || hasCopies(counts) ||
       !isComplete(*table.placement, counts))
@@ -268,7 +269,7 @@ static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   return walkInSlots<EmptyWalk::Item>(table, /*collectives=*/nullptr, walk);
 }
 
-/// Checks all that is not known to be right.
+/// Checks everything, to find out what is wrong.
 static std::optional<Violation> checkCells(const TableView &table,
                                            bool isPlain) {
   if (!isPlain)

@@ -29,8 +29,8 @@ void ArenaAllocator::drop(uint32_t node) {
   nodes[node].next = std::exchange(unusedNodes, node);
 }
 
-/// Drops readers of a piece that are done, and notes whether it may not be
-/// waited for.
+/// Drops the readers of a piece that have ended, and notes whether some
+/// remaining reader may not be waited for.
 void ArenaAllocator::forgetReaders(
     Piece &piece, llvm::function_ref<Reader(uint32_t reader)> classify) {
   piece.isBlocked = false;
@@ -47,7 +47,8 @@ void ArenaAllocator::forgetReaders(
   }
 }
 
-/// Takes `bytes` from the begin of piece `first` and the pieces that touch it.
+/// Takes `bytes` from the start of piece `first` and from the pieces that touch
+/// it.
 ArenaAllocator::Taken ArenaAllocator::cut(std::size_t first, int64_t bytes) {
   Taken taken{free[first].begin, {}};
   int64_t end = taken.offset + bytes;
@@ -71,7 +72,8 @@ ArenaAllocator::Taken ArenaAllocator::cut(std::size_t first, int64_t bytes) {
 }
 
 /// Looks for a free piece that nobody reads. On the way it drops readers that
-/// are done and joins neighbours without readers, behind the piece nothing.
+/// have ended and joins neighbours without readers. It leaves what lies behind
+/// the piece as it is.
 std::optional<ArenaAllocator::Taken> ArenaAllocator::takeUnread(
     int64_t bytes, llvm::function_ref<Reader(uint32_t reader)> classify) {
   std::size_t kept = 0;
@@ -96,7 +98,7 @@ std::optional<ArenaAllocator::Taken> ArenaAllocator::takeUnread(
 }
 
 /// Looks for touching free pieces of `bytes` together whose readers may be
-/// waited for. takeUnread() has been in vain.
+/// waited for. Called after takeUnread() has found nothing.
 std::optional<ArenaAllocator::Taken>
 ArenaAllocator::takeWaiting(int64_t bytes) {
   std::size_t first = 0;
@@ -152,7 +154,8 @@ void ArenaAllocator::give(int64_t offset, int64_t bytes,
   free.insert(next, piece);
 }
 
-/// Between calls `isBlocked` means nothing: whoever reads it has set it.
+/// Leaves out `isBlocked`: it means nothing between calls, because each use
+/// sets it first.
 void ArenaAllocator::describe(
     std::vector<int64_t> &numbers,
     llvm::function_ref<void(uint32_t reader)> describeReader) const {
@@ -162,7 +165,7 @@ void ArenaAllocator::describe(
     numbers.push_back(piece.begin);
     numbers.push_back(piece.end);
     std::size_t place = numbers.size();
-    numbers.push_back(0); // of readers
+    numbers.push_back(0); // the number of readers, filled in below
     for (uint32_t node = piece.readers; node != kNone;
          node = nodes[node].next) {
       describeReader(nodes[node].reader);

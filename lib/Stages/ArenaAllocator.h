@@ -32,7 +32,7 @@ namespace pipesched {
 class ArenaAllocator {
 public:
   static constexpr int64_t kAlignment = 64;
-  /// Arenas above this are refused; so far sums fit.
+  /// Larger arenas are refused, so that no sum of sizes overflows.
   static constexpr int64_t kMaxBytes = int64_t(1) << 60;
 
   struct Taken {
@@ -43,23 +43,23 @@ public:
   enum class Reader { Done, MayWaitFor, MayNotWaitFor };
 
   /// Takes `bytes`, at most kMaxBytes, rounded up to the alignment. `classify`
-  /// says what a reader is at this moment. Must not be called again once the
-  /// arena is larger than kMaxBytes.
+  /// says whether a reader has ended, may be waited for, or neither. Must not
+  /// be called again once the arena is larger than kMaxBytes.
   Taken take(int64_t bytes,
              llvm::function_ref<Reader(uint32_t reader)> classify);
 
   /// Gives back what take() gave for the same number of bytes.
   void give(int64_t offset, int64_t bytes, llvm::ArrayRef<uint32_t> readers);
 
-  /// Appends to `numbers` all that decides what the arena will give out.
-  /// `describeReader` does so for a reader.
+  /// Appends to `numbers` everything that decides which pieces the arena will
+  /// give out. `describeReader` does so for a reader.
   void describe(std::vector<int64_t> &numbers,
                 llvm::function_ref<void(uint32_t reader)> describeReader) const;
 
-  /// Puts `replace(reader)` in place of each reader.
+  /// Replaces each reader by `replace(reader)`.
   void replaceReaders(llvm::function_ref<uint32_t(uint32_t reader)> replace);
 
-  /// The bytes that the arena has grown to.
+  /// The size of the arena in bytes.
   int64_t getSize() const { return size; }
 
   static int64_t align(int64_t bytes) {

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Assigns the places of each row. Then proves that the waits for places close
-// no cycle; if they do, no place is used again that a message may still read.
+// no cycle; if they do, assigns them again without using any place that a
+// message may still read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +73,8 @@ LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
   result = {};
   result.operandBegins.reserve(program.operandBegins.size());
   result.operandBegins.push_back(0);
-  // Rarely more than these, and pages that are not used cost nothing.
+  // A row rarely has more tensors than this, and pages that are not used cost
+  // nothing.
   result.operands.reserve(program.operands.size() +
                           program.instructions.size());
   result.offsets.reserve(4 * program.instructions.size());
@@ -105,7 +107,7 @@ void ProgramAssigner::addOperands(int64_t worker, const RowBuffers &row) {
   }
 }
 
-/// Lists the places of each instruction; of copies the bytes with them.
+/// Lists the places of each instruction; for copies also the bytes.
 void ProgramAssigner::addOffsets(int64_t worker, const RowBuffers &row) {
   uint32_t begin = program.rowBegins[worker];
   for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {

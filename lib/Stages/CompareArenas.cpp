@@ -31,7 +31,7 @@ using namespace pipesched::pipe;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What stands in the arena when it has its size.
+/// What is in the arena at the moment at which it reaches its size.
 struct FullArena {
   uint32_t instruction = 0;
   int64_t aligned = 0, live = 0, inFlight = 0, gaps = 0, largestGap = 0;
@@ -51,7 +51,8 @@ public:
   FailureOr<FullArena> run(int64_t size);
 
 private:
-  struct Place {
+  /// The version that lies at an offset.
+  struct Tenant {
     int64_t end;
     uint32_t version;
   };
@@ -75,12 +76,13 @@ private:
   uint32_t rowBegin, rowEnd;
   std::vector<int64_t> offsets; ///< by version
   RowWaits waits;
-  std::map<int64_t, Place> places; ///< by begin: who was there last
+  std::map<int64_t, Tenant> tenants; ///< by begin: who was there last
 };
 } // namespace
 
-/// Of a copy, `at` lists place in the arena, place in host memory and bytes; of
-/// a pair, the places of its first half and then those of its second.
+/// For a copy, `at` lists the place in the arena, the place in host memory and
+/// the bytes; for a pair, the places of its first half and then those of its
+/// second.
 LogicalResult ArenaWalk::findOffsets() {
   offsets.assign(row.versions.size(), -1);
   size_t used = 0;
@@ -95,31 +97,33 @@ LogicalResult ArenaWalk::findOffsets() {
         return emitTableError(op) << "has too few places of tensors behind "
                                      "'at'; run exec-assign-buffers";
       offsets[version] = places.asArrayRef()[used];
-      used += isCopy && k % 2 == 1 ? 2 : 1; // behind the host's: the bytes
+      // Skip the bytes, which stand behind the place in host memory.
+      used += isCopy && k % 2 == 1 ? 2 : 1;
     }
   }
   return success();
 }
 
-/// A version takes its place; what is left of others stays.
+/// Puts a version at its offset. Parts of older versions that it does not cover
+/// stay.
 void ArenaWalk::put(uint32_t version) {
   int64_t begin = offsets[version], end = endOf(version);
-  auto place = places.lower_bound(begin);
-  if (place != places.begin())
-    --place;
-  while (place != places.end() && place->first < end) {
-    auto [otherBegin, other] = *place;
+  auto at = tenants.lower_bound(begin);
+  if (at != tenants.begin())
+    --at;
+  while (at != tenants.end() && at->first < end) {
+    auto [otherBegin, other] = *at;
     if (other.end <= begin) {
-      ++place;
+      ++at;
       continue;
     }
-    place = places.erase(place);
+    at = tenants.erase(at);
     if (otherBegin < begin)
-      places[otherBegin] = {begin, other.version};
+      tenants[otherBegin] = {begin, other.version};
     if (other.end > end)
-      places[end] = other;
+      tenants[end] = other;
   }
-  places[begin] = {end, version};
+  tenants[begin] = {end, version};
 }
 
 bool ArenaWalk::isInFlight(uint32_t version) const {
@@ -140,17 +144,17 @@ FullArena ArenaWalk::describe(uint32_t instruction, int64_t size) const {
     full.gaps += bytes;
     full.largestGap = std::max(full.largestGap, gap);
   };
-  for (const auto &[begin, place] : places) {
+  for (const auto &[begin, tenant] : tenants) {
     addGap(begin - at);
-    at = place.end;
-    int64_t bytes = place.end - begin;
-    if (isLive(place.version, instruction)) {
-      full.versions.push_back(place.version);
+    at = tenant.end;
+    int64_t bytes = tenant.end - begin;
+    if (isLive(tenant.version, instruction)) {
+      full.versions.push_back(tenant.version);
       full.aligned += bytes;
-      full.live += bytesOf(place.version);
-      if (place.end == size)
+      full.live += bytesOf(tenant.version);
+      if (tenant.end == size)
         full.grownBy = bytes;
-    } else if (isInFlight(place.version)) {
+    } else if (isInFlight(tenant.version)) {
       full.inFlight += bytes;
     } else {
       addGap(bytes);
@@ -324,7 +328,7 @@ void RowComparison::finish(uint32_t i) {
   });
 }
 
-/// The tensors that functions keep in a state.
+/// The tensors that the functions of a stage keep in a state.
 SmallVector<ActivationName, 8>
 RowComparison::namesOf(const StageState &state) const {
   SmallVector<ActivationName, 8> kept;
@@ -365,7 +369,8 @@ RowComparison::namesOf(const StageState &state) const {
   return kept;
 }
 
-/// A tensor that lives, and that the costs do not count now.
+/// Explains a tensor that is live although the costs do not count it at this
+/// moment.
 void RowComparison::addOther(uint32_t version, ArenaComparison &result) const {
   const TensorVersion &tensor = row.versions[version];
   bool isReceived = instruction(tensor.made).is(InstructionKind::Recv);

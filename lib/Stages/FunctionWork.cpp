@@ -48,7 +48,7 @@ private:
   FunctionWorkAnalysis &analysis;
   std::vector<OpWork> ops;
   using Key = std::tuple<std::string, Engine, int64_t, int64_t>;
-  std::map<Key, size_t> indices; ///< into ops
+  std::map<Key, size_t> indices; ///< of its entry in ops
 };
 
 InFlightDiagnostic FunctionWorkAnalysis::Counter::emitError(Operation *op) {

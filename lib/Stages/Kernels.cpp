@@ -19,7 +19,7 @@ using namespace pipesched::pipe;
 
 using Kind = StageFunctionKind;
 using Role = StageRole;
-using Place = KernelOperand::Place;
+using OperandKind = KernelOperand::Kind;
 
 RankedTensorType pipesched::typeOf(const StageFunctions &functions,
                                    const Stage &stage, ActivationName name) {
@@ -56,7 +56,7 @@ public:
     kernel.phase = phase;
   }
 
-  /// Nothing where a function is missing.
+  /// Nothing if a function is missing.
   std::optional<StageKernel> run();
 
 private:
@@ -102,19 +102,19 @@ static unsigned indexOf(ArrayRef<NamedTensor> tensors, StringRef name) {
 KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
   switch (value.role) {
   case Role::Param:
-    return {Place::Param, indexOf(stage.params, value.name)};
+    return {OperandKind::Param, indexOf(stage.params, value.name)};
   case Role::Gradient:
-    return {Place::Gradient, indexOf(stage.gradients, value.name)};
+    return {OperandKind::Gradient, indexOf(stage.gradients, value.name)};
   case Role::State:
-    return {Place::State, indexOf(stage.states, value.name)};
+    return {OperandKind::State, indexOf(stage.states, value.name)};
   case Role::Loss:
-    return {Place::Loss};
+    return {OperandKind::Loss};
   case Role::Microbatch:
-    return {Place::Microbatch};
+    return {OperandKind::Microbatch};
   case Role::Step:
-    return {Place::Step};
+    return {OperandKind::Step};
   case Role::Residual:
-    return {Place::Buffer,
+    return {OperandKind::Buffer,
             bufferOf({Role::Residual, indexOf(stage.residuals, value.name)},
                      isResult)};
   case Role::Input:
@@ -122,7 +122,7 @@ KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
   case Role::OutputGradient:
   case Role::InputGradient:
   case Role::Target:
-    return {Place::Buffer, bufferOf({value.role}, isResult)};
+    return {OperandKind::Buffer, bufferOf({value.role}, isResult)};
   }
   llvm_unreachable("covered switch");
 }

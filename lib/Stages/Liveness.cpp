@@ -91,11 +91,11 @@ private:
   std::vector<uint32_t> begins, widths;
   std::vector<Edges> edges; ///< by path, then by stage
   uint32_t numTensors = 0;
-  bool hasTooMany = false;     ///< tensors to be numbered
+  bool hasTooMany = false;     ///< there are more tensors than numbers
   std::vector<int64_t> ranked; ///< microbatches; empty: each is its own rank
 
-  ArrayRef<Access> accesses; ///< of the instruction at hand
-  uint32_t rank = 0;         ///< of the microbatch of the instruction at hand
+  ArrayRef<Access> accesses; ///< of the current instruction
+  uint32_t rank = 0;         ///< of the microbatch of the current instruction
   /// By path, stage, phase and kind of instruction, once they are listed.
   std::vector<std::optional<SmallVector<Access, 4>>> known;
   /// By the first tensor of a stage and microbatch: what its reload brings.
@@ -105,8 +105,9 @@ private:
 };
 } // namespace
 
-/// Numbers the microbatches of the row, so that memory is that of what there
-/// is, however many the program declares. Returns how many ranks there are.
+/// Numbers the microbatches that occur in the row. So memory grows with these,
+/// however many microbatches the program declares. Returns how many ranks there
+/// are.
 uint32_t LivenessFinder::rankMicrobatches() {
   std::vector<int64_t> found;
   int64_t end = 0;
@@ -198,7 +199,8 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
   return {seriesOf(stage, path, name), bytes, isRead, isWritten, isActivation};
 }
 
-/// Of messages and computes; copies touch what `moved` lists.
+/// Lists what messages and computes read and write. `moved` lists that for
+/// copies.
 FailureOr<SmallVector<LivenessFinder::Access, 4>>
 LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   SmallVector<Access, 4> listed;
@@ -247,8 +249,8 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   llvm_unreachable("covered switch");
 }
 
-/// Sets `accesses` and `rank`. Those of other microbatches of the path
-/// are the same.
+/// Sets `accesses` and `rank`. All microbatches of a path have the same
+/// accesses, so they are listed once.
 LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   auto [cell, peer, kind] = at(instruction);
   accesses = {};
@@ -273,9 +275,10 @@ LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   return success();
 }
 
-/// What is made between the offload and the reload, such as a gradient that
-/// arrives, stays where it is; so does one whose receive is posted in front of
-/// the offload and that may not have arrived, since nothing has read it.
+/// Finds the tensors that copies move. A tensor that is made between the
+/// offload and the reload, such as a gradient that arrives, is not moved. Nor
+/// is one whose receive is posted before the offload while nothing has read it:
+/// it may not have arrived yet.
 LogicalResult LivenessFinder::findMoved() {
   auto isCopy = [&](uint32_t i) { return at(i).is(InstructionRole::Copy); };
   if (llvm::none_of(llvm::seq(rowBegin, rowEnd), isCopy))
@@ -283,7 +286,8 @@ LogicalResult LivenessFinder::findMoved() {
   std::vector<bool> isRead(numTensors); // before it is made again
   // By tensor that a reload seems to bring: the first of its microbatch.
   std::vector<uint32_t> movedWith(numTensors, kNone);
-  // The same by tensor that an offload reads, and no compute in front of it.
+  // The same for tensors that an offload reads although no earlier compute
+  // does.
   std::vector<uint32_t> movedUnread(numTensors, kNone);
   auto keep = [&](uint32_t tensor) {
     uint32_t first = std::exchange(movedWith[tensor], kNone);

@@ -27,8 +27,9 @@ struct TensorVersion {
   uint32_t made, lastUse; ///< instructions of the program
   int64_t bytes;
   bool isInHost = false;
-  bool isActivation = false; ///< an input or residual; else a message
-  /// Sends and copies that read it, and go on after they are reached.
+  bool isActivation = false; ///< an input or a residual; false: a message
+  /// The sends and copies that read it. They may still run after the row has
+  /// passed them.
   llvm::SmallVector<uint32_t, 1> readers;
   int64_t offset = -1; ///< set by the assignment
 };
@@ -36,7 +37,7 @@ struct TensorVersion {
 /// The versions of one worker. `buffers` lists for each instruction of the row
 /// those that its op's `at` names, in that order: CSR by position in the row.
 struct RowLiveness {
-  std::vector<TensorVersion> versions; ///< as they are made
+  std::vector<TensorVersion> versions; ///< in the order in which they are made
   std::vector<uint32_t> bufferBegins, buffers;
 
   llvm::ArrayRef<uint32_t> buffersOf(uint32_t position) const {

@@ -81,7 +81,7 @@ bool PeriodFinder::follows(uint32_t instruction) const {
          });
 }
 
-/// From its first two times, to all.
+/// Extends a period from its first two repetitions to all of them.
 void PeriodFinder::extend() {
   while (period.begin > rowBegin && follows(period.begin - 1))
     --period.begin;

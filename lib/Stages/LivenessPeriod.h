@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds the part of a row in which the same is made, read and waited for, again
-// and again.
+// Finds the part of a row that makes, reads and waits for the same tensors
+// again and again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct LivenessPeriod {
 
 /// The shortest period up to 2,048 instructions that covers half of the row,
 /// else the one that covers most. Nothing if no part around the middle of the
-/// row comes four times.
+/// row occurs four times.
 std::optional<LivenessPeriod> findLivenessPeriod(const LoadedProgram &loaded,
                                                  const RowLiveness &liveness,
                                                  int64_t worker);

@@ -61,7 +61,7 @@ std::optional<int64_t> pipesched::bytesOfTensor(Type type) {
   return bytes.isValid() ? std::optional(bytes.get()) : std::nullopt;
 }
 
-/// Bytes of a value that ops read from memory: 0 for what is no tensor.
+/// Bytes of a value that ops read from memory: 0 if it is not a tensor.
 static int64_t tensorBytes(Type type) {
   return bytesOfTensor(type).value_or(0);
 }
@@ -82,7 +82,7 @@ static bool isFloat(Type type) {
   return isa<FloatType>(getElementTypeOrSelf(type));
 }
 
-/// Whether the op moves or chooses numbers, and computes none.
+/// Whether the op only moves or selects numbers.
 static bool computesNothing(Operation *op) {
   return op->hasTrait<OpTrait::ConstantLike>() || isa<CastOpInterface>(op) ||
          isa<arith::SelectOp>(op);
@@ -97,8 +97,8 @@ std::optional<int64_t> pipesched::elementwiseFlops(Operation *op) {
   return isa<math::FmaOp>(op) ? 2 : op->getNumResults();
 }
 
-/// Whether the op computes with indices, integers and the like only: a constant
-/// or an offset.
+/// Whether the op has nothing to do with floats or tensors, but computes an
+/// index, an offset or the like.
 static bool isBookkeeping(Operation *op) {
   auto isPlain = [](Type type) { return type.isIntOrIndex(); };
   return op->getNumRegions() == 0 && isPure(op) &&

@@ -93,7 +93,7 @@ static func::FuncOp createFunction(OpBuilder &builder, ModuleOp module,
 
 namespace {
 
-/// The tensors of one stage that are known at some place of the code.
+/// The values of the tensors of one stage at the current point of the code.
 class StageValues {
 public:
   Value get(Role role, StringRef name = "") const {
@@ -153,8 +153,8 @@ Value StepBuilder::zero(RankedTensorType type) {
   return linalg::FillOp::create(builder, loc, number, empty).getResult(0);
 }
 
-/// Gives a gradient to the sum: it is the new sum if the function took the old
-/// one.
+/// Adds a gradient to the sum. If the function took the old sum, the gradient
+/// is the new sum already.
 void StepBuilder::addGradient(const StageFunction &function,
                               const RoleValue &result, Value value,
                               StageValues &known) {
@@ -169,8 +169,8 @@ void StepBuilder::addGradient(const StageFunction &function,
   known.set(Role::Gradient, result.name, value);
 }
 
-/// Calls a function with what is known, and adds its results to that; no
-/// function does nothing.
+/// Calls a function with the known values, and adds its results to them. Does
+/// nothing without a function.
 void StepBuilder::call(const StageFunction *function, StageValues &known) {
   if (!function)
     return;

@@ -57,20 +57,21 @@ private:
   int64_t inFlight;
   RowBuffers &row;
 
-  uint32_t next; ///< the instruction to come
+  uint32_t next; ///< the next instruction
   ArenaAllocator arena, host;
   RowWaits waits;
   std::vector<int64_t> sendNumber; ///< of sends: how many stand before it
   int64_t numSends = 0;
   int64_t activations = 0, messages = 0; ///< live bytes
-  /// Versions below `numSeen` that are still used, as of the last period.
+  /// The versions below `numSeen` that were still in use at the end of the last
+  /// period.
   std::vector<uint32_t> live;
   uint32_t numSeen = 0;
 };
 } // namespace
 
-/// Verifies that what an instruction reads is there: messages and reloads bring
-/// tensors some time after they are posted.
+/// Verifies that the tensors that an instruction reads have arrived. Messages
+/// and reloads bring them some time after they are posted.
 LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     uint32_t made = row.liveness.versions[number].made;
@@ -167,7 +168,7 @@ LogicalResult RowAssigner::runTo(uint32_t end) {
 // Rows that repeat
 //===----------------------------------------------------------------------===//
 
-/// Drops the versions that are used no more, and adds the new ones.
+/// Drops the versions that are no longer used, and adds the new ones.
 void RowAssigner::updateLive() {
   const std::vector<TensorVersion> &versions = row.liveness.versions;
   uint32_t made = row.liveness.madeBefore(next);
@@ -180,7 +181,8 @@ void RowAssigner::updateLive() {
 /// The state of the walk in numbers that are the same after some periods if the
 /// walk repeats itself: instructions as distances from the next one, versions
 /// from the next one to be made. Nothing in the rest of the period waits for
-/// what is before `oldest`, so readers of places that are there may stay.
+/// instructions before `oldest`, so readers from before it need not be told
+/// apart.
 std::vector<int64_t> RowAssigner::describe(uint32_t oldest) {
   updateLive();
   std::vector<int64_t> numbers{activations, messages};
@@ -238,7 +240,7 @@ void RowAssigner::leap(const LivenessPeriod &period, uint32_t numPeriods,
   for (uint32_t i = numSeen; i < numSeen + times * versions; ++i)
     row.liveness.versions[i].offset =
         row.liveness.versions[i - versions].offset;
-  // What is as far before the end as it was before `next`.
+  // Sends stand as far before the end as they stood before `next`.
   for (uint32_t i = std::max(next - rowBegin, end - next); i < end - rowBegin;
        ++i)
     sendNumber[i] = sendNumber[i - (end - next)] + times * sends;

@@ -24,7 +24,8 @@ struct RowBuffers {
   /// CSR by position in the row: the instructions that it must wait for
   /// besides.
   std::vector<uint32_t> waitBegins, waits;
-  /// Instructions whose places are those of earlier ones that they repeat.
+  /// How many instructions took their places from the earlier instructions that
+  /// they repeat.
   uint32_t numRepeated = 0;
 
   llvm::ArrayRef<uint32_t> waitsOf(uint32_t position) const {

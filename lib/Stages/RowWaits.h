@@ -51,11 +51,11 @@ public:
     return ended[instruction - rowBegin];
   }
 
-  /// What the joins hold back the next compute or reload for.
+  /// The instructions for which joins hold back the next compute or reload.
   llvm::ArrayRef<uint32_t> getJoins() const { return joins; }
 
-  /// Goes on from instruction `next` to `end`, where all stands as before
-  /// `next`, as many instructions further on.
+  /// Leaps from instruction `next` to `end`. At `end` the same instructions
+  /// have ended as at `next`, moved by the length of the leap.
   void leap(uint32_t next, uint32_t end) {
     uint32_t distance = end - next;
     for (uint32_t i = next - rowBegin; i < end - rowBegin; ++i)

@@ -252,7 +252,7 @@ static LogicalResult readRoles(StageFunction &function) {
   return success();
 }
 
-/// What a function of a kind must give, whatever the others are.
+/// Checks the results that every function of a kind must have.
 static LogicalResult verifyHasResult(const StageFunction &function, Role role) {
   if (function.findResult(role))
     return success();

@@ -39,7 +39,7 @@ static CheckedInt sumBytes(const RangeT &tensors) {
 }
 
 namespace {
-/// Tensors that a stage holds for a microbatch, each once.
+/// The set of tensors that a stage holds for a microbatch.
 class HeldTensors {
 public:
   /// Adds those of `values` that outlive a phase: the input and the output of
@@ -129,8 +129,8 @@ static void addKernel(StringRef function, StringRef what, const OpWork &op,
     kernel.*phase = op.run.work;
 }
 
-/// One kernel for each engine; the first one moves the bytes. All-reduces stay
-/// as they are.
+/// Merges ops into one kernel for each engine. The first kernel moves the bytes
+/// of all. All-reduces stay kernels of their own.
 static std::vector<OpWork> fuse(const FunctionWork &work) {
   std::vector<OpWork> fused;
   int64_t bytes = work.fusedBytes;
@@ -168,8 +168,9 @@ LogicalResult StageModelBuilder::addKernels(const StageFunction *function,
   return success();
 }
 
-/// Gradients that the function does not add to their sums itself. Fused, what
-/// the function writes is a sum, which it also reads.
+/// Adds the work of adding gradients to their sums, for those gradients that
+/// the function does not add itself. With fusion the function writes the new
+/// sum, so only reading the old sum is added.
 void StageModelBuilder::addAccumulation(const StageFunction &function,
                                         const KernelPhases &phases,
                                         BlockFacts &block) {
@@ -188,7 +189,8 @@ void StageModelBuilder::addAccumulation(const StageFunction &function,
   }
 }
 
-/// B runs the loss too; so does I, if there is one.
+/// Adds the work of the target and the loss functions. It belongs to B, and to
+/// I if there is an I.
 LogicalResult StageModelBuilder::addLossWork(const Stage &stage,
                                              BlockFacts &block) {
   KernelPhases phases;
@@ -227,8 +229,9 @@ LogicalResult StageModelBuilder::addWork(const Stage &stage,
   return success();
 }
 
-/// What a stage keeps of a microbatch until the backward: what its functions
-/// take, without what I gives to W, and the output if the loss takes it.
+/// The tensors that a stage keeps of a microbatch until its backward: those
+/// that the functions of the backward take, except for those that I makes for
+/// W, and the output if the loss takes it.
 HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   HeldTensors held;
   if (const StageFunction *weight = stage.get(Kind::WeightGradient)) {
@@ -244,8 +247,9 @@ HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   return held;
 }
 
-/// Of what the backward needs, R gives some again. Until then the stage keeps
-/// the rest, and what R takes.
+/// The tensors that a stage keeps until R runs: those that the backward needs
+/// and R does not make again, and those that R itself takes. Without an R
+/// function the forward runs again.
 static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
   const StageFunction *again = stage.get(Kind::Recompute);
   if (!again)

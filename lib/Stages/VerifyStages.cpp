@@ -326,8 +326,8 @@ static LogicalResult verifySame(const StageFunction &function, Role role,
          << enumName(stageRole) << " of stage " << stage << " is " << wanted;
 }
 
-/// The loss may give a gradient that the backward of the last stage does not
-/// take: it has a place, too.
+/// The loss may return a gradient that the backward of the last stage does not
+/// take. That gradient needs a place, too.
 static LogicalResult verifyLoss(StageFunctions &functions) {
   Stage &last = functions.stages.back();
   if (!functions.loss)
@@ -365,8 +365,8 @@ static LogicalResult verifyLoss(StageFunctions &functions) {
                     last.number, Role::OutputGradient, last.outputGradient);
 }
 
-/// What is laid out or in flight holds no tensor twice, so that offsets in the
-/// persistent blocks fit if the sum over all stages does.
+/// Every tensor is laid out once, so offsets in the persistent blocks fit if
+/// the sum over all stages does.
 static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
   int64_t total = 0;
   auto add = [&](RankedTensorType type) {

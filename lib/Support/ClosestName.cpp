@@ -27,7 +27,8 @@ StringRef pipesched::closeName(StringRef name,
     unsigned whole = name.edit_distance_insensitive(candidate);
     unsigned distance =
         std::min(whole, name.edit_distance_insensitive(front) + 1);
-    // Of names that are equally close, the one with less behind it is meant.
+    // Among names that are equally close, take the one with the least text
+    // behind the match.
     bool isCloser = distance == limit && !best.empty() && whole < bestWhole;
     if (distance >= limit && !isCloser)
       continue;

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks down and up from a number, as far as is worth the time of a diagnostic.
+// Looks down and up from a number, only as far as a diagnostic is worth the
+// time.
 //
 //===----------------------------------------------------------------------===//
 

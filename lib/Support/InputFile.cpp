@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM reads on after a signal. Here a reader polls instead, so that it sees
-// the flag of a handler even if the signal came just before the wait.
+// LLVM continues reading after a signal. This reader polls instead, so that it
+// sees the flag that a signal handler sets even if the signal came just before
+// the wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ static int waitForData(int descriptor,
   return ECANCELED;
 }
 
-/// The number of bytes that are read of what is behind a descriptor.
+/// How many bytes of the file behind a descriptor are read at most.
 static uint64_t mostBytesOf(int descriptor) {
   fs::file_status status;
   bool isDevice = !fs::status(descriptor, status) &&
@@ -91,8 +92,8 @@ static int readAll(int descriptor, uint64_t most, std::string &text,
   }
 }
 
-/// Whether this is a file whose size is known, unlike those of /proc. One that
-/// does not exist is too, so that it is reported like others.
+/// Whether this is a file whose size is known, unlike those of /proc. A file
+/// that does not exist counts as one, so that it is reported like others.
 static bool hasKnownSize(StringRef path, uint64_t &size) {
   fs::file_status status;
   if (fs::status(path, status))

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Down by the remainder, and up by one factor from there.
+// The multiple below is the number minus its remainder; the one above is a
+// factor more.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,7 +16,7 @@
 
 using namespace pipesched;
 
-/// Both streams are made first, so that they outlive this.
+/// Make both streams first, so that they outlive this object.
 OutputErrors::OutputErrors() {
   llvm::outs();
   llvm::errs();
@@ -32,6 +32,6 @@ OutputErrors::~OutputErrors() {
   if (code != std::errc::broken_pipe) // such as by `| head`
     llvm::errs() << "error: cannot write to standard output: " << code.message()
                  << "\n";
-  // The process ends already: exit() may not be called again.
+  // The process is ending already, so exit() may not be called again.
   _exit(1);
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A rename replaces a file in one step. It would also replace a link or a
-// device, so these are looked at first.
+// device, so look at these first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -247,9 +247,9 @@ struct OutputArgument {
 };
 } // namespace
 
-/// What a part holds until the tool opens it, which empties it. A tool that
-/// answers without opening it, as `--show-dialects` does, leaves the file
-/// alone.
+/// The content of a temporary file until the tool opens the file, which empties
+/// it. A tool that answers without opening it, as `--show-dialects` does,
+/// leaves the file alone.
 static constexpr StringRef kUntouched = "pipesched: not written yet\n";
 
 static bool isUntouched(StringRef part) {
@@ -274,9 +274,9 @@ findOutput(llvm::ArrayRef<const char *> arguments) {
   return std::nullopt;
 }
 
-/// Takes the place of LLVM's own words when a stream is closed that could not
-/// be written, such as that of a translation on a full disk. LLVM then ends the
-/// process with status 1.
+/// Replaces LLVM's own message when a stream is closed that could not be
+/// written, for example because the disk is full. LLVM then ends the process
+/// with status 1.
 static void sayUnwritten(void *path, const char *reason, bool) {
   StringRef cause = reason;
   if (cause.consume_front("IO failure on output stream: "))

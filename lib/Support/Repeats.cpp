@@ -46,7 +46,8 @@ private:
 Stretch RepeatFinder::extend(uint32_t begin, uint32_t end,
                              uint32_t period) const {
   uint32_t middle = begin + (end - begin) / 2;
-  // The last element that another one of the stretch follows, exclusive.
+  // The end of the elements that are followed by another repetition of the
+  // stretch.
   uint32_t first = middle, last = middle;
   while (last < middle + period && follows(last, period, middle))
     ++last;

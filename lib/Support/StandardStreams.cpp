@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A file that is opened gets the lowest number that is free.
+// Opens standard streams that are closed: otherwise the next file that is
+// opened would get the number of one of them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,8 +20,8 @@ using namespace pipesched;
 using llvm::ArrayRef;
 
 static constexpr uint32_t kMaxCycle = 1024;
-/// Repetitions that a cycle must hold for, so that a few equal differences are
-/// not taken for one.
+/// For how many repetitions a cycle must hold, so that a few equal differences
+/// are not taken for a cycle.
 static constexpr uint32_t kLeastProof = 256;
 
 uint32_t WordSection::read(ArrayRef<uint32_t> table, uint32_t i,
@@ -52,13 +52,14 @@ public:
       : words(words), times(times), length(words.size() / times),
         columns(length) {}
 
-  /// Finds the columns, and the repetitions [first, last) of which they tell.
+  /// Finds the columns, and the repetitions [first, last) for which they hold.
   void analyze();
 
   uint32_t first = 0, last = 0;
 
   /// Appends the columns and lists of repetitions [first, last) to `table`;
-  /// drops them again and returns false if the words themselves are no more.
+  /// drops them again and returns false if the words themselves take no more
+  /// space.
   bool write(std::vector<uint32_t> &table) const;
 
 private:

@@ -37,8 +37,8 @@ struct Slice {
   int64_t startPs, durationPs;
 };
 
-/// Where the processes of a result stand among those of a file: worker w is at
-/// `first + w * step`.
+/// The numbers of the processes of a result in the file: worker w has `first +
+/// w * step`.
 struct ProcessOrder {
   int64_t first, step;
 
@@ -285,8 +285,8 @@ void TraceWriter::writeSend(uint32_t task) {
   writeFlow("s", task, slice);
 }
 
-/// A receive holds its queue as long as the send does; one without occupancy is
-/// shown at its arrival.
+/// Writes a receive. It holds its queue as long as the send does. A receive
+/// without occupancy is shown at its arrival.
 void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   bool isMessage = task == message;
   int64_t durationPs = execution.times.occupancyPs[task];
@@ -300,7 +300,8 @@ void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   writeFlow(isConsumed ? "t" : "f", message, slice);
 }
 
-/// An all-reduce without occupancy is shown at its end, as a receive is.
+/// Writes an all-reduce. Without occupancy it is shown at its end, as a receive
+/// is.
 void TraceWriter::writeReduction(uint32_t task, int64_t worker) {
   int64_t durationPs = execution.times.occupancyPs[task];
   writeSlice(task, {firstPid + worker, Lane::AllReduce,
@@ -405,8 +406,8 @@ void TraceWriter::writeIdle() {
       });
 }
 
-/// A process of its own: the tasks of the path, each until the next one starts,
-/// so that their slices add up to the step.
+/// Writes the critical path as a process of its own. Each task lasts until the
+/// next one starts, so that the slices add up to the step.
 void TraceWriter::writeCriticalPath() {
   int64_t pid = firstPid + graph.getNumWorkers();
   writeMetadata("process_name", pid, 0, "name",

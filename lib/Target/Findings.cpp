@@ -160,7 +160,8 @@ static void findCauses(ArrayRef<ComparisonEntry> entries,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Bytes over capacity: the entry fits if 0 or less; absent if not known.
+/// How many bytes an entry needs over its capacity. It fits if this is 0 or
+/// less. Nothing if it is not known.
 static std::optional<int64_t> missingBytes(const ComparisonEntry &entry) {
   if (!entry.memory || entry.capacityBytes == 0)
     return std::nullopt;

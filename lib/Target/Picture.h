@@ -27,8 +27,8 @@ struct Box {
   int64_t numMore = 0; ///< further boxes of the run
 };
 
-/// A message, all-reduce or copy: holds its queue in [begin, release), is there
-/// at `end`.
+/// A message, all-reduce or copy. It holds its queue in [begin, release) and
+/// has arrived at `end`.
 struct Bar {
   int64_t begin, release, end;
   Cell cell;
@@ -63,8 +63,8 @@ struct Picture {
       bars; ///< by worker; bars of no length are left out
   std::vector<std::vector<Mark>> marks; ///< by worker, in slots only
   const Placement *placement = nullptr;
-  std::vector<int> shadeOf; ///< by global stage: its number among the worker's
-                            ///< stages
+  std::vector<int> shadeOf; ///< by global stage: its number among the
+                            ///< stages of its worker
   int numShades = 1;
   int numDigits = 1; ///< of the highest microbatch
   ShadeKind shadeKind = ShadeKind::None;
@@ -91,11 +91,12 @@ bool mergeShort(Picture &picture, int64_t least);
 
 /// Memory over time, by worker.
 struct MemoryTrace {
-  bool isInBytes = false; ///< else in activations, as without a model
+  bool isInBytes = false; ///< false: in activations, as without a model
   std::vector<std::vector<MemorySample>> samples;
 };
 
-/// What each worker holds of activations. Without a model each counts as one.
+/// The activations that each worker holds, in bytes, or counted as one each
+/// without a model.
 MemoryTrace traceMemoryOf(const NamedEvaluation &result);
 
 /// The phases that are drawn.

@@ -177,7 +177,7 @@ static void writeCriticalPath(OStream &json, llvm::ArrayRef<PathStep> path) {
                  llvm::count_if(path, hasRole(InstructionRole::Copy)));
 }
 
-/// By worker, if rows go anywhere.
+/// Writes a list by worker if any rows are sent to experts elsewhere.
 static void writeDispatches(OStream &json, const DispatchTimes &dispatches) {
   if (llvm::all_of(dispatches.allPs, [](int64_t ps) { return ps == 0; }))
     return;
@@ -185,7 +185,7 @@ static void writeDispatches(OStream &json, const DispatchTimes &dispatches) {
   writeList(json, "exposed_all_to_all_ps", dispatches.exposedPs);
 }
 
-/// By worker, if ranks pass on keys and values.
+/// Writes lists by worker if ranks pass on keys and values.
 static void writeContext(OStream &json, ArrayRef<ContextCost> workers) {
   auto isNothing = [](const ContextCost &cost) { return cost.ps == 0; };
   if (llvm::all_of(workers, isNothing))
@@ -238,7 +238,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
   });
 }
 
-/// Writes one entry per worker: `get` of its memory.
+/// Writes one entry per worker, which `get` takes from its memory.
 template <typename Get>
 static void writePerWorker(OStream &json, StringRef key,
                            const MemoryUsage &memory, Get get) {

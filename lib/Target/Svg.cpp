@@ -84,7 +84,7 @@ struct Layout {
   double pictureHeight(const Picture &picture) const {
     return kHeading + rowsHeight(picture) + kAxis + kGap;
   }
-  /// Of the rows that all pictures have of one worker.
+  /// Sizes of the rows that all pictures have for one worker.
   double workerHeight(size_t numPictures) const {
     return rowPitch() * static_cast<double>(numPictures) + kWorkerGap;
   }
@@ -234,7 +234,7 @@ void Page::writeHead(double height) {
   os << R"(<rect width="100%" height="100%" fill="#fff"/>)" << '\n';
 }
 
-/// Any text, whatever is in it, as text of XML.
+/// Escapes any text for XML.
 static void writeEscaped(llvm::raw_ostream &os, StringRef text) {
   llvm::printHTMLEscaped(printableName(text), os);
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Items stand on one line, as many as fit, those of the phases in the order of
+// Puts as many items on a line as fit. Those of phases come in the order of
 // their codes.
 //
 //===----------------------------------------------------------------------===//
@@ -44,7 +44,7 @@ private:
 
 } // namespace
 
-/// On this line, or where that is full on the next.
+/// Writes an item on this line, or on the next if this one is full.
 void Legend::startItem(int64_t columns) {
   constexpr int64_t kApart = 3;
   if (line.getColumn() == 0)

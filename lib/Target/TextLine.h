@@ -28,13 +28,13 @@ public:
       : os(os), hasColours(hasColours) {}
   ~TextLine() { end(); }
 
-  /// What follows is on the next line.
+  /// Ends the line. What follows is on the next one.
   void end() {
     os << '\n';
     column = written = 0;
   }
   int64_t getColumn() const { return column; }
-  /// Blanks up to a column; nothing where the line has passed it.
+  /// Writes blanks up to a column; nothing if the line has passed it.
   void moveTo(int64_t to) { column = std::max(column, to); }
 
   enum Style { Plain, Bold, Faint };
@@ -50,7 +50,7 @@ private:
   int64_t column = 0, written = 0;
 };
 
-/// `count` times a text of one column.
+/// Writes a text of one column `count` times.
 std::string repeatText(llvm::StringRef text, int64_t count);
 
 } // namespace pipesched

@@ -103,8 +103,8 @@ struct Scale {
 
 } // namespace
 
-/// The narrowest scale in which every cell has room for its name, unless that
-/// would make the mean cell wide: then short cells have no name.
+/// The narrowest scale in which every cell has room for its name. If that would
+/// make the mean cell wide, short cells get no name instead.
 static Scale scaleOf(const Picture &picture, bool withStage) {
   constexpr double kWidest = 24; // columns of the mean cell
   // A hundred lines of kMaxWidth columns must stay below 2^62 slots.
@@ -278,7 +278,8 @@ void TextPicture::writeRuler(TextRange slots) {
   }
 }
 
-/// A dot per slot, or per column where slots are shorter, but for the last.
+/// Writes a dot per slot, or per column if slots are shorter, except for the
+/// last column.
 void TextPicture::writeIdle(TextLine &line, TextRange idle, int64_t origin) {
   int64_t begin = left + scale.columns(idle.begin - origin);
   int64_t end = left + scale.columns(idle.end - origin);
@@ -304,8 +305,8 @@ static std::string fitLabel(const Box &box, StringRef label, int64_t columns) {
   return letters.substr(0, std::max<int64_t>(columns, 0));
 }
 
-/// A name, then a rule as long as the cell goes on; with colours the colour
-/// shows that. The halves of a pair have one each.
+/// Writes the name of a cell, and then a rule up to its end (with colours the
+/// colour shows the length). Both halves of a pair have their own.
 void TextPicture::writePiece(TextLine &line, const Box &box, StringRef label,
                              int64_t columns) {
   bool isLong = box.end - box.begin > 1;
@@ -329,8 +330,8 @@ void TextPicture::writePiece(TextLine &line, const Box &box, StringRef label,
              colour(box.second.value_or(box.cell)));
 }
 
-/// The part of a box in `slots`. Its name stands in the first panel in which it
-/// has room.
+/// Draws the part of a box that lies in `slots`. The name stands in the first
+/// panel that has room for it.
 void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
   int64_t begin = std::max(box.begin, slots.begin);
   int64_t end = std::min(box.end, slots.end);

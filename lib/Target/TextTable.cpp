@@ -18,7 +18,7 @@ using namespace pipesched;
 
 static size_t displayWidth(llvm::StringRef text) {
   int width = llvm::sys::unicode::columnWidthUTF8(text);
-  return width < 0 ? text.size() : width; // unprintable: any width will do
+  return width < 0 ? text.size() : width; // unprintable text: any width will do
 }
 
 TextTable::TextTable(llvm::ArrayRef<Column> columns) {

@@ -34,7 +34,7 @@ using namespace pipesched;
 
 namespace {
 
-/// Reads a disturbance, and refuses what is none.
+/// Reads a disturbance; refuses any other text.
 class DisturbanceParser : public llvm::cl::parser<Disturbance> {
 public:
   using parser::parser;
@@ -115,7 +115,8 @@ forEachResult(Operation *root,
   return result;
 }
 
-/// All results at once, for drawings on one scale. Errors: none found.
+/// Evaluates everything at once, for drawings on one scale. Errors: there is
+/// nothing to draw.
 static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
   std::vector<NamedEvaluation> results;
   if (failed(forEachResult(root, [&](NamedEvaluation &&result) {

@@ -77,7 +77,7 @@ class Configuration:
             raise TypeError(f"{wanted}; got {self.costs!r}")
 
     def generate(self, name: str = "schedule") -> Schedule:
-        """The schedule, as IR, without an optimizer step. `family` may be one's own
+        """The schedule, as IR, without an optimizer step. `family` may be a Python function
         (`register_family`).
         """
         return generate(
@@ -90,8 +90,8 @@ class Configuration:
         )
 
     def simulate(self) -> Simulation:
-        """The full report, without any IR unless the family is one's own. The schedule has the name
-        of its family.
+        """The full report. No IR is made, unless the family is a Python function. The schedule has
+        the name of its family.
         """
         if self._is_own:
             schedule = self._with_step(self.generate(self.family))
@@ -104,7 +104,7 @@ class Configuration:
         return own_family(text_of("family", self.family)) is not None
 
     def _with_step(self, schedule: Schedule) -> Schedule:
-        """With the end of a training step, for a family of one's own."""
+        """The schedule with the end of a training step, for a family that is a Python function."""
         code_of(OptimizerStep, "optimizer_step", self.optimizer_step)
         if self.optimizer_step == "none":
             return schedule
@@ -179,10 +179,10 @@ class Configuration:
 
 
 Point: TypeAlias = Configuration | Schedule | Simulation
-"""What can be timed; a schedule takes the costs that it names."""
+"""A schedule to time, which takes the costs that it names, or a configuration."""
 
 Metric = Callable[[Simulation], Any]
-"""A measure of one's own, from a report with its timeline to a value."""
+"""A metric of the caller: a function from a report with its timeline to a value."""
 
 
 def _report_of(point: Point) -> Simulation:
@@ -190,7 +190,9 @@ def _report_of(point: Point) -> Simulation:
 
 
 def _measured(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    """The metrics of a simulation. What a metric raises is raised, with a note that names it."""
+    """The values of the metrics of a simulation. An exception of a metric gets a note that names
+    the metric.
+    """
     found = {}
     for name, metric in metrics.items():
         try:
@@ -202,7 +204,7 @@ def _measured(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str
 
 
 def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) -> dict[str, Metric]:
-    """Checks that metrics are functions with names of their own."""
+    """Checks that metrics are functions and that their names differ from those of other columns."""
     given = {} if metrics is None else metrics
     if not isinstance(given, Mapping):
         raise TypeError(f"metrics is a mapping from names to functions; got {metrics!r}")
@@ -216,7 +218,8 @@ def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) ->
 
 
 def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configuration]:
-    """The points to evaluate on threads; others, which say why when they are simulated, are marked.
+    """The points that threads can evaluate. Other points are marked; simulating them says why they
+    cannot.
     """
     made = []
     for index, point in enumerate(points):
@@ -231,13 +234,13 @@ def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configu
 
 @dataclass
 class Evaluated:
-    """The numbers of points."""
+    """The positions of the points."""
 
     columns: Mapping[str, Any]
     """The summaries, an array each; -1 or NaN where they are not known."""
     errors: list[str | None]
     metrics: list[dict[str, Any]]
-    """Empty for a point with an error."""
+    """The error of each point, or an empty text."""
 
 
 def evaluate_points(
@@ -248,8 +251,8 @@ def evaluate_points(
     metrics: Mapping[str, Metric] | None = None,
     raw: Sequence[_core.Configuration] | None = None,
 ) -> Evaluated:
-    """Evaluates points: on threads what needs no Python, the rest one after the other. `raw` has
-    what `Configuration._raw` gives for each point, if the caller has made that already.
+    """Evaluates points that need no Python on threads, and the others one after the other. `raw`
+    has what `Configuration._raw` gives for each point, if the caller has it already.
     """
     kept = metrics or {}
     is_quick = [isinstance(p, Configuration) and not (kept or p._is_own) for p in points]
@@ -323,8 +326,8 @@ def simulate_batch(
     metrics: Mapping[str, Metric] | None = None,
 ) -> pd.DataFrame:
     """Evaluates configurations on threads (default: one per core), without IR. Schedules, which
-    take the costs that they name, and configurations of one's own families may be among them; they
-    are evaluated one after the other.
+    take the costs that they name, and configurations of registered families may be among them;
+    these are evaluated one after the other.
 
     Returns one row per configuration, in the given order; the number of threads does not change the
     result. A row has the configuration, the single numbers of the report (memory of the bottleneck
@@ -337,9 +340,8 @@ def simulate_batch(
     >>> frame = simulate_batch(points)
     >>> frame[["microbatches", "makespan_ps", "idle_ratio"]]
        microbatches  makespan_ps  idle_ratio
-    0             4     21000000    0.428571
-    1             8     33000000    0.272727
-    2             0         <NA>         NaN
+    0             4     21000000    0.428571 1             8     33000000    0.272727 2
+    0         <NA>         NaN
     >>> frame.error[2]
     '0 microbatches: there must be 1 to 2147483647'
     """
@@ -400,8 +402,8 @@ class Finding(NamedTuple):
 
 
 def findings(simulations: Iterable[Simulation]) -> list[Finding]:
-    """What `explain` lists: first whether the steps do different amounts of work, then what it has
-    below its tables.
+    """The findings that `explain` lists: first whether the steps do different amounts of work, then
+    those below its tables.
     """
     compared = list(simulations)
     found = _core.findings([s._evaluation for s in compared])
@@ -409,8 +411,8 @@ def findings(simulations: Iterable[Simulation]) -> list[Finding]:
 
 
 UNLIKE = 1.25
-"""The ratio of the compute time of two schedules with different numbers of stages per worker from
-which on these stages are not parts of one model.
+"""If the compute times of two schedules with different numbers of stages per worker differ by this
+ratio or more, their stages are taken not to be parts of one model.
 """
 
 

@@ -15,7 +15,7 @@ from ._making import generate
 @dataclass(frozen=True)
 class Family:
     """A schedule family. `sizes` says which numbers of workers D and microbatches N it supports.
-    Of one's own families, `source` says where the function is, and `sizes` is empty.
+    For a registered family, `source` says where its function is, and `sizes` is empty.
     """
 
     name: str
@@ -72,7 +72,7 @@ def _names() -> dict[str, str]:
 
 
 def canonical(name: str) -> str:
-    """The name of the family with this name or alias; that of one's own family is the name or
+    """The name of the family with this name or alias; for a registered family it is the name or the
     place under which it is known. Raises an error for other names.
 
     >>> canonical("Interleaved1F1B")

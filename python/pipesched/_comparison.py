@@ -54,7 +54,7 @@ class Comparison:
 
     measurement: Measurement
     step: int
-    """The position of the measured step, that of the median."""
+    """The position of the measured step: the one with the median time."""
     prediction: Simulation = field(repr=False)
 
     @property
@@ -145,8 +145,8 @@ def compare(
                 f"receive_placement={placed!r}, but the run had its receives at "
                 f"{measurement.receives}"
             )
-    is_priced = costs is not None or bool(given.keys() & _COST_NAMES)
-    if not is_priced:
+    has_costs = costs is not None or bool(given.keys() & _COST_NAMES)
+    if not has_costs:
         given["times"] = measurement.profile()
     prediction = simulate(measurement.schedule, *read_simulation(costs, given))
     return Comparison(measurement, measurement.median_step, prediction)
@@ -163,7 +163,7 @@ class _Divider:
         self._at = begin
 
     def until(self, end: int, cause: str, phase: str = "") -> None:
-        """Gives the time up to `end` to a cause; none if that has passed."""
+        """Gives the time up to `end` to a cause, or no time if `end` has passed."""
         if end > self._at:
             self.spans[cause, phase] += end - self._at
             self._at = end
@@ -222,8 +222,9 @@ def _is_between(
 def _divide_wait(
     divider: _Divider, program: WorkerProgram, instruction: Instruction, stamps: Stamps, step: int
 ) -> None:
-    """Divides the time from ready to start by what was waited for, in the order in which that was
-    seen to be done. After a message has arrived, the rest of a wait is for unpacking it.
+    """Divides the time from ready to start among the things that were waited for, in the order in
+    which they were seen to be done. The rest of a wait after a message has arrived is for unpacking
+    it.
     """
     start = int(stamps.start[step, instruction.index])
     awaited = {other.index: other for other in _awaited(program, instruction.index)}
@@ -239,7 +240,7 @@ def _divide_wait(
 
 
 class _Predicted:
-    """The cells of one worker in a prediction, as its program has them."""
+    """The predicted cells of one worker, in the order of its program."""
 
     def __init__(self, prediction: Simulation, worker: int) -> None:
         columns = prediction._evaluation.cells()
@@ -289,8 +290,8 @@ def _predicted(prediction: Simulation, program: WorkerProgram) -> Division:
 def _gap_cause(
     cells: _Predicted, program: WorkerProgram, instruction: Instruction, start: int
 ) -> str:
-    """What a cell waits for that starts after a gap: the copy or all-reduce that ends then, else a
-    message.
+    """The thing that a cell after a gap waited for: a copy or all-reduce that ends when the cell
+    starts, otherwise a message.
     """
     for other in _awaited(program, instruction.index):
         if other.kind != "recv" and cells.end_of(other) == start:

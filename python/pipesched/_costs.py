@@ -41,8 +41,8 @@ PhaseTimes = Mapping[str, Time | Sequence[Time]]
 NamedTimes = Mapping[str, Time | Sequence[Time] | PhaseTimes]
 
 Times = str | NamedTimes | os.PathLike[str]
-"""`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file. Mappings by phase stand
-for `layers`, `embedding` and `head`, whose times they are.
+"""`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file. `layers`, `embedding`
+and `head` may have mappings by phase, with the times of each.
 """
 
 Description = str | Mapping[str, Any] | os.PathLike[str]
@@ -134,7 +134,7 @@ def _time(time: Time) -> str:
 
 
 def _times_text(times: NamedTimes) -> str:
-    """Times of stages, which are not nested, as text."""
+    """Times of stages as text. They are not nested."""
 
     def value(given: Time | Sequence[Time] | PhaseTimes) -> str:
         if isinstance(given, (str, int)):
@@ -162,19 +162,19 @@ def _times(times: Times | None) -> _Source:
 class Costs:
     """The costs of schedules, read once for any number of them.
 
-    `times` has the times of messages and of the phases of a stage: one time for all stages or one
-    per stage; other numbers of stages divide such a list again. With `times_of="worker"` the times
-    of phases are those of a worker, and its stages
-    divide them exactly, so that schedules with one and with several stages a worker do the same
-    work. With `times_of="layer"` they are those of each layer, of the embedding and of the head
-    (docs/CostModel.md, "Times of layers"), which every schedule adds up over its stages; times that
-    name `layers`, `embedding` or `head` are taken so by themselves. `model` and `system` give costs
-    by the roofline model; if all three are given,
-    `times` have priority. Without any of them, one slot is 1 us and messages are free.
+    `times` has the times of messages and of the phases of a stage: one time for all stages, or one
+    per stage. For another number of stages such a list is divided again. With `times_of="worker"`
+    the times of phases are those of a worker, and its stages divide them exactly, so that schedules
+    with one and with several stages a worker do the same work. With `times_of="layer"` they are
+    those of each layer, of the embedding and of the head (docs/CostModel.md, "Times of layers"),
+    which every schedule adds up over its stages; times that name `layers`, `embedding` or `head`
+    are taken so by themselves. `model` and `system` give costs by the roofline model; if all three
+    are given, `times` have priority. Without any of them, one slot is 1 us and messages are free.
 
-    `balance` says how many layers the stages of a path hold that does not say it itself: equally
-    many if that goes and else such that all workers are equally busy (`auto`), always the latter
-    (`cost`), or equally many or an error (`exact`).
+    `balance` says how many layers the stages of a path hold if the path does not say so itself.
+    With `auto` all stages hold equally many if the layers can be divided so, and otherwise as many
+    as keep all workers equally busy. `cost` always takes the latter. `exact` takes the former, or
+    raises an error.
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
     defaults of `global_batch`, `sequence` and `attention` are those of the model. Of the kernels of
@@ -233,9 +233,9 @@ class Costs:
     context_exchange: ContextExchange = "ring"
     expert_dispatch: ExpertDispatch = "all-to-all"
     _raw: _core.Costs = field(init=False, compare=False)
-    """Without times of layers, which depend on the stages."""
+    """The costs without times of layers, since these depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
-    """Costs with the times of stages, by these."""
+    """For given times of stages: the costs with them."""
     _division: Division = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -293,7 +293,7 @@ class Costs:
         return Division(raw, self.balance, layers, entries=entries, has_costs=has_costs)
 
     def _for(self, places: Sequence[_times_of.Place]) -> Costs:
-        """These costs for a schedule on these paths: all times become those of stages."""
+        """The same costs for a schedule on some paths, with all times as times of stages."""
         if not places:
             return self
         if self.times_of == "worker":
@@ -309,12 +309,12 @@ class Costs:
 
     @property
     def _has_times_to_divide(self) -> bool:
-        """Whether paths matter for times."""
+        """Whether times depend on the paths."""
         return bool(self.times_of != "stage" or self._division.entries)
 
     @property
     def _is_divided(self) -> bool:
-        """Whether paths matter: for their times, or for the layers of their stages."""
+        """Whether times, or the layers of stages, depend on the paths."""
         return bool(self._has_times_to_divide or self._division.layers)
 
     @property
@@ -351,12 +351,12 @@ def read_simulation(
     if costs is not None and not isinstance(costs, Costs):
         raise TypeError(f"costs are a Costs; got {costs!r}")
     timing: TimingOptions = {}
-    priced: CostOptions = {}
+    given: CostOptions = {}
     for name, value in options.items():
-        chosen = timing if name in TimingOptions.__annotations__ else priced
+        chosen = timing if name in TimingOptions.__annotations__ else given
         chosen[name] = value  # type: ignore[literal-required]
-    if costs is not None and priced:
-        raise TypeError(f"give costs or {', '.join(priced)}, not both")
-    if priced:
-        costs = Costs(**priced)
+    if costs is not None and given:
+        raise TypeError(f"give costs or {', '.join(given)}, not both")
+    if given:
+        costs = Costs(**given)
     return costs, raw_timing(timing)

@@ -26,9 +26,9 @@ class Division:
     layers: int
     """0: not known."""
     layer_times: LayerTimes | None = None
-    """If the times are those of layers."""
+    """The times, if they are times of layers."""
     entries: Mapping[str, str | list[str]] = field(default_factory=dict)
-    """If the times are those of stages."""
+    """The times, if they are times of stages."""
     has_costs: bool = False
     """Whether a model and a system give the costs of layers."""
     _found: dict[tuple[int, Sequence[int]], Counts | None] = field(
@@ -66,18 +66,18 @@ class Division:
 
     @property
     def divides_costs(self) -> bool:
-        """Whether how layers are divided moves the times of stages."""
+        """Whether the times of stages depend on how layers are divided."""
         return bool(self.layers and (self.layer_times or self.has_costs))
 
     def _divides_unevenly(self, stages: int) -> bool:
-        """Whether this rule, and not an equal number of layers, divides them among the stages."""
+        """Whether layers are divided by this rule rather than into equal numbers."""
         if not self.layers or stages > self.layers or self.balance == "exact":
             return False
         return self.balance == "cost" or self.layers % stages != 0
 
     def counts_on(self, places: Sequence[Place], microbatches: int) -> tuple[Counts, ...] | None:
-        """The layers of the stages of each path; None if these hold equally many, if paths say it
-        themselves, or if there is no division, which the evaluation says with a reason.
+        """The layers of the stages of each path. None if all stages hold equally many, if the paths
+        give them, or if there is no division; then the evaluation gives the reason.
         """
         if not places or any(lengths is not None for _, lengths in places):
             return None
@@ -111,7 +111,7 @@ class Division:
 def with_counts(
     places: Sequence[Place], counts: Sequence[Counts] | None
 ) -> tuple[Place, ...]:
-    """The places with the layers of their stages."""
+    """The same places with the layers of their stages."""
     if counts is None:
         return tuple(places)
     return tuple((workers, each) for (workers, _), each in zip(places, counts, strict=True))

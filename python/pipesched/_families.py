@@ -1,4 +1,4 @@
-"""Families of one's own: Python functions from a problem to rows, by name.
+"""Registered families: Python functions from a problem to rows, by name.
 
 A family is known by the name that `register_family` gives it, or by where its function is:
 `package.module:function` or `path/to/file.py:function`.
@@ -32,8 +32,9 @@ FamilyFunction: TypeAlias = Callable[..., "Schedule | Rows"]
 
 
 def digest_of(function: Callable[..., Any]) -> str:
-    """Changes with the source of a function, though not with what the function calls. That of an
-    object with a call, such as a `partial`, changes with what pickle keeps of it.
+    """A digest that changes with the source of a function, but not with the functions that it
+    calls. The digest of a callable object, such as a `partial`, changes with what pickle keeps of
+    it.
     """
     try:
         source = inspect.getsource(function).encode()
@@ -77,7 +78,7 @@ def own_families() -> Mapping[str, OwnFamily]:
 
 
 def _options_of(function: FamilyFunction) -> tuple[str, ...]:
-    """The keywords of a function behind its first argument."""
+    """The keywords of a function, without its first argument."""
     keywords = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = list(inspect.signature(function).parameters.values())
     return tuple(each.name for each in parameters[1:] if each.kind in keywords)
@@ -126,7 +127,7 @@ def _register(name: str, function: FamilyFunction, *, summary: str) -> FamilyFun
 
 
 def key_of(name: str) -> str:
-    """What all spellings of a family's name have in common."""
+    """The part that all spellings of a family's name have in common."""
     return name.casefold().replace("-", "").replace("_", "").removeprefix("schedule")
 
 
@@ -180,15 +181,15 @@ def own_family(name: str) -> OwnFamily | None:
 
 
 def restore(families: Mapping[str, FamilyFunction]) -> None:
-    """Registers what another process has registered."""
+    """Registers families that another process has registered."""
     for name, function in families.items():
         if name not in _own:
             register_family(name, function)
 
 
 def used(names: Iterable[str]) -> dict[str, FamilyFunction]:
-    """The functions of those names that are registered: what other processes need. A family that
-    is named by its place needs nothing.
+    """The functions of the names that are registered here, for other processes. A family that is
+    named by the place of its function is not among them, since any process can find it.
     """
     return {name: _own[name].function for name in set(names) if name in _own and ":" not in name}
 
@@ -210,8 +211,8 @@ def _checked(family: str, given: Schedule, wanted: Schedule) -> Schedule:
 def generate_own(
     family: OwnFamily, problem: Schedule, options: Mapping[str, Any]
 ) -> Schedule:
-    """The schedule that the function of a family gives for a problem. What it raises, other than a
-    PipeSchedError, is raised as it is, with a note that names the family.
+    """The schedule that the function of a family gives for a problem. An exception of the function
+    other than a PipeSchedError gets a note that names the family.
     """
     given = {key: value for key, value in options.items() if value is not None}
     unknown = [key for key in given if key not in family.options]

@@ -35,7 +35,7 @@ def _descriptor(target: str) -> int | None:
 
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Lets errors name this path, whatever file they are about."""
+    """Makes errors in the block name this path, whatever file they are about."""
     try:
         yield
     except OSError as error:
@@ -66,8 +66,8 @@ def _umask() -> int:
 
 
 def _unnamed(folder: str) -> int | None:
-    """A file without a name, which is gone with the process however that ends, even by SIGKILL.
-    None where the system has none, or where none can get a name later.
+    """A file without a name. It vanishes with the process, however the process ends, even by
+    SIGKILL. None if the system has no such files, or if they cannot get a name later.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
@@ -87,11 +87,11 @@ def _named(folder: str) -> tuple[int, str]:
 
 
 def _name(handle: int, folder: str) -> str:
-    """Gives a file without a name one."""
+    """Gives a name to a file without one."""
     while True:
         name = os.path.join(folder, f".pipesched-{os.urandom(4).hex()}.tmp")
         with contextlib.suppress(FileExistsError):
-            # Only with a folder does Python follow the link to the file.
+            # Python follows the link to the file only if a folder is given.
             os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=handle)
             return name
 
@@ -128,8 +128,8 @@ def _replace(path: str, contents: bytes) -> None:
 def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
     """Replaces a file in one step, or leaves what stands there: an exception, a full disk or a
     killed process leaves no half of a file. A symbolic link keeps pointing to the file, which keeps
-    its permissions. What is no regular file, such as a FIFO or /dev/stderr, is written to. Raises
-    an OSError that names `path`.
+    its permissions. A path that is not a regular file, such as a FIFO or /dev/stderr, is written to
+    directly. Raises an OSError that names `path`.
     """
     given = os.fspath(path)
     target = _target(given)
@@ -143,15 +143,16 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
 
 
 def most_unpacked(packed: int) -> int:
-    """To how many bytes a file of so many in gzip may unpack. Measurements shrink to a twentieth at
-    most, and blanks, of which a small file could fill the memory, to a thousandth.
+    """The number of bytes to which a file of `size` bytes in gzip may unpack. Measurements shrink
+    to a twentieth at most. Blanks shrink to a thousandth, so that a small file of blanks could fill
+    the memory.
     """
     return max(1 << 26, 200 * packed)
 
 
 def check_file(path: str) -> None:
-    """Raises the error that `write_whole` would raise now, before something long is computed. A
-    full disk is found only by writing.
+    """Raises the error that `write_whole` would raise, so that it comes before a long computation.
+    A full disk is found only by writing.
     """
     target = _target(path)
     with _naming(path):
@@ -170,7 +171,7 @@ def check_file(path: str) -> None:
 
 
 def check_folder(path: str) -> None:
-    """The same for a folder that is made with those above it and gets files."""
+    """The same for a folder of files, which is made with the folders above it."""
     above = os.path.abspath(path)
     while not os.path.exists(above):
         above = os.path.dirname(above)

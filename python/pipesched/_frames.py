@@ -67,7 +67,9 @@ EXCHANGES = (
     "exposed_context_exchange_ps",
     "context_exchange_bytes",
 )
-"""What the ranks of a worker exchange; a report without such an exchange has None."""
+"""The columns of what the ranks of a worker exchange. They are None in a report without such an
+exchange.
+"""
 
 
 def worker_frame(report: Report) -> pd.DataFrame:

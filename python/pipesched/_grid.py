@@ -46,19 +46,19 @@ def _hints() -> dict[str, Any]:
     families and their options, which are compared with each other, stand together.
     """
     costs, point = get_type_hints(Costs), get_type_hints(Configuration)
-    priced = {f.name: costs[f.name] for f in fields(Costs) if f.init}
+    of_costs = {f.name: costs[f.name] for f in fields(Costs) if f.init}
     special = ("family", "paths", "options", "costs", *_SIZES)
     timed = {f.name: point[f.name] for f in fields(Configuration) if f.name not in special}
     sizes = dict.fromkeys(_SIZES, int)
     placed = {"family": str, "paths": point["paths"]}
-    return {**priced, **timed, **sizes, **placed, **get_type_hints(FamilyOptions)}
+    return {**of_costs, **timed, **sizes, **placed, **get_type_hints(FamilyOptions)}
 
 
 AXES: dict[str, Any] = _hints()
 OPTIONS = tuple(FamilyOptions.__annotations__)
 COSTS = tuple(f.name for f in fields(Costs) if f.init)
 NOT_OF_TABLE = {*COSTS, *TimingOptions.__annotations__}
-"""Axes that change times alone. All else says which table a point has."""
+"""Axes that change times only. All other axes determine the table of a point."""
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
 """Other names of axes."""
 
@@ -187,7 +187,8 @@ def _read_disturbance(value: Any) -> Iterator[Any]:
     if not isinstance(value, str):
         raise _wrong("disturbance", "a text such as worker3=1.3,jitter=5%", value)
     for entry in value.split(","):
-        # An entry that is wrong with any number is refused; a point's row says which it lacks.
+        # Refuse an entry that is wrong whatever its worker or stage is. The row of a point says so
+        # if only that worker or stage does not exist.
         texts = (entry, re.sub(r"^(\s*(?:worker|stage))\d+", r"\g<1>0", entry))
         points = [Configuration("gpipe", 1, 1, disturbance=text)._raw() for text in texts]
         errors = _core.sweep(points, 1, None)[1]
@@ -338,13 +339,13 @@ def _costs_of_items(items: tuple[tuple[str, Any], ...]) -> Costs:
     return Costs(**dict(items))
 
 
-def _costs_with(priced: Mapping[str, Any]) -> Costs:
+def _costs_with(given: Mapping[str, Any]) -> Costs:
     """The costs with these arguments, the same object for equal ones."""
-    items = tuple(priced.items())
+    items = tuple(given.items())
     try:
         hash(items)
-    except TypeError:  # an object with fields is among them
-        return _costs(json.dumps(priced))
+    except TypeError:  # some value is an object with fields
+        return _costs(json.dumps(given))
     return _costs_of_items(items)
 
 
@@ -352,13 +353,13 @@ def configuration(inputs: Inputs) -> Configuration:
     """The configuration with these `Point.inputs`. Raises an error if costs contradict each
     other.
     """
-    priced = {name: inputs[name] for name in COSTS if name in inputs}
+    of_costs = {name: inputs[name] for name in COSTS if name in inputs}
     options = {name: inputs[name] for name in OPTIONS if name in inputs}
-    rest = {name: v for name, v in inputs.items() if name not in priced and name not in options}
+    rest = {name: v for name, v in inputs.items() if name not in of_costs and name not in options}
     return Configuration(
         **rest,
         options=cast(FamilyOptions, options),
-        costs=_costs_with(priced) if priced else None,
+        costs=_costs_with(of_costs) if of_costs else None,
     )
 
 

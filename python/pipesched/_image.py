@@ -27,14 +27,14 @@ ImageFormat = Literal["png", "pdf"]
 Style = Mapping[str, str]
 
 _PX_PER_INCH = 96.0
-"""Of CSS, for widths in px."""
+"""Pixels per inch of CSS, for widths in px."""
 _PRINTED_PX_PER_INCH = 300.0
-"""Of a PNG whose width is a length on paper."""
+"""Pixels per inch of a PNG whose width is a length on paper."""
 _INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54, "pt": 1 / 72}
 _MOST_PX = 30_000
 _FONT = "DejaVu Sans"
 _FONT_SCALE = 0.92
-"""It is wider than the fonts that the layout expects."""
+"""The font size is reduced, because this font is wider than those that the layout expects."""
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
@@ -261,7 +261,7 @@ def render(svg: str, format: ImageFormat, width: float | str | None = None) -> b
     """Draws a picture of the library as `png` or `pdf`.
 
     `width` is in pixels, or a length such as `"180mm"` (a PNG then has 300 pixels per inch); by
-    default that of the SVG. Errors: no width; no pixel or more than 30,000 on a side.
+    default it is the width of the SVG. Errors: no width; no pixel or more than 30,000 on a side.
     """
     from matplotlib.figure import Figure
 

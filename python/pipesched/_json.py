@@ -23,7 +23,7 @@ def _float(digits: str) -> float:
 
 
 def twice(names: Iterable[str]) -> str | None:
-    """The first name that is there for the second time."""
+    """The first name that occurs a second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

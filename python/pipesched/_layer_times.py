@@ -31,7 +31,7 @@ from ._times_of import (
 )
 
 ENDS = ("embedding", "head")
-"""What the first and the last stage hold beside layers."""
+"""The parts that the first and the last stage hold beside layers."""
 
 LAYERS, COUNT = "layers", "count"
 
@@ -59,8 +59,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_file(path: str) -> dict[str, Any]:
-    """The object of a file of docs/schemas/layer-times.schema.json. Errors name the file, and the
-    line and column of what is no JSON.
+    """The object of a file of docs/schemas/layer-times.schema.json. Errors name the file, and for
+    text that is no JSON also line and column.
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
@@ -87,7 +87,7 @@ def _read_file(path: str) -> dict[str, Any]:
 
 @contextmanager
 def _naming(times: Any) -> Iterator[None]:
-    """Errors in this block name the file, if the times are one's."""
+    """Makes errors in this block name the file, if the times come from one."""
     try:
         yield
     except PipeSchedError as error:
@@ -138,7 +138,9 @@ def _parts(raw: Mapping[str, Any]) -> Parts:
 
 
 def _checked(part: str, times: Mapping[str, Any]) -> Entries:
-    """The times of a part, after the library has read them as those of stages."""
+    """The times of a part. The library reads them first, as if they were times of stages, to check
+    them.
+    """
     from ._costs import Costs
 
     entries = {name: as_entry(value) for name, value in times.items()}
@@ -153,7 +155,7 @@ def _checked(part: str, times: Mapping[str, Any]) -> Entries:
 
 
 def _reason(entries: Entries) -> str | None:
-    """What is wrong with the first wrong time of a list, by its index."""
+    """The message for the first wrong time of a list, with its index."""
     from ._costs import Costs
 
     for name, entry in entries.items():
@@ -199,7 +201,7 @@ def _count(given: Any) -> int | None:
 
 
 def _number_of_layers(given: Any, lists: Mapping[str, int], model: int | None) -> int:
-    """How many layers there are: by the times, or by the model."""
+    """The number of layers: from the times, or from the model."""
     said = {f"{name} has {n} times": n for name, n in lists.items()}
     if (count := _count(given)) is not None:
         said = {f"their number is given as {count}": count, **said}
@@ -317,7 +319,7 @@ class LayerTimes:
         return tuple(length // divisor * (self.count // parts) for length in lengths)
 
     def text(self, counts: Sequence[int]) -> str:
-        """The times of the stages of a path that hold so many layers each, exactly."""
+        """The exact times of the stages of a path, from the number of layers that each holds."""
         found: Entries = {}
         for name, each in self.layers.items():
             sums = [0, *accumulate(each)]

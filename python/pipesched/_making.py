@@ -19,14 +19,14 @@ from ._text import valid
 ANNOUNCED_CELLS = 2**24
 _REFUSED_CELLS = 2**28
 _REPORT_BYTES, _REPORT_S = 232, 4e-7
-"""Of a cell, from generation to report: benchmarks/README.md."""
+"""Time and memory of a cell from generation to report (benchmarks/README.md)."""
 
 
 def announcement(sizes: Iterable[tuple[int, int]]) -> str | None:
-    """What to say before a long wait: how many cells the largest of some schedules has (given by
-    its workers and microbatches), and what these take; None if none is large. Each stage has at
-    least an F and a B for each microbatch. A table of more than 2**28 cells is never made: it is
-    refused, or timed by its period.
+    """The message before a long wait: how many cells the largest of some schedules has (each given
+    by its workers and microbatches), and how much time and memory these take. None if no schedule
+    is large. Each stage has at least an F and a B for each microbatch. A table of more than 2**28
+    cells is never made: it is refused, or timed by its period.
     """
     cells = [2 * workers * microbatches for workers, microbatches in sizes]
     large = [count for count in cells if ANNOUNCED_CELLS < count <= _REFUSED_CELLS]
@@ -52,11 +52,11 @@ def generate(
     paths: Paths | None = None,
     **options: Unpack[FamilyOptions],
 ) -> Schedule:
-    """Generates the schedule of a family, given by its name or an alias, or of one's own: by the
-    name that `register_family` gave it, or by where its function is (`module:function`,
-    `file.py:function`). The placement is that of the family unless `paths` are given. A
-    PipeSchedWarning says how many cells the schedule has, before it is made, if these are more than
-    2**24.
+    """Generates the schedule of a family, given by its name or an alias. A family that is a Python
+    function is given by the name that `register_family` gave it, or by where the function is
+    (`module:function`, `file.py:function`). The placement is that of the family unless `paths` are
+    given. A PipeSchedWarning says how many cells the schedule has, before it is made, if these are
+    more than 2**24.
 
     >>> generate("interleaved-1f1b", workers=4, microbatches=8, chunks=2)
     <schedule 'schedule' family='interleaved-1f1b' workers=4 microbatches=8>

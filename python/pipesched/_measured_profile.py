@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._measurement import Measurement, Stamps
 
 Key = tuple[int, int]
-"""(path, stage)."""
+"""The key of a stage: (path, stage)."""
 Row = npt.NDArray[np.int64]
 """One time per step, in ns."""
 Samples = dict[Key, list[float]]
@@ -31,9 +31,9 @@ class _Collector:
         self.times: dict[str, Samples] = defaultdict(lambda: defaultdict(list))
         self._owned = _owned_blocks(self.schedule)
         self._sent: dict[int, tuple[Key, Row]] = {}
-        """By message: its stage, and when its send began."""
+        """By message: the stage that sends it, and when its send began."""
         self._sums: dict[int, list[tuple[Key, Row, Row]]] = defaultdict(list)
-        """By group: the stage of each member, its start, and when it saw the end."""
+        """By group, for each member: its stage, its start, and when it saw the end."""
         both = list(zip(measurement.programs, measurement.stamps, strict=True))
         for program, stamps in both:
             issue = _issue_times(program, stamps, with_issue)
@@ -59,7 +59,7 @@ class _Collector:
             done = np.maximum(stamps.done[:, index], end)
             self._sums[instruction.group].append((key, start, done))
         elif instruction.kind in ("offload", "reload"):
-            # A copy of its own queue ends when it is seen to be done, at the latest.
+            # A copy ends at the latest when the worker sees that it is done.
             self._add(cell.phase, key, end - start)
         elif instruction.kind == "compute" and len(instruction.cells) == 2:
             self._add("FB", key, length)
@@ -80,8 +80,8 @@ class _Collector:
         self._add("comm", key, (arrived - begin)[is_known])
 
     def _read_sum(self, group: int, members: Sequence[tuple[Key, Row, Row]]) -> None:
-        """An all-reduce runs from its last member's start until the first sees its end. The profile
-        has the time for all blocks that a stage owns.
+        """Adds the times of all-reduces. One runs from the start of its last member until the first
+        member sees its end. The profile has one time for all blocks that a stage owns.
         """
         start = np.max([start for _, start, _ in members], axis=0)
         end = np.min([done for _, _, done in members], axis=0)
@@ -91,8 +91,8 @@ class _Collector:
             self._add("G", key, (end - start) * (max(owned, 1) / max(blocks, 1)))
 
     def fill(self) -> None:
-        """Adds what a profile must have and the run did not show apart: F and B of stages that ran
-        them in overlapped pairs alone, and B of stages that ran I and W.
+        """Adds times that a profile must have but that the run did not show separately: F and B of
+        stages that ran them only in overlapped pairs, and B of stages that ran I and W.
         """
         times = self.times
         for key, pairs in times["FB"].items():
@@ -106,12 +106,14 @@ class _Collector:
 
 _NEVER = int(np.iinfo(np.int64).min)
 _SHARE_OF_PAIR = {"F": 1 / 3, "B": 2 / 3}
-"""Of a stage that ran no F or B outside of pairs: a backward has twice as many products."""
+"""The shares of the time of a pair that F and B get if a stage ran none of them alone: a backward
+has twice as many matrix products as a forward.
+"""
 
 
 def _issue_times(program: WorkerProgram, stamps: Stamps, is_wanted: bool) -> Row:
     """By step and compute: the time until the next compute in which the worker neither computes nor
-    waits nor copies; and what it took to unpack messages before the compute itself.
+    waits nor copies, plus the time to unpack messages before the compute.
 
         compute | gap | send | gap | recv | gap | wait ...... | unpack | compute
         `-------------- of the first ----------'               `of the next-'
@@ -132,7 +134,7 @@ def _issue_times(program: WorkerProgram, stamps: Stamps, is_wanted: bool) -> Row
             if is_compute:
                 found[step, index] += start - _wait_end(instruction, stamps, step, ready, start)
             last, at = index if is_compute else last, max(at, end)
-        if last is not None:  # What follows the last compute delays none.
+        if last is not None:  # Nothing behind the last compute can delay a compute.
             found[step, last] = 0
     return found
 
@@ -140,7 +142,9 @@ def _issue_times(program: WorkerProgram, stamps: Stamps, is_wanted: bool) -> Row
 def _wait_end(
     instruction: Instruction, stamps: Stamps, step: int, ready: int, start: int
 ) -> int:
-    """When the last thing that an instruction waits for was there, from its ready to its start."""
+    """When the last thing that an instruction waited for arrived, between its `ready` and its
+    `start`.
+    """
     at = ready
     for other in instruction.waits:
         arrived = int(stamps.arrived[step, other])
@@ -149,7 +153,9 @@ def _wait_end(
 
 
 def _owned_blocks(schedule: Schedule) -> dict[Key, tuple[int, int]]:
-    """By stage: how many blocks it owns, which its O steps and its G sums, and how many it has."""
+    """By stage: how many blocks it owns, and how many it has. Its O steps, and its G sums, those
+    that it owns.
+    """
     blocks = {}
     for worker in range(schedule.workers):
         sets = schedule.parameter_sets(worker)
@@ -175,7 +181,7 @@ def _printed(nanoseconds: float) -> str:
 
 
 def _by_stage(samples: Samples, stages: int | None, mean: Callable[[list[float]], float]) -> str:
-    """The means of all stages, as a list; a stage without times has that of the others."""
+    """The means of all stages, as a list. A stage without times gets the mean of the others."""
     pooled: dict[int, list[float]] = defaultdict(list)
     for (_, stage), times in samples.items():
         pooled[stage] += times

@@ -1,5 +1,5 @@
-"""What a run of a schedule took: times of every instruction, from which come frames, profiles and
-comparisons with predictions.
+"""Measured runs of a schedule: the times of every instruction. Frames, profiles and comparisons
+with predictions are made from them.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Stamps:
     ready: Times
     """When the worker came to an instruction."""
     start: Times
-    """When what it waits for was done."""
+    """When everything that the instruction waits for was done."""
     end: Times
     """When the worker went on."""
     done: Times
-    """Of a receive, a copy or an all-reduce: when the worker saw that it was done."""
+    """For a receive, a copy or an all-reduce: when the worker saw that it was done."""
     arrived: Times
-    """Of a receive: when the message was there."""
+    """For a receive: when the message arrived."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,9 @@ class Clock:
     """How the clocks of workers were brought together. Those of one process are one clock."""
 
     error_s: float
-    """How far the clock of a worker may be from that of worker 0 after alignment, at most; times of
-    two other workers differ by twice that at most. NaN if nothing is known."""
+    """The largest possible difference between the clock of a worker and that of worker 0 after
+    alignment. Times of two other workers differ by at most twice as much. NaN if nothing is known.
+    """
     offsets_s: tuple[float, ...]
     """By worker: its clock minus that of worker 0, before alignment."""
     drifts_ppm: tuple[float, ...]
@@ -79,12 +80,12 @@ class Measurement:
     """Where the receives of the schedule stood, as in `Schedule.program`; None for a program, which
     says so itself."""
     numbers: tuple[int, ...]
-    """The numbers of the steps, in the count of who measured."""
+    """The numbers of the steps, as the program that measured them counted."""
     stamps: tuple[Stamps, ...]
     """By worker."""
     clock: Clock
     source: str
-    """Who measured."""
+    """The program that measured."""
 
     @staticmethod
     def from_torch_traces(
@@ -106,7 +107,7 @@ class Measurement:
 
     @property
     def steps(self) -> int:
-        """The number of steps."""
+        """The number of measured steps."""
         return len(self.numbers)
 
     @property
@@ -142,7 +143,9 @@ class Measurement:
 
     @property
     def median_step(self) -> int:
-        """The position of the step that has the median of the times; of two, the shorter one."""
+        """The position of the step with the median time. If there are two in the middle, it is the
+        shorter one.
+        """
         times = self.step_times_s
         return sorted(range(self.steps), key=times.__getitem__)[(self.steps - 1) // 2]
 
@@ -170,8 +173,8 @@ class Measurement:
         stages. It has the phases that the schedule ran, FB for overlapped pairs, and as `comm` the
         time from the start of a send, or from when its receive was posted if that is later, to its
         arrival (the median of the messages of a stage; all of it is latency, since one size cannot
-        tell it from bandwidth). With `issue` a cell also has what its worker did between it and the
-        next one that was no wait, as sending and receiving.
+        tell it from bandwidth). With `issue` a cell also includes what its worker did between it
+        and the next one, such as sending and receiving, but not the waits.
         """
         from ._measured_profile import profile_text
 
@@ -339,7 +342,7 @@ class _Reader:
         return Stamps(*columns)
 
     def _check(self, measurement: Measurement) -> None:
-        """Compares sizes with those of the programs, and looks for times that run backwards."""
+        """Checks that sizes are those of the programs, and that no time runs backwards."""
         programs = measurement.programs
         if len(programs) != len(measurement.stamps):
             found, wanted = len(measurement.stamps), len(programs)

@@ -80,8 +80,8 @@ class Alternative:
     objective_ps: int | None
     """None: no schedule exists."""
     is_bound: bool
-    """`objective_ps` is a lower bound that is no better than the result, so nothing was
-    searched.
+    """Whether `objective_ps` is only a lower bound. It is no better than the result, so the
+    alternative was not searched.
     """
     reason: str | None
     """Why no schedule exists."""
@@ -175,11 +175,12 @@ def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
 
 
 _COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 0}
-"""Options that are integers, and the least of each."""
+"""Options that are integers, with the least value of each."""
 
 
 def _check(options: OptimizeOptions) -> None:
-    """Refuses values that no option takes, before a pass does it in words of its own."""
+    """Refuses values that no option takes. Otherwise the pass would refuse them in its own words.
+    """
     given = cast("dict[str, Any]", options)
     for name, choices in (
         ("objective", Objective),
@@ -209,8 +210,8 @@ def _check(options: OptimizeOptions) -> None:
 
 
 def the_pass(options: OptimizeOptions) -> str:
-    """The pass with these options. Unlike the pass alone, it stops by the clock by default, and by
-    evaluations only on request.
+    """The pass with these options. Unlike the pass itself, it has a time limit by default, and a
+    limit on evaluations only on request.
     """
     _check(options)
     given = {"time_limit": DEFAULT_TIME_LIMIT, "max_evaluations": 0, **options}
@@ -222,8 +223,8 @@ def the_pass(options: OptimizeOptions) -> str:
 
 
 def optimize(search: Callable[[str], Schedule], options: OptimizeOptions) -> Optimization:
-    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; where the
-    process handles SIGINT without raising, the result is the best that was found until then.
+    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards. If the
+    process handles SIGINT without raising, the result is the best schedule found so far.
     """
     with collect_remarks() as remarks:
         optimized = search(the_pass(options))

@@ -159,7 +159,7 @@ def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_
 
 
 def text_of(what: str, value: object) -> str:
-    """Checks that the value is text."""
+    """Checks that the value is a text."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is a str; got {value!r}")
     return value
@@ -196,7 +196,9 @@ _TIMING: dict[str, tuple[object, str]] = {
 
 @cache
 def _codes_of_timing(chosen: tuple[str, ...]) -> tuple[int, int, int, int]:
-    """The numbers of a combination of these options; there are few."""
+    """The numbers of a combination of these options. They are cached, since there are few
+    combinations.
+    """
     given = zip(_TIMING.items(), chosen, strict=True)
     one, two, three, four = (code_of(kind, name, value) for (name, (kind, _)), value in given)
     return one, two, three, four
@@ -265,9 +267,9 @@ def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unsayable(value: str) -> str | None:
-    """Why no text of a pass pipeline means this value; None if one does. MLIR ends the options of a
-    pass at the brace that closes them, whatever quotes say; knows no escapes within quotes; and
-    drops blanks at the ends of a value, quoted or not.
+    """The reason why no text of a pass pipeline can express this value; None if one can. MLIR ends
+    the options of a pass at the brace that closes them, whatever quotes say; knows no escapes
+    within quotes; and drops blanks at the ends of a value, quoted or not.
     """
     depth = 0
     for letter in value:

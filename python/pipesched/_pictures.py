@@ -35,8 +35,8 @@ class Svg(str):
         return Svg(_image.scaled(self, width))
 
     def to_png(self, width: float | str | None = None) -> bytes:
-        """As PNG. `width` is in pixels, or a length on paper (300 pixels per inch); by default that
-        of the picture.
+        """As PNG. `width` is in pixels, or a length on paper (300 pixels per inch); by default it
+        is that of the picture.
         """
         return _image.render(self, "png", width)
 
@@ -95,7 +95,7 @@ class Pictures:
 
 
 def evaluations_of(wanted: str, given: Iterable[Pictures]) -> list[_core.Evaluation]:
-    """What is drawn of each; raises a TypeError that says what was wanted."""
+    """The drawable of each argument. Raises a TypeError that says what was wanted."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise TypeError(f"{wanted}; got {given!r}")
     found = []

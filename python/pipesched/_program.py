@@ -120,8 +120,9 @@ class Stage(NamedTuple):
     """The sets of `Schedule.parameter_sets` that it holds: together they have its blocks. Empty for
     a stage without parameters."""
     owned_sets: range
-    """Those that it owns, the first of `sets`: its O steps them and its G reduces their gradients.
-    A stage that owns none has neither."""
+    """The sets that the stage owns, which come first in `sets`: its O steps them and its G reduces
+    their gradients. A stage that owns none has neither O nor G.
+    """
 
     @property
     def blocks(self) -> range:
@@ -142,7 +143,9 @@ class ParameterSet(NamedTuple):
     """(path, stage) of each stage of the worker that uses it, ascending. The microbatches of all of
     them add to the gradient."""
     owner: tuple[int, int]
-    """(path, stage) of the one whose O steps the parameters and whose G reduces the gradient."""
+    """(path, stage) of the owner: the stage whose O steps the parameters and whose G reduces the
+    gradient.
+    """
 
 
 class Group(NamedTuple):
@@ -179,7 +182,9 @@ class Columns:
     activation: Codes
     """Sum of 1 if the activation is recomputed and 2 if it is offloaded."""
     second_path: Ints
-    """This and the following are of the second cell of an overlapped pair, -1 if there is none."""
+    """This and the following columns describe the second cell of an overlapped pair; -1 if there is
+    none.
+    """
     second_stage: Ints
     second_microbatch: Ints
     second_phase: Codes
@@ -191,7 +196,8 @@ class Columns:
     group: Ints
     holds: Ints
     wait_begins: npt.NDArray[np.uint32]
-    """Instructions + 1 entries: `waits[wait_begins[i]:wait_begins[i + 1]]` is what i waits for."""
+    """Instructions + 1 entries: instruction i waits for `waits[wait_begins[i]:wait_begins[i + 1]]`.
+    """
     waits: Ints
     """Indices of instructions of the same worker; as many as all instructions have waits."""
 

@@ -21,7 +21,7 @@ _CHOICES: dict[str, object] = {
 def prove(
     schedule: Schedule, messages: Messages, memory: int | str | None, chosen: Mapping[str, Any]
 ) -> None:
-    """See `Schedule.verify`. A proof that fails is told apart from one that cannot begin."""
+    """See `Schedule.verify`. The two errors tell a proof that fails from one that cannot begin."""
     code_of(Messages, "messages", messages)
     for name, value in chosen.items():
         if value is not None:

@@ -34,7 +34,7 @@ def _is_number(value: object) -> bool:
 
 
 def _word(entry: Any) -> str | None:
-    """An entry as it is written; None if it is none."""
+    """An entry as it is written; None if the value is no entry."""
     if entry is None:
         return "_"
     if isinstance(entry, str):

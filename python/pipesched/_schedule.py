@@ -123,14 +123,14 @@ class Schedule:
         gradient_after: GradientAfter = "I",
         recompute: Recompute = "none",
     ) -> Schedule:
-        """A schedule of one's own: for each worker what it runs, in order. An entry of a row is a
-        cell as text, as a `Cell` or as (stage, phase, microbatch), a pair of those that runs
-        overlapped, or None for an idle slot.
+        """Makes a schedule of given rows: for each worker the cells that it runs, in order. An
+        entry of a row is a cell as text, as a `Cell` or as (stage, phase, microbatch), a pair of
+        those that runs overlapped, or None for an idle slot.
 
-        `problem`, a schedule without rows, says all else: sizes, placement, model. In place of it,
-        `microbatches` (by default as many as there are), `paths` (by default one that is linear),
-        `gradient_after` and `recompute` may be given. Raises what is wrong with a row; `verify`
-        says what is wrong with the table.
+        `problem`, a schedule without rows, gives everything else: sizes, placement, model. Instead
+        of it, `microbatches` (by default as many as occur), `paths` (by default one that is
+        linear), `gradient_after` and `recompute` may be given. Raises an error for a wrong row;
+        `verify` checks the table as a whole.
 
         >>> ladder = [["0F0", "0F1", "0B0", "0B1"], ["1F0", (1, "B", 0), "1F1", "1B1"]]
         >>> Schedule.from_rows(ladder).verify()
@@ -169,8 +169,9 @@ class Schedule:
         recompute: Recompute | None = None,
     ) -> Schedule:
         """A schedule of the cells of a frame with the columns worker, index, stage, phase,
-        microbatch and, for overlapped cells, pair, as `to_frame` has them. The frame of `to_frame`
-        also says in its `attrs` what else `from_rows` takes; arguments replace that.
+        microbatch and, for overlapped cells, pair, as `to_frame` has them. The `attrs` of a frame
+        of `to_frame` also have the other arguments of `from_rows`. Arguments that are given here
+        take precedence.
 
         >>> schedule = generate("dualpipe", workers=2, microbatches=4)
         >>> Schedule.from_frame(schedule.to_frame()).rows == schedule.rows
@@ -378,8 +379,9 @@ class Schedule:
         return tuple(map(Stage, *places, sets, owned_sets))
 
     def parameter_sets(self, worker: int) -> tuple[ParameterSet, ...]:
-        """What a worker holds once, in the order of the model: blocks with the stages that use
-        them, of which one owns them. Together they have each block of its stages once.
+        """The parameter sets of a worker, in the order of the model: blocks that the worker holds
+        once, with the stages that use them and the one that owns them. Together the sets have each
+        block of its stages once.
 
         >>> crossing = problem(workers=3, microbatches=2, paths=[[0, 1, 2], [2, 1, 0]])
         >>> crossing.parameter_sets(1)
@@ -546,8 +548,8 @@ class Schedule:
         return draw(self.simulate(), variant=variant)
 
     def _repr_svg_(self) -> str | None:
-        """The picture for notebooks. Without one, because it would be too large or cannot be drawn,
-        notebooks show the text.
+        """The picture for notebooks. If it would be too large or cannot be drawn, there is none,
+        and notebooks show the text.
         """
         try:
             is_small = 0 < self._module.num_cells(0) <= MOST_CELLS

@@ -41,7 +41,7 @@ class Disturbed:
     text: str
     name: str
     strength: float | None
-    """The factor less one, or the jitter; None for several together."""
+    """The factor minus one, or the jitter; None for several disturbances together."""
     varies: bool
     """Whether it depends on the seed."""
 
@@ -78,7 +78,7 @@ def disturbances(
     slow_stages: Mapping[int, Factor] | None = None,
     jitter: Factor | None = None,
 ) -> list[Disturbed]:
-    """What was given, each alone and then together.
+    """The given disturbances, each alone, and then all together.
 
     >>> [each.text for each in disturbances({3: 1.3}, jitter=0.05)]
     ['worker3=1.3', 'jitter=5%', 'worker3=1.3,jitter=5%']
@@ -101,11 +101,11 @@ class Sensitivity:
 
     disturbance: str
     step_ps: int
-    """Without the disturbance."""
+    """The step without the disturbance."""
     disturbed_ps: tuple[int, ...]
-    """With it, one for each seed if it depends on seeds."""
+    """The steps with the disturbance: one for each seed if it depends on seeds."""
     strength: float | None
-    """The factor less one, or the jitter; None for several disturbances together."""
+    """The factor minus one, or the jitter; None for several disturbances together."""
 
     @property
     def mean_ps(self) -> float:
@@ -124,8 +124,8 @@ class Sensitivity:
 
     @property
     def per_unit(self) -> float | None:
-        """What the step loses for each unit that its cells lose: 1 if the whole step slows down as
-        its cells do, 0 if nothing is lost.
+        """The relative loss of the step divided by that of its cells: 1 if the step slows down as
+        much as the cells, 0 if it does not slow down.
         """
         return (self.ratio - 1) / self.strength if self.strength else None
 
@@ -175,7 +175,7 @@ def steps_of(point: Configuration) -> Callable[[Sequence[str]], Sequence[int]]:
 
 
 def _steps_one_by_one(point: Configuration | Schedule) -> Callable[[Sequence[str]], Sequence[int]]:
-    """The same for rows that no family of the library makes."""
+    """The same for rows that do not come from a family of the library."""
 
     def steps(texts: Sequence[str]) -> list[int]:
         schedule = point if isinstance(point, Schedule) else point._with_step(point.generate())

@@ -82,8 +82,8 @@ def _plain(column: npt.NDArray[Any]) -> list[Any]:
 
 
 def _layers(point: Configuration) -> str | None:
-    """The layers of the stages of a point; None without layers, or for rows of one's own, whose
-    stages a worker would have to make again.
+    """The layers of the stages of a point. None without layers, and for families that are Python
+    functions, whose rows a worker would have to make again.
     """
     layers = point.costs._division.layers if point.costs is not None else 0
     return layers_text(layers, point.places) if layers and not point._is_own else None
@@ -126,8 +126,8 @@ def evaluate(
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[Row]:
     """The numbers and the metrics of some points in order; for a point without numbers, its
-    `error`. Executors run this function in their own processes, which have to be told of one's own
-    families.
+    `error`. Executors run this function in their own processes, to which registered families have
+    to be passed.
     """
     restore(own or {})
     rows: list[Row] = []
@@ -168,7 +168,8 @@ def evaluated_lines(
 
 
 def task_of(chunk: Chunk) -> bytes:
-    """The points of a task. Dask looks at each element of what it sends, so it gets one."""
+    """The points of a task. They are one text, because Dask inspects each element of what it sends.
+    """
     return pickle.dumps(chunk)
 
 
@@ -178,8 +179,9 @@ def run_task(
     own: Mapping[str, FamilyFunction],
     metrics: Mapping[str, Metric],
 ) -> str:
-    """What a task of an executor does: points to their lines, as one text. The process that
-    evaluates a row also writes its line, which takes the client longer than to keep it.
+    """The task of an executor: turns points into their lines, as one text. The process that
+    evaluates a row also formats its line, since a client would need longer to format a line than
+    to store it.
     """
     return "".join(evaluated_lines(pickle.loads(points), form, own, metrics))
 
@@ -192,28 +194,31 @@ def lines_of_task(text: str) -> list[str]:
 # Tasks
 
 TASK_S, LEAST_TASK_S = 1.0, 0.05
-"""The seconds that a task takes: about the first, against which starting it costs nothing; but no
-less than the second if a sweep is so short that it would have fewer than `TASKS` tasks.
+"""How many seconds a task takes. Usually about the first number, beside which starting the task
+costs nothing. If a sweep would then have fewer than `TASKS` tasks, tasks are shorter, down to the
+second number.
 """
 
 TASKS = 256
-"""The number of tasks, if they do not get too short, so that all workers are busy to the end."""
+"""The number of tasks to aim for, so that all workers are busy to the end."""
 
 _SAMPLE, _SAMPLE_S = 63, 0.2
-"""The numbers of points and of seconds that measure what a unit of work takes: at most."""
+"""The largest number of points, and of seconds, that are spent on measuring how long a unit of work
+takes.
+"""
 
 _CHUNK_WORK = 200_000
-"""The work of a part of a sweep in this process, after which its rows are kept."""
+"""The work of one part of a sweep in this process. The rows of a part are stored when it ends."""
 
 _POINT_WORK = 300
-"""What a point costs beside its cells, as work."""
+"""The cost of a point besides its cells, in units of work."""
 
 _SMALL_WORK = 1_000_000
 """The work below which starting processes does not pay."""
 
 
 def _work(point: Point) -> int:
-    """Stages times microbatches, and what a point costs beside."""
+    """The work of a point: stages times microbatches, and its fixed cost."""
     given = point.inputs
     per_worker: int = max(given.get("chunks", 1), 2 * given.get("waves", 1), 2)
     size: int = given["workers"] * given["microbatches"]
@@ -222,12 +227,12 @@ def _work(point: Point) -> int:
 
 @lru_cache(maxsize=256)
 def _of_table(axes: tuple[str, ...]) -> tuple[int, ...]:
-    """The numbers of those axes that say which table a point has."""
+    """The numbers of the axes that determine the table of a point."""
     return tuple(index for index, axis in enumerate(axes) if axis not in NOT_OF_TABLE)
 
 
 def _by_table(points: Sequence[Point]) -> list[Point]:
-    """The points with those of one table behind each other, because they share walks over it."""
+    """The points, sorted so that those of one table are neighbours: they share walks over it."""
     tables: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
         choices = point.choices
@@ -237,7 +242,7 @@ def _by_table(points: Sequence[Point]) -> list[Point]:
 
 
 def _chunks(points: Sequence[Point], most: float = _CHUNK_WORK) -> Iterator[Chunk]:
-    """Splits the points, in order, into parts of at most so much work, and at least one point."""
+    """Splits the points, in order, into parts of at most `most` work and at least one point."""
     chunk: Chunk = []
     work = 0
     for point in points:
@@ -258,8 +263,8 @@ def _sample(points: Sequence[Point]) -> list[Point]:
 
 
 def _seconds_of_work(rows: _Rows) -> float:
-    """What a unit of work takes, by a few points, whose rows are kept: 1 of them, then 2, 4, 8 and
-    so on, of which the last ones count.
+    """Measures how long a unit of work takes: evaluates 1 point, then 2, 4, 8 and so on. The last
+    group counts, and all rows are kept.
     """
     sample, begin, seconds = _sample(rows.missing()), time.monotonic(), 0.0
     count = 1
@@ -310,7 +315,7 @@ def cores() -> int:
 
 
 class _Rows:
-    """The finished rows as lines by key; also writes them to the file if there is one."""
+    """The finished rows as lines by key. They are also written to the file, if there is one."""
 
     def __init__(
         self,
@@ -354,7 +359,7 @@ class _Rows:
 
 
 def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
-    """Starts no more chunks, and keeps the results of those that cannot be cancelled."""
+    """Stops starting chunks, and keeps the results of those that cannot be cancelled."""
     running = [future for future in futures if not future.cancel()]
     wait(running)
     for future in running:
@@ -364,7 +369,7 @@ def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
 
 
 def _sent(points: Sequence[Point]) -> dict[str, FamilyFunction]:
-    """One's own families, as other processes get them."""
+    """The registered families in the form in which other processes get them."""
     own = used(point.inputs["family"] for point in points)
     for name, function in own.items():
         try:
@@ -408,8 +413,9 @@ def _run_on(executor: Executor, rows: _Rows) -> None:
 
 @contextlib.contextmanager
 def _safe_path() -> Iterator[None]:
-    """Lets Python processes that begin meanwhile import nothing from the current folder, in which
-    data lie. `multiprocessing` gives them the path of this process before they import for tasks.
+    """Keeps Python processes that start in this block from importing files of the current folder,
+    which is for data. `multiprocessing` gives them the path of this process before they import
+    modules for tasks.
     """
     name = "PYTHONSAFEPATH"
     before = os.environ.get(name)
@@ -506,17 +512,16 @@ def sweep(
 
     `metrics` become columns: functions from a `Simulation` each, to a number, a text, a bool or
     None. They take the whole report of each point, so a sweep with metrics is slower. Other
-    processes get them by pickle, and a metric for which that fails raises a TypeError; what a
-    metric raises ends the sweep. A file is for one set of metrics: it keeps their values and
-    refuses other names, and functions whose source has changed.
+    processes get them by pickle; a metric that cannot be pickled raises a TypeError. An exception
+    of a metric ends the sweep. A file is for one set of metrics: it keeps their values and refuses
+    other names, and functions whose source has changed.
 
     >>> frame = sweep({"family": ["1f1b", "zb-h1"], "workers": 4, "microbatches": "4:8:4"})
     >>> frame[["microbatches", "family", "makespan_ps", "table_bubble_ratio"]]
        microbatches family  makespan_ps  table_bubble_ratio
-    0             4   1f1b     21000000            0.428571
-    1             4  zb-h1     15000000            0.200000
-    2             8   1f1b     33000000            0.272727
-    3             8  zb-h1     27000000            0.111111
+    0             4   1f1b     21000000            0.428571 1             4  zb-h1     15000000
+    0.200000 2             8   1f1b     33000000            0.272727 3             8  zb-h1
+    27000000            0.111111
     """
     if not isinstance(grid, Grid):
         grid = Grid(grid)

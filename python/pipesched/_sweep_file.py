@@ -37,7 +37,7 @@ TYPES = {
 del TYPES["capacity_bytes"]  # the column `fits` replaces it
 _COLUMNS = (*TYPES, "error")
 _OF_FILES = ("key", "version", "metrics", "crc32")
-"""The keys of a row that are no columns of the frame."""
+"""The keys of a row that are not columns of the frame."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Form:
             row[axis] = labels.get(axis)
         for name in self._results:
             value = found.get(name)
-            # Keep arguments, such as the size of microbatches, if there are no numbers.
+            # If there are no numbers, keep arguments such as the size of microbatches.
             if value is not None or name not in row:
                 row[name] = value
         if self.digests:
@@ -96,7 +96,7 @@ class Layout:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """Of each metric; they tell functions of the same name apart."""
+        """The digest of each metric. Digests tell functions with the same name apart."""
         return {name: digest_of(metric) for name, metric in self.metrics.items()}
 
     @cached_property
@@ -132,7 +132,7 @@ def rows_of(lines: Sequence[str]) -> list[Row]:
 
 
 def is_kept(value: Any) -> bool:
-    """Whether a row can hold this value of a metric, and give it back as it is."""
+    """Whether a row can store this value of a metric and return it unchanged."""
     return value is None or isinstance(value, (bool, int, float, str))
 
 
@@ -149,7 +149,7 @@ def _has_type(kind: str, value: Any) -> bool:
 
 
 def _wrong_type(layout: Layout, row: Row) -> str | None:
-    """What is wrong with the type of a result; None if nothing is."""
+    """The problem with the type of a result; None if there is none."""
     for name, kind in TYPES.items():
         if row.get(name) is not None and not _has_type(kind, row[name]):
             kinds = {"Int64": "an integer", "boolean": "true or false", "string": "a text"}
@@ -173,7 +173,7 @@ def _named(row: Row, axes: Sequence[str]) -> str:
 
 
 def _stranger(grid: Grid, row: Row) -> str:
-    """Why a row belongs to no point of the grid."""
+    """The reason why a row belongs to no point of the grid."""
     if row.get("version") != _core.version:
         return f"written by version {row.get('version')}, this is {_core.version}"
     values = grid.values()
@@ -184,7 +184,7 @@ def _stranger(grid: Grid, row: Row) -> str:
 
 
 def _mismatch(layout: Layout, points: Mapping[str, Point], row: Row) -> str | None:
-    """Why a row cannot be used for one of these points; None if it can."""
+    """The reason why a row cannot be used for one of these points; None if it can."""
     if row["key"] not in points:
         return _stranger(layout.grid, row)
     if list(row) != layout.keys:
@@ -234,7 +234,8 @@ class SweepFile:
             pass  # some file systems have no locks
 
     def read(self, layout: Layout, points: Mapping[str, Point]) -> dict[str, str]:
-        """The lines by key. Raises an error if the file is of another grid or other metrics."""
+        """The lines by key. Raises an error if the file belongs to another grid or other metrics.
+        """
         self._file.seek(0)
         contents = self._file.readall()
         whole = contents.rfind(b"\n") + 1

@@ -17,7 +17,7 @@ from ._errors import PipeSchedError
 from ._json import read_json
 
 MESSAGES = ("comm", "send")
-"""The times of a profile that belong to messages, which nobody divides."""
+"""The times of a profile that belong to messages. They are not divided."""
 
 SCHEMA = "$schema"
 """Where the schema of a file is, for editors; no time."""
@@ -35,7 +35,7 @@ Entries = dict[str, str | list[str]]
 
 
 def _split(text: str) -> list[str]:
-    """The parts between the commas that are not within brackets."""
+    """The parts of a text between those commas that are not within brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += {"[": 1, "]": -1}.get(letter, 0)
@@ -94,8 +94,8 @@ def has_phases(times: Any) -> bool:
 
 
 def listed_stages(entries: Entries) -> int | None:
-    """How many stages the lists of phases have times for; None without lists, or if they differ,
-    which the library refuses.
+    """The number of stages for which the lists of phases have times. None without lists, or if
+    their lengths differ, which the library refuses.
 
     >>> listed_stages(entries_of("F=[1ms,2ms],B=4ms"))
     2
@@ -144,8 +144,8 @@ def divide(whole: int, lengths: Sequence[int]) -> list[int]:
 
 
 def _of_path(place: Place, times: Sequence[int]) -> tuple[int, ...]:
-    """The times of the stages of a path, if each worker takes this time in all; one time is that
-    of every worker.
+    """The times of the stages of a path such that each worker takes the given time in all. A single
+    time holds for every worker.
     """
     workers, lengths = place
     found = [0] * len(workers)

@@ -35,8 +35,9 @@ from ._program import Instruction, WorkerProgram
 from ._schedule import Schedule
 
 WAITED_NS = 100_000
-"""A receive that a compute waited for longer than this arrived when the wait ended. Otherwise it
-may have been there long before."""
+"""If a compute waited for a receive for longer than this, the message arrived when the wait ended.
+Otherwise it may have arrived long before.
+"""
 _ACTION = re.compile(r"(\d+)(F|B|I|W|SEND_F|RECV_F|SEND_B|RECV_B)(\d+)")
 _RECEIVE = re.compile(r"\w+:recv\b.*")
 
@@ -57,9 +58,9 @@ class Trace:
     actions: dict[str, list[Range]] = field(default_factory=lambda: defaultdict(list))
     """By action, such as `1F0` or `1F0+2B1`, in order of time."""
     on_device: dict[str, list[Range]] = field(default_factory=lambda: defaultdict(list))
-    """Those of a GPU."""
+    """The ranges of a GPU."""
     receives: list[Range] = field(default_factory=list)
-    """Of messages, by begin."""
+    """The ranges of messages, sorted by their start."""
 
     def stages(self) -> set[int]:
         """The stages that it computes."""
@@ -127,7 +128,7 @@ def _add(trace: Trace, event: Mapping[str, Any], base: int, place: str) -> None:
     if action.startswith("("):  # (1F0;2B1)OVERLAP_F_B
         action = "+".join(action[1 : action.index(")")].split(";"))
     if not all(map(_ACTION.fullmatch, action.split("+"))):
-        return  # UNSHARD and others, of which a schedule has no instruction.
+        return  # UNSHARD and others, for which a schedule has no instruction.
     kind = trace.on_device if event.get("cat") == "gpu_user_annotation" else trace.actions
     kind[action].append(span)
 
@@ -230,8 +231,8 @@ class _Worker:
 
 
 def _flights(programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]) -> dict[Any, int]:
-    """By (sender, receiver): the shortest time from a send to the end of its receive, in ns. Of two
-    clocks it says how much the receiver's is ahead at most.
+    """By (sender, receiver): the shortest time from a send to the end of its receive, in ns. If the
+    two have different clocks, it bounds how far the clock of the receiver is ahead.
     """
     sent = {}
     for program, stamp in zip(programs, stamps, strict=True):

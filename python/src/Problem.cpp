@@ -110,7 +110,7 @@ static std::string writeModel(const Costs &costs) {
 }
 
 void pipesched::python::bindProblem(nb::module_ &m) {
-  nb::class_<Costs>(m, "Costs", "What prices schedules.")
+  nb::class_<Costs>(m, "Costs", "The costs of schedules.")
       .def(nb::init<const Costs::Source &, const Costs::Source &,
                     const Costs::Source &, const Costs::Numbers &,
                     const Costs::Choices &, double,

@@ -130,8 +130,9 @@ static void clear(struct RtSpan *spans, int64_t first, int64_t count) {
     memset(spans + first, 0, (size_t)(count - first) * sizeof(*spans));
 }
 
-/// Makes place for `steps` steps, and for half as many again where there was
-/// some: runs of one step each would copy the log every time.
+/// Makes place for `steps` steps. If there was place for some before, makes
+/// half as much again, since otherwise runs of one step each would copy the log
+/// every time.
 static bool reserveSteps(struct RtWorker *worker, int64_t steps,
                          bool instructions) {
   struct RtLog *log = &worker->log;

@@ -197,7 +197,8 @@ static int32_t reportSizes(struct Worker *worker, const struct Post *post,
 /// taking it again costs more.
 enum { smallBytes = 2048 };
 
-/// With the mutex held, and with it held again at the end.
+/// Called with the mutex held. It may release the mutex, and holds it again
+/// when it returns.
 static void copyData(PipeschedWorld *world, void *to, const void *from,
                      int64_t bytes) {
   if (bytes <= smallBytes) {

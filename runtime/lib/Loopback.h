@@ -72,7 +72,7 @@ struct Worker {
   enum Waiting waiting;
   struct RtRequest *waitsFor; // if forRequest
   int64_t numEnded;           // steps of this run
-  sem_t woken;                // posted once for each time that it blocks
+  sem_t woken;                // posted once each time that the worker blocks
   struct Worker *nextWoken;
   /// Posts whose destination is this worker, by source and tag.
   struct Bucket {
@@ -92,7 +92,7 @@ struct PipeschedWorld {
   // Of the current run:
   int32_t numRunning;   // workers that neither wait nor have ended
   int32_t numInBarrier; // workers that wait for the next step
-  int64_t numCopies;    // that have started and not ended
+  int64_t numCopies;    // copies that have started and not ended
   PipeschedStepFunction step;
   int64_t firstStep, numSteps;
   int64_t firstLogged; // index of the first step in the logs

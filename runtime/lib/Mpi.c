@@ -27,8 +27,8 @@
 
 _Noreturn void mpiAbort(int status) {
   // The launcher reads the standard error of its processes through pipes, and
-  // stops to read them when it ends the job. What is printed is lost unless it
-  // has left the pipe by then, and a moment is left to pass it on.
+  // stops to read them when it ends the job. A message is lost unless the
+  // launcher has read it from the pipe by then, so leave it a moment to do so.
   const struct timespec moment = {0, 20 * 1000 * 1000};
   int unread = 0;
   fflush(stderr);
@@ -39,7 +39,7 @@ _Noreturn void mpiAbort(int status) {
       break;
   }
   MPI_Abort(MPI_COMM_WORLD, status);
-  _Exit(status); // MPI_Abort should not have returned
+  _Exit(status); // only if MPI_Abort has returned, which it should not
 }
 
 int32_t rtStatus(const struct RtWorker *worker) {

@@ -31,8 +31,8 @@
 
 enum { tagAnnounce, tagCreate, tagCreated };
 
-/// Sends numbers that stay in memory until the end. What is answered has
-/// arrived; nobody needs to wait for it.
+/// Sends numbers that stay in memory until the end. Nobody needs to wait for
+/// these sends: the answer shows that they have arrived.
 static void sendNumbers(struct MpiWorker *worker, const int32_t *numbers,
                         int count, int peer, int tag) {
   MPI_Request request;
@@ -97,7 +97,7 @@ struct MpiGroup *mpiFindGroup(struct MpiWorker *worker, int32_t number,
   return group;
 }
 
-/// A member: all others create this group now, too.
+/// Creates a group as a member. All other members create it now, too.
 static void create(struct MpiWorker *worker, struct MpiGroup *group) {
   MPI_Group all, members;
   MPI_Comm_group(worker->parent, &all);
@@ -123,7 +123,8 @@ static void create(struct MpiWorker *worker, struct MpiGroup *group) {
   sendNumbers(worker, group->announcement, 1, 0, tagCreated);
 }
 
-/// Rank 0: lets the next group be created, if none is being created.
+/// On rank 0: lets the members create the next group, unless another one is
+/// being created.
 static void createNext(struct MpiWorker *worker) {
   if (worker->creating)
     return;

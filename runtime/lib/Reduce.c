@@ -83,7 +83,7 @@ static uint16_t toF16(float value) {
 // Blocks of a sum
 //===----------------------------------------------------------------------===//
 
-/// As many elements are summed before their sum is written to every buffer, so
+/// How many elements are summed before their sum is written to every buffer, so
 /// that they stay in the cache.
 enum { blockElements = 512 };
 

@@ -64,9 +64,9 @@ pipesched_rt_world_create(PipeschedSizeFunction size,
   if (options)
     world->options = *options;
   initWorkers(world, size);
-  // With a core for each worker, a message that is about to come is there
-  // sooner than the kernel could stop this thread and wake it again. This is
-  // about one microsecond.
+  // If there is a core for each worker, a message that is about to come arrives
+  // sooner than the kernel could stop this thread and wake it again, which
+  // takes about one microsecond.
   enum { shortTime = 20 };
   if (world->numWorkers <= sysconf(_SC_NPROCESSORS_ONLN))
     world->spins = shortTime;

@@ -120,46 +120,46 @@ static PipeschedCostOptions shippedCosts(void) {
   return options;
 }
 
-static void price(PipeschedCostOptions options) {
+static void createCosts(PipeschedCostOptions options) {
   pipeschedCostsDestroy(pipeschedCostsCreate(options, printError, NULL));
 }
 
 static void refuseCosts(void) {
   PipeschedCostOptions options = shippedCosts();
-  price(options);
+  createCosts(options);
   printf("costs\n");
   // CHECK-NEXT: costs
   options.recompute = (PipeschedRecompute)3;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected recompute to be 0 (none), 1 (selective) or 2
   // CHECK-SAME: (full), found 3
   options = shippedCosts();
   options.attention = (PipeschedAttention)-1;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected attention to be 0 (as-described), 1 (fused),
   // CHECK-SAME: 2 (unfused), 3 (flash-2), 4 (flash-3) or 5 (cudnn), found -1
   options = shippedCosts();
   options.precision = (PipeschedPrecision)2;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected precision to be 0 (bf16) or 1 (fp8), found 2
   options = shippedCosts();
   options.sharding = (PipeschedSharding)1000;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected sharding to be 0 (none), 1 (optimizer), 2
   // CHECK-SAME: (gradients), 3 (full-kept) or 4 (full), found 1000
   options = shippedCosts();
   options.rankOrder = (PipeschedRankOrder)2;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected rank-order to be 0 (data) or 1 (pipeline),
   // CHECK-SAME: found 2
   options = shippedCosts();
   options.contextExchange = (PipeschedContextExchange)2;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected context-exchange to be 0 (ring) or 1 (gather),
   // CHECK-SAME: found 2
   options = shippedCosts();
   options.expertDispatch = (PipeschedExpertDispatch)3;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all) or 1
   // CHECK-SAME: (per-node), found 3
 }
@@ -167,16 +167,16 @@ static void refuseCosts(void) {
 static void refuseSources(void) {
   PipeschedCostOptions options = shippedCosts();
   options.model.kind = (PipeschedSourceKind)5;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: expected the kind of the model's source to be 0 (none),
   // CHECK-SAME: 1 (name), 2 (file), 3 (json) or 4 (times), found 5
   options = shippedCosts();
   options.system.kind = PipeschedSourceTimes;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: a system is not read from a source of the kind 'times'
   options = shippedCosts();
   options.profile.kind = PipeschedSourceName;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: a profile is not read from a source of the kind 'name'
 }
 

@@ -379,7 +379,7 @@ static void plan(void) {
   printf("no layers: %d\n", (int)pipeschedCostsGetSizes(costs).layers);
   // CHECK-NEXT: no layers: 0
   printBalance(costs);
-  // CHECK-NEXT: error: layers are balanced by the prices of a model
+  // CHECK-NEXT: error: layers are balanced by the costs of a model
   pipeschedCostsDestroy(costs);
 }
 

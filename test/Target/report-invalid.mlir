@@ -3,8 +3,8 @@
 // RUN:   | FileCheck %s --check-prefix=PROBLEM
 // RUN: not pipesched-translate --export-report %t/incomplete.mlir 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=INCOMPLETE
-// RUN: not pipesched-translate --export-report %t/no-price.mlir 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=NO-PRICE
+// RUN: not pipesched-translate --export-report %t/no-cost.mlir 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NO-COST
 // RUN: not pipesched-translate --export-report %t/overflow.mlir 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=OVERFLOW
 // RUN: not pipesched-translate --export-report %t/deadlock.mlir 2>&1 \
@@ -34,7 +34,7 @@
 
 // PROBLEM: problem.mlir:7:1: error: 'pipe.schedule' op {{.*}}has no rows to evaluate; fill it with a pipe-schedule-* pass
 // INCOMPLETE: incomplete.mlir:{{[0-9:]+}}: error: {{.*}}1B0
-// NO-PRICE: no-price.mlir:1:1: error: 'pipe.schedule' op {{.*}}I
+// NO-COST: no-cost.mlir:1:1: error: 'pipe.schedule' op {{.*}}I
 // OVERFLOW: overflow.mlir:1:1: error: 'pipe.schedule' op {{.*}}2^63
 // DEADLOCK: deadlock.mlir:1:1: error: 'exec.program' op {{.*}}deadlocks in a cycle of 6 waits
 // DEADLOCK-COUNT-6: note:
@@ -62,7 +62,7 @@ pipe.schedule @incomplete workers 2 microbatches 1 {
   worker 1 runs [1F0]
 }
 
-//--- no-price.mlir
+//--- no-cost.mlir
 pipe.schedule @split workers 1 microbatches 1 profile <"F=1ms,B=2ms"> {
   path on [0]
   worker 0 runs [0F0 0I0 0W0]

@@ -35,7 +35,7 @@ POINT = [
 COMMAND = [sys.executable, "-c", "import sys; from pipesched.command import main; sys.exit(main())"]
 READY = "print('ready', file=sys.stderr, flush=True)"
 """What a process says on standard error as soon as it can be interrupted."""
-PRICED = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
+COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
 
 Capture = pytest.CaptureFixture[str]
 
@@ -89,7 +89,7 @@ def test_compare_is_the_reports(capsys: Capture) -> None:
         "8:16:4",
         "--schedules",
         "gpipe,VPP,zb-v",
-        *PRICED,
+        *COSTS,
     ]
     rows = rows_of(capsys, *arguments)
     made = [row for row in rows if "error" not in row]
@@ -423,7 +423,7 @@ def run_passes(capsys: Capture, *arguments: str) -> str:
     [
         ["--times", "F=3ms,I=4ms,W=1ms,comm=1ms", "--times-of", "stage"],
         ["--times", "F=3ms,B=5ms", "--times-of", "worker"],
-        PRICED,
+        COSTS,
     ],
 )
 @pytest.mark.parametrize("transport", ["overlap", "blocking"])

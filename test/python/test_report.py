@@ -121,9 +121,9 @@ def test_what_is_given_goes_first() -> None:
     assert slow.simulate().execution.makespan_ps == 5 * 6 * 10**9
     assert slow.simulate(times="F=1ms,B=2ms").execution.makespan_ps == 5 * 3 * 10**9
     attached = slow.transform("pipe-attach-model{name=toy microbatch-size=2}")
-    priced = attached.simulate(system="toy")
-    assert priced.memory is not None
-    assert priced.execution.makespan_ps >= 5 * 6 * 10**9
+    timed = attached.simulate(system="toy")
+    assert timed.memory is not None
+    assert timed.execution.makespan_ps >= 5 * 6 * 10**9
 
 
 def test_times() -> None:

@@ -40,8 +40,8 @@ SLOW = ["sweep", "--workers", "16,32", "--microbatches", "64:448:32", "--jobs", 
 
 
 def test_sweep_is_the_batch() -> None:
-    priced = {"model": "toy", "system": "toy", "microbatch_size": [1, 2], "times": None}
-    grid = Grid({**SMALL, **priced})
+    costs = {"model": "toy", "system": "toy", "microbatch_size": [1, 2], "times": None}
+    grid = Grid({**SMALL, **costs})
     frame = sweep(grid)
     batch = simulate_batch(configuration(point.inputs) for point in grid.points())
     assert frame.error.isna().any() and frame.error.notna().any()
@@ -55,8 +55,8 @@ def test_sweep_is_the_batch() -> None:
 
 
 def test_rates_are_those_of_compare(capsys: Capture) -> None:
-    priced = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
-    sizes = ["--schedules", "1f1b,VPP", "--stages", "4", "--microbatches", "16", *priced]
+    costs = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
+    sizes = ["--schedules", "1f1b,VPP", "--stages", "4", "--microbatches", "16", *costs]
     compared = {row["schedule"]: row for row in rows_of(capsys, "compare", *sizes)}
     swept = rows_of(capsys, "sweep", *sizes)
     assert len(swept) == 2
@@ -459,8 +459,8 @@ def test_values_of_axes_are_shown(
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text(json.dumps(pipesched.systems()["toy"]))
     sizes = ["--workers", "2", "--microbatches", "4", "--schedules", "1f1b"]
-    priced = ["--model", "toy", "--system", "toy,mine", "--split-backward", "true,false"]
-    assert main(["sweep", *sizes, *priced]) == 0
+    costs = ["--model", "toy", "--system", "toy,mine", "--split-backward", "true,false"]
+    assert main(["sweep", *sizes, *costs]) == 0
     title, assumed, head, *table = capsys.readouterr().out.splitlines()
     assert assumed.startswith("assumed: sequence 100, ")
     assert title == "4 points, model toy, workers 2, microbatches 4, family 1f1b"

@@ -43,7 +43,7 @@ public:
   llvm::ArrayRef<WalkInputs> get() const { return inputs; }
 
 private:
-  std::optional<TableReductions> reductions;
+  Collectives collectives;
   std::vector<StageCosts> costs;
   std::vector<MemoryFacts> memories;
   std::vector<WalkInputs> inputs;
@@ -76,10 +76,11 @@ static void multiply(StageCosts &costs, int64_t factor) {
 
 Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
                      bool isSteady)
-    : reductions(llvm::cantFail(TableReductions::create(table.view()))),
+    : collectives(llvm::cantFail(Collectives::create(table.view()))),
       costs(count), memories(count), inputs(count) {
   RandomCosts random(seed);
-  const TableReductions *all = reductions ? &*reductions : nullptr;
+  const Collectives *all =
+      collectives.eachReducesOnce() ? &collectives : nullptr;
   int64_t numStages = table.placement.getNumGlobalStages();
   for (int64_t i = 0; i != count; ++i) {
     if (isSteady && i != 0) {
@@ -93,7 +94,7 @@ Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
     if (all && random.draw(4) != 0)
       costs[i].reductions = random.drawMessages(all->size());
     inputs[i].costs = &costs[i];
-    inputs[i].reductions = all && all->size() != 0 ? all : nullptr;
+    inputs[i].collectives = all && all->size() != 0 ? all : nullptr;
     inputs[i].transport =
         random.draw(4) ? Transport::Overlap : Transport::Delay;
     inputs[i].mayLeap = random.draw(8) != 0;
@@ -155,17 +156,13 @@ static void compare(const Table &table, uint32_t seed, bool isSteady,
   Scenarios scenarios(table, seed, count, isSteady);
   std::vector<std::optional<WalkedTable>> found =
       walkTables(view, counts, scenarios.get());
-  std::vector<std::optional<int64_t>> makespans =
-      walkMakespans(view, counts, scenarios.get());
   ASSERT_EQ(found.size(), scenarios.get().size());
-  for (auto [scenario, walked, makespan] :
-       llvm::zip_equal(scenarios.get(), found, makespans)) {
+  for (auto [scenario, walked] : llvm::zip_equal(scenarios.get(), found)) {
     std::optional<WalkedTable> alone = walkTable(view, counts, scenario);
     ASSERT_EQ(walked.has_value(), alone.has_value());
     if (!alone)
       continue;
     expectSame(*walked, *alone);
-    EXPECT_EQ(makespan, alone->makespanPs);
     compared.leapt += count > 2 && walked->numLeapt > 0;
     compared.varied += scenario.changePs && scenario.changeVaries;
     compared.memories += walked->memory.has_value();
@@ -283,7 +280,6 @@ TEST(WalkBatch, OfNothing) {
   TableView view = table.view();
   PhaseCounts counts = countPhases(view);
   EXPECT_TRUE(walkTables(view, counts, {}).empty());
-  EXPECT_TRUE(walkMakespans(view, counts, {}).empty());
 }
 
 TEST(WalkBatch, DeadlockHasNoEnd) {
@@ -298,6 +294,4 @@ TEST(WalkBatch, DeadlockHasNoEnd) {
   PhaseCounts counts = countPhases(view);
   for (const auto &walked : walkTables(view, counts, scenarios))
     EXPECT_FALSE(walked);
-  for (std::optional<int64_t> makespan : walkMakespans(view, counts, scenarios))
-    EXPECT_FALSE(makespan);
 }

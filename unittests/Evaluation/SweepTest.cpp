@@ -208,25 +208,28 @@ makeSharing(llvm::ArrayRef<CostSources> sources) {
   return configurations;
 }
 
+static void sweepAll(
+    llvm::ArrayRef<Configuration> configurations, unsigned numThreads,
+    llvm::function_ref<void(size_t, llvm::Expected<EvaluatedTable>)> consume) {
+  EXPECT_TRUE(sweep(configurations.size(), numThreads,
+                    {[&](size_t i) { return configurations[i]; }, consume,
+                     [](size_t) { return true; }}));
+}
+
 TEST(Sweep, ConfigurationsOfOneTableGiveWhatSinglesGive) {
   Sources sources;
   std::vector<Configuration> configurations = makeSharing(sources.all);
   std::vector<std::string> expected, found(configurations.size());
   for (const Configuration &configuration : configurations)
     expected.push_back(reportOf(evaluateConfiguration(configuration)));
-  std::vector<llvm::Expected<EvaluatedTable>> together =
-      evaluateConfigurations(configurations);
-  for (auto [text, result] : llvm::zip_equal(found, together))
-    text = reportOf(std::move(result));
-  EXPECT_EQ(found, expected);
-  found.assign(found.size(), "");
-  EXPECT_TRUE(sweep(configurations.size(), 3,
-                    {[&](size_t i) { return configurations[i]; },
-                     [&](size_t i, llvm::Expected<EvaluatedTable> evaluated) {
-                       found[i] = reportOf(std::move(evaluated));
-                     },
-                     [](size_t) { return true; }}));
-  EXPECT_EQ(found, expected);
+  for (unsigned numThreads : {1, 3}) {
+    found.assign(found.size(), "");
+    sweepAll(configurations, numThreads,
+             [&](size_t i, llvm::Expected<EvaluatedTable> evaluated) {
+               found[i] = reportOf(std::move(evaluated));
+             });
+    EXPECT_EQ(found, expected);
+  }
   EXPECT_GT(std::set<std::string>(expected.begin(), expected.end()).size(),
             configurations.size() / 3);
 }
@@ -268,11 +271,11 @@ TEST(Sweep, TablesThatDifferAreNotShared) {
   add("gpipe", [](Configuration &configuration) {
     configuration.problem.options.slots = {StageSlots(2, 1, 1)};
   });
-  std::vector<llvm::Expected<EvaluatedTable>> together =
-      evaluateConfigurations(configurations);
-  for (auto [configuration, result] : llvm::zip_equal(configurations, together))
-    EXPECT_EQ(reportOf(std::move(result)),
-              reportOf(evaluateConfiguration(configuration)));
+  sweepAll(configurations, /*numThreads=*/1,
+           [&](size_t i, llvm::Expected<EvaluatedTable> evaluated) {
+             EXPECT_EQ(reportOf(std::move(evaluated)),
+                       reportOf(evaluateConfiguration(configurations[i])));
+           });
 }
 
 TEST(Sweep, ConfigurationsOfOneTableShareIt) {
@@ -284,10 +287,11 @@ TEST(Sweep, ConfigurationsOfOneTableShareIt) {
   configuration.numbersAlone = true;
   std::vector<Configuration> same(3, configuration);
   same[2].numbersAlone = false;
-  std::vector<llvm::Expected<EvaluatedTable>> found =
-      evaluateConfigurations(same);
-  for (llvm::Expected<EvaluatedTable> &each : found)
-    ASSERT_TRUE(bool(each));
+  std::vector<std::optional<EvaluatedTable>> found(same.size());
+  sweepAll(same, /*numThreads=*/1,
+           [&](size_t i, llvm::Expected<EvaluatedTable> evaluated) {
+             found[i].emplace(llvm::cantFail(std::move(evaluated)));
+           });
   EXPECT_EQ(found[0]->table, found[1]->table);
   EXPECT_TRUE(found[0]->result.evaluation.totals.leavesOutPath);
   EXPECT_NE(found[0]->table, found[2]->table);

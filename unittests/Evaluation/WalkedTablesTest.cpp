@@ -14,8 +14,8 @@
 #include "../Support/AllFamilies.h"
 #include "../Support/ChangedTables.h"
 #include "../Support/ToyCosts.h"
-#include "PipeSched/Analysis/TableReductions.h"
 #include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "gtest/gtest.h"
 
@@ -92,6 +92,14 @@ static void expectSame(const ExecutionTotals &walked,
   }
 }
 
+static std::vector<int64_t>
+occupanciesOf(llvm::ArrayRef<MessageCost> messages) {
+  std::vector<int64_t> occupancies;
+  for (const MessageCost &message : messages)
+    occupancies.push_back(message.occupancyPs);
+  return occupancies;
+}
+
 static void compare(const Table &table, const CostInputs &costs,
                     const TimingOptions &options, Compared &compared) {
   TableView view = table.view();
@@ -107,6 +115,9 @@ static void compare(const Table &table, const CostInputs &costs,
   if (!found->execution) {
     Execution expanded =
         llvm::cantFail(expandTotals(view, found->totals, options));
+    EXPECT_EQ(expanded.graph.reducedBlocks, wanted->graph.reducedBlocks);
+    EXPECT_EQ(occupanciesOf(found->totals.stageCosts.reductions),
+              occupanciesOf(wanted->stageCosts.reductions));
     EXPECT_EQ(expanded.timeline.startPs, wanted->timeline.startPs);
     EXPECT_EQ(expanded.times.occupancyPs, wanted->times.occupancyPs);
     EXPECT_EQ(expanded.times.latencyPs, wanted->times.latencyPs);
@@ -155,7 +166,8 @@ TEST(WalkedTables, SeveralGroupsOfOneCellTakeTheGraph) {
   paths[1].blocks = {2, 2};
   table.placement = llvm::cantFail(Placement::create(2, 4, paths));
   table.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
-  EXPECT_FALSE(llvm::cantFail(TableReductions::create(table.view())));
+  EXPECT_FALSE(
+      llvm::cantFail(Collectives::create(table.view())).eachReducesOnce());
   Compared compared;
   compare(table, modelCosts(4), {}, compared);
   EXPECT_EQ(compared.walked, 0);

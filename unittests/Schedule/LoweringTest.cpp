@@ -13,6 +13,7 @@
 
 #include "PipeSched/Schedule/Lowering.h"
 #include "../Support/TestTables.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include "PipeSched/Schedule/Generators.h"
 
 using namespace pipesched;
@@ -248,6 +249,23 @@ TEST(Lowering, ReplicasAreReducedTogether) {
   EXPECT_EQ(groupOf(program, 9), Listing({"1G1", "1G0"}));
   EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 1}, {1, 2}}));
   EXPECT_EQ(program.instructions[9].peer, 1);
+}
+
+/// Rows reach 1G1 before 0G0, whose blocks come first in the model.
+TEST(Lowering, AllReducesAreNumberedByTheirBlocks) {
+  Table table = makeTable(
+      makePlacement(2, 2,
+                    {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})}),
+      {"0F0 1F1 0B0 1B1 1G1 0G0 0O0 1O1", "1F0 0F1 1B0 0B1 1G0 0G1 0O1 1O0"});
+  Program program = lower(table, ReceivePlacement::Consumer);
+  EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 1}, {1, 2}}));
+  EXPECT_EQ(list(program, 0)[8], "all_reduce 1G1 after #6");
+  EXPECT_EQ(program.instructions[8].peer, 1);
+  EXPECT_EQ(program.instructions[9].peer, 0);
+  Collectives collectives = llvm::cantFail(Collectives::create(table.view()));
+  ASSERT_EQ(collectives.size(), 2);
+  for (int64_t number = 0; number != 2; ++number)
+    EXPECT_EQ(collectives.blocksOf(number), program.blocks[number]);
 }
 
 TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {

@@ -83,9 +83,10 @@ TEST(ParameterSets, StagesMayShareSomeOfTheirBlocks) {
   EXPECT_TRUE(sets.isReplicated(2));
   EXPECT_FALSE(sets.isReplicated(3));
   EXPECT_EQ(sets.getSetBegins(), llvm::ArrayRef<int64_t>({0, 3, 4}));
-  EXPECT_EQ(sets.getStageBegins(), llvm::ArrayRef<int64_t>({0, 1, 3, 5, 6}));
   EXPECT_EQ(sets.getStages(), llvm::ArrayRef<int64_t>({0, 0, 3, 1, 3, 2}));
-  EXPECT_EQ(sets.getOwners(), llvm::ArrayRef<int64_t>({0, 3, 3, 2}));
+  for (auto [set, owner] : llvm::enumerate(std::vector<int64_t>{0, 3, 3, 2}))
+    EXPECT_EQ(sets.ownerOf(set), owner);
+  EXPECT_EQ(sets.stagesOf(1), llvm::ArrayRef<int64_t>({0, 3}));
 }
 
 /// Without blocks stages are fractions of the model: halves and thirds.

@@ -104,9 +104,14 @@ public:
       for (uint32_t i = program.rowBegins[w]; i < program.rowBegins[w + 1]; ++i)
         if (program.instructions[i].kind == InstructionKind::Send)
           findRecv(w, i);
-    for (const std::vector<uint32_t> &members : groups)
-      for (std::size_t i = 0; i < members.size(); ++i)
+    for (const std::vector<uint32_t> &members : groups) {
+      int64_t number = program.blocks.size();
+      program.blocks.push_back({number, number + 1});
+      for (std::size_t i = 0; i < members.size(); ++i) {
         program.partner[members[i]] = members[(i + 1) % members.size()];
+        program.instructions[members[i]].peer = number;
+      }
+    }
     return program;
   }
 

@@ -18,13 +18,13 @@
 
 namespace pipesched {
 
-/// The attribute beside the name of a family whose rows were made for slots of
-/// measured lengths, those of the schedule.
+/// The attribute beside the name of a family that says that its rows were made
+/// for slots of measured lengths. These lengths are those of the schedule.
 inline constexpr llvm::StringLiteral kSlotsOption = "slots";
 
-/// The attributes that a schedule has beside the name of its family: the
-/// options that change rows and follow neither from the paths nor from the
-/// gradient rule, unless they have their default.
+/// The attributes that a schedule has beside the name of its family: those
+/// options that affect rows, do not follow from the paths or the gradient rule,
+/// and differ from their default.
 llvm::SmallVector<mlir::NamedAttribute>
 describeFamily(mlir::Builder builder, const Family &family,
                const FamilyOptions &options);
@@ -35,9 +35,9 @@ describeFamily(mlir::Builder builder, const Family &family,
 /// that describeFamily does not write are ignored.
 FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule);
 
-/// Checks that the rows of a schedule are those of its family (`table` has
-/// them), so that its name is true. No finding without a family, or with one
-/// that is not ours.
+/// Checks that the rows of a schedule, which `table` has, are those of the
+/// family that it names. There is no finding if it names no family, or one that
+/// is not ours.
 std::optional<Violation> verifyFamily(pipe::ScheduleOp schedule,
                                       const TableView &table);
 

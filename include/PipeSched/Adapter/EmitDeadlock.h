@@ -27,7 +27,7 @@ emitDeadlock(mlir::Operation *op, const Program &program,
              const Deadlock &deadlock, llvm::StringRef condition,
              llvm::function_ref<mlir::Location(uint32_t instruction)> placeOf);
 
-/// Emits why an analysis of the program that a schedule lowers to failed: a
+/// Emits the error of an analysis of the program to which a schedule lowers: a
 /// DeadlockError as by emitDeadlock, with notes at the rows that wait; any
 /// other error as by pipe::emitTableError.
 mlir::LogicalResult emitProgramError(pipe::ScheduleOp schedule,

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Files of others may begin with a byte order mark, and their names may hold
-// what a terminal obeys instead of showing it. MLIR knows neither, so tools
-// pass their inputs and their diagnostics through these functions.
+// Files from elsewhere may begin with a byte order mark, and their names may
+// contain characters that a terminal obeys instead of showing them. MLIR knows
+// neither, so tools pass their inputs and their diagnostics through these
+// functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,16 +37,16 @@ namespace pipesched {
 /// there is nothing to change.
 std::unique_ptr<llvm::MemoryBuffer> makePrintableIR(llvm::MemoryBufferRef ir);
 
-/// Whether names of this IR may hold what a terminal obeys: bytecode, and text
-/// with escapes of hidden characters.
+/// Whether names of this IR may contain characters that a terminal obeys. That
+/// is possible in bytecode, and in text with escapes of hidden characters.
 bool mayHideText(llvm::MemoryBufferRef ir);
 
 /// Makes the messages and the file names of diagnostics printable before other
 /// handlers see them. Comes after all handlers that the context will have.
 void makeDiagnosticsPrintable(mlir::MLIRContext &context);
 
-/// The same for contexts that are created later, from when they load DLTI, on
-/// which `pipe` and `exec` depend.
+/// The same for contexts that are created later. It takes effect when they load
+/// DLTI, on which `pipe` and `exec` depend.
 void makeDiagnosticsPrintable(mlir::DialectRegistry &registry);
 
 /// Lets `sources` show its lines in the same way.

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The most that a worker can hold if nothing is known of the times of cells,
-// messages and copies, but only what waits for what (docs/Transforms.md, "Proof
-// of a memory budget").
+// The most memory that a worker can hold if the times of cells, messages and
+// copies are unknown, and only the waits between them are known
+// (docs/Transforms.md, "Proof of a memory budget").
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,10 @@
 
 namespace pipesched {
 
-/// For which times of cells, messages and copies memory has to suffice.
+/// The times of cells, messages and copies for which memory has to suffice.
 enum class MemoryTimes : uint8_t {
-  Any,   ///< the order of the rows and their joins alone guarantee it
-  Given, ///< those of the attached costs
+  Any,   ///< any: the order of the rows and their joins must guarantee it
+  Given, ///< the times of the attached costs
 };
 
 template <>
@@ -36,8 +36,8 @@ struct EnumNames<MemoryTimes> {
 };
 
 /// The most that one worker can hold, followed along its row. The caller says
-/// what the row does, in its order. Offloads end in the order of their queue,
-/// reloads start in the order of theirs, and nothing else is known of them.
+/// what the row does, in its order. Offloads end in the order of their queue
+/// and reloads start in the order of theirs. Nothing else is known about them.
 ///
 /// Let W(n) be the most that can be held once the first n offloads have ended,
 /// over all states that are possible then. W does not grow with n, so that one
@@ -50,18 +50,21 @@ struct EnumNames<MemoryTimes> {
 ///   U of b bytes is issued      W(n) = max(W(n), W(k) + b) for n < k,
 ///                               W(n) += b          for n >= k
 ///
-/// where the U starts after k offloads have ended: its own, those that joins
-/// before it name, and those that earlier reloads wait for. Offloads that the
-/// row itself has waited for leave the sum. Each call takes amortized time near
-/// a constant. Sums must fit int64: the sum of all allocations does.
+/// where k is the number of offloads that end before the U can start: its own,
+/// those that joins before it name, and those that earlier reloads wait for.
+/// Offloads that the row itself has waited for leave the sum. Each call takes
+/// amortized time near a constant. Sums must fit int64: the sum of all
+/// allocations does.
 class AnyTimeMemory {
 public:
-  /// The row allocates, or with a negative number frees.
+  /// The row allocates bytes, or frees them if the number is negative.
   void change(int64_t bytes) { level += bytes; }
-  /// A D is issued. Returns how many offloads have ended once it has.
+  /// A D is issued. Returns how many offloads have ended once this one has
+  /// ended.
   uint32_t offload(int64_t bytes);
   /// A U is issued that starts once `numEnded` offloads have ended. Returns how
-  /// many have ended then, with those that earlier reloads wait for.
+  /// many offloads have ended at its start, those included that earlier reloads
+  /// wait for.
   uint32_t reload(int64_t bytes, uint32_t numEnded);
   /// The row continues once `numEnded` offloads have ended.
   void await(uint32_t numEnded);
@@ -77,16 +80,16 @@ private:
   int64_t level = 0;
   uint32_t numAwaited = 0, numBeforeReload = 0;
   std::vector<int64_t> held; ///< by offload
-  /// By offload: it, or if it holds nothing an earlier one, plus one. 0: there
-  /// is none.
+  /// By offload, plus one: the offload itself if it holds something, else an
+  /// earlier one towards one that does. 0: there is none.
   std::vector<uint32_t> links;
 };
 
 /// The most that the activations of a worker can take.
 struct AnyTimePeak {
   int64_t bytes = 0;
-  std::optional<Cell> cell; ///< that allocates it; none: no cells
-  int64_t microbatches = 0; ///< stage activations, offloads not awaited among
+  std::optional<Cell> cell; ///< the cell that reaches the peak; none: no cells
+  int64_t microbatches = 0; ///< stage activations, including those of offloads
                             ///< them
   /// Offloads that nothing before `cell` waits for, in the order of the row.
   std::vector<Cell> pending;

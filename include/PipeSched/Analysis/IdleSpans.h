@@ -21,14 +21,14 @@ namespace pipesched {
 struct IdleSpan {
   int32_t worker;
   uint8_t cause;   ///< an index into kIdleCauses
-  uint32_t before; ///< the compute task that ends the wait; kNone: none does
+  uint32_t before; ///< the compute task that ends the wait, or kNone
   int64_t beginPs, endPs;
 };
 
 /// The spans whose lengths computeIdle adds up, by worker, in the order of
-/// time. Together with its cells they fill the step of a worker. Those of no
-/// length are left out; neighbours of one cause are one span if one cell ends
-/// both. Linear in tasks and edges.
+/// time. Together with its cells they fill the step of a worker. Spans without
+/// length are left out. Neighbours with the same cause become one span if the
+/// same cell ends both. Linear in tasks and edges.
 std::vector<std::vector<IdleSpan>> listIdle(const TaskGraph &graph,
                                             const TaskTimes &times,
                                             const Timeline &timeline);

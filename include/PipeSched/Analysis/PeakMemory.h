@@ -23,8 +23,9 @@ namespace pipesched {
 struct WorkerMemory {
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
   int64_t peakActivationBytes = 0;
-  int64_t peakPs = 0;           ///< when the peak is first reached
-  std::optional<Cell> peakCell; ///< the cell that reaches it; none: no cells
+  int64_t peakPs = 0; ///< when the peak is first reached
+  /// The cell that reaches the peak; none: no cells.
+  std::optional<Cell> peakCell;
   int64_t peakMicrobatches = 0; ///< stage activations held at the peak
   int64_t offloadedBytes = 0;   ///< by all D
   int64_t reloadedBytes = 0;    ///< by all U
@@ -51,14 +52,14 @@ struct MemorySample {
 llvm::Expected<MemoryUsage> computePersistentMemory(const Placement &placement,
                                                     const MemoryFacts &facts);
 
-/// Finds the bottleneck when the peaks of all workers are known. Errors: sums
+/// Finds the bottleneck once the peaks of all workers are known. Errors: sums
 /// over int64.
 llvm::Error finishMemory(MemoryUsage &usage);
 
-/// Linear in tasks. Persistent memory counts every block that a path of the
-/// placement puts on a worker, once per worker, replicas included. Errors: sums
-/// over int64; recompute or copies in a program that has cells of only a few of
-/// the microbatches.
+/// Finds the peaks of all workers. Linear in tasks. Persistent memory counts
+/// every block that a path of the placement puts on a worker, once per worker,
+/// replicas included. Errors: sums over int64; recompute or copies in a program
+/// that has cells of only a few of the microbatches.
 llvm::Expected<MemoryUsage> computeMemory(const TaskGraph &graph,
                                           const TaskTimes &times,
                                           const Timeline &timeline,

@@ -54,7 +54,8 @@ struct TaskGraph {
   /// rows is the Recv a task of its own. No task is a Wait.
   std::vector<InstructionKind> kind;
   std::vector<int32_t> worker; ///< of a Send: the source; a Recv: its own
-  /// Send: the destination; Recv: the source; all-reduce: its number; else -1.
+  /// Send: the destination; Recv: the source; all-reduce: its number, which is
+  /// that of Program::blocks; else -1.
   std::vector<int32_t> peer;
   std::vector<uint32_t> edgeBegins;
   std::vector<Edge> edges;
@@ -73,7 +74,8 @@ struct TaskGraph {
   /// Task of each instruction, for annotation: a merged Send and Recv have the
   /// same task, a Wait has kNone.
   std::vector<uint32_t> taskOfInstruction;
-  /// Where the instructions of each worker begin in it; and the end.
+  /// Where the instructions of each worker begin in taskOfInstruction, and its
+  /// end.
   std::vector<uint32_t> instructionBegins;
 
   uint32_t size() const { return cell.size(); }
@@ -109,9 +111,10 @@ struct TaskGraph {
   }
 };
 
-/// Builds the graph. Every Send and Recv must have its partner, and operands
-/// must be earlier instructions of the row other than a Wait (readers check
-/// both). Errors: DeadlockError; more than 2^31 - 1 tasks or 2^32 - 2 edges.
+/// Builds the graph. Every Send and Recv must have its partner, every AllReduce
+/// its number, and operands must be earlier instructions of the row other than
+/// a Wait (readers check all three). Errors: DeadlockError; more than 2^31 - 1
+/// tasks or 2^32 - 2 edges.
 llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
                                          Transport transport);
 

@@ -32,15 +32,15 @@ Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
 int64_t freeMakespan(const TaskGraph &graph, const TaskTimes &times,
                      const Timeline &timeline);
 
-/// Tasks of a longest path, first to last. Of several tasks that end last, it
-/// takes a compute before others, then that of the lowest worker, and of these
-/// the last. Of several edges that determine the start of a task, the path
-/// follows the first.
+/// Tasks of a longest path, first to last. If several tasks end last, the path
+/// ends with a compute rather than another task, then with that of the lowest
+/// worker, and then with the last of these. If several edges determine the
+/// start of a task, the path follows the first.
 std::vector<uint32_t> criticalPath(const TaskGraph &graph,
                                    const TaskTimes &times,
                                    const Timeline &timeline);
 
-/// A task of a path, for those who do not have the graph.
+/// A task of a path, for callers that do not have the graph.
 struct PathStep {
   InstructionKind kind = InstructionKind::Compute;
   Cell cell;                      ///< of a message: the cell that produced it
@@ -98,20 +98,20 @@ IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
 
 /// The number of messages and of copies; the bytes that each worker sends in
 /// messages, in all-reduces and for parameters that peers divide; how long its
-/// cells wait for the last of these; and, by worker and not among its bytes,
-/// what its ranks pass on because they divide sequences.
+/// cells wait for these parameters; and what its ranks pass on because they
+/// divide sequences, which is not part of its bytes.
 struct Traffic {
   int64_t messages = 0, copies = 0;
   std::vector<int64_t> bytesSent, exposedShardingPs;
   std::vector<ContextCost> context;
 };
 
-/// By worker: the times in which rows are on their way to experts and back, and
-/// the part of them that no compute hides.
+/// By worker: how long rows are on their way to experts and back, and the part
+/// of that time that no compute hides.
 struct DispatchTimes {
   std::vector<int64_t> allPs, exposedPs;
 
-  /// Adds those of a cell, or of an overlapped pair.
+  /// Adds the times of a cell, or of an overlapped pair.
   void add(int64_t worker, Cell cell, std::optional<Cell> overlapped,
            const Placement &placement, const StageCosts &stageCosts);
 };

@@ -16,7 +16,7 @@
 #define PIPESCHED_ANALYSIS_WALKTABLE_H
 
 #include "PipeSched/Analysis/PeakMemory.h"
-#include "PipeSched/Analysis/TableReductions.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Metrics.h"
@@ -25,9 +25,9 @@
 
 namespace pipesched {
 
-/// Whether the walk times tables under a transport: messages wait in no other
-/// queues than those of `overlap` in the order of their arrival, or in none,
-/// and sends return at once. All else needs the graph.
+/// Whether the walk can time tables under a transport. It can if messages have
+/// no queues, or if they wait in the queues of `overlap` in the order of their
+/// arrival; and if sends return at once. Everything else needs the graph.
 bool canWalkTables(Transport transport, ReceivePlacement receives,
                    ForwardSends sends);
 
@@ -36,39 +36,39 @@ bool canWalkTables(Transport transport, ReceivePlacement receives,
 bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
-/// The traffic of a complete table, as
-/// computeTraffic finds it. If the rows leave microbatches out, `placement` and
-/// `counts` are those with them. Nothing if bytes exceed int64, or if rows
-/// leave microbatches out, pairs have a measured time, and cells wait for
-/// peers.
+/// The traffic of a complete table, as computeTraffic finds it. If the rows
+/// leave microbatches out, `placement` and `counts` include these. Nothing if
+/// bytes exceed int64. Also nothing if rows leave microbatches out while pairs
+/// have a measured time and cells wait for peers.
 std::optional<Traffic> sumTraffic(const Placement &placement,
                                   const TableView &table,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs,
-                                  const TableReductions *reductions = nullptr);
+                                  const Collectives *collectives = nullptr);
 
 /// Changes the time of a compute: a cell, or a pair of two, of a worker.
 using ChangePs = llvm::function_ref<int64_t(
     int32_t worker, Cell cell, std::optional<Cell> overlapped, int64_t ps)>;
 
-/// What the walk reads beside the table. `memoryFacts` null: memory is not
-/// asked for. Times must add up (canAddUp).
+/// What the walk reads beside the table. Memory is asked for if `memoryFacts`
+/// is not null. Times must add up (canAddUp).
 struct WalkInputs {
   const StageCosts *costs = nullptr;
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
-  /// Those of the table, if it has G cells. Without costs of their own
-  /// (StageCosts::reductions) they take the times of their phase.
-  const TableReductions *reductions = nullptr;
+  /// The all-reduces of the table, if it has G cells. Each G must take part in
+  /// exactly one. Without costs of their own (StageCosts::reductions)
+  /// all-reduces take the times of their phase.
+  const Collectives *collectives = nullptr;
   ChangePs changePs = nullptr;
-  /// Whether it changes cells of one stage and phase by their microbatch.
+  /// Whether changePs depends on the microbatch of a cell.
   bool changeVaries = true;
   /// Whether to leap over periods that repeat (Period.h). The result is the
   /// same; tests and benchmarks also want to visit every cell.
   bool mayLeap = true;
   /// Microbatches that the rows leave out. The results are those of a table
-  /// with so many more where it repeats. Nothing if the walk finds no period
-  /// that they are a multiple of.
+  /// with so many more where it repeats. The walk has no result if it finds no
+  /// period of which they are a multiple.
   int64_t numLeftOut = 0;
   /// Whether to find the critical path, which takes 8 bytes a cell. It is empty
   /// otherwise, and wherever microbatches are left out.
@@ -77,7 +77,7 @@ struct WalkInputs {
 
 struct WalkedTable {
   int64_t makespanPs = 0;
-  /// That of the same order if communication took no time.
+  /// The makespan of the same order if communication took no time.
   int64_t freeMakespanPs = 0;
   IdleTimes idle;
   std::vector<PathStep> criticalPath;
@@ -88,27 +88,20 @@ struct WalkedTable {
   int64_t numLeapt = 0;
 };
 
-/// Walks a table. Nothing if the walk finds no end, because rows wait for each
-/// other or cells are missing, if it has G cells and no `reductions` are given,
-/// or if bytes exceed int64: the graph and its analyses say what and where.
+/// Walks a table. Nothing if the walk finds no end because rows wait for each
+/// other or cells are missing, if the table has G cells and no `collectives`
+/// are given, or if bytes exceed int64. The graph and its analyses then say
+/// what is wrong and where.
 std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);
 
 /// The same for many scenarios, which differ in costs, memory, transport and
-/// changes: what one by one would find, but for critical paths, which stay
-/// empty. One walk goes over the rows for up to 16 of them (Lanes.h).
+/// changes. The results are those of single walks, except that critical paths
+/// stay empty. One walk goes over the rows for up to 16 of them (Lanes.h).
 std::vector<std::optional<WalkedTable>>
 walkTables(const TableView &table, const PhaseCounts &counts,
            llvm::ArrayRef<WalkInputs> scenarios);
-
-/// The makespan alone; `memoryFacts` are not read.
-std::optional<int64_t> walkMakespan(const TableView &table,
-                                    const PhaseCounts &counts,
-                                    const WalkInputs &inputs);
-std::vector<std::optional<int64_t>>
-walkMakespans(const TableView &table, const PhaseCounts &counts,
-              llvm::ArrayRef<WalkInputs> scenarios);
 
 } // namespace pipesched
 

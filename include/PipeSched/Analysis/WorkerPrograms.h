@@ -64,9 +64,9 @@ struct WorkerPrograms {
   std::vector<uint32_t> waitBegins, rowWaits;
   std::vector<int32_t> waits;
 
-  /// All-reduces, in one order for all workers: ascending by block. Members are
-  /// workers, ascending. The gradients that are summed are those of
-  /// `groupPaths` and `groupStages`, by path: CSR.
+  /// All-reduces by their numbers (Program::blocks). Members are workers,
+  /// ascending. The gradients that are summed are those of `groupPaths` and
+  /// `groupStages`, by path: CSR.
   std::vector<int64_t> firstBlock, endBlock;
   std::vector<uint32_t> memberBegins, groupStageBegins; ///< groups + 1
   std::vector<int32_t> members, groupPaths, groupStages;
@@ -75,11 +75,11 @@ struct WorkerPrograms {
   int64_t getNumGroups() const { return firstBlock.size(); }
 };
 
-/// Lists a program; `placement` is that of its cells. What joins hold is what
-/// every other analysis of the program takes them to hold. Linear, with a
-/// factor logarithmic in the number of R and D if there are any, and in stages
-/// for all-reduces. Errors: more than 2^31 - 1 instructions, or waits of one
-/// worker; those of Replicas if there are all-reduces.
+/// Lists a program; `placement` is that of its cells. Joins hold what they hold
+/// in every other analysis of the program. Linear, with a factor logarithmic in
+/// the number of R and D if there are any, and in stages for all-reduces.
+/// Errors: more than 2^31 - 1 instructions, or waits of one worker; those of
+/// Replicas if there are all-reduces.
 llvm::Expected<WorkerPrograms> listWorkerPrograms(const Program &program,
                                                   const Placement &placement);
 
@@ -109,8 +109,8 @@ struct WorkerStages {
 
 /// Lists the stages of a placement, with blocks in the unit of Replicas: layers
 /// of the model if all paths give theirs. Linear in stages and in the stages of
-/// all sets, after ParameterSets::create, whose errors it has. Another error:
-/// more than 2^31 - 1 stages of all sets.
+/// all sets, after ParameterSets::create. Errors: those of
+/// ParameterSets::create. Also: more than 2^31 - 1 stages of all sets.
 llvm::Expected<WorkerStages> listWorkerStages(const Placement &placement);
 
 } // namespace pipesched

@@ -48,13 +48,13 @@ splitLayers(int64_t number, const Path &path, int64_t layers);
 /// times over int64.
 llvm::Expected<StageCosts> costUnit(const Placement &placement);
 
-/// Profiled times. B defaults to I + W, R to F, FB to F + B, the rest to 0. O
-/// and G of a stage that owns some of its blocks (ParameterSets.h) take the
-/// share of their time that these have among all its blocks.
-/// `phases` has a bit (1 << Phase) for each phase the table uses. Errors: a
-/// phase in use without a time (if only B is given for split cells, the error
-/// asks for I and W); a list with neither one nor S entries. Selective
-/// recompute has no default for R, so R must be given.
+/// Costs from profiled times. B defaults to I + W, R to F, FB to F + B, and all
+/// others to 0. O and G of a stage that owns some of its blocks
+/// (ParameterSets.h) take the share of their time that these have among all its
+/// blocks. `phases` has a bit (1 << Phase) for each phase the table uses.
+/// Errors: a phase in use without a time (if only B is given for split cells,
+/// the error asks for I and W); a list with neither one nor S entries.
+/// Selective recompute has no default for R, so R must be given.
 llvm::Expected<StageCosts> costProfile(const Placement &placement,
                                        const Profile &profile, PhaseSet phases,
                                        Recompute recompute = Recompute::Full);
@@ -84,7 +84,7 @@ llvm::Expected<std::vector<int64_t>> costBlocks(const ModelFacts &model,
 /// The time of one message, as occupancy and latency. Errors: a link without
 /// bandwidth; times over int64.
 llvm::Expected<MessageCost> hockney(int64_t bytes, const LinkFacts &link);
-/// What a group does with the gradients of a step: a reduce-scatter of
+/// The exchange of the gradients of a step in a group: a reduce-scatter of
 /// `reducedBytes`, then an all-gather of `gatheredBytes`. If both are equal,
 /// this is an all-reduce.
 struct GradientExchange {
@@ -124,8 +124,8 @@ llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const SystemFacts *system,
                                                PhaseSet phases = {});
 
-/// Writes what stages send into their messages, whose times stay. Errors: those
-/// of splitLayers.
+/// Sets the bytes of the messages of stages. Their times stay as they are.
+/// Errors: those of splitLayers.
 llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
                             StageCosts &stageCosts);
 

@@ -18,16 +18,16 @@
 
 namespace pipesched {
 
-/// What an accelerator sends of the rows that it routes, as parts of them: over
-/// the link to experts of its node and over the network to others. Both add up
-/// to (e - 1) / e for e ranks that divide the experts, unless rows of one token
-/// share their way to a node (ExpertDispatch::PerNode). `spine` is the part of
-/// `network` that leaves the pod.
+/// The parts of its rows that an accelerator sends: over the link to experts of
+/// its node, and over the network to others. Both add up to (e - 1) / e for e
+/// ranks that divide the experts, unless rows of one token share their way to a
+/// node (ExpertDispatch::PerNode). `spine` is the part of `network` that leaves
+/// the pod.
 struct ExpertTraffic {
   double link = 0, network = 0, spine = 0;
 };
 
-/// The mean over tokens whose experts are any of those that their groups allow.
+/// The mean over all choices of experts that the groups of a token allow.
 ExpertTraffic expertTraffic(const ExpertFacts &experts,
                             const SystemFacts &system);
 

@@ -36,7 +36,7 @@ struct RingGroup {
   int64_t perNode = 1, numNodes = 1, numPods = 1;
 
   int64_t size() const { return perNode * numNodes * numPods; }
-  /// How many parts a level joins; by NetworkLevel.
+  /// How many parts each level joins, by NetworkLevel.
   std::array<int64_t, kNumNetworkLevels> sizes() const {
     return {perNode, numNodes, numPods};
   }
@@ -70,7 +70,8 @@ public:
     return !perPod || sharesBlock(perPod, workerA, workerB);
   }
 
-  /// What messages between two workers take, in the worst of the pipelines.
+  /// The level over which messages between two workers go in the worst of the
+  /// pipelines.
   NetworkLevel levelOf(int64_t workerA, int64_t workerB) const {
     return sharesNode(workerA, workerB)  ? NetworkLevel::Link
            : sharesPod(workerA, workerB) ? NetworkLevel::Network

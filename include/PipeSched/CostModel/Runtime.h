@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runtimes that compute other things in a cell than the table says, as costs.
+// Costs under runtimes that compute other things in a cell than the table says.
 //
 //===----------------------------------------------------------------------===//
 

@@ -40,10 +40,12 @@ readInstance(llvm::StringRef path,
              const std::atomic<bool> *interrupted = nullptr);
 
 /// Reads the rows of an answer to a problem, without joins, as a seed for
-/// solve(). D and U stand where they can have been issued: the times of the
-/// cells say that they had started. Errors, "<file>: <field path>: ...": text
-/// that is no JSON; no list `cells`; an entry that is not [phase, stage,
-/// microbatch, worker, start, end] with numbers of the problem.
+/// solve(). D and U stand at the last position at which they can have been
+/// issued: a copy that starts while a cell runs stands before that cell.
+/// Errors,
+/// "<file>: <field path>: ...": text that is no JSON; no list `cells`; an entry
+/// that is not [phase, stage, microbatch, worker, start, end] with numbers of
+/// the problem.
 llvm::Expected<Seed> seedFromAnswer(const Problem &problem,
                                     llvm::StringRef text, llvm::StringRef file);
 

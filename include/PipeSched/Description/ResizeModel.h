@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Facts of a model hold for one microbatch size. Weights are read once whatever
-// the size, so facts for another size cannot be scaled; they must be expanded
-// again from the architecture.
+// Facts of a model hold for one microbatch size. Facts for another size cannot
+// be scaled, because weights are read once whatever the size. They have to be
+// expanded again from the architecture.
 //
 //===----------------------------------------------------------------------===//
 

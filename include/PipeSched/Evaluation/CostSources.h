@@ -19,7 +19,7 @@
 
 namespace pipesched {
 
-/// Each may be missing; computeStageCosts says what then happens.
+/// Each of these may be missing. computeStageCosts says what happens then.
 struct CostSources {
   std::optional<Architecture> architecture;
   /// Sequences of a microbatch. Absent: the global batch is split evenly.

@@ -30,8 +30,8 @@ struct Disturbance {
   std::vector<Slowdown> workers, stages;
   /// Each cell takes up to this part more or less, evenly distributed.
   int64_t jitter = 0;
-  /// Chooses how much more or less: the same for the same cell (stage, phase,
-  /// microbatch) of every schedule.
+  /// Chooses the jitter of each cell. Cells with the same stage, phase and
+  /// microbatch get the same jitter in every schedule.
   int64_t seed = 0;
   std::string text; ///< what parseDisturbance has read
 
@@ -55,7 +55,7 @@ llvm::Error disturb(const Disturbance &disturbance, const TaskGraph &graph,
                     const Placement &placement, const StageCosts &stageCosts,
                     TaskTimes &times);
 
-/// The same for one compute at a time, for walks over a table.
+/// The same factors for one compute at a time, as walks over a table need them.
 class DisturbedTimes {
 public:
   /// Errors: a worker or a stage that the placement does not have.
@@ -63,12 +63,12 @@ public:
                                                const Placement &placement,
                                                const StageCosts &stageCosts);
 
-  /// What a compute of a worker takes that took `ps`. Times above
+  /// The disturbed time of a compute that takes `ps` by its costs. Times above
   /// largestBefore() may overflow.
   int64_t operator()(int32_t worker, Cell cell, std::optional<Cell> overlapped,
                      int64_t ps) const;
-  /// If times add up to at most this, they also fit when all are slowed down
-  /// as far as possible.
+  /// If times add up to at most this number, their sum still fits when all are
+  /// slowed down as far as possible.
   int64_t largestBefore() const;
 
 private:

@@ -44,16 +44,17 @@ struct CostInputs {
   std::optional<ModelFacts> model;
   std::optional<SystemFacts> system;
   std::optional<Profile> profile;
-  /// What R cells run again. Without R cells the model says whether backwards
-  /// recompute by themselves.
+  /// What R cells compute again. Without R cells the model decides whether
+  /// backwards recompute by themselves.
   Recompute recompute = Recompute::Full;
 
   /// The model for a table or program with these phases: if they include R,
   /// `recompute` replaces the model's own. Requires a model.
   ModelFacts modelFor(PhaseSet phases) const;
   /// Whether the gradients of every stage are reduced, with peers in other
-  /// pipelines or among accelerators of a worker: several hold the same, or the
-  /// profile has a time for it.
+  /// pipelines or among the accelerators of a worker. They are if several
+  /// accelerators hold the same parameters, or if the profile has a time for
+  /// it.
   bool reducesEveryStage() const {
     return pipesched::reducesEveryStage(system, profile);
   }
@@ -69,7 +70,7 @@ struct ExecutionTotals {
   Traffic traffic;
   DispatchTimes dispatches;
   std::vector<PathStep> criticalSteps; ///< of a longest path, first to last
-  bool leavesOutPath = false;          ///< nobody has looked for that path
+  bool leavesOutPath = false;          ///< true: the path was not looked for
   /// Absent without a model, or if instructions state their memory.
   std::optional<MemoryFacts> memoryFacts;
   std::optional<MemoryUsage> memory;
@@ -124,8 +125,8 @@ llvm::Expected<Execution> executeProgram(
     Runtime runtime = Runtime::Table, const Disturbance &disturbance = {});
 
 /// Evaluates all levels of a complete table. `family` may be empty; its options
-/// are inputs of the formula. Walks the table where it can, and builds its task
-/// graph where it must.
+/// are inputs of the formula. Walks the table if possible, and builds its task
+/// graph otherwise.
 llvm::Expected<Evaluation>
 evaluateTable(const TableView &table, llvm::StringRef family,
               const CostInputs &costs, const TimingOptions &options,
@@ -138,30 +139,29 @@ struct Scenario {
 };
 
 /// The same for several scenarios, which share walks over the rows
-/// (walkTables): the results of evaluateTable one by one, but for critical
-/// paths, which those that are walked leave out.
+/// (walkTables): the results are those of evaluateTable for each, except that
+/// walked tables have no critical path.
 std::vector<llvm::Expected<Evaluation>>
 evaluateTables(const TableView &table, llvm::StringRef family,
                llvm::ArrayRef<Scenario> scenarios,
                const FamilyOptions &familyOptions = {});
 
-/// Evaluates a table that is too long to be written out: `shortened` is the
-/// same with fewer microbatches where it repeats, and `placement` that of all.
-/// The critical path is left out, and there is no execution. Nothing if the
-/// walk does not repeat itself every so many microbatches that they are a
-/// multiple.
+/// Evaluates a table that is too long to be written out. `shortened` is the
+/// same table with fewer repetitions of the part that repeats, and `placement`
+/// has all microbatches. There is no critical path and no execution. Nothing if
+/// the walk finds no period of which the missing microbatches are a multiple.
 llvm::Expected<std::optional<Evaluation>>
 evaluateShortened(const TableView &shortened, const Placement &placement,
                   llvm::StringRef family, const CostInputs &costs,
                   const TimingOptions &options,
                   const FamilyOptions &familyOptions = {});
 
-/// Level 3 of a complete table with its graph, whether a walk could do or not.
+/// Times a complete table by its graph, even if a walk could.
 llvm::Expected<Execution> executeTable(const TableView &table,
                                        const CostInputs &costs,
                                        const TimingOptions &options);
 
-/// Adds the graph and what depends on it to the totals of a walk.
+/// Adds the graph, and the arrays that depend on it, to the totals of a walk.
 llvm::Expected<Execution> expandTotals(const TableView &table,
                                        const ExecutionTotals &totals,
                                        const TimingOptions &options);

@@ -33,11 +33,11 @@ struct MeasuredTimes {
   int64_t makespanPs = 0; ///< of the step
 };
 
-/// Returns `predicted` with measured times. Messages are latency alone, and an
-/// end before its start, as clocks of two workers may show it, counts as no
-/// time. Idle time is that between cells; nothing says whether an instruction
-/// waited for data or for its runtime, so its causes are estimates. There is no
-/// critical path. Memory stays that of the prediction.
+/// Returns `predicted` with measured times. Messages have latency only. An end
+/// before its start, which the clocks of two workers may give, counts as no
+/// time. Idle time is the time between cells. Its causes are estimates, because
+/// nothing says whether an instruction waited for data or for its runtime.
+/// There is no critical path. Memory stays that of the prediction.
 ///
 /// Errors: other numbers of instructions than the rows have; times below 0 or
 /// over the makespan; a transport whose messages hold rows.

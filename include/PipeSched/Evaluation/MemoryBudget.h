@@ -22,7 +22,7 @@ namespace pipesched {
 struct MemoryBudget {
   enum class Unit : uint8_t {
     Activations, ///< of one stage and microbatch, held in full
-    Bytes,       ///< all that a worker holds
+    Bytes,       ///< everything that a worker holds, in bytes
     System       ///< bytes: the capacity of a worker of the system
   };
   Unit unit = Unit::Activations;
@@ -42,8 +42,8 @@ llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 /// its U. Bytes: those of computeMemory, which need a model.
 ///
 /// What a worker holds depends only on the order of its row, unless there are D
-/// or U. MemoryTimes::Any then proves the budget for all times, from what waits
-/// for what (AnyTimeMemory.h); an offload counts until something waits for it.
+/// or U. MemoryTimes::Any then proves the budget for all times, from the waits
+/// alone (AnyTimeMemory.h); an offload counts until something waits for it.
 /// MemoryTimes::Given times the table and proves it for those times alone.
 /// Linear in cells.
 ///

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All that an export knows of one schedule or program: its name, where its
-// stages are, its table and its evaluation.
+// Everything that an export knows about one schedule or program: its name,
+// where its stages are, its table and its evaluation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,14 +30,15 @@ struct NamedTable {
   /// no rows.
   TableView table;
 
-  /// The table with the placement of this object, wherever that has moved.
+  /// A view of the table. It refers to the placement of this object, so make it
+  /// again after the object has moved.
   TableView tableView() const {
     TableView view = table;
     view.placement = &placement;
     return view;
   }
 
-  /// Copies the rows, so that their owner may go.
+  /// Copies the rows, so that their owner may be destroyed.
   void keepRows();
 
 private:
@@ -49,8 +50,8 @@ struct NamedEvaluation : NamedTable {
   int64_t microbatchSize = 0;   ///< sequences; 0: not known
   std::vector<StatedWork> work; ///< of a program's instructions
   Evaluation evaluation;
-  /// What cells occur in a table that is too long to be written out, which was
-  /// evaluated by a shorter one: it has no rows and no execution.
+  /// The kinds of cells in a table that is too long to be written out and was
+  /// evaluated by a shorter one. There are no rows and no execution then.
   std::optional<CellsInUse> cellsOfLongTable;
 
   bool isProgram() const { return !evaluation.table; }
@@ -72,7 +73,7 @@ private:
   std::shared_ptr<OnDemand> onDemand = std::make_shared<OnDemand>();
 };
 
-/// For functions that take results which need not be contiguous.
+/// Pointers to results, for functions whose results need not be contiguous.
 inline llvm::SmallVector<const NamedEvaluation *>
 pointersTo(llvm::ArrayRef<NamedEvaluation> results) {
   return llvm::map_to_vector(

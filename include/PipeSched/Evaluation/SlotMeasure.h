@@ -57,9 +57,9 @@ struct SlotsByDurations {
 
 /// Divides the times of cells by `slotPs`, rounds to the nearest, and gives at
 /// least one slot to each cell that takes time. Without `slotPs` the slot is
-/// the greatest common divisor of all times in use. Phases that are not in use
-/// follow from the others, and are unit slots if those are. Errors: no time is
-/// above 0.
+/// the greatest common divisor of all times in use. The slots of phases that
+/// are not in use follow from the others; they are unit slots if the others
+/// are. Errors: no time is above 0.
 llvm::Expected<SlotsByDurations>
 slotsByDurations(const Placement &placement, const StageCosts &stageCosts,
                  CellsInUse cells, std::optional<int64_t> slotPs);

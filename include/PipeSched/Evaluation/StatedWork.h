@@ -20,12 +20,13 @@
 
 namespace pipesched {
 
-/// What one instruction of a program states. Absent fields: its cell decides.
+/// What one instruction of a program states. An absent field follows from the
+/// cell.
 struct StatedWork {
   uint32_t instruction = 0;
   std::optional<int64_t> flops;      ///< of Compute, on the matrix engines
   std::optional<int64_t> bytesMoved; ///< of Compute, Offload, Reload
-  /// Of Send; of AllReduce, the gradients of each of its workers.
+  /// Of Send: its message. Of AllReduce: the gradients of each of its workers.
   std::optional<int64_t> messageBytes;
   /// A positive amount is held from the start on, a negative one is freed at
   /// the end.

@@ -40,18 +40,18 @@ struct Configuration {
   /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
   /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
-  /// Whether nothing but numbers are asked of the result. Then configurations
-  /// of one table share walks, which leave out critical paths; and tables that
-  /// may be too long are evaluated by shorter ones (LongTables.h in
-  /// lib/Evaluation), which leaves no rows. Without it, only those that are too
-  /// long.
+  /// Whether only numbers are asked of the result. Then configurations of one
+  /// table share walks, which leave out critical paths. Also, tables that may
+  /// be too long are evaluated by shorter ones (LongTables.h in
+  /// lib/Evaluation), so that the result has no rows. If it is false, only
+  /// tables that are too long are evaluated so.
   bool numbersAlone = false;
 };
 
 /// A table and its evaluation. Moving this object leaves the rows in place.
 struct EvaluatedTable {
-  /// Owns the rows that `result` refers to, maybe with other results; null if
-  /// there are none.
+  /// Owns the rows to which `result` refers. Other results may share them. Null
+  /// if there are no rows.
   std::shared_ptr<const Table> table;
   /// Named by its family, which is empty if an optimizer step was added.
   NamedEvaluation result;
@@ -62,14 +62,9 @@ struct EvaluatedTable {
 };
 
 /// Errors: those of generate(), resolveCosts(), addOptimizerStep() and
-/// evaluateTable(); of a table that is too long, that it does not repeat.
+/// evaluateTable(); a table that is too long and does not repeat itself.
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
-
-/// The same for several configurations. Those that ask for numbers alone and
-/// have the same table generate it once and are evaluated together.
-std::vector<llvm::Expected<EvaluatedTable>>
-evaluateConfigurations(llvm::ArrayRef<Configuration> configurations);
 
 /// Callbacks of a sweep. All but `keepGoing` are called from several threads at
 /// a time.
@@ -85,8 +80,9 @@ struct SweepCalls {
 
 /// Evaluates configurations 0 .. count-1 on `numThreads` threads (0: one per
 /// core) and returns when all threads have finished: true if every
-/// configuration was evaluated. Configurations of one table that stand at most
-/// 4,096 numbers apart are evaluated together, up to 16 at once. Results do not
+/// configuration was evaluated. Configurations that ask for numbers alone, have
+/// the same table and stand at most 4,096 numbers apart generate the table once
+/// and are evaluated together, up to 16 at once. Results do not
 /// depend on threads or on each other.
 bool sweep(size_t count, unsigned numThreads, const SweepCalls &calls);
 

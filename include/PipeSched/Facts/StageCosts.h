@@ -61,9 +61,8 @@ struct StageCost {
 /// What a whole placement costs, by global stage (Placement::globalStage).
 struct StageCosts {
   std::vector<StageCost> stages;
-  /// By number of the all-reduce: in a graph TaskGraph::reductions, in a walk
-  /// that of TableReductions; `bytes` is what each of its workers sends. Empty:
-  /// each all-reduce takes the G time of its cell.
+  /// By number of the all-reduce (Program::blocks); `bytes` is what each of its
+  /// workers sends. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
   /// Whether the two cells of an overlapped pair run at the same time.
   bool overlapsPairs = true;

@@ -18,8 +18,8 @@
 
 namespace pipesched::optimize {
 
-/// A lower bound on the problem's objective, in ticks, and its name in
-/// docs/Optimize.md.
+/// A lower bound on the objective of a problem, in ticks, and the name of the
+/// bound in docs/Optimize.md.
 struct Bound {
   int64_t value = 0;
   std::string name;
@@ -33,7 +33,8 @@ Bound quickBound(const Problem &problem);
 /// same proof on every machine.
 struct ProofLimits {
   double seconds = 0; ///< may be infinite
-  /// Row edges, precedences and cells that propagation and searches may read.
+  /// How many row edges, precedences and cells propagation and searches may
+  /// read.
   uint64_t work = std::numeric_limits<uint64_t>::max();
   llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
 };

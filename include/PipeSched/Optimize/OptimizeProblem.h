@@ -23,8 +23,8 @@ struct ProblemOptions {
   optimize::Objective objective = optimize::Objective::Makespan;
   optimize::Techniques techniques;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
-  /// Nothing: the memory of the system where there are a model and a system
-  /// that says how much it has; else no limit.
+  /// Nothing: the memory of the system, if there are a model and a system that
+  /// says how much it has; otherwise no limit.
   std::optional<MemoryBudget> memory;
   /// When the budget has to be kept.
   MemoryTimes memoryTimes = MemoryTimes::Any;

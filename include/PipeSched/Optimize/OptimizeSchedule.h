@@ -44,7 +44,7 @@ struct OptimizeOptions {
   bool explain = true;
 };
 
-/// One way to run the same step: these paths, and microbatches of these costs.
+/// One way to run the same step: paths, and microbatches with their costs.
 struct ScheduleCandidate {
   std::string name; ///< differs from those of the others: "placement v"
   Placement placement;
@@ -52,10 +52,10 @@ struct ScheduleCandidate {
   std::vector<optimize::Seed> seeds; ///< rows to start from
 };
 
-/// How long the schedule takes with another choice.
+/// The objective that another choice gives.
 struct Alternative {
   std::string name; ///< of a candidate, or of an option of the pass: "offload"
-  /// In ps. Nothing: there is no schedule, and `reason` says why.
+  /// The objective in ps. Nothing: there is no schedule, and `reason` says why.
   std::optional<int64_t> objective;
   bool isBound = false; ///< not searched; `objective` is a lower bound
   std::string reason;

@@ -19,9 +19,9 @@
 
 namespace pipesched::optimize {
 
-/// Times and memory of one global stage for one microbatch. Ticks and units are
-/// the caller's: ps and bytes from a model, whatever an instance file counts
-/// in.
+/// Times and memory of one global stage for one microbatch. The caller chooses
+/// ticks and units: ps and bytes for a model, anything else for an instance
+/// file.
 struct StageFacts {
   int64_t forward = 0;
   int64_t inputGrad = 0;  ///< I, or the whole B if backwards are not split

@@ -60,8 +60,8 @@ inline constexpr uint64_t kDefaultMaxEvaluations = 2'000'000;
 inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 
 struct SolverOptions {
-  /// 0: only seeds and heuristics. A finite limit makes the result depend on
-  /// the machine.
+  /// The time limit. 0: only seeds and heuristics. A finite limit makes the
+  /// result depend on the machine.
   double timeLimitSeconds = kNoTimeLimit;
   double gap = 0; ///< stop at best <= (1 + gap) x lower bound
   uint64_t seed = 0;
@@ -69,8 +69,9 @@ struct SolverOptions {
   /// whatever the machine and the number of threads.
   uint64_t maxEvaluations = kDefaultMaxEvaluations;
   llvm::ThreadPoolInterface *pool = nullptr; ///< null: the caller's thread
-  unsigned threads = 0; ///< at most so many of the pool; 0: all of them
-  /// May be set at any time (by a signal handler): stop with the best so far.
+  unsigned threads = 0; ///< how many threads of the pool to use at most; 0: all
+  /// May be set at any time, also by a signal handler. The search then stops
+  /// with the best schedule so far.
   const std::atomic<bool> *interrupted = nullptr;
   /// Called a few times a second, by one thread at a time.
   llvm::function_ref<void(const Progress &)> report = nullptr;

@@ -19,7 +19,9 @@
 
 namespace pipesched {
 
-/// The all-reduces of a table with G cells, numbered like the pieces.
+/// The all-reduces of a table with G cells, one for each piece that some G
+/// reduces. They are numbered from 0 in the order of their blocks; programs,
+/// task graphs, walks, costs and pictures of the table use the same numbers.
 ///
 ///   worker 0   .. 0G0 1G1        0G0, 0G1 meet for piece 0,
 ///   worker 1   .. 0G1 1G0        1G0, 1G1 for piece 1
@@ -31,6 +33,9 @@ namespace pipesched {
 /// cell, and the cell holds the row until all of them are done.
 class Collectives {
 public:
+  /// The all-reduces of a table, which must outlive the result. Errors: those
+  /// of ParameterSets::create.
+  static llvm::Expected<Collectives> create(const TableView &table);
   /// Linear in the table's entries and in the pieces of all stages. The cells
   /// of the rows must be in range, and the table must outlive the result.
   Collectives(const TableView &table,
@@ -51,11 +56,26 @@ public:
   /// Index of a stage's G in the row of its worker, or -1.
   int64_t indexOf(int64_t globalStage) const { return indices[globalStage]; }
 
+  /// How many all-reduces there are.
+  int64_t size() const { return pieces.size(); }
+  /// The piece that an all-reduce reduces.
+  int64_t pieceOf(int64_t number) const { return pieces[number]; }
+  BlockSpan blocksOf(int64_t number) const {
+    return getReplicas().blocksOf(pieces[number]);
+  }
+  /// The number of the all-reduce of a piece, or -1 if no G reduces it.
+  int64_t numberOf(int64_t piece) const { return numbers[piece]; }
+  /// Whether every G takes part in exactly one all-reduce. Only then can a walk
+  /// time the table (docs/Dialects/RationaleTimes.md).
+  bool eachReducesOnce() const;
+
 private:
   std::shared_ptr<const ParameterSets> parameterSets;
   std::vector<int64_t> indices;       ///< by global stage
   std::vector<uint32_t> memberBegins; ///< by piece: CSR
   std::vector<CellRef> members;
+  std::vector<int64_t> pieces;  ///< by number, ascending
+  std::vector<int64_t> numbers; ///< by piece
 };
 
 } // namespace pipesched

@@ -19,7 +19,8 @@
 
 namespace pipesched {
 
-/// The stage that a flow from `stage` reaches, and that from which one comes.
+/// The stage that a flow from `stage` reaches, and the stage from which a flow
+/// to `stage` comes.
 constexpr int64_t targetOf(Flow flow, int64_t stage) {
   return flow == Flow::Activation ? stage + 1 : stage - 1;
 }

@@ -42,7 +42,7 @@ struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory;
   std::optional<ChimeraConstruction> construction;
   std::optional<bool> splitBackward;
-  /// Has no effect on whole backwards.
+  /// This option has no effect on whole backwards.
   std::optional<GradientAfter> gradientAfter;
   /// For greedy and hanayo, by global stage; empty: unit slots. No text form.
   std::vector<StageSlots> slots;
@@ -79,8 +79,8 @@ struct FamilyOptionInfo {
   /// The default of a number, in words; empty for other options.
   llvm::StringLiteral notGiven;
   FamilyOptionField field;
-  /// Whether the schedule in IR states it beside the name of its family. The
-  /// other options follow from its paths and its gradient rule.
+  /// Whether a schedule in IR states the option beside the name of its family.
+  /// The other options follow from its paths and its gradient rule.
   bool isWritten;
 
   bool isGiven(const FamilyOptions &options) const {

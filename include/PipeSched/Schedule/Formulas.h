@@ -19,20 +19,20 @@
 
 namespace pipesched {
 
-/// What a formula may depend on.
+/// The inputs of a formula.
 struct FormulaInputs {
   /// Times of one stage, the same for every stage; commPs is the delay of one
   /// message (transport `delay`).
   struct Times {
     int64_t forwardPs = 0, inputGradPs = 0, weightGradPs = 0, commPs = 0;
-    /// Of an overlapped pair F+B; no value: the sum.
+    /// The time of an overlapped pair F+B. No value: the sum of its cells.
     std::optional<int64_t> overlappedPs = std::nullopt;
   };
 
   int64_t workers = 0;
   int64_t stages = 0; ///< of one path
   int64_t microbatches = 0;
-  /// No value: times differ between stages, or are unknown.
+  /// The times. No value: they differ between stages, or are unknown.
   std::optional<Times> times = std::nullopt;
   int64_t paths = 1;
   /// Backwards are split into I and, right behind it, W, and send their
@@ -40,7 +40,7 @@ struct FormulaInputs {
   bool sendsAfterInput = false;
   /// The greedy rule made the rows with slots in proportion to these times.
   bool isMadeForTimes = false;
-  /// Of interleaved families; no value: their default.
+  /// The group of interleaved families. No value: their default.
   std::optional<int64_t> group = std::nullopt;
   ChimeraConstruction construction = ChimeraConstruction::Concat;
 };
@@ -51,8 +51,9 @@ struct FormulaResult {
   double bubbleRatio = 0;      ///< as the literature states it
   int64_t peakActivations = 0; ///< largest over the workers
   std::string source, conditions;
-  /// For the given times, messages included. No value without uniform times or
-  /// without a known general form; then generalConditions is the reason.
+  /// The ratio for the given times, messages included. No value without uniform
+  /// times or without a known general form; then generalConditions is the
+  /// reason.
   std::optional<double> bubbleRatioGeneral;
   std::string generalSource, generalConditions;
 };

@@ -19,8 +19,8 @@
 
 namespace pipesched {
 
-/// Indices begin, begin + step, .. below end, of stages, workers or
-/// microbatches.
+/// The indices begin, begin + step, .. below end. They number stages, workers
+/// or microbatches.
 using IndexRange = MicrobatchRange;
 
 /// Reads "5", "0:4" or "0:8:2", the syntax of `takes` of a path. Errors: any
@@ -40,7 +40,8 @@ llvm::Error checkSelection(const Placement &placement,
                            llvm::ArrayRef<IndexRange> workers,
                            llvm::ArrayRef<IndexRange> microbatches);
 
-/// Whether an index is in one of the ranges; no ranges hold every index.
+/// Whether an index is in one of the ranges; an empty list of ranges holds
+/// every index.
 bool isInRanges(llvm::ArrayRef<IndexRange> ranges, int64_t index);
 
 } // namespace pipesched

@@ -23,7 +23,7 @@ namespace pipesched {
 enum class InstructionKind : uint8_t {
   Compute,   ///< F, B, I, W, R, O
   Send,      ///< `cell` names the message: the cell that produced it
-  Recv,      ///< likewise
+  Recv,      ///< as for Send
   Offload,   ///< D
   Reload,    ///< U
   Wait,      ///< join: the next Compute or Reload of the row waits for

@@ -19,10 +19,10 @@
 
 namespace pipesched {
 
-/// Picoseconds of N scenarios, a power of two. They are doubles, because any
-/// x86-64 has a maximum of doubles and none of 64-bit integers. Doubles hold
-/// integers below kExactPs exactly; clocks only grow, so if the last of a lane
-/// is below that, all before it were exact.
+/// Picoseconds of N scenarios, a power of two. They are doubles, because every
+/// x86-64 has an instruction for the maximum of doubles and none for 64-bit
+/// integers. Doubles hold integers below kExactPs exactly. Clocks only grow, so
+/// if the last time of a lane is below that, all earlier times were exact.
 template <unsigned N>
 struct Lanes {
   using Vector = double __attribute__((vector_size(N * sizeof(double))));
@@ -51,7 +51,7 @@ struct Lanes {
   Vector values = {};
 };
 
-/// From here on a double may lie beside the integer.
+/// From here on a double may differ from the integer.
 inline constexpr int64_t kExactPs = int64_t(1) << 53;
 
 template <typename Time>

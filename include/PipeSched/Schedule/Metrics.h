@@ -35,7 +35,7 @@ struct TableMetrics {
   std::vector<int64_t> maxRetentionSlots;
 };
 
-/// The sums of one row, in slots; `first` is -1 without cells.
+/// The sums of one row, in slots. `first` is -1 if the row has no cells.
 struct RowMetrics {
   int64_t busy = 0, first = -1, last = 0, peak = 0;
   int64_t numRetained = 0, maxRetention = 0;

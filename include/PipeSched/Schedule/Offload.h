@@ -23,7 +23,8 @@ namespace pipesched {
 
 enum class OffloadAmount : uint8_t {
   All,
-  Half, ///< on each worker those that live longest; of equals every other one
+  Half, ///< on each worker the half that lives longest; among those that live
+        ///< equally long, every other one
 };
 
 template <>
@@ -39,7 +40,7 @@ struct OffloadOptions {
   std::vector<IndexRange> stages, workers, microbatches;
   OffloadAmount amount = OffloadAmount::All;
   /// How many of the selected activations a worker may keep on the device at a
-  /// time; an F that finds fewer kept is not offloaded.
+  /// time; an F that finds fewer activations kept is not offloaded.
   int64_t keep = 0;
   /// Number of compute cells that run between the issue of a U and the backward
   /// that needs it, and that hide the copy.

@@ -38,8 +38,8 @@ struct EnumNames<ReductionPlace> {
 
 /// Which stages are reduced.
 enum class ReducedStages : uint8_t {
-  Replicated, ///< those that own blocks which other workers hold too
-  All         ///< all that own blocks: there are peers in other pipelines
+  Replicated, ///< stages that own blocks which other workers hold too
+  All         ///< all stages that own blocks, for peers in other pipelines
 };
 
 /// Rows with O and G cells.

@@ -35,12 +35,13 @@ namespace pipesched {
 /// and head belong to the first and the last block.
 ///
 /// One of the stages owns the set: its O steps the blocks and its G reduces
-/// their gradients. It is the stage that ends last in the model; of those that
-/// end together the one that begins first; then the one of the lowest path. In
-/// the picture stage 1 of path 1 owns sets 1 and 2. So a stage owns its blocks
-/// from the first one up to where an owner that ends later begins: one run, and
-/// the runs of a worker in the order of their ends are in the order of the
-/// model. The all-reduces of G cells in that order cannot deadlock.
+/// their gradients. The owner is the stage that ends last in the model. Among
+/// stages that end together it is the one that begins first, and among these
+/// the one of the lowest path. In the picture stage 1 of path 1 owns sets 1 and
+/// 2. So a stage owns its blocks from the first one up to where an owner that
+/// ends later begins: one run, and the runs of a worker in the order of their
+/// ends are in the order of the model. The all-reduces of G cells in that order
+/// cannot deadlock.
 class ParameterSets {
 public:
   /// The sets of a placement, which must outlive the result; its microbatches
@@ -90,7 +91,7 @@ public:
   llvm::iota_range<int64_t> setsOf(int64_t globalStage) const {
     return llvm::seq(firstSets[globalStage], endSets[globalStage]);
   }
-  /// Those that it owns: the first of setsOf.
+  /// The sets that a stage owns. They come first in setsOf.
   llvm::iota_range<int64_t> ownedSetsOf(int64_t globalStage) const {
     return llvm::seq(firstSets[globalStage], ownedEnds[globalStage]);
   }
@@ -101,7 +102,7 @@ public:
   bool ownsAll(int64_t globalStage) const {
     return ownedEnds[globalStage] == endSets[globalStage];
   }
-  /// The pieces that a stage owns: the first of those that it holds.
+  /// The pieces that a stage owns. They come first among those that it holds.
   llvm::iota_range<int64_t> ownedPiecesOf(int64_t globalStage) const;
   /// The blocks that a stage owns; empty if it owns none.
   BlockSpan ownedBlocksOf(int64_t globalStage) const {
@@ -117,7 +118,8 @@ public:
   std::string describeOwners(int64_t globalStage, Phase phase) const;
 
   /// Calls `visit(other)` once for each stage that holds blocks which the stage
-  /// owns, itself included: those whose weight gradients its O and G wait for.
+  /// owns, itself included. The O and the G of the stage wait for the weight
+  /// gradients of these.
   template <typename Visit>
   void forEachUser(int64_t globalStage, Visit &&visit) const {
     for (int64_t set : ownedSetsOf(globalStage))
@@ -132,10 +134,8 @@ public:
 
   /// Sets by worker: those of worker w are [w] to [w + 1] - 1.
   llvm::ArrayRef<int64_t> getSetBegins() const { return setBegins; }
-  /// The stages of set k are [k] to [k + 1] - 1 of getStages().
-  llvm::ArrayRef<int64_t> getStageBegins() const { return stageBegins; }
+  /// The stages of all sets, one set behind the other.
   llvm::ArrayRef<int64_t> getStages() const { return stages; }
-  llvm::ArrayRef<int64_t> getOwners() const { return owners; } ///< by set
 
 private:
   explicit ParameterSets(Replicas replicas) : replicas(std::move(replicas)) {}

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Between warm-up and drain most schedules do the same for each few
-// microbatches. A walk whose state is the same after such a period as before
-// it, but for a constant, can leap over all that follow.
+// Between warm-up and drain most schedules do the same for every few
+// microbatches. A walk whose state after such a period is the state before it,
+// except for constants, can leap over all periods that follow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,26 +20,27 @@
 
 namespace pipesched {
 
-/// The part of a row that repeats: row[i] == row[i - length] with as many
-/// microbatches more as the period has, for i from begin + length up to end.
+/// The part of a row that repeats: row[i] == row[i - length] with the
+/// microbatch that is one period later, for i from begin + length up to end.
 struct RowPeriod {
   int64_t begin = 0, end = 0, length = 0;
 };
 
 struct TablePeriod {
-  /// How much later cells have larger numbers of microbatches. Paths that take
-  /// one part of the microbatches each all go on by so many.
+  /// By how much the number of the microbatch grows from one period to the
+  /// next. If each path takes a part of the microbatches, all paths grow by
+  /// this number.
   int64_t microbatches = 0;
   std::vector<int64_t> ranks; ///< by path: microbatches of it in a period
   std::vector<RowPeriod> rows;
 
   /// Microbatches of all paths in a period.
   int64_t getNumMicrobatches() const;
-  /// So many of these periods as one.
+  /// `count` of these periods as one period.
   TablePeriod times(int64_t count) const;
 };
 
-/// Finds a period of the middle of all rows that comes at least four times.
+/// Finds a period in the middle of all rows that occurs at least four times.
 /// Nothing if there is none with up to 1,024 microbatches, or a path takes
 /// microbatches by several ranges. Linear in cells if it finds one; else it
 /// looks at a small part of them.
@@ -67,22 +68,21 @@ struct ClockValues {
 };
 
 /// The state of a walk as numbers that are the same after a period if the walk
-/// repeats itself: times without those of the reference, microbatches, ranks
-/// and indices without those of the period. `totals` are sums so far, which do
-/// not decide what happens next. Times of several scenarios are several
-/// numbers.
+/// repeats itself: times relative to the reference, and microbatches, ranks and
+/// indices relative to the period. `totals` are sums so far, which do not
+/// affect what happens next. Times of several scenarios are several numbers.
 template <typename Time>
 struct WalkState {
   ClockValues<Time> reference;
   std::vector<int64_t> numbers, totals;
 };
 
-/// A visitor of a walk's state that takes it down.
+/// A visitor that takes the state of a walk down.
 template <typename Time>
 class StateReader {
 public:
-  /// `numPeriods`: how many have passed. Times before `oldest` decide nothing
-  /// more; they count as one.
+  /// `numPeriods`: how many have passed. Times before `oldest` no longer affect
+  /// anything, so they all count as equal.
   StateReader(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
               int64_t numPeriods, const ClockValues<Time> &oldest,
               WalkState<Time> &state)
@@ -131,9 +131,9 @@ private:
   WalkState<Time> &state;
 };
 
-/// A visitor of a walk's state that moves it ahead by some periods of the rows,
-/// of which `before` and `after` are the states at the ends of one. Clocks and
-/// sums also grow by periods that the rows leave out.
+/// A visitor that moves the state of a walk ahead by some periods of the rows.
+/// `before` and `after` are the states at the start and at the end of one
+/// period. Clocks and sums also grow by periods that the rows leave out.
 template <typename Time>
 class StateLeaper {
 public:

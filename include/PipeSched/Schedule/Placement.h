@@ -59,7 +59,7 @@ struct Path {
   }
 };
 
-/// What is wrong with one of the paths of a placement.
+/// An error in one of the paths of a placement.
 class PathError : public llvm::ErrorInfo<PathError> {
 public:
   static char ID; // NOLINT(readability-identifier-naming): LLVM's name
@@ -103,7 +103,7 @@ public:
   const Path &getPath(int64_t path) const { return paths[path]; }
   int64_t getNumPaths() const { return paths.size(); }
 
-  /// Whether every microbatch has its path.
+  /// Whether every microbatch is assigned to a path.
   bool isAssigned() const {
     return paths.size() == 1 || !pathOfMicrobatch.empty();
   }
@@ -116,7 +116,8 @@ public:
     return rankOfMicrobatch.empty() ? microbatch : rankOfMicrobatch[microbatch];
   }
   int64_t countOnPath(int64_t path) const { return counts[path]; }
-  /// The path on which a cell's stage is a position (for O and G, its number).
+  /// The path to which the stage of a cell belongs (for O and G, the number of
+  /// the cell).
   int64_t pathOf(Cell cell) const {
     return cell.isPerPath() ? cell.getMicrobatch()
                             : pathOf(cell.getMicrobatch());
@@ -153,8 +154,8 @@ public:
     return localStages[globalStage];
   }
   /// The number of (stage, microbatch) pairs of a worker, and how many of them
-  /// belong to earlier stages: plus rankOnPath, this is a dense number per
-  /// worker.
+  /// belong to earlier stages. The latter plus rankOnPath numbers the pairs of
+  /// a worker without gaps.
   int64_t getNumLocalPairs(int64_t worker) const {
     return localPairCounts[worker];
   }

@@ -26,8 +26,8 @@ namespace pipesched {
 /// Compute of its own right behind the first, whose cell has the overlap bit.
 struct Instruction {
   Cell cell;
-  /// Send: destination worker; Recv: source worker; AllReduce: index into
-  /// Program::blocks, or -1.
+  /// Send: destination worker; Recv: source worker; AllReduce: its number, an
+  /// index into Program::blocks (proofs of messages do not need it); else -1.
   int32_t peer = -1;
   InstructionKind kind = InstructionKind::Compute;
 
@@ -51,7 +51,10 @@ struct Program {
   std::vector<uint32_t> operandBegins; ///< size of instructions + 1
   std::vector<uint32_t> operands;
   std::vector<uint32_t> partner;
-  std::vector<BlockSpan> blocks; ///< of the all-reduces, by `peer`
+  /// The blocks of each all-reduce, ascending: this order numbers them. Task
+  /// graphs, StageCosts::reductions, WorkerPrograms, traces and pictures have
+  /// the same numbers, and so has a walk over the table (Collectives.h).
+  std::vector<BlockSpan> blocks;
 
   int64_t getNumWorkers() const { return rowBegins.size() - 1; }
   llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {

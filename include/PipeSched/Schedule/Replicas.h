@@ -61,9 +61,9 @@ public:
   /// Whether the piece is a whole segment: every stage that holds it holds
   /// nothing else.
   bool isSegment(int64_t piece) const {
-    bool begins = piece == 0 || segments[piece] != segments[piece - 1];
+    bool begins = piece == 0 || segmentOf(piece) != segmentOf(piece - 1);
     bool ends =
-        piece + 1 == getNumPieces() || segments[piece] != segments[piece + 1];
+        piece + 1 == getNumPieces() || segmentOf(piece) != segmentOf(piece + 1);
     return begins && ends;
   }
 

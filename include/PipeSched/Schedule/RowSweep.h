@@ -137,7 +137,7 @@ private:
     return std::nullopt;
   }
 
-  /// The waits from that of `row` on.
+  /// The waits from the one of `row` on.
   std::vector<CellWait> takeCycle(int64_t row) {
     size_t first = 0;
     while (waits[first].waiting.row != row)

@@ -29,7 +29,7 @@ inline constexpr int64_t kMaxSlots = int64_t(1) << 62;
 /// entries have no lengths here.
 class StageSlots {
 public:
-  /// The length of a phase that must not occur.
+  /// Marks a phase that must not occur.
   static constexpr int64_t kUnknown = -1;
 
   /// B takes the sum of I and W (2^63 - 1 if it overflows), R as many slots as
@@ -46,7 +46,7 @@ public:
     set(Phase::Recompute, forward);
     setOthers(1);
   }
-  /// `weight` times the unit slots.
+  /// The unit slots times `weight`.
   static StageSlots weighted(int64_t weight) {
     StageSlots slots(weight, weight, weight);
     slots.setOthers(weight);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A schedule that was written or changed by hand may carry the name of a family
-// whose formula says nothing about its rows.
+// Checks the family of a schedule. One that was written or changed by hand may
+// carry the name of a family whose formula does not hold for its rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@
 namespace pipesched {
 
 /// Checks that the rows of a complete table are those of a family, so that its
-/// formula holds for them: generates them again on the table's placement.
-/// Idle slots may differ. Linear in cells, as far as the generator is.
-/// `options` are those of the first time; for rows made for slots of given
-/// lengths, with these.
+/// formula holds for them: generates them again on the table's placement. Idle
+/// slots may differ. Linear in cells if the generator is. `options` are those
+/// with which the rows were generated, including the slot lengths if there were
+/// any.
 std::optional<Violation> verifyFamily(const TableView &table,
                                       const Family &family,
                                       const FamilyOptions &options);

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Walks all rows of a table at once, from slot to slot. What cells pass to
-// other stages is kept only while it is under way, so nothing has to be indexed
-// before. docs/Dialects/RationaleTimes.md says why.
+// other stages is kept only while it is under way, so the table needs no index.
+// docs/Dialects/RationaleTimes.md says why.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,36 +30,38 @@ namespace pipesched {
 ///   row 1         F0   F1   B0 ......   F2         can start
 ///   row 2              F0   ..
 ///
-/// A row whose next cell needs what another stage has yet to make sleeps until
-/// that is passed. So the walk is linear in cells; beside the table it holds
-/// what is under way between stages, which for most families is O(stages).
+/// A row sleeps while its next cell needs something that another stage has not
+/// passed yet. So the walk is linear in cells; beside the table it holds what
+/// is under way between stages, which for most families is O(stages).
 ///
 /// Cells must be in range. A row that reaches a G sleeps until the rows of its
 /// group have come (Collectives.h); at the end of that slot they meet, and all
 /// go on in the next one. Each G must take part in one all-reduce.
 ///
-/// The handler has, where `Item` is what it notes about something that is under
-/// way,
+/// The handler has the following. `Item` is what it notes about something that
+/// is under way.
 ///
-///   Price priceOf(uint32_t stage, Phase)   what it wants to know of all cells
+///   Cost costOf(uint32_t stage, Phase)   what it wants to know of all cells
 ///       of a phase of a global stage, so that one look-up finds all
-///   void start(const WaveStep &, uint64_t slot, const Price &, const Item *)
+///   void start(const WaveStep &, uint64_t slot, const Cost &, const Item *)
 ///   void startPair(const WaveStep &, uint64_t slot, const Item *first,
 ///                  const Item *second)
 ///       with what the cells of the step take from other stages, or null
 ///   void finish(const WaveStep &, uint64_t slot)
-///   void pass(const WaveStep &, unsigned half, const Price &, int32_t toRow,
+///   void pass(const WaveStep &, unsigned half, const Cost &, int32_t toRow,
 ///             Item &)
 ///       after finish(), for each cell of the step that another stage needs.
-///   bool copy(const WaveStep &, const Price &)
+///   bool copy(const WaveStep &, const Cost &)
 ///       of a D or U, or a join, which take no slots: the row has ended what is
 ///       before it. False if what it needs has not been before it.
-///   void meet(int64_t piece, llvm::ArrayRef<WaveStep>, uint64_t slot)
-///       of the G cells of a group, by ascending row; finish() follows for each
+///   void meet(int64_t number, llvm::ArrayRef<WaveStep>, uint64_t slot)
+///       of an all-reduce (its number in Collectives), with the G cells of its
+///       group by ascending row; finish() follows for each
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
-/// periods. If only clocks, ranks and indices differ, all that follows would be
-/// the same again, and the walk leaps over it. For this the handler has
+/// periods. If only clocks, ranks and indices differ, everything that follows
+/// would be the same again, and the walk leaps over it. For this the handler
+/// has
 ///
 ///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
 ///       all are the same, so one walk times them all; it leaps if all repeat
@@ -121,24 +123,25 @@ private:
 
   struct alignas(64) Row {
     const Cell *begin, *next, *end;
-    bool isAsleep = false;   ///< its next step needs what is not there yet
-    uint8_t awaitedHalf = 0; ///< the half that does
-    WaveStep step;           ///< the one that runs, or the next
+    /// Its next step needs something that is not there yet.
+    bool isAsleep = false;
+    uint8_t awaitedHalf = 0; ///< the half of the step that needs it
+    WaveStep step;           ///< the step that runs, or the next one
 
     bool isDone() const { return next == end && !isAsleep; }
   };
-  /// Where cells of one stage find what they need of a neighbour.
-  struct Place {
+  /// What a neighbour has passed to the cells of one stage.
+  struct Inbox {
     InFlight<Item> items;
-    int32_t awaitedRank = -1; ///< of the one that `taker` sleeps for
+    int32_t awaitedRank = -1; ///< of the item for which `taker` sleeps
     int32_t taker = -1;       ///< the row of the stage
   };
   /// What holds for all cells of a kind.
   struct Rule {
-    /// Where they find what they need, and where what they make is needed: an
-    /// index into `places`, or kNowhere.
+    /// The inbox in which they find what they need, and the inbox to which they
+    /// pass what they make: indices into `inboxes`, or kNowhere.
     uint32_t findAt = kNowhere, passTo = kNowhere;
-    typename Handler::Price price;
+    typename Handler::Cost cost;
   };
 
   /// Where a microbatch goes.
@@ -160,7 +163,7 @@ private:
   void copy(const Row &row);
   void arrive(Row &row);
   void meet(uint64_t slot);
-  void wakePair(Row &row, uint64_t slot, Place &place, int32_t rank,
+  void wakePair(Row &row, uint64_t slot, Inbox &inbox, int32_t rank,
                 Item &item);
   void finish(Row &row, uint64_t slot);
   void pass(const WaveStep &step, unsigned half, uint64_t slot);
@@ -169,10 +172,10 @@ private:
 
   void watchPeriod(const TableView &table);
   void endPeriod(uint64_t slot);
-  /// Whether walking has taken about as long since a state was taken down as
-  /// that did, so that a walk that never leaps is not much longer for it. If
-  /// periods are left out, the walk has to find those of which they are a
-  /// multiple, so it looks at all.
+  /// Whether the walk since the last state was taken down has taken about as
+  /// long as taking it down. So a walk that never leaps takes at most about
+  /// twice as long. If periods are left out, the walk has to find a period of
+  /// which they are a multiple, so it takes down all states.
   bool mayTakeDown() const {
     constexpr int64_t kNumbersPerCell = 2;
     return handler.numLeftOut() != 0 ||
@@ -204,24 +207,27 @@ private:
   Handler &handler;
   SlotCalendar calendar;
   llvm::BumpPtrAllocator allocator;
-  std::vector<Place> places;         ///< two by global stage: by Flow
+  std::vector<Inbox> inboxes;        ///< two by global stage: by Flow
   llvm::MutableArrayRef<Rule> rules; ///< by kind
   std::vector<Trip> trips; ///< by microbatch; empty: there is one path
   std::vector<Row> rows;
   std::vector<uint32_t> rowBegins;  ///< flat
   std::vector<uint32_t> numArrived; ///< by piece: rows that have reached a G
-  std::vector<int64_t> gathered;    ///< pieces whose rows all have, unmet
-  /// A cell occurs twice, or a copy where it cannot be.
+  /// Pieces whose rows all have, but that have not met.
+  std::vector<int64_t> gathered;
+  /// A cell occurs twice, or a copy stands where it cannot.
   bool isBroken = false;
 
   std::optional<TablePeriod> period;
   /// Where row 0 ends a period next; null if nobody looks for that.
   const Cell *periodEnd = nullptr;
   int64_t numHeld = -1; ///< at the last end of a period
-  /// Periods since `before` was taken down, -1: it was not; and how many of
-  /// them to compare with it, more each time (Brent's search for cycles).
+  /// How many periods have passed since `before` was taken down (-1: it was
+  /// not), and how many of them are compared with it. The latter grows each
+  /// time (Brent's search for cycles).
   int64_t numSince = -1, window = 1;
-  /// Cells of a period, and those walked since a state was taken down last.
+  /// The number of cells of a period, and of those walked since a state was
+  /// last taken down.
   int64_t numPeriodCells = 0, numWalked = 0;
   ClockValues<Time> oldest;
   std::vector<Time> rowTimes, rowTimesBefore; ///< against row 0
@@ -257,10 +263,10 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
                allocator.Allocate(numKinds * sizeof(Rule), llvm::Align(64))),
            numKinds};
   std::uninitialized_fill(rules.begin(), rules.end(), Rule());
-  places.resize(2 * numStages);
-  for (Place &place : places)
-    place.items.allocate(1, allocator);
-  auto placeAt = [](int64_t stage, Flow flow) {
+  inboxes.resize(2 * numStages);
+  for (Inbox &inbox : inboxes)
+    inbox.items.allocate(1, allocator);
+  auto inboxAt = [](int64_t stage, Flow flow) {
     return 2 * stage + static_cast<unsigned>(flow);
   };
   for (int64_t stage = 0; stage != numStages; ++stage) {
@@ -271,14 +277,14 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
     };
     kCostedPhases.forEach([&](Phase phase) {
       Rule &rule = rules[kindOf(stage, phase)];
-      rule.price = handler.priceOf(stage, phase);
+      rule.cost = handler.costOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
       if (need && isOnPath(sourceOf(*need, stage)))
-        rule.findAt = placeAt(stage, *need);
+        rule.findAt = inboxAt(stage, *need);
       std::optional<Flow> made = flowMadeBy(phase, gradientAfter);
       if (made && isOnPath(targetOf(*made, stage))) {
-        rule.passTo = placeAt(targetOf(*made, stage), *made);
-        places[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
+        rule.passTo = inboxAt(targetOf(*made, stage), *made);
+        inboxes[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
       }
     });
   }
@@ -318,8 +324,8 @@ WavefrontOf<Item, Handler, hasPaths>::readHalf(WaveStep &step, unsigned half) {
   step.ranks[half] = trip.rank;
 }
 
-/// Finds what a half of the next step needs, which is null if that is nothing.
-/// If it is not there yet, the row sleeps.
+/// Finds what a half of the next step needs: null if it needs nothing. False if
+/// it is not there yet; then the row sleeps.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool
 WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
@@ -329,10 +335,10 @@ WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
   if (at == kNowhere)
     return true;
   int32_t rank = row.step.ranks[half];
-  need = places[at].items.find(rank);
+  need = inboxes[at].items.find(rank);
   if (need)
     return true;
-  places[at].awaitedRank = rank;
+  inboxes[at].awaitedRank = rank;
   row.isAsleep = true;
   row.awaitedHalf = half;
   return false;
@@ -344,7 +350,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   if (row.next == row.end)
     return;
-  // The rows are as many streams of memory, more than the hardware follows.
+  // Each row is a stream of memory, and the hardware does not follow so many.
   constexpr int64_t kLookahead = 16;
   __builtin_prefetch(row.next + kLookahead);
   if (LLVM_UNLIKELY(!row.next->isIn(kUnitComputePhases)))
@@ -414,11 +420,11 @@ void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
   step.cells = row.next;
   step.row = row.step.row;
   readHalf(step, 0);
-  if (!handler.copy(step, rules[step.kinds[0]].price))
+  if (!handler.copy(step, rules[step.kinds[0]].cost))
     isBroken = true;
 }
 
-/// A row has reached a G.
+/// Notes that a row has reached a G.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
   row.isAsleep = true;
@@ -432,7 +438,7 @@ void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
     gathered.push_back(piece);
 }
 
-/// All rows of some groups have come.
+/// Lets the groups meet whose rows have all come.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
   std::vector<WaveStep> steps;
@@ -445,7 +451,7 @@ void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
       ++row.next;
       calendar.add(row.step.row, slot + slotsOf(row.step, 0));
     }
-    handler.meet(piece, steps, slot);
+    handler.meet(collectives->numberOf(piece), steps, slot);
   }
   gathered.clear();
 }
@@ -455,7 +461,7 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startOne(Row &row, uint64_t slot,
                                                const Item *need) {
   const Rule &rule = rules[row.step.kinds[0]];
-  handler.start(row.step, slot, rule.price, need);
+  handler.start(row.step, slot, rule.cost, need);
   ++row.next;
   calendar.add(row.step.row, slot + slotsOf(row.step, 0));
 }
@@ -470,14 +476,14 @@ WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
                slot + slotsOf(row.step, 0) + slotsOf(row.step, 1));
 }
 
-/// Starts a pair that has slept for `item` of a rank, or leaves it at its place
+/// Starts a pair that has slept for `item` of a rank, or leaves it in the inbox
 /// if the other half needs something that is not there.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void WavefrontOf<Item, Handler, hasPaths>::wakePair(
-    Row &row, uint64_t slot, Place &place, int32_t rank, Item &item) {
+    Row &row, uint64_t slot, Inbox &inbox, int32_t rank, Item &item) {
   Item *needs[2] = {&item, &item}, *&other = needs[!row.awaitedHalf];
   if (!findNeed(row, !row.awaitedHalf, other)) {
-    *place.items.insert(rank, allocator) = item;
+    *inbox.items.insert(rank, allocator) = item;
     return;
   }
   startPair(row, slot, needs);
@@ -504,22 +510,22 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
   if (rule.passTo == kNowhere)
     return;
   int32_t rank = step.ranks[half];
-  Place &place = places[rule.passTo];
-  Row &taker = rows[place.taker];
-  if (place.awaitedRank == rank) {
-    place.awaitedRank = -1;
+  Inbox &inbox = inboxes[rule.passTo];
+  Row &taker = rows[inbox.taker];
+  if (inbox.awaitedRank == rank) {
+    inbox.awaitedRank = -1;
     taker.isAsleep = false;
     Item item;
-    handler.pass(step, half, rule.price, place.taker, item);
-    return taker.step.isPair ? wakePair(taker, slot, place, rank, item)
+    handler.pass(step, half, rule.cost, inbox.taker, item);
+    return taker.step.isPair ? wakePair(taker, slot, inbox, rank, item)
                              : startOne(taker, slot, &item);
   }
-  Item *item = place.items.insert(rank, allocator);
+  Item *item = inbox.items.insert(rank, allocator);
   if (!item) {
     isBroken = true;
     return;
   }
-  handler.pass(step, half, rule.price, place.taker, *item);
+  handler.pass(step, half, rule.cost, inbox.taker, *item);
 }
 
 } // namespace pipesched

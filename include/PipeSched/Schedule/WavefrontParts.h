@@ -35,7 +35,7 @@ inline uint32_t kindOf(uint32_t stage, Phase phase) {
 
 /// A cell of a row, or two overlapped ones, that start together.
 struct WaveStep {
-  const Cell *cells = nullptr; ///< where they stand in the row
+  const Cell *cells = nullptr; ///< the position in the row
   int32_t row = 0;
   bool isPair = false;
   uint32_t kinds[2]; ///< their kindOf
@@ -44,9 +44,9 @@ struct WaveStep {
   uint32_t stage(unsigned half) const { return kinds[half] / kNumPhases; }
 };
 
-/// What a walk has leapt over in a row: `count` times `length` cells, the first
-/// of which would have started next. Of the cells before them the last `length`
-/// have started, and those before `passed` have also passed on what they made.
+/// What a walk has leapt over in a row: `count` times `length` cells. The first
+/// of them would have started next. The cells before them have started, and
+/// those before `passed` have also passed on what they made.
 struct LeapedRow {
   uint32_t next, passed, length; ///< flat
   int64_t count;
@@ -70,7 +70,7 @@ public:
   }
   /// Takes the workers of each slot, from 0 on until none are left, with
   /// `visit(worker, slot)`, which may add to the seven slots behind this one.
-  /// Calls `leave(slot)` at the end of each that has any.
+  /// Calls `leave(slot)` at the end of each slot that has workers.
   template <typename Visit, typename Leave>
   void takeAll(Visit &&visit, Leave &&leave) {
     for (unsigned numEmpty = 0; numEmpty != kNumSets; ++now) {
@@ -87,7 +87,8 @@ public:
         leave(now);
     }
   }
-  /// Makes the slot so much later, and with it all that is behind it.
+  /// Moves the current slot, and all sets behind it, later by a number of
+  /// slots.
   void leap(uint64_t numSlots) {
     for (Sets &sets : bits)
       std::rotate(sets.begin(), sets.end() - numSlots % kNumSets, sets.end());
@@ -110,9 +111,10 @@ private:
   uint64_t now = 0;
 };
 
-/// What microbatches have left at one place and nobody has taken yet, by their
-/// rank on the path. Rank r lies at r modulo the capacity, which doubles when
-/// two would meet: it stays below twice the distance of the outermost ranks.
+/// The items of one inbox that nobody has taken yet, by the rank of their
+/// microbatch on the path. Rank r lies at r modulo the capacity. The capacity
+/// doubles when two ranks would fall together, so it stays below twice the
+/// distance of the outermost ranks.
 template <typename Item>
 class InFlight {
 public:
@@ -132,7 +134,7 @@ public:
   }
   /// `item` is one that find() has returned.
   static void remove(Item *item) { reinterpret_cast<Entry *>(item)->rank = -1; }
-  /// Takes all out, in the order of ranks.
+  /// Takes all items out, in the order of ranks.
   void takeAll(std::vector<std::pair<int32_t, Item>> &items) {
     items.clear();
     for (Entry &entry : llvm::MutableArrayRef(entries, mask + size_t(1)))
@@ -154,7 +156,7 @@ private:
   static_assert(std::is_standard_layout_v<Entry>);
   static_assert(std::is_trivially_destructible_v<Entry>);
 
-  /// Ranks that were apart stay apart.
+  /// Two ranks at different positions stay at different positions.
   void grow(llvm::BumpPtrAllocator &allocator) {
     llvm::ArrayRef<Entry> old(entries, mask + size_t(1));
     allocate(2 * (mask + 1), allocator);
@@ -167,8 +169,8 @@ private:
   uint32_t mask = 0;
 };
 
-/// Visits what is in flight at a place (Period.h), in the order of ranks, with
-/// `visitItem(Item &)` for each.
+/// Visits the items in flight in one inbox (Period.h) in the order of ranks,
+/// with `visitItem(Item &)` for each.
 template <typename Item, typename Visitor, typename VisitItem>
 void visitItems(InFlight<Item> &place, int64_t path,
                 llvm::BumpPtrAllocator &allocator, Visitor &visitor,

@@ -28,7 +28,7 @@ void WavefrontOf<Item, Handler, hasPaths>::watchPeriod(const TableView &table) {
     numPeriodCells += row.length;
 }
 
-/// Whether every row is where it repeats.
+/// Whether every row is within the part that repeats.
 template <typename Item, typename Handler, bool hasPaths>
 bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
   return llvm::all_of(
@@ -39,8 +39,8 @@ bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
       });
 }
 
-/// Row 0 has ended a period, and `slot` is over. The times of rows are compared
-/// first, because a whole state is larger than a period.
+/// Compares states after row 0 has ended a period and `slot` is over. The times
+/// of rows are compared first, because a whole state is larger than a period.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
   periodEnd += period->rows[0].length;
@@ -155,12 +155,12 @@ void WavefrontOf<Item, Handler, hasPaths>::visitState(uint64_t slot,
     visitor.same(row.awaitedHalf);
   }
   calendar.forEachBehind(slot, [&](uint64_t set) { visitor.same(set); });
-  for (auto [at, place] : llvm::enumerate(places)) {
+  for (auto [at, inbox] : llvm::enumerate(inboxes)) {
     int64_t path = placement.pathOfStage(at / 2);
-    visitor.same(place.awaitedRank >= 0);
-    if (place.awaitedRank >= 0)
-      visitor.rank(place.awaitedRank, path);
-    visitItems(place.items, path, allocator, visitor,
+    visitor.same(inbox.awaitedRank >= 0);
+    if (inbox.awaitedRank >= 0)
+      visitor.rank(inbox.awaitedRank, path);
+    visitItems(inbox.items, path, allocator, visitor,
                [&](Item &item) { handler.visitItem(item, visitor); });
   }
   handler.visitState(visitor);

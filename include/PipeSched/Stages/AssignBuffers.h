@@ -37,7 +37,7 @@ struct BufferOptions {
                                                int64_t hostMemory);
 };
 
-/// What is in an arena, in bytes, at the moment at which that is most.
+/// What is in an arena, in bytes, at the moment at which it holds most.
 struct ArenaUse {
   int64_t arena = 0;       ///< its size
   int64_t host = 0;        ///< the size of what is in host memory
@@ -48,14 +48,14 @@ struct ArenaUse {
 
 /// The places of the tensors of a program, in arrays by its instructions.
 struct BufferAssignment {
-  /// CSR: what `at` of the op lists. The halves of an overlapped pair may have
-  /// their parts each, or the first has both.
+  /// CSR: the places that `at` of the op lists. Each half of an overlapped pair
+  /// may have its own part, or the first half has both.
   std::vector<uint32_t> offsetBegins;
   std::vector<int64_t> offsets;
   std::vector<int32_t> tags; ///< of sends and receives; -1 where there is none
   /// CSR: what an instruction waits for, first the operands that it has in the
-  /// program, then the readers of places that it uses again. What the second
-  /// half of a pair waits for, the first waits for.
+  /// program, then the readers of places that it uses again. The first half of
+  /// a pair also waits for what the second half needs.
   std::vector<uint32_t> operandBegins, operands;
   std::vector<ArenaUse> uses; ///< by worker
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The memory analysis predicts from the costs of stages what a worker's
-// activations need at most. The arena holds them, and more. This says what
-// makes up the difference (docs/Buffers.md).
+// The memory analysis predicts, from the costs of stages, the most that the
+// activations of a worker need. The arena holds these activations and more.
+// This function explains the difference (docs/Buffers.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,21 +35,22 @@ namespace pipesched {
 struct ArenaComparison {
   int64_t predicted = 0;
   std::optional<Cell> peakCell; ///< where the analysis has its peak
-  /// The same peak where copies begin and end at their places in the row; equal
-  /// to `predicted` in a row without copies.
+  /// The same peak if copies begin and end at their places in the row. It
+  /// equals `predicted` in a row without copies.
   int64_t peakInRow = 0;
   uint32_t instruction = 0; ///< at which the arena has grown, of the program
 
   int64_t elsewhere = 0; ///< negative only in rows with copies
   int64_t unknown = 0;
   int64_t kept = 0;
-  /// Output and input of neighbouring stages of the worker are one tensor.
+  /// Bytes counted twice: the output of a stage and the input of the next one
+  /// are one tensor if both are on the worker.
   int64_t handedOver = 0;
   int64_t missing = 0;   ///< the second half of an overlapped pair
   int64_t ahead = 0;     ///< inputs whose F has not begun
   int64_t outputs = 0;   ///< of F, until they are sent
   int64_t gradients = 0; ///< of inputs and outputs, and targets
-  int64_t passing = 0;   ///< what only the instruction at hand uses
+  int64_t passing = 0;   ///< what only this instruction uses
   int64_t live = 0;
   int64_t alignment = 0;  ///< to 64 bytes
   int64_t inFlight = 0;   ///< sends or copies may still be reading

@@ -35,7 +35,7 @@ mlir::RankedTensorType typeOf(const StageFunctions &functions,
 
 /// Where an argument of a call comes from, or a result goes to.
 struct KernelOperand {
-  enum class Place {
+  enum class Kind {
     Buffer,   ///< StageKernel::buffers[index]
     Param,    ///< Stage::params[index]
     Gradient, ///< Stage::gradients[index], the sum of the step
@@ -44,7 +44,7 @@ struct KernelOperand {
     Microbatch,
     Step
   };
-  Place place;
+  Kind kind;
   unsigned index = 0;
 };
 
@@ -52,7 +52,7 @@ struct KernelCall {
   const StageFunction *function;
   llvm::SmallVector<KernelOperand> arguments, results; ///< as the function's
 
-  /// Whether a result with place Gradient is the new sum, since the function
+  /// Whether a result of kind Gradient is the new sum, since the function
   /// takes the sum so far; else it is to be added to the sum.
   bool givesSum(unsigned result) const;
 };
@@ -77,8 +77,8 @@ struct StageKernel {
   const Stage *stage = nullptr;
   Phase phase = Phase::Forward;
   llvm::SmallVector<KernelCall> calls;
-  /// The activations that it touches, each once, in the order in which calls
-  /// name them, arguments before results.
+  /// The activations that the kernel touches, each once, in the order in which
+  /// its calls name them. Arguments come before results.
   llvm::SmallVector<KernelBuffer> buffers;
 };
 

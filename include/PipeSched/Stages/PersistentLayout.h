@@ -51,10 +51,11 @@ struct EnumNames<PersistentKind> {
 struct PersistentTensor {
   PersistentKind kind;
   int64_t stage;
-  /// Into Stage::params, states or gradients, by kind; of Loss 0.
+  /// An index into Stage::params, states or gradients, by kind; 0 for Loss.
   unsigned index;
   std::string name; ///< as its argument's; of Loss "loss"
-  /// Of Loss one number per microbatch of the step, in their order.
+  /// The type. The loss has one number per microbatch of the step, in their
+  /// order.
   mlir::RankedTensorType type;
   int64_t offset, bytes; ///< the offset is a multiple of kSlotAlignment
 };
@@ -77,7 +78,7 @@ struct PersistentLayout {
   std::vector<GradientRun> runs;         ///< by offset
   int64_t bytes = 0;                     ///< a multiple of kSlotAlignment
 
-  /// Null where the worker does not hold it.
+  /// The tensor, or null if the worker does not hold it.
   const PersistentTensor *find(PersistentKind kind, int64_t stage,
                                unsigned index = 0) const;
   /// Where the tensors of a stage begin, without the losses; 0 if the worker

@@ -24,10 +24,11 @@ namespace pipesched {
 /// An argument or result of a function of a stage.
 struct RoleValue {
   pipe::StageRole role;
-  /// Of a role that isNamedRole; else empty. Where the attribute states none,
-  /// the position among the arguments (or results) of the role, "0" first.
+  /// The name if isNamedRole holds for the role, else empty. If the attribute
+  /// states no name, it is the position among the arguments (or results) of the
+  /// role, from "0" on.
   std::string name;
-  /// A ranked tensor of static shape; i64 of Microbatch and Step.
+  /// A ranked tensor of static shape; i64 for Microbatch and Step.
   mlir::Type type;
 
   mlir::RankedTensorType getTensorType() const {
@@ -60,12 +61,12 @@ struct Stage {
   std::optional<StageFunction>
       functions[kNumEnumValues<pipe::StageFunctionKind>];
 
-  /// All parameters, in the order in which forward, then the other functions
-  /// first name them; likewise the rest. Gradients have the names of their
-  /// parameters.
+  /// All parameters, in the order in which first forward and then the other
+  /// functions name them. The other lists have the same order. Gradients have
+  /// the names of their parameters.
   llvm::SmallVector<NamedTensor> params, gradients, states, residuals;
   mlir::RankedTensorType input, output;
-  /// Null where no function of the stage has it.
+  /// Null if no function of the stage has it.
   mlir::RankedTensorType outputGradient, inputGradient;
 
   const StageFunction *get(pipe::StageFunctionKind kind) const {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The wait for a writer, at a terminal or a FIFO, has no end of its own, so it
-// must end at Ctrl-C.
+// Reads inputs. Waiting for the writer of a terminal or a FIFO may never end by
+// itself, so it has to end at Ctrl-C.
 //
 //===----------------------------------------------------------------------===//
 

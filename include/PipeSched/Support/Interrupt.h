@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A search, or the wait for input, ends soon after SIGINT. A host that handles
-// SIGINT, such as Python, gets the signal when that has ended.
+// Lets a search, or a wait for input, end soon after SIGINT. A host that
+// handles SIGINT, such as Python, gets the signal once the search or the wait
+// has ended.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM's streams say on their own that they failed, but not which file it was.
+// Reports a failure to write standard output. LLVM's streams report failures
+// themselves, but do not say of which file.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What stands at the path of an output stays until the new contents are
-// complete, whatever happens to the program that writes them.
+// Outputs that are replaced as a whole: the old file stays until the new
+// contents are complete, whatever happens to the program that writes them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,9 +62,9 @@ private:
   int special = -1; // the descriptor of what is no regular file
 };
 
-/// Whether two paths name one regular file, there or to be written: by another
-/// spelling, a symbolic link or a hard link. `-` and what is no regular file
-/// are never the same.
+/// Whether two paths name the same regular file, which may not exist yet: by
+/// another spelling, a symbolic link or a hard link. `-` and files that are not
+/// regular are never the same.
 bool isSameFile(llvm::StringRef a, llvm::StringRef b);
 
 /// Writes a file whole or not at all; `-` is standard output.

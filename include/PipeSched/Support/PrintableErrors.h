@@ -24,8 +24,8 @@ namespace pipesched {
 class PrintableErrors {
 public:
   explicit PrintableErrors(bool isNeeded = true);
-  /// If any of the arguments is not printable. Should be static in main:
-  /// options that are wrong call exit().
+  /// Makes output printable if any of the arguments is not. Should be static in
+  /// main, because wrong options call exit().
   PrintableErrors(int argc, const char *const *argv);
   ~PrintableErrors();
   PrintableErrors(const PrintableErrors &) = delete;

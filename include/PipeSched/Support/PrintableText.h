@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A name from a file may hold what a terminal obeys instead of showing it.
+// Makes text printable. A name from a file may contain characters that a
+// terminal obeys instead of showing them.
 //
 //===----------------------------------------------------------------------===//
 

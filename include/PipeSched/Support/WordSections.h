@@ -20,7 +20,7 @@
 
 namespace pipesched {
 
-/// A part of the rows, `length` words that come `times` times.
+/// A part of the rows: `length` words that are repeated, `times` times in all.
 ///
 /// `times` 1: they are in the table as they are, from `position` on.
 ///
@@ -40,7 +40,7 @@ struct WordSection {
   uint32_t read(llvm::ArrayRef<uint32_t> table, uint32_t i, uint32_t r) const;
 };
 
-/// Appends to `table` what the sections need that together read as `words`.
+/// Divides `words` into sections and appends what they need to `table`.
 /// `rowBegins` are the positions of the rows in `words`, in ascending order,
 /// the first 0; rows look alike if their first words and their lengths are
 /// equal. Sections are whole rows of together at most kMaxSectionWords words,
@@ -51,7 +51,7 @@ std::vector<WordSection> writeSections(llvm::ArrayRef<uint32_t> words,
 
 inline constexpr uint32_t kMaxSectionWords = 8192;
 
-/// What the sections read as.
+/// The words that the sections stand for.
 std::vector<uint32_t> readSections(llvm::ArrayRef<WordSection> sections,
                                    llvm::ArrayRef<uint32_t> table);
 

@@ -40,8 +40,8 @@ struct DrawingColumns {
   std::vector<int32_t> stage; ///< numbered over all paths, path by path
   std::vector<int8_t> phase;
   std::vector<int32_t> microbatch; ///< the path for O and G
-  /// Of a cell that overlaps with another that one, else kNone. Empty without
-  /// pairs; else they have an entry per cell.
+  /// By cell: the other cell of its overlapped pair, else kNone. Empty if there
+  /// are no pairs.
   std::vector<int32_t> secondStage, secondMicrobatch;
   std::vector<int8_t> secondPhase;
   /// An item holds its queue from start to release; its data arrives at end.
@@ -54,7 +54,7 @@ struct DrawingColumns {
   std::vector<uint32_t> memberBegins;
   std::vector<int32_t> members;
 
-  /// What workers do not do, worker by worker in the order of time.
+  /// Idle time, worker by worker in the order of time.
   std::vector<int32_t> idleWorker;
   std::vector<int8_t> idleCause;   ///< an index into kIdleCauses
   std::vector<int32_t> idleBefore; ///< the cell that follows, or kNone

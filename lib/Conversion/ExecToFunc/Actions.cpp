@@ -118,11 +118,11 @@ Value ActionEmitter::viewOf(const KernelArgument &argument, Words &words) {
   auto add = [&](Value offset, Value other) {
     return builder.createOrFold<arith::AddIOp>(offset, other);
   };
-  switch (argument.operand.place) {
-  case KernelOperand::Place::Buffer:
+  switch (argument.operand.kind) {
+  case KernelOperand::Kind::Buffer:
     return view(arenaBytes, words.bytes(4 + argument.operand.index),
                 argument.type);
-  case KernelOperand::Place::Loss: {
+  case KernelOperand::Kind::Loss: {
     Value number = builder.createOrFold<arith::IndexCastOp>(
         builder.getIndexType(), words.i64(3));
     Value size = constant(bytesOf(argument.type), builder.getIndexType());

@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace pipesched;
 
-using Place = KernelOperand::Place;
+using Kind = KernelOperand::Kind;
 
 func::FuncOp pipesched::createPrivate(ImplicitLocOpBuilder &builder,
                                       StringRef name, FunctionType type) {
@@ -80,15 +80,15 @@ KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
 
 Slot &KernelEmitter::slotOf(KernelOperand operand) {
   return *llvm::find_if(slots, [&](const Slot &slot) {
-    return slot.argument->operand.place == operand.place &&
+    return slot.argument->operand.kind == operand.kind &&
            slot.argument->operand.index == operand.index;
   });
 }
 
 Value KernelEmitter::read(KernelOperand operand) {
-  if (operand.place == Place::Microbatch)
+  if (operand.kind == Kind::Microbatch)
     return microbatch;
-  if (operand.place == Place::Step)
+  if (operand.kind == Kind::Step)
     return step;
   return slotOf(operand).tensor;
 }
@@ -114,7 +114,7 @@ void KernelEmitter::write(const KernelCall &call, unsigned index,
                           Value result) {
   Slot &slot = slotOf(call.results[index]);
   bool isTerm = slot.argument->isRead &&
-                call.results[index].place == Place::Gradient &&
+                call.results[index].kind == Kind::Gradient &&
                 !call.givesSum(index);
   slot.tensor =
       isTerm

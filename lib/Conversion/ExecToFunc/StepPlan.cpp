@@ -48,7 +48,7 @@ unsigned pipesched::getNumWords(Opcode opcode) {
 static RankedTensorType typeOfPlace(const StageKernel &kernel,
                                     KernelOperand operand,
                                     const RoleValue &value) {
-  return operand.place == KernelOperand::Place::Buffer
+  return operand.kind == KernelOperand::Kind::Buffer
              ? kernel.buffers[operand.index].type
              : value.getTensorType();
 }
@@ -56,11 +56,11 @@ static RankedTensorType typeOfPlace(const StageKernel &kernel,
 /// Adds an operand of a call to the arguments of its kernel.
 static void addOperand(KernelPlan &plan, KernelOperand operand,
                        const RoleValue &value, bool isResult) {
-  using Place = KernelOperand::Place;
-  if (operand.place == Place::Microbatch || operand.place == Place::Step)
+  using Kind = KernelOperand::Kind;
+  if (operand.kind == Kind::Microbatch || operand.kind == Kind::Step)
     return;
   auto *found = llvm::find_if(plan.arguments, [&](KernelArgument &argument) {
-    return argument.operand.place == operand.place &&
+    return argument.operand.kind == operand.kind &&
            argument.operand.index == operand.index;
   });
   if (found == plan.arguments.end()) {
@@ -70,17 +70,17 @@ static void addOperand(KernelPlan &plan, KernelOperand operand,
   }
   if (isResult)
     found->isWritten = true;
-  if (operand.place == Place::Gradient || (!isResult && !found->isWritten))
+  if (operand.kind == Kind::Gradient || (!isResult && !found->isWritten))
     found->isRead = true;
 }
 
-static PersistentKind kindOf(KernelOperand::Place place) {
-  switch (place) {
-  case KernelOperand::Place::Param:
+static PersistentKind kindOf(KernelOperand::Kind kind) {
+  switch (kind) {
+  case KernelOperand::Kind::Param:
     return PersistentKind::Param;
-  case KernelOperand::Place::State:
+  case KernelOperand::Kind::State:
     return PersistentKind::State;
-  case KernelOperand::Place::Gradient:
+  case KernelOperand::Kind::Gradient:
     return PersistentKind::Gradient;
   default:
     llvm_unreachable("not in the part of a stage");
@@ -99,7 +99,7 @@ static std::vector<int64_t> keyOf(const KernelPlan &plan) {
     key.push_back(reinterpret_cast<int64_t>(function.getOperation()));
     for (const auto &operands : {call.arguments, call.results})
       for (KernelOperand operand : operands) {
-        key.push_back(static_cast<int64_t>(operand.place));
+        key.push_back(static_cast<int64_t>(operand.kind));
         key.push_back(operand.index);
       }
   }
@@ -127,10 +127,10 @@ uint32_t KernelNumbers::numberOf(const StageKernel &kernel,
   }
   int64_t begin = layout.beginOf(stage);
   for (KernelArgument &argument : added.arguments)
-    if (argument.operand.place != KernelOperand::Place::Buffer &&
-        argument.operand.place != KernelOperand::Place::Loss)
+    if (argument.operand.kind != KernelOperand::Kind::Buffer &&
+        argument.operand.kind != KernelOperand::Kind::Loss)
       argument.offset = layout
-                            .find(kindOf(argument.operand.place), stage,
+                            .find(kindOf(argument.operand.kind), stage,
                                   argument.operand.index)
                             ->offset -
                         begin;

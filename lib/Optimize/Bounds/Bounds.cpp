@@ -62,7 +62,7 @@ private:
   Propagation propagation;
   BranchAndBound search;
   EventSearch events;
-  bool isRelaxed; ///< `search` may leave orders that are no schedules
+  bool isRelaxed; ///< `search` may end with orders that are no schedules
   std::optional<Solution> better;
 };
 
@@ -79,8 +79,8 @@ void Prover::run(Proof &proof, int64_t knownBound) {
 }
 
 /// The least makespan that propagation alone does not refute (a destructive
-/// bound, Klein and Scholl 1999): at distances that double, since short
-/// makespans are refuted soonest, then by bisection.
+/// bound, Klein and Scholl 1999): First it tries makespans at distances that
+/// double, since short makespans are refuted soonest; then it bisects.
 void Prover::propagate() {
   int64_t open = upper, distance = tick;
   Windows longer;
@@ -100,8 +100,8 @@ void Prover::propagate() {
   }
 }
 
-/// A short search first, which finds what is easy to find; a long one where
-/// shaving leaves something to be found.
+/// Starts with a short search, which finds what is easy to find. A long search
+/// follows if shaving does not refute the makespan.
 Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
   constexpr size_t fewNodes = 1000;
   Windows windows;
@@ -118,7 +118,7 @@ Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
 }
 
 /// With copies or recomputation, only the search from event to event is exact;
-/// the other one refutes sooner what it can refute.
+/// the other one is faster at refuting what it can refute.
 Outcome Prover::attemptShaved(const Windows &windows, int64_t makespan,
                               const Deadline &limit) {
   if (isRelaxed && events.isSmall()) {
@@ -142,8 +142,8 @@ Outcome Prover::take(Solution found, int64_t makespan) {
   return Outcome::Found;
 }
 
-/// Asks for the next better makespan first, which ends the proof; where that
-/// takes too long, for lower ones, which are refuted sooner.
+/// Asks for the next better makespan first: refuting it ends the proof. If that
+/// takes too long, asks for lower makespans, which are refuted sooner.
 void Prover::branch() {
   int64_t most = upper; // this makespan and longer ones are not tried
   while (lower < most && !deadline.isOver()) {

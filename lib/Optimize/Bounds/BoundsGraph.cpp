@@ -104,15 +104,16 @@ void BoundsGraph::addDataArcs(int64_t path, int64_t rank) {
   }
 }
 
-/// How many of `each` fit, with 0 where that says nothing.
+/// How many of `each` fit; 0 if that limits nothing.
 static int64_t fits(int64_t capacity, int64_t each) {
   return each <= 0 ? 0 : capacity / each;
 }
 
 /// F k of a stage starts with k + 1 activations allocated there and on the
-/// stages of its path before it, whose I come after its own. So I k - M is over
-/// where M of them fit. With one stage on the worker and nothing freed by I the
-/// same holds for W, and is all that memory asks for (docs/Optimize.md).
+/// stages of its path before it, whose I come after its own. If M of them fit,
+/// I k - M has therefore ended. If the worker has one stage and I frees
+/// nothing, the same holds for W, and memory implies nothing else
+/// (docs/Optimize.md).
 void BoundsGraph::addMemoryArcs() {
   const Placement &placement = problem.placement;
   bool split = problem.techniques.splitBackward;
@@ -127,7 +128,8 @@ void BoundsGraph::addMemoryArcs() {
                               facts.activation - freedByInputGrad(stage));
       held[worker] = addTimes(held[worker], facts.activation);
       int64_t inputs = fits(problem.capacity[worker], held[worker]);
-      // At best every I of the microbatches before F k is over.
+      // In the best case every I of the microbatches before k has ended when F
+      // k starts.
       int64_t weights =
           fits(problem.capacity[worker] - facts.activation, kept) + 1;
       if (facts.activation > problem.capacity[worker] || kept <= 0)

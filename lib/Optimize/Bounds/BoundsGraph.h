@@ -86,7 +86,7 @@ public:
   bool isMemoryFixed() const {
     return !problem.techniques.offload && !problem.techniques.recompute;
   }
-  /// What the end of I frees: the whole activation where there is no W.
+  /// The bytes that the end of I frees: the whole activation if there is no W.
   int64_t freedByInputGrad(int64_t globalStage) const {
     const StageFacts &facts = problem.stages[globalStage];
     return problem.techniques.splitBackward ? facts.freedByInputGrad
@@ -95,8 +95,8 @@ public:
 
   /// Raises the starts of cells to the earliest times that the arcs allow.
   void raiseStarts(llvm::MutableArrayRef<int64_t> starts) const;
-  /// Likewise for tails: the least time from the end of a cell to the end of
-  /// the step.
+  /// Raises the tails of cells in the same way. A tail is the least time from
+  /// the end of a cell to the end of the step.
   void raiseTails(llvm::MutableArrayRef<int64_t> tails) const;
 
   /// The largest number that divides every time of the problem.

@@ -19,7 +19,7 @@ using namespace pipesched::optimize;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// Times that all nogoods together may hold: 256 MiB.
+/// How many times all nogoods together may store: 256 MiB.
 static constexpr size_t kMostSeenTimes = size_t(1) << 25;
 
 /// Edges of all rows times cells. A branch is about as deep as there are cells,
@@ -42,8 +42,8 @@ BranchAndBound::BranchAndBound(const BoundsGraph &graph,
       activeSuffices = false;
 }
 
-/// Whether the orders of every row are listed and copies of them fit the memory
-/// of this machine.
+/// Whether the orders of every row are listed, and the copies of them that a
+/// search makes fit the memory of this machine.
 bool BranchAndBound::isWhole(const Windows &windows) const {
   size_t edges = 0;
   for (auto [worker, row] : llvm::enumerate(windows.rows)) {
@@ -151,7 +151,7 @@ bool BranchAndBound::isSchedulable(const RowEdge &edge) const {
 //===----------------------------------------------------------------------===//
 
 /// The row that can end a cell first (Giffler and Thompson 1960), and its next
-/// cells by their starts. There is no worker where everything is decided.
+/// cells by their starts. If everything is decided, there is no such worker.
 BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
   Choice choice;
   std::tuple<bool, int64_t> best = {true, kNever};
@@ -182,9 +182,9 @@ BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
   return choice;
 }
 
-/// Drops cells that cannot start before another cell could be over: that other
-/// can move before them without delay. With one stage on the worker memory
-/// allows it, because no cell in between allocates.
+/// Drops a cell that cannot start before some other cell could have ended: the
+/// other cell can move in front of it and delays nothing. If the worker has one
+/// stage, memory allows that, because no cell in between allocates.
 void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
   int64_t end = kNever;
   for (const RowEdge &edge : choice.edges)

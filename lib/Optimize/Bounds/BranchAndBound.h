@@ -43,8 +43,8 @@ public:
   size_t nodes = 0;
 
 private:
-  /// What a node has decided: the edges that each row begins with, and those
-  /// that may follow.
+  /// The decisions of a node: the edges with which each row begins, and the
+  /// edges that may follow them.
   struct Frontier {
     struct Row {
       uint32_t begin = 0, end = 0; ///< edges to choose from; earlier ones are

@@ -61,8 +61,9 @@ Cell RowBuilder::nameOf(const EventStart &started) {
               microbatches[path][rank]);
 }
 
-/// Holds a cell that takes memory until the last offload that has ended by
-/// then, and an I that leaves more than it found until a reload that has.
+/// Adds the joins of a cell. A cell that allocates waits for the last offload
+/// that has ended when it starts, and an I that leaves more than it found waits
+/// for the last such reload.
 void RowBuilder::join(const EventStart &started) {
   bool isInput = started.phase == Phase::InputGrad;
   bool leavesMore = isInput && rules.freedBy(started.pair, started.phase) < 0;

@@ -18,8 +18,8 @@
 
 namespace pipesched::optimize {
 
-/// Rows with a join of every offload that ends in time before a cell that
-/// allocates, so that the memory which suffices at these times does at any.
+/// Makes rows in which each cell that allocates joins every offload that ends
+/// before it. So if memory suffices at these times, it suffices at any times.
 /// `starts` are in the order in which they were decided. Nothing: rows cannot
 /// express these starts.
 std::optional<Solution> solutionOf(const EventRules &rules,

@@ -19,7 +19,7 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Times that all nogoods together may hold: 128 MiB.
+/// How many times all nogoods together may store: 128 MiB.
 static constexpr size_t kMostSeenTimes = size_t(1) << 24;
 
 /// Larger problems have far more states than a search can visit.
@@ -134,7 +134,7 @@ bool EventSearch::isLate(const EventState &state) {
   return false;
 }
 
-/// Whether a row that may interrupt its cells cannot end each in time. The
+/// Whether some cell ends too late even if the row may interrupt its cells. The
 /// cells with the earliest deadlines run first (Jackson 1955).
 bool EventSearch::isRowLate(const EventState &state, uint32_t worker) {
   jobs.clear();
@@ -145,28 +145,28 @@ bool EventSearch::isRowLate(const EventState &state, uint32_t worker) {
                       graph.durationOf(cell)});
   const Techniques &techniques = graph.getProblem().techniques;
   if (techniques.recompute)
-    addReturns(state, worker, Place::Dropped);
+    addReturns(state, worker, ActivationState::Dropped);
   if (areJobsLate())
     return true;
   if (!techniques.offload)
     return false;
   jobs.clear();
-  addReturns(state, worker, Place::Host);
+  addReturns(state, worker, ActivationState::Host);
   return areJobsLate();
 }
 
-/// Adds the R, or the U, of activations that are not on the worker. Their I are
-/// at best the last of the stage.
+/// Adds the R, or the U, of activations that are not on the worker. In the best
+/// case their I are the last ones of the stage.
 void EventSearch::addReturns(const EventState &state, uint32_t worker,
-                             Place place) {
-  bool isCopy = place == Place::Host;
+                             ActivationState wanted) {
+  bool isCopy = wanted == ActivationState::Host;
   unsigned queue = isCopy ? rules.reloadQueue() : ComputeQueue;
   int64_t now = std::max(state.now, state.workers[worker].queueEnds[queue]);
   for (int32_t stage : graph.stagesOf(worker)) {
     const StageFacts &facts = graph.getProblem().stages[stage];
     int64_t last = graph.countOf(stage);
     for (uint32_t pair : rules.pairsOf(stage))
-      if (const PairState &own = state.pairs[pair]; own.place == place)
+      if (const PairState &own = state.pairs[pair]; own.activation == wanted)
         jobs.push_back(
             {std::max(now, own.ready),
              windows->latest[graph.cellOf(stage, Phase::InputGrad, --last)],
@@ -222,8 +222,8 @@ void EventSearch::describe(const EventState &state, Reached &reached) {
     auto byPair = [&](uint32_t a, uint32_t b) {
       for (uint32_t i = 0; i < line.numStages; ++i) {
         const PairState &left = first(a)[i], &right = first(b)[i];
-        if (left.place != right.place)
-          return left.place < right.place;
+        if (left.activation != right.activation)
+          return left.activation < right.activation;
         if (timeOf(left.ready) != timeOf(right.ready))
           return timeOf(left.ready) < timeOf(right.ready);
         if (timeOf(left.arrival) != timeOf(right.arrival))
@@ -237,7 +237,7 @@ void EventSearch::describe(const EventState &state, Reached &reached) {
     for (uint32_t microbatch : order)
       for (uint32_t i = 0; i < line.numStages; ++i) {
         const PairState &pair = first(microbatch)[i];
-        reached.key.push_back(char(pair.place));
+        reached.key.push_back(char(pair.activation));
         reached.times.push_back(timeOf(pair.ready));
         reached.times.push_back(timeOf(pair.arrival));
       }
@@ -250,7 +250,7 @@ void EventSearch::describe(const EventState &state, Reached &reached) {
     int64_t frees = worker.frees[ComputeQueue];
     int64_t end = worker.queueEnds[ComputeQueue];
     reached.times.push_back(frees > 0 ? timeOf(end) : state.now);
-    // Memory that is taken at the end of a cell had better be taken late.
+    // A state in which a cell takes memory at a later end is at least as good.
     reached.times.push_back(frees < 0 ? -end : 0);
   }
 }

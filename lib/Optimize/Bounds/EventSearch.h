@@ -28,8 +28,8 @@ public:
   /// Whether the problem is small enough for a search to be of use.
   bool isSmall() const;
 
-  /// `windows` are those of `makespan`. What earlier searches have refuted is
-  /// used again if their makespan was no shorter.
+  /// `windows` belong to `makespan`. Uses the states that earlier searches
+  /// refuted, if the makespan of these was no shorter.
   Outcome search(const Times &windows, int64_t makespan,
                  const Deadline &deadline);
 
@@ -44,7 +44,7 @@ private:
     std::string key;
     std::vector<int64_t> times;
   };
-  /// What a level of the search uses again and again.
+  /// Buffers of one level of the search, kept so that they are allocated once.
   struct Level {
     EventState state, child;
     llvm::SmallVector<EventChoice, 8> choices;
@@ -59,7 +59,8 @@ private:
   Outcome startEach(size_t depth);
   bool isLate(const EventState &state);
   bool isRowLate(const EventState &state, uint32_t worker);
-  void addReturns(const EventState &state, uint32_t worker, Place place);
+  void addReturns(const EventState &state, uint32_t worker,
+                  ActivationState wanted);
   bool areJobsLate();
   void describe(const EventState &state, Reached &reached);
   bool isRefuted(const Reached &reached) const;
@@ -70,12 +71,12 @@ private:
   EventRules rules;
   const Times *windows = nullptr;
   const Deadline *deadline = nullptr;
-  int64_t refutedMakespan = 0; ///< of what `seen` holds
+  int64_t refutedMakespan = 0; ///< for which the states in `seen` are refuted
   std::vector<std::unique_ptr<Level>> levels;
   std::vector<EventStart> path;
   std::optional<Solution> solution;
 
-  // Of isLate() and describe().
+  // Buffers of isLate() and describe().
   std::vector<int64_t> earliest;
   std::vector<Job> jobs;
   std::vector<std::pair<int64_t, int64_t>> heap;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A cell may start when it is ready, or when memory is freed for it: at other
-// times it could have started earlier.
+// A cell may start when it is ready, or when memory is freed for it: a cell
+// that starts at any other time could have started earlier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,7 +117,7 @@ void EventRules::listOffloads(Query &query) const {
   int64_t queueEnd = query.worker.queueEnds[OffloadQueue];
   for (uint32_t pair : query.pairs) {
     const PairState &own = query.state.pairs[pair];
-    if (own.place == Place::Kept)
+    if (own.activation == ActivationState::Kept)
       offer(query, Phase::Offload, pair, std::max(queueEnd, own.ready));
   }
 }
@@ -126,7 +126,7 @@ void EventRules::listReloads(Query &query) const {
   int64_t queueEnd = query.worker.queueEnds[reloadQueue()];
   for (uint32_t pair : query.pairs) {
     const PairState &own = query.state.pairs[pair];
-    if (own.place == Place::Host)
+    if (own.activation == ActivationState::Host)
       offer(query, Phase::Reload, pair, std::max(queueEnd, own.ready));
   }
 }
@@ -136,22 +136,22 @@ void EventRules::listCompute(Query &query) const {
   for (uint32_t pair : query.pairs) {
     const PairState &own = query.state.pairs[pair];
     int64_t ready = std::max(queueEnd, own.arrival);
-    if (own.place == Place::Kept)
+    if (own.activation == ActivationState::Kept)
       offer(query, Phase::InputGrad, pair, ready);
-    else if (own.place == Place::Back)
+    else if (own.activation == ActivationState::Back)
       offer(query, Phase::InputGrad, pair, std::max(ready, own.ready));
-    else if (own.place == Place::Nowhere)
+    else if (own.activation == ActivationState::Nowhere)
       offer(query, Phase::Forward, pair, ready);
-    else if (own.place == Place::Dropped)
+    else if (own.activation == ActivationState::Dropped)
       offer(query, Phase::Recompute, pair, queueEnd);
-    else if (own.place == Place::Used && gradientAfterWeight)
+    else if (own.activation == ActivationState::Used && gradientAfterWeight)
       offer(query, Phase::WeightGrad, pair, queueEnd);
   }
   if (problem.techniques.splitBackward && !gradientAfterWeight)
     listWeightGrads(query);
 }
 
-/// Nothing waits for these W, so that those of a stage are alike.
+/// Nothing waits for these W, so all W of a stage are alike.
 void EventRules::listWeightGrads(Query &query) const {
   uint32_t worker = query.state.nextWorker;
   for (int32_t stage : graph.stagesOf(worker)) {
@@ -163,7 +163,7 @@ void EventRules::listWeightGrads(Query &query) const {
   }
 }
 
-/// Offers a cell whose waits are over at `ready`.
+/// Offers a cell that has nothing to wait for from `ready` on.
 void EventRules::offer(Query &query, Phase phase, uint32_t pair,
                        int64_t ready) const {
   int64_t now = query.state.now;
@@ -216,15 +216,16 @@ void EventRules::drop(Query &query, EventChoice &choice, uint32_t from,
   }
   for (; from < query.pairs.size(); ++from) {
     uint32_t pair = query.pairs[from];
-    if (state.pairs[pair].place != Place::Kept || pair == choice.pair ||
-        endOfForward(pair) > state.now || freed(pair) <= 0)
+    if (state.pairs[pair].activation != ActivationState::Kept ||
+        pair == choice.pair || endOfForward(pair) > state.now ||
+        freed(pair) <= 0)
       continue;
     bool isTried =
         llvm::any_of(query.pairs.take_front(from), [&](uint32_t earlier) {
           return pairStages[earlier] == pairStages[pair] &&
                  earlier != choice.pair &&
                  !llvm::is_contained(choice.dropped, earlier) &&
-                 state.pairs[earlier].place == Place::Kept &&
+                 state.pairs[earlier].activation == ActivationState::Kept &&
                  (endOfForward(earlier) < state.now) ==
                      (endOfForward(pair) < state.now) &&
                  isSame(state, earlier, pair);
@@ -245,7 +246,7 @@ bool EventRules::isSame(const EventState &state, uint32_t pair,
   uint32_t b = other - (other - line->first) % line->numStages;
   for (uint32_t i = 0; i < line->numStages; ++i) {
     const PairState &left = state.pairs[a + i], &right = state.pairs[b + i];
-    if (left.place != right.place ||
+    if (left.activation != right.activation ||
         std::max(left.ready, state.now) != std::max(right.ready, state.now) ||
         std::max(left.arrival, state.now) != std::max(right.arrival, state.now))
       return false;
@@ -269,7 +270,7 @@ EventStart EventRules::start(EventState &state,
   WorkerState &worker = state.workers[workerOf(pair)];
   for (uint32_t dropped : choice.dropped) {
     worker.held -= allocatedBy(dropped, Phase::Recompute);
-    state.pairs[dropped].place = Place::Dropped;
+    state.pairs[dropped].activation = ActivationState::Dropped;
     state.pairs[dropped].ready = 0;
   }
   unsigned queue = queueOf(*this, choice.phase);
@@ -302,7 +303,8 @@ void EventRules::move(EventState &state, uint32_t pair, Phase phase,
   own.ready = 0;
   if (phase == Phase::Offload || phase == Phase::Reload ||
       phase == Phase::Recompute) {
-    own.place = phase == Phase::Offload ? Place::Host : Place::Back;
+    own.activation =
+        phase == Phase::Offload ? ActivationState::Host : ActivationState::Back;
     own.ready = end;
     return;
   }
@@ -311,12 +313,12 @@ void EventRules::move(EventState &state, uint32_t pair, Phase phase,
   ++state.numStarted;
   send(state, pair, phase, end);
   if (phase == Phase::Forward) {
-    own.place = Place::Kept;
+    own.activation = ActivationState::Kept;
     own.ready = addTimes(end, problem.stages[stage].offloadDelay);
   } else if (phase == Phase::InputGrad) {
-    own.place = Place::Used;
+    own.activation = ActivationState::Used;
   } else if (gradientAfterWeight) {
-    own.place = Place::Done;
+    own.activation = ActivationState::Done;
   }
 }
 
@@ -380,7 +382,7 @@ int64_t EventRules::nextEvent(const EventState &state) const {
       meet(end);
   for (const PairState &pair : state.pairs) {
     meet(pair.arrival);
-    if (pair.place == Place::Kept && problem.techniques.offload)
+    if (pair.activation == ActivationState::Kept && problem.techniques.offload)
       meet(pair.ready);
   }
   return next;
@@ -407,7 +409,8 @@ bool EventRules::advance(EventState &state) const {
       return false;
   }
   for (auto [index, pair] : llvm::enumerate(state.pairs))
-    if (pair.arrival == now || (pair.place == Place::Kept && pair.ready == now))
+    if (pair.arrival == now ||
+        (pair.activation == ActivationState::Kept && pair.ready == now))
       state.workers[workerOf(index)].hasEvent = true;
   return true;
 }

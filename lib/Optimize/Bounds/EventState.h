@@ -19,7 +19,7 @@
 namespace pipesched::optimize {
 
 /// Where the activation of a stage and microbatch is.
-enum class Place : uint8_t {
+enum class ActivationState : uint8_t {
   Nowhere, ///< F has not started
   Kept,    ///< on the worker; it may still be offloaded or dropped
   Dropped, ///< only its checkpoint is left
@@ -35,7 +35,7 @@ inline constexpr unsigned kNumEventQueues = 3;
 
 /// One stage and microbatch.
 struct PairState {
-  Place place = Place::Nowhere;
+  ActivationState activation = ActivationState::Nowhere;
   /// Kept: when D may start; Host, Back: when the copy or R ends.
   int64_t ready = 0;
   /// When the message for its F or, later, its I arrives.

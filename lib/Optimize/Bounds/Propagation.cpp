@@ -50,7 +50,8 @@ bool Propagation::start(Windows &windows, int64_t makespan,
     if (!row)
       return false;
     windows.rows[worker] = std::move(*row);
-    // Narrower windows leave the next rows fewer edges.
+    // Narrow the windows before the next row is listed, which then has fewer
+    // edges.
     windows.isStale[worker] = true;
     if (!narrow(windows, deadline))
       return false;

@@ -76,8 +76,9 @@ static int64_t leastOf(llvm::ArrayRef<int32_t> cells,
 // One worker
 //===----------------------------------------------------------------------===//
 
-/// Of the cells whose heads are over, the one with the longest tail runs; an
-/// interrupted cell goes on later (Jackson 1955; Carlier 1982).
+/// At any time the cell with the longest tail runs, among those whose heads
+/// have passed. An interrupted cell continues later (Jackson 1955; Carlier
+/// 1982).
 int64_t optimize::preemptiveBound(const BoundsGraph &graph, int64_t worker,
                                   Heads times) {
   std::vector<int32_t> order(graph.cellsOf(worker).begin(),
@@ -382,7 +383,7 @@ static Bound makespanBound(const BoundsGraph &graph) {
 
 /// Heads and tails along chains that start and end on the row of one worker.
 /// The period is at least the length of that row, because the row of the next
-/// step begins when this one is over.
+/// step begins when this one has ended.
 static void headsWithinRow(const BoundsGraph &graph, int64_t worker,
                            std::vector<int64_t> &heads,
                            std::vector<int64_t> &tails) {

@@ -32,7 +32,7 @@ int64_t preemptiveBound(const BoundsGraph &graph, int64_t worker, Heads times);
 int64_t warmUpBound(const BoundsGraph &graph, int64_t worker, Heads times);
 
 /// After its last F a worker runs only I and W of activations that its memory
-/// then held.
+/// held at that time.
 int64_t coolDownBound(const BoundsGraph &graph, int64_t worker, Heads times);
 
 /// Capacity times makespan is at least the sum of activations times the time

@@ -105,8 +105,8 @@ bool RowPathBuilder::fitsCounts() const {
   });
 }
 
-/// How many offloads it takes at least to stay within capacity; -1: even all of
-/// them do not suffice.
+/// How many offloads it takes at least to stay within capacity; -1 if all of
+/// them together do not suffice.
 int64_t RowPathBuilder::offloadsFor(const Extension &extension) const {
   int64_t excess = extension.peak - problem.capacity[worker];
   if (excess <= 0)
@@ -243,7 +243,7 @@ void RowPathBuilder::expand(const Known &from) {
 /// expanded later. False: too many edges, or out of time.
 bool RowPathBuilder::expandLayer(const Deadline &deadline) {
   constexpr uint32_t oftenEnough = 1024;
-  // To expand a state takes about as long as reading so many edges.
+  // Expanding a state takes about as long as reading this many edges.
   constexpr uint64_t workOfState = 64;
   uint32_t expanded = 0;
   for (size_t bucket = current.buckets.size(); bucket-- > 0;)

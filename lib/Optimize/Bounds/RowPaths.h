@@ -25,7 +25,7 @@ namespace pipesched::optimize {
 /// work.
 class Deadline {
 public:
-  /// `done` counts the work and outlives the deadline.
+  /// `done` counts the work. It must outlive the deadline.
   Deadline(const ProofLimits &limits, uint64_t &done)
       : mustStop(limits.mustStop), end(after(limits.seconds)), done(&done),
         mostWork(limits.work) {}

@@ -40,7 +40,8 @@ static int64_t durationOf(const StageFacts &facts, CellType type) {
 }
 
 /// An I that leaves more than it found allocates the difference at its start.
-/// Nothing on the worker frees memory while it runs, so the peak is the same.
+/// The peak is the same as if it did so at its end, since nothing on the worker
+/// frees memory while it runs.
 static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
   switch (kind.type) {
   case CellType::Forward:

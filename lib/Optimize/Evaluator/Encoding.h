@@ -100,7 +100,7 @@ struct Encoding {
   const StageFacts &stageFacts(uint32_t stage) const {
     return problem.stages[stage];
   }
-  /// The memory that F frees in addition if its microbatch is recomputed.
+  /// How much more F frees if its microbatch is recomputed.
   int64_t freedByDropping(uint32_t stage) const {
     return stageFacts(stage).activation - stageFacts(stage).checkpoint;
   }
@@ -125,8 +125,9 @@ struct Plan {
   void append(const Encoding &encoding, uint32_t worker, Token token) {
     tokens[encoding.rowBegins[worker] + sizes[worker]++] = token;
   }
-  /// Updates what is derived after tokens of [begin, end) of a row have changed
-  /// places. Returns whether memory suffices there; always true with offload.
+  /// Updates the derived numbers after tokens of [begin, end) of a row have
+  /// changed places. Returns whether memory suffices there, which is always
+  /// true with offload.
   bool refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,
                uint32_t end);
   /// The same for a whole row, which may have lost or gained cells.

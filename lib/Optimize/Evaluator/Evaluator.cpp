@@ -206,7 +206,8 @@ bool Evaluator<Clock, Copies>::list(std::vector<Token> &copies,
   return Again;
 }
 
-/// Drops copies that have ended by `now`, so that equal states compare equal.
+/// Drops copies that have ended by `now`, so that two states with the same
+/// future compare equal.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
   rowStates[worker].clock = now;
@@ -235,7 +236,7 @@ bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
 }
 
 /// Marks positions `begin` to `end` of the row to be timed again. No cell that
-/// starts before `time` changes.
+/// starts before `time` is going to change.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
                                      uint32_t end, bool isEarlier,
@@ -288,7 +289,7 @@ void Evaluator<Clock, Copies>::touchCopies(const Plan &plan, uint32_t worker,
     dirt[worker].end = std::max(dirt[worker].end, offload + 1);
 }
 
-/// Whether the end of this cell makes the last cell too late.
+/// Whether this cell ends so late that the last cell is too late.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
                                       int64_t limit) const {

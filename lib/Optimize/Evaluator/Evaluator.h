@@ -64,8 +64,8 @@ public:
   int64_t periodFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                      uint32_t end, int64_t limit);
   /// Raises offsets after evaluate() as far as no time changes, so that more
-  /// changes of a row meet the next limit. A first cell that waits for a
-  /// message keeps waiting for it, for one tick.
+  /// changes of a row stay within the next limit. A first cell that waits for a
+  /// message still waits for one tick.
   void startLate(const Plan &plan, std::vector<int64_t> &offsets);
   /// Makes the last evaluation the one that evaluateFrom() starts from, or
   /// drops it. Before evaluateFrom(), call one of them after each evaluation,
@@ -91,7 +91,7 @@ private:
   struct CopyState {
     Clock clock = {}; ///< end of the compute so far
     Clock offloadsUntil = {}, reloadsUntil = {};
-    int64_t level = 0; ///< memory, of all reloads so far too
+    int64_t level = 0; ///< memory, including that of all reloads so far
     uint32_t firstOffload = 0, endOffloads = 0; ///< memory not freed yet
     uint32_t nextStart = 0; ///< first reload that may start later; for memory
                             ///< at any times: that waits for more offloads
@@ -106,7 +106,8 @@ private:
     std::vector<Clock> ends;
     std::vector<CopyState> states;        ///< before the cell, at checkpoints
     std::vector<Token> offloads, reloads; ///< in the order of the row
-    std::vector<uint32_t> needs;  ///< of a reload: offloads that end before it
+    /// By reload: the number of offloads that end before it.
+    std::vector<uint32_t> needs;
     std::vector<uint32_t> places; ///< by cell of a D: its place in `offloads`
   };
   /// A value that was overwritten while a row was timed.
@@ -119,11 +120,12 @@ private:
   /// only behind the last of them.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
-    // The first so many may have changed; `needs`: what those wait for.
+    // How many of the first copies may have changed, and of the offloads that
+    // these wait for.
     uint32_t offloads = 0, reloads = 0, needs = 0;
     bool isEarlier = false; ///< a message arrives earlier
-    int64_t time = 0;      ///< no cell that started earlier will be timed again
-    bool isPaused = false; ///< timing goes on at `begin`, from its state
+    int64_t time = 0;       ///< cells that started earlier are not timed again
+    bool isPaused = false;  ///< timing goes on at `begin`, from its state
   };
   /// Through: the row is timed. Late: the plan is rejected. Broken: it has to
   /// be timed from the start.
@@ -165,7 +167,7 @@ private:
   uint32_t takeUp(const Plan &plan, uint32_t worker);
   Walk walkAgain(const Plan &plan, uint32_t worker, int64_t limit);
   Walk repair(const Plan &plan, uint32_t worker, int64_t limit);
-  /// Whether no cell that is timed again gets earlier later on.
+  /// Whether a cell that is timed again can only get later.
   bool areFinal() const { return Copies || numEarlier == 0; }
   // EvaluatorOrder.h: changes in the order of time.
   void setLookahead();
@@ -234,17 +236,18 @@ private:
   std::vector<Before<CopyState>> changedStates;
   std::vector<Before<Token>> changedOffloads, changedReloads;
   std::vector<Before<uint32_t>> changedNeeds, changedPlaces;
-  // Of evaluateFrom().
+  // State of evaluateFrom().
   std::vector<Dirt> dirt; ///< by worker
   uint32_t changedRow = 0, changedBegin = 0, changedEnd = 0;
-  int64_t changeTime = 0;     ///< cells that end by then keep their times
+  /// Cells that have ended by this time keep their times.
+  int64_t changeTime = 0;
   int64_t reorderedUntil = 0; ///< cells that start later keep their tails
   int64_t reorderedFrom = 0;  ///< when the first of `changedRow` that changed
                               ///< places started
   uint32_t reorderedEnd = 0;  ///< behind the last of them
   uint32_t numDirty = 0, numEarlier = 0;
   uint64_t numWalked = 0;
-  // Of repairInOrder().
+  // State of repairInOrder().
   int64_t lookahead = 0;  ///< from a start to the end of a cell that waits
   int64_t othersFrom = 0; ///< the least `time` of other dirty rows
   bool isCyclic = false;  ///< a cell that was final would change

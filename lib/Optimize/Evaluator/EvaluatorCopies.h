@@ -94,7 +94,7 @@ void Evaluator<Clock, Copies>::startReloads(uint32_t worker, int64_t time) {
   }
 }
 
-/// Memory of reloads that are issued but have not started.
+/// The memory of reloads that are issued but have not started.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::notStarted(uint32_t worker) const {
   const CopyState &state = rowStates[worker];
@@ -176,9 +176,9 @@ bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
   return true;
 }
 
-/// Delays a compute cell until its reload and memory are there. False: they
-/// never are. No branch depends on the type of the cell alone, because the
-/// processor predicts such branches badly.
+/// Delays a compute cell until its reload has ended and there is memory for it.
+/// False: that never happens. No branch depends on the type of the cell alone,
+/// because the processor predicts such branches badly.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
@@ -200,8 +200,8 @@ bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
 }
 
 /// Issues the next reload if there is memory for it when it starts, at `from`
-/// or later. Counts `held` more than the level, less the offloads that have
-/// ended by then. The reload may wait for offloads that end before `until`;
+/// or later. Counts `held` in addition to the level, minus what has been
+/// offloaded by then. The reload may wait for offloads that end before `until`;
 /// with `mustWait` it is issued only if it does.
 template <typename Clock, bool Copies>
 template <bool Again>
@@ -277,9 +277,10 @@ void Evaluator<Clock, Copies>::issueReloads(const Plan &plan, uint32_t worker,
     ;
 }
 
-/// Issues reloads after a compute cell that runs from `begin` to `now`. First
-/// come those for which offloads make room while it runs: they are issued ahead
-/// of the cell, and only a join keeps them from starting earlier.
+/// Issues reloads after a compute cell that runs from `begin` to `now`. The
+/// first of them are those for which offloads make room while the cell runs:
+/// they are issued ahead of the cell, and only a join keeps them from starting
+/// earlier.
 template <typename Clock, bool Copies>
 template <bool Again>
 void Evaluator<Clock, Copies>::issueBehind(const Plan &plan, uint32_t worker,

@@ -21,7 +21,7 @@
 
 namespace pipesched::optimize {
 
-/// The row has waited for the first `numEnded` offloads.
+/// Notes that the row has waited for the first `numEnded` offloads.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::awaitOffloads(uint32_t worker,
                                              uint32_t numEnded) {
@@ -35,7 +35,8 @@ void Evaluator<Clock, Copies>::awaitOffloads(uint32_t worker,
     ++state.nextStart;
 }
 
-/// The row has waited for a reload, which waits for offloads.
+/// Notes that the row has waited for a reload, and so for the offloads for
+/// which the reload waits.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::learnFrom(uint32_t worker, Token reload) {
   const CopyState &state = rowStates[worker];
@@ -97,8 +98,8 @@ bool Evaluator<Clock, Copies>::joinForReload(uint32_t worker, int64_t held,
   const uint32_t begin = encoding.rowBegins[worker];
   const uint32_t place = begin + state.firstReload;
   Token own = encoding.sibling(current.reloads[place], CellType::Offload);
-  // What it waits for without a join. A reload ahead of a cell is not held by
-  // the joins of that cell.
+  // The offloads for which the reload waits even without a join. A reload ahead
+  // of a cell is not held by the joins of that cell.
   uint32_t known = current.places[own.cell] + 1;
   if (state.firstReload > 0)
     known = std::max(known, current.needs[place - 1]);

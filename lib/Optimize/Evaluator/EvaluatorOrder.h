@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Members of Evaluator that time changed rows with copies so that every time is
-// final. Along messages and along rows, cells start later and later in the plan
-// that was kept, but for those that have changed places. So where a row has
-// still to be timed from a cell on, nothing that started earlier than this cell
-// in the kept plan, plus the least time to reach another row, can change.
+// final. In the plan that was kept, cells start later and later along messages
+// and along rows, except for cells that have changed places. Suppose that a row
+// still has to be timed from some cell on. Then nothing can change that ended,
+// in the kept plan, before the start of this cell plus the least time to reach
+// another row.
 //
 //   row 0   done ......| c: started at 100         `time` of row 0: 100
 //   row 1   done ..| d: waits for a cell that ended at 150: is that final?
@@ -63,7 +64,8 @@ void Evaluator<Clock, Copies>::findReordered(const Plan &plan) {
     reorderedUntil = kInfeasible; // cells may have been added or removed
 }
 
-/// No cell of the row from `pos` on started before that in the kept plan.
+/// A time before which no cell of the row from `pos` on started in the kept
+/// plan.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::startBefore(const Plan &plan, uint32_t worker,
                                               uint32_t pos) const {

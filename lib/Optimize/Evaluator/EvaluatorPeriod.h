@@ -27,9 +27,10 @@ bool Evaluator<Clock, Copies>::isRowLate(uint32_t worker, Clock now,
   return end - (kIsTraced ? rowStarts[worker] : 0) > limit;
 }
 
-/// The compute of a row before `pos` makes the end of row `to` too late. If the
-/// start of that row is what delays it, its steps cannot follow each other that
-/// fast; otherwise it may suffice that the row starts later.
+/// Decides what to do if the compute of a row before `pos` makes the end of row
+/// `to` too late. If the start of row `to` itself causes the delay, its steps
+/// cannot follow each other that fast. Otherwise it may suffice that row `to`
+/// starts later.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::whenLate(const Plan &plan, uint32_t worker,
@@ -42,9 +43,9 @@ Evaluator<Clock, Copies>::whenLate(const Plan &plan, uint32_t worker,
 }
 
 /// The row whose start determines the end of the cell before `pos`; kNone if
-/// that is unknown. Origins of cells that are not timed again yet may be those
-/// of paths that the plan no longer has. So this follows the path back until
-/// cells ended before the change.
+/// that is unknown. Cells that have not been timed again yet may name origins
+/// by paths that the plan no longer has. So this follows the path back until it
+/// reaches cells that ended before the change.
 template <typename Clock, bool Copies>
 uint32_t Evaluator<Clock, Copies>::startOfPath(const Plan &plan,
                                                uint32_t pos) const {

@@ -200,7 +200,7 @@ llvm::Error optimize::checkProblem(const Problem &problem) {
 // Capacity
 //===----------------------------------------------------------------------===//
 
-/// Least memory that an activation takes while later stages of the same
+/// The least memory that an activation takes while later stages of the same
 /// microbatch run on its worker.
 static int64_t leastHeld(const StageFacts &facts, Techniques techniques) {
   if (techniques.offload)
@@ -208,7 +208,8 @@ static int64_t leastHeld(const StageFacts &facts, Techniques techniques) {
   return techniques.recompute ? facts.checkpoint : facts.activation;
 }
 
-/// Largest memory of one microbatch on a stage. I may leave more than it found.
+/// Largest memory of one microbatch on a stage. An I may leave more memory held
+/// than it found.
 static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
   int64_t growth = techniques.splitBackward ? -facts.freedByInputGrad : 0;
   return facts.activation + std::max<int64_t>(growth, 0);

@@ -113,7 +113,7 @@ static void startAtZero(Solution &solution) {
   solution.makespan -= first;
 }
 
-/// The times of the first step, or with `isSteady` of one of many.
+/// The times of the first step; if `isSteady`, those of one of many steps.
 static llvm::Expected<Solution>
 timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
   llvm::Expected<TableView> view = makeView(problem, rows);
@@ -125,16 +125,16 @@ timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
   Solution solution;
   solution.rows.assign(rows.begin(), rows.end());
   StepSweep sweep(problem, *view, *index);
-  std::vector<Moment> queues(sweep.getNumQueues(), Moment{0, 0});
-  sweep.run(queues);
+  std::vector<Moment> clocks(sweep.getNumClocks(), Moment{0, 0});
+  sweep.run(clocks);
   fillTimes(sweep, solution);
-  std::optional<SteadyQueues> steady;
-  if (solution.makespan <= kMaxQueueTime)
-    steady = findSteadyQueues(sweep);
+  std::optional<SteadyClocks> steady;
+  if (solution.makespan <= kMaxClock)
+    steady = findSteadyClocks(sweep);
   if (!steady)
     return makeError(formatv("a step of {0} ticks is too long to find its "
                              "period: {1} at most",
-                             solution.makespan, kMaxQueueTime));
+                             solution.makespan, kMaxClock));
   solution.period = steady->period;
   if (isSteady) {
     sweep.run(steady->before);
@@ -160,7 +160,7 @@ llvm::Expected<Solution> optimize::steadyState(const Problem &problem,
 
 namespace {
 
-/// A worker holds `amount` more from `at` on.
+/// A worker holds `amount` more bytes from the time `at` on.
 struct Change {
   int64_t at, amount;
 
@@ -208,7 +208,7 @@ void RowMemory::addCell(Cell cell, int64_t start) {
   changes.push_back({start + facts.durationOf(cell.getPhase()), atEnd});
 }
 
-/// Of changes at the same time those that free come first.
+/// Among changes at the same time, those that free memory come first.
 int64_t RowMemory::findPeak() {
   for (Cell cell : row)
     if (cell.is(Phase::Recompute))
@@ -276,7 +276,7 @@ private:
 
 } // namespace
 
-/// A compute cell runs: it waits for its U and for joins.
+/// Runs a compute cell, which waits for its U and for joins.
 void AnyTimeRow::add(Cell cell, int64_t atStart, int64_t atEnd) {
   memory.await(std::max(std::exchange(joined, 0), pairOf(cell).reload));
   memory.change(atStart);

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The order of cells is found once; each run is one sweep over them. The period
-// is the largest ratio of length to steps of any cycle through the queues
+// is the largest ratio of length to steps of any cycle through the clocks
 // (Dantzig, Blattner & Rao 1967). The search raises it from cycle to cycle.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ static bool isHeld(Cell cell) {
 StepSweep::StepSweep(const Problem &problem, const TableView &table,
                      const CellIndex &index)
     : problem(problem), table(table), index(index),
-      numQueues(table.rows.size() * kNumQueues) {
+      numClocks(table.rows.size() * kNumStepClocks) {
   uint32_t numCells = index.rowBegin(table.rows.size());
   starts.resize(numCells);
   ends.resize(numCells);
@@ -90,12 +90,12 @@ int64_t StepSweep::delayOf(Cell cell) const {
 }
 
 Moment StepSweep::startOf(const Step &step,
-                          llvm::ArrayRef<Moment> queues) const {
-  Moment start = queues[Compute]; // the issue point of a copy
+                          llvm::ArrayRef<Moment> clocks) const {
+  Moment start = clocks[Compute]; // a copy is issued then at the earliest
   if (step.cell.isCopy())
-    start.waitFor(queues[copyQueueOf(step.cell)]);
+    start.waitFor(clocks[copyClockOf(step.cell)]);
   if (isHeld(step.cell))
-    start.waitFor(queues[Hold]);
+    start.waitFor(clocks[Hold]);
   if (step.copy != CellIndex::kNone)
     start.waitFor(ends[step.copy]);
   if (step.producer != CellIndex::kNone)
@@ -103,10 +103,10 @@ Moment StepSweep::startOf(const Step &step,
   return start;
 }
 
-void StepSweep::run(llvm::MutableArrayRef<Moment> queues) {
+void StepSweep::run(llvm::MutableArrayRef<Moment> clocks) {
   for (const Step &step : steps) {
     llvm::MutableArrayRef<Moment> own =
-        queues.slice(step.row * kNumQueues, kNumQueues);
+        clocks.slice(step.row * kNumStepClocks, kNumStepClocks);
     if (step.cell.isJoin()) {
       starts[step.flat] = ends[step.flat] = ends[step.copy];
       own[Hold].waitFor(ends[step.copy]);
@@ -116,7 +116,7 @@ void StepSweep::run(llvm::MutableArrayRef<Moment> queues) {
     starts[step.flat] = start;
     ends[step.flat] = end;
     if (step.cell.isCopy())
-      own[copyQueueOf(step.cell)] = end;
+      own[copyClockOf(step.cell)] = end;
     else if (!step.cell.isIdle())
       own[Compute] = end;
     if (isHeld(step.cell))
@@ -130,7 +130,7 @@ void StepSweep::run(llvm::MutableArrayRef<Moment> queues) {
 
 namespace {
 
-/// Looks for times x of the queues such that a step that begins with x ends
+/// Looks for times x of the clocks such that a step that begins with x ends
 /// with at most x + period. Raises x from 0 as in the algorithm of Bellman and
 /// Ford:
 ///
@@ -140,19 +140,18 @@ namespace {
 class SteadySearch {
 public:
   SteadySearch(StepSweep &sweep, int64_t period)
-      : sweep(sweep), period(period), times(sweep.getNumQueues(), 0),
-        edges(times.size()), queues(times.size()) {}
+      : sweep(sweep), period(period), times(sweep.getNumClocks(), 0),
+        edges(times.size()), clocks(times.size()) {}
 
   /// Nothing: the period is long enough, or `isOver`. Otherwise the least
   /// period, in ticks, that is long enough for the cycle that was found.
   std::optional<int64_t> run();
   bool isOver() const {
-    return llvm::any_of(times,
-                        [](int64_t time) { return time > kMaxQueueTime; });
+    return llvm::any_of(times, [](int64_t time) { return time > kMaxClock; });
   }
-  std::vector<Moment> takeQueues() {
-    setQueues();
-    return std::move(queues);
+  std::vector<Moment> takeClocks() {
+    setClocks();
+    return std::move(clocks);
   }
 
 private:
@@ -162,66 +161,66 @@ private:
   };
   static constexpr uint32_t kNoParent = std::numeric_limits<uint32_t>::max();
 
-  void setQueues();
+  void setClocks();
   bool raise();
   std::optional<int64_t> findCycle() const;
   int64_t ratioOf(uint32_t onCycle) const;
 
   StepSweep &sweep;
   int64_t period;
-  std::vector<int64_t> times; ///< by queue
+  std::vector<int64_t> times; ///< by clock
   std::vector<ParentEdge> edges;
-  std::vector<Moment> queues;
+  std::vector<Moment> clocks;
 };
 
 } // namespace
 
-void SteadySearch::setQueues() {
-  for (uint32_t queue = 0; queue < queues.size(); ++queue)
-    queues[queue] = {times[queue], queue};
+void SteadySearch::setClocks() {
+  for (uint32_t clock = 0; clock < clocks.size(); ++clock)
+    clocks[clock] = {times[clock], clock};
 }
 
 /// Runs one step. Returns whether any time had to be raised.
 bool SteadySearch::raise() {
-  setQueues();
-  sweep.run(queues);
+  setClocks();
+  sweep.run(clocks);
   std::vector<int64_t> before = times;
   bool isRaised = false;
-  for (auto [queue, moment] : llvm::enumerate(queues)) {
-    if (moment.isNever() || moment.at - period <= times[queue])
+  for (auto [clock, moment] : llvm::enumerate(clocks)) {
+    if (moment.isNever() || moment.at - period <= times[clock])
       continue;
-    times[queue] = moment.at - period;
-    edges[queue] = {moment.origin, moment.at - before[moment.origin]};
+    times[clock] = moment.at - period;
+    edges[clock] = {moment.origin, moment.at - before[moment.origin]};
     isRaised = true;
   }
   return isRaised;
 }
 
-/// Mean length per step of the cycle of parents through a queue, rounded up.
+/// Mean length per step of the cycle of parents through a clock, rounded up.
 int64_t SteadySearch::ratioOf(uint32_t onCycle) const {
   int64_t length = 0, numSteps = 0;
-  uint32_t queue = onCycle;
+  uint32_t clock = onCycle;
   do {
-    length += edges[queue].length;
+    length += edges[clock].length;
     ++numSteps;
-    queue = edges[queue].parent;
-  } while (queue != onCycle);
+    clock = edges[clock].parent;
+  } while (clock != onCycle);
   return llvm::divideCeil(length, numSteps);
 }
 
-/// Follows the parents of each queue until one repeats, which is a cycle.
+/// Follows the parents of each clock until one repeats, which is a cycle.
 /// Returns its ratio.
 std::optional<int64_t> SteadySearch::findCycle() const {
   constexpr uint32_t isNew = std::numeric_limits<uint32_t>::max();
   std::vector<uint32_t> walkOf(edges.size(), isNew);
   for (uint32_t root = 0; root < edges.size(); ++root) {
-    uint32_t queue = root;
-    while (queue != kNoParent && walkOf[queue] == isNew) {
-      walkOf[queue] = root;
-      queue = edges[queue].parent;
+    uint32_t clock = root;
+    while (clock != kNoParent && walkOf[clock] == isNew) {
+      walkOf[clock] = root;
+      clock = edges[clock].parent;
     }
-    if (queue != kNoParent && walkOf[queue] == root)
-      return ratioOf(queue);
+    if (clock != kNoParent && walkOf[clock] == root)
+      return ratioOf(clock);
   }
   return std::nullopt;
 }
@@ -233,8 +232,8 @@ std::optional<int64_t> SteadySearch::run() {
   return std::nullopt;
 }
 
-std::optional<SteadyQueues> optimize::findSteadyQueues(StepSweep &sweep) {
-  SteadyQueues steady;
+std::optional<SteadyClocks> optimize::findSteadyClocks(StepSweep &sweep) {
+  SteadyClocks steady;
   steady.period = sweep.getBusiest();
   for (;;) {
     SteadySearch search(sweep, steady.period);
@@ -242,7 +241,7 @@ std::optional<SteadyQueues> optimize::findSteadyQueues(StepSweep &sweep) {
     if (search.isOver())
       return std::nullopt;
     if (!longer) {
-      steady.before = search.takeQueues();
+      steady.before = search.takeClocks();
       return steady;
     }
     steady.period = *longer;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the rows of a step from given times of their queues, and finds the
-// period of steps that follow each other without a barrier.
+// Runs the rows of a step from given clocks, and finds the period of steps that
+// follow each other without a barrier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace pipesched::optimize {
 
-/// A time, and the queue whose time before the step determines it.
+/// A time, and the clock whose value before the step determines it.
 struct Moment {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 
@@ -36,10 +36,11 @@ struct Moment {
   }
 };
 
-/// What a step passes to the next, by worker: when its compute queue and its
-/// copy queues are free, and until when joins hold the next compute cell or U.
-enum Queue : uint8_t { Compute, Offloads, Reloads, Hold };
-inline constexpr unsigned kNumQueues = 4;
+/// The clocks that a step passes to the next, by worker: when its compute queue
+/// and its copy queues are free, and until when joins hold the next compute
+/// cell or U.
+enum StepClock : uint8_t { Compute, Offloads, Reloads, Hold };
+inline constexpr unsigned kNumStepClocks = 4;
 
 /// The cells of a table in an order in which they can run. Besides its queue,
 /// each waits for:
@@ -55,15 +56,15 @@ public:
   StepSweep(const Problem &problem, const TableView &table,
             const CellIndex &index);
 
-  /// Runs one step. `queues`, by worker and Queue, are the times before it and
+  /// Runs one step. `clocks`, by worker and StepClock, are those before it and
   /// become those after it.
-  void run(llvm::MutableArrayRef<Moment> queues);
+  void run(llvm::MutableArrayRef<Moment> clocks);
 
-  uint32_t getNumQueues() const { return numQueues; }
+  uint32_t getNumClocks() const { return numClocks; }
   /// Times of the last run by flat index. A join starts when its copy ends.
   llvm::ArrayRef<Moment> getStarts() const { return starts; }
   llvm::ArrayRef<Moment> getEnds() const { return ends; }
-  /// Time for which the busiest compute queue runs in a step.
+  /// How long the busiest compute queue runs in a step.
   int64_t getBusiest() const { return busiest; }
 
 private:
@@ -80,8 +81,8 @@ private:
   uint32_t findCopy(Cell cell) const;
   int64_t durationOf(Cell cell) const;
   int64_t delayOf(Cell cell) const;
-  Moment startOf(const Step &step, llvm::ArrayRef<Moment> queues) const;
-  unsigned copyQueueOf(Cell cell) const {
+  Moment startOf(const Step &step, llvm::ArrayRef<Moment> clocks) const;
+  unsigned copyClockOf(Cell cell) const {
     return cell.is(Phase::Reload) && !problem.sharedCopyQueue ? Reloads
                                                               : Offloads;
   }
@@ -89,25 +90,25 @@ private:
   const Problem &problem;
   const TableView &table;
   const CellIndex &index;
-  uint32_t numQueues;
+  uint32_t numClocks;
   int64_t busiest = 0;
   std::vector<Step> steps;
   std::vector<Moment> starts, ends; ///< by flat index
 };
 
 /// The steady state of steps that follow each other without a barrier.
-struct SteadyQueues {
+struct SteadyClocks {
   int64_t period = 0;
-  std::vector<Moment> before; ///< times of the queues before a step
+  std::vector<Moment> before; ///< the clocks before a step
 };
 
-/// Limit on times of queues, so that no sum overflows.
-inline constexpr int64_t kMaxQueueTime = int64_t(1) << 61;
+/// Limit on clocks, so that no sum overflows.
+inline constexpr int64_t kMaxClock = int64_t(1) << 61;
 
-/// The least period in whole ticks, and times of the queues that a step delays
-/// by at most one period. Needs a makespan of at most kMaxQueueTime. Nothing if
-/// times of queues exceed that.
-std::optional<SteadyQueues> findSteadyQueues(StepSweep &sweep);
+/// The least period in whole ticks, and clocks that a step delays by at most
+/// one period. Needs a makespan of at most kMaxClock. Nothing if clocks exceed
+/// that.
+std::optional<SteadyClocks> findSteadyClocks(StepSweep &sweep);
 
 } // namespace pipesched::optimize
 

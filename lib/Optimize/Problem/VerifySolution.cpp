@@ -387,7 +387,7 @@ static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
   return llvm::Error::success();
 }
 
-/// The same whatever the times.
+/// Checks the capacity in the same way, but for any times of copies.
 static llvm::Error checkAnyTimeMemory(const Problem &problem,
                                       const Solution &solution) {
   std::vector<RowPeak> peaks = anyTimePeaks(problem, solution.rows);

@@ -18,7 +18,7 @@
 
 namespace pipesched::optimize {
 
-/// The best solution so far and what found it. Of equally good solutions the
+/// The best solution so far and what found it. Among equally good solutions the
 /// first one offered stays.
 class BestSolution {
 public:

@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Moves that decide which activations are offloaded or recomputed. Most such
-// changes are of no use alone: what is kept takes memory that forwards had, and
-// what is evicted frees memory that no forward uses yet. Therefore a move may
-// also change the order of the row around it.
+// changes are of no use by themselves: an activation that is kept takes memory
+// from forwards, and one that is evicted frees memory that no forward uses yet.
+// Therefore a move may also change the order of the row around it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,14 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// How far apart two microbatches of a stage are at most, one of which is
-/// evicted in place of the other.
+/// The largest distance of two microbatches of a stage of which one is evicted
+/// in place of the other.
 static constexpr uint32_t kFarthestTransfer = 4;
-/// A reload or R stands fewer than so many cells ahead of its I at first.
+/// A new reload or R stands fewer than this many cells ahead of its I.
 static constexpr uint32_t kMostAhead = 4;
-/// Farthest that a forward moves into memory that has become free.
+/// How far a forward moves at most into memory that has become free.
 static constexpr uint32_t kFarthestPull = 12;
-/// At most so many cells wait for memory at a time.
+/// How many cells may wait for memory at a time.
 static constexpr size_t kMostDelayed = 24;
 
 /// How the activation comes back: Reload, Recompute, or Forward if it stays.
@@ -142,8 +142,8 @@ bool Mover::delayForMemory(Plan &plan) {
   return true;
 }
 
-/// Accepts the changed row. Where it needs too much memory, cells may be
-/// delayed. False: that does not help, and the change is undone.
+/// Accepts the changed row. If it needs too much memory, cells may be delayed.
+/// False: delays do not help, and the change is undone.
 bool Mover::applyEviction(Plan &plan, Random &random) {
   isWholeRow = true;
   end = encoding.rowBegins[worker] + plan.sizes[worker];
@@ -172,7 +172,7 @@ bool Mover::drawToggle(Plan &plan, Token forward, Random &random) {
 
 /// Evicts a microbatch in place of another one near it on the same stage; if
 /// both techniques are allowed, perhaps the same one in another way. False:
-/// none of the two is evicted, or both are.
+/// neither of the two is evicted, or both are.
 bool Mover::drawTransfer(Plan &plan, Token forward, Random &random) {
   const KindFacts &kind = encoding.kinds[forward.kind];
   uint32_t distance = 1 + random.below(kFarthestTransfer);

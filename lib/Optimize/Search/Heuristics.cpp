@@ -208,7 +208,7 @@ void Dispatcher::put(uint32_t worker, uint32_t index) {
   int64_t start = startOf(worker, index);
   Token token = {kind.firstCell + next[index]++, index};
   clocks[worker] = ends[token.cell] = start + kind.duration;
-  // What I leaves in addition counts from F on.
+  // What I leaves in addition is counted from F on.
   if (kind.type == CellType::Forward)
     levels[worker] += residence(encoding, kind.stage);
   levels[worker] -= kind.frees;

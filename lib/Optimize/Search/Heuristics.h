@@ -28,7 +28,8 @@ struct DispatchRule {
   /// penalty runs.
   std::vector<double> penalty;
   double noise = 0; ///< added to the penalty, drawn per decision
-  /// How much later a cell may start than the first that could, in ticks.
+  /// How much later a cell may start than the first one that could start, in
+  /// ticks.
   int64_t patience = 0;
 };
 
@@ -45,7 +46,7 @@ std::optional<Plan> dispatch(const Encoding &encoding, const DispatchRule &rule,
                              Random &random);
 
 /// Runs one microbatch after the other, offloaded or recomputed on workers that
-/// do not hold all of its stages. Feasible if any plan is.
+/// do not hold all of its stages. The plan is feasible if any plan is.
 Plan runOneByOne(const Encoding &encoding);
 
 /// How copies and recompute are put into rows.

@@ -18,8 +18,8 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Evaluations between two calls of shouldStop; fewer where they would time
-/// more cells than kStopCells.
+/// Evaluations between two calls of shouldStop; fewer if they would time more
+/// than kStopCells cells.
 static constexpr uint64_t kStopInterval = 256, kStopCells = uint64_t(1) << 22;
 /// Accepted plans between two searches for the critical path.
 static constexpr uint32_t kTraceInterval = 16;
@@ -92,8 +92,7 @@ void Annealing<Objective>::trace() {
   critical.clear();
   uint32_t worker = objective.lastRow();
   uint32_t pos = encoding.rowBegins[worker] + plan.sizes[worker] - 1;
-  // Ends decrease along the path unless copies take no time, so limit its
-  // length.
+  // Limit the length of the path: its ends decrease only if copies take time.
   while (pos != kNone && critical.size() < plan.tokens.size()) {
     worker = encoding.kinds[plan.tokens[pos].kind].worker;
     critical.push_back({worker, pos});

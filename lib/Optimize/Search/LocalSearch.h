@@ -96,7 +96,7 @@ private:
   uint32_t worker = 0, begin = 0, end = 0, size = 0;
   bool isWholeRow = false;
   std::vector<Token> saved;
-  std::vector<Token> ordered, delayed; ///< of delayForMemory
+  std::vector<Token> ordered, delayed; ///< buffers of delayForMemory
   struct Patch {
     uint32_t position;
     Token before;
@@ -142,7 +142,7 @@ public:
   /// The plan that the last run ended with.
   const Plan &getLast() const { return plan; }
   int64_t getLastObjective() const { return value; }
-  /// Of all runs.
+  /// The best plan of all runs, and its objective.
   uint64_t getNumEvaluations() const { return numEvaluations; }
   Random &getRandom() { return random; }
   Objective &getObjective() { return objective; }

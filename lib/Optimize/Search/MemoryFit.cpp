@@ -26,8 +26,8 @@ using llvm::ArrayRef;
 
 /// Most activations to look at ahead of time for reloads that are due.
 static constexpr unsigned kReloadsAhead = 32;
-/// One tick that an offload is late costs as much as so many ticks for which it
-/// frees memory are worth.
+/// How many ticks of freed memory outweigh one tick by which an offload is
+/// late.
 static constexpr double kLatePenalty = 4;
 
 namespace {
@@ -158,7 +158,8 @@ std::optional<uint32_t> Victims::take(double now, IsThere &&isThere,
   return found;
 }
 
-/// Memory that evicting an activation frees and bringing it back takes.
+/// The memory that evicting an activation frees, and that bringing it back
+/// takes.
 int64_t RowFitter::gainOf(const Activation &activation) const {
   uint32_t stage = stageOf(activation);
   return activation.back == CellType::Recompute
@@ -166,9 +167,9 @@ int64_t RowFitter::gainOf(const Activation &activation) const {
              : encoding.stageFacts(stage).activation;
 }
 
-/// Evicts activations that are needed after position `until`, those needed last
-/// first, unless that would delay the cell at `pos` for longer than it is
-/// worth.
+/// Evicts activations that are needed after position `until`, starting with the
+/// one needed last. Stops if evicting would delay the cell at `pos` for longer
+/// than it is worth.
 bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
   auto isThere = [&](uint32_t number) {
     return activations[number].until >= pos &&

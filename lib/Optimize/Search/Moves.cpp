@@ -16,7 +16,7 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Farthest that a cell goes in one move, and longest block, in cells.
+/// How far a cell goes at most in one move, and the longest block, in cells.
 static constexpr uint32_t kFarthest = 24, kLongestBlock = 4;
 
 /// Whether two cells of a row may change places: `later` does not depend on
@@ -124,7 +124,7 @@ bool Mover::drawInsertion(Plan &plan, uint32_t position, Random &random) {
                    : rotate(plan, position - steps, position, position + 1);
 }
 
-/// Neighbouring blocks change places.
+/// Exchanges two neighbouring blocks.
 bool Mover::drawBlock(Plan &plan, uint32_t position, Random &random) {
   uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
   uint32_t middle = position + 1 + random.below(kLongestBlock);
@@ -138,7 +138,7 @@ bool Mover::drawBlock(Plan &plan, uint32_t position, Random &random) {
   return rotate(plan, position, middle, last);
 }
 
-/// Two cells change places.
+/// Exchanges two cells.
 bool Mover::drawExchange(Plan &plan, uint32_t position, Random &random) {
   uint32_t distance = 1 + drawDistance(random);
   uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];

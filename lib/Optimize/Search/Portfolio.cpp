@@ -19,11 +19,12 @@ using namespace pipesched::optimize;
 
 /// More threads than this are not used.
 static constexpr unsigned kMostThreads = 256;
-/// With a limit on evaluations: time does not suffice for them if, after this
-/// share of it, they are this part of what they would have to be.
+/// With a limit on evaluations, time does not suffice if, after this share of
+/// it, fewer than this part of the evaluations that should be done by then are
+/// done.
 static constexpr double kTimeToTell = 0.25, kTooFew = 0.5;
-/// With a limit on evaluations: the most searches, and how many evaluations
-/// another search takes.
+/// With a limit on evaluations: the largest number of searches, and how many
+/// evaluations there must be for each further search.
 static constexpr uint64_t kMostSearches = 16;
 static constexpr uint64_t kEvaluationsPerSearch = 500'000;
 /// Work of a proof, per evaluation and cell of the problem.
@@ -74,9 +75,10 @@ struct Portfolio::Task final : Stopper {
   mutable double progress = 0; ///< of limited evaluations; never falls
 };
 
-/// Goes by evaluations if they are limited, so that results do not depend on
-/// the machine, and by time only where that clearly does not suffice. Without a
-/// time limit only seeds and heuristics run, for which there is no progress.
+/// The progress goes by evaluations if they are limited, so that results do not
+/// depend on the machine. It goes by time only if time clearly does not suffice
+/// for the evaluations. Without a time limit only seeds and heuristics run, for
+/// which there is no progress.
 double Portfolio::Task::getProgress() const {
   double limit = shared.options.timeLimitSeconds;
   if (limit <= 0)
@@ -213,8 +215,9 @@ void Portfolio::takePlans(Search &search) {
         best.offer(rows, plan.origin);
 }
 
-/// Merges the results of a round. With repeatable results, it skips tasks after
-/// the first that is done: how far they came depends on timing.
+/// Merges the results of a round. If results have to be repeatable, it skips
+/// the tasks behind the first that has reached the goal, since how far these
+/// came depends on timing.
 void Portfolio::merge() {
   if (proven)
     best.offer(std::move(*proven), "exact search");
@@ -236,8 +239,8 @@ bool Portfolio::runRound(double until, double proofShare) {
       return prove(proofShare);
     Task &task = *tasks[number - numProofs];
     task.until = until;
-    // The first search runs however short the time is, so that there is a
-    // schedule.
+    // The first search always runs, however short the time is, so that there is
+    // a schedule.
     if (task.rank == 1 || !shared.mustStop(task.rank))
       task.run(encoding, candidates);
   });

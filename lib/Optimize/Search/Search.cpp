@@ -23,24 +23,26 @@ namespace {
 /// How many plans the first runs begin with, how many of these may have one
 /// origin, and how many plans are kept for later runs.
 constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
-/// List schedules of a search times cells times workers.
+/// The product of the list schedules of a search, its cells and its workers.
 constexpr uint64_t kConstructionWork = 40'000'000;
-/// Ways to repeat the middle of one plan, times cells.
+/// The product of the ways to repeat the middle of a plan and its cells.
 constexpr double kRepeatWork = 20e6;
 /// Lengths of the first runs and of the last ones as shares of a generation,
 /// and after how many runs the length has doubled. No run has fewer evaluations
 /// than kLeastRun.
 constexpr double kFirstShare = 0.01, kLastShare = 0.15, kDoubled = 4;
 constexpr uint64_t kLeastRun = 4000;
-/// A generation takes so many evaluations per cell, and at least this share of
-/// the limits. After the last, the best of all get the rest of the limits.
+/// How many evaluations per cell a generation takes, and the least share of the
+/// limits. After the last generation the best plans of all generations get the
+/// rest of the limits.
 constexpr double kGenerationWork = 1300;
 constexpr double kLeastGeneration = 0.12, kAllGenerations = 0.75;
-/// Plans of a generation that are kept for the end, and from which run on these
-/// are annealed: as long as the last ones of a generation.
+/// How many plans of a generation are kept for the end, and from which run on
+/// they are annealed, for as long as the last plans of a generation.
 constexpr size_t kNumElite = 3;
 constexpr uint64_t kLateRun = 16;
-/// Most cells of the plans that are kept for later generations.
+/// The largest number of cells of the plans that are kept for later
+/// generations.
 constexpr uint64_t kMostKept = 1'000'000;
 /// Range of temperatures at the start of a run, and that at its end, in mean
 /// durations of a cell; the least temperature at the end, in ticks.
@@ -51,12 +53,14 @@ constexpr uint64_t kMinConstructions = 4, kMaxConstructions = 1500;
 /// than a share of the limits.
 constexpr uint64_t kUsualConstructions = 64;
 constexpr double kConstructionShare = 0.6;
-/// Ways in which one plan is fitted to the memory, times cells.
+/// The product of the ways in which a plan is fitted to the memory and its
+/// cells.
 constexpr uint64_t kFitWork = 1'600'000;
 constexpr uint64_t kMinFits = 1, kMaxFits = 12;
 
 /// A smaller problem is solved first if it saves at least so many microbatches;
-/// it has enough to fill the pipeline. It gets this share of the limits.
+/// it has enough microbatches to fill the pipeline. Its search gets this share
+/// of the limits.
 constexpr int64_t kLeastMore = 12;
 constexpr double kSmallerShare = 0.15;
 
@@ -454,7 +458,7 @@ void SearchOf<Objective>::anneal(Stopper &stopper) {
     double share = std::min(kFirstShare * std::exp2(double(number) / kDoubled),
                             kLastShare) *
                    (generationEnd - generationBegin);
-    // No short run remains at the end.
+    // Make the run longer if only a short one would remain at the end.
     goesOn = runOnce(end - now < 1.5 * share ? end : now + share, stopper);
   }
 }

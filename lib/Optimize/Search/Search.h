@@ -50,9 +50,10 @@ public:
   virtual int64_t getBestObjective() const = 0;
   /// The best plan, then others to continue with, the best first.
   virtual std::vector<RankedPlan> getPlans() const = 0;
-  /// Rows of a plan. If the period is the objective, the joins are where cells
-  /// of one of many steps wait for memory. The memory has to suffice for the
-  /// first step too, so a second version follows if its joins are elsewhere.
+  /// The rows of a plan. If the period is the objective, cells have joins where
+  /// they wait for memory in one of many steps. The memory has to suffice for
+  /// the first step too, so a second version follows if the first step needs
+  /// other joins.
   virtual std::vector<std::vector<Row>> rowsOf(const Plan &plan) = 0;
 };
 

@@ -24,7 +24,8 @@ using llvm::consumeError;
 using llvm::Expected;
 using llvm::Twine;
 
-/// At this size all variants of the seeds, a dozen each, take seconds to time.
+/// The size from which timing all variants of the seeds, a dozen each, takes
+/// seconds.
 static constexpr int64_t kMaxPairs = int64_t(1) << 14;
 
 static bool hasExtras(const Seed &seed) {

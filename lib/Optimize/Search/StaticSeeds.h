@@ -22,14 +22,14 @@ namespace pipesched::optimize {
 /// int64_t if activations take no memory.
 int64_t leastActivations(const Problem &problem);
 
-/// The best valid rows with an objective below `most` that fixed rules make of
-/// the seeds without copies and recompute. Offload (addOffload) takes all or
-/// half of the activations and reloads them 1, 2 or 4 cells ahead, with and
-/// without waiting for memory. Recompute (addRecompute) takes all activations,
-/// with and without those that are used at once. Both only delay cells, so
-/// seeds that take `most` without them are not tried. Nothing if no rows are
-/// that good, or if the problem is so large that this would take long. Once
-/// `mustStop` says so, the best so far.
+/// Applies fixed rules to the seeds without copies and recompute, and returns
+/// the best valid rows whose objective is below `most`. Offload (addOffload)
+/// takes all or half of the activations and reloads them 1, 2 or 4 cells ahead,
+/// with and without waiting for memory. Recompute (addRecompute) takes all
+/// activations, with and without those that are used at once. Both only delay
+/// cells, so seeds that already take `most` are not tried. Nothing if no rows
+/// are that good, or if the problem is so large that this would take long.
+/// Returns the best so far once `mustStop` says so.
 std::optional<Seed> bestStaticSeed(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds, int64_t most,
                                    llvm::function_ref<bool()> mustStop);

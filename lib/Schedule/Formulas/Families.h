@@ -42,7 +42,7 @@ inline double ratioOf(double idle, double share, double numShares) {
   return total > 0 ? idle / total : 0.0;
 }
 
-/// Why there is no general value without uniform times.
+/// The reason why there is no general value without uniform times.
 inline constexpr llvm::StringLiteral kNoUniformTimes =
     "the times of the stages differ, or none are known";
 

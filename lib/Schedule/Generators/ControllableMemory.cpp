@@ -44,8 +44,8 @@ static BuildingBlock makeMin(int64_t numWorkers) {
 }
 
 /// Holds as much as 1F1B: forwards are two slots apart, gradients four and one.
-/// Not from the paper, but the best of the blocks tried for memories between
-/// V-Half's and 1F1B's.
+/// This block is not from the paper. It is the best of those tried for memories
+/// between V-Half's and 1F1B's.
 static BuildingBlock makeWide(int64_t numWorkers) {
   return {{{{0, 2},
             {4 * numWorkers - 3, -2},
@@ -53,9 +53,9 @@ static BuildingBlock makeWide(int64_t numWorkers) {
             {9 * numWorkers - 6, -1}}}};
 }
 
-/// For less memory than V-Min has: forwards down are two slots apart, all else
-/// one, so that workers near the turn do not wait for each other. Not from the
-/// paper either.
+/// For less memory than V-Min. Forwards down are two slots apart and all other
+/// cells one, so that workers near the turn do not wait for each other. This
+/// block is not from the paper either.
 static BuildingBlock makeSteep(int64_t numWorkers) {
   return {{{{0, 2},
             {3 * numWorkers - 2, -1},
@@ -73,7 +73,7 @@ static int64_t peakOfMin(int64_t numWorkers) {
 static int64_t fitPeriod(BuildingBlock block, int64_t numWorkers,
                          int64_t memory) {
   // Two activations suffice if each microbatch enters after the one before it
-  // left.
+  // has left.
   int64_t tooSmall = block.period - 1;
   int64_t fits = std::max(block.period, block.slotOf(GradientUp, 0));
   while (fits - tooSmall > 1) {
@@ -104,8 +104,8 @@ static llvm::SmallVector<BuildingBlock> chooseBlocks(int64_t numWorkers,
   return blocks;
 }
 
-/// Tries both left shifts of every block and returns the shortest table, of
-/// several the first.
+/// Tries both left shifts of every block and returns the shortest table, or the
+/// first of several that are equally short.
 static Table generateFromBlocks(const Placement &placement,
                                 ArrayRef<BuildingBlock> blocks,
                                 int64_t memory) {

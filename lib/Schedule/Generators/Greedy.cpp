@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Simulates the table rule of arXiv 2605.24006 with queues of ready cells; an
+// Simulates the table rule of arXiv 2605.24006 with lists of ready cells; an
 // event is the end of a cell.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ReadyQueues.h"
+#include "ReadyCells.h"
 #include "Support.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include <queue>
@@ -35,7 +35,7 @@ struct Event {
 /// Runs the rule:
 ///
 ///   events (end of a cell, worker)  ->  release what waited for it
-///   worker: ready queues            ->  start the furthest cell when free
+///   worker: ready cells             ->  start the furthest cell when free
 class GreedyRun {
 public:
   GreedyRun(Table &table, const GreedyOptions &options)
@@ -56,7 +56,7 @@ public:
   }
 
 private:
-  /// Adds a ready cell to the queue of its worker.
+  /// Adds a ready cell to those of its worker.
   void release(Cell cell) {
     int64_t globalStage = placement.globalStage(cell);
     int64_t worker = placement.workerOf(globalStage);
@@ -122,7 +122,7 @@ private:
   Table &table;
   const Placement &placement;
   const GreedyOptions &options;
-  ReadyQueues ready;
+  ReadyCells ready;
   std::vector<Cell> running; ///< by worker; valid if it is busy
   std::vector<uint8_t> isBusy;
   std::vector<int32_t> touched; ///< workers that may start a cell

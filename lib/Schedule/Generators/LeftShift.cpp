@@ -43,7 +43,7 @@ struct Position {
   int32_t done[kNumLegs];  ///< microbatches that ran
   int32_t ready[kNumLegs]; ///< microbatches whose input has arrived
   int32_t held = 0;        ///< activations
-  int32_t mostAhead = 0;   ///< limit of chunk 0 in flight, to overtake
+  int32_t mostAhead = 0;   ///< overtaking: limit of chunk 0 in flight
   int32_t size = 0;        ///< cells in the row
   int32_t nextWeight = 0;  ///< cells before it are not I, or their W has run
   int32_t weightsLeft = 0; ///< I whose W has not run
@@ -108,7 +108,7 @@ LeftShift::LeftShift(const BuildingBlock &block,
 }
 
 /// Chooses among the forwards of both chunks in the block's order, unless one
-/// may overtake. In a tie chunk 1 goes first.
+/// may overtake. If both are due in one slot, chunk 1 goes first.
 Choice LeftShift::chooseForward(const Position &worker) const {
   bool isUpNext = worker.due[ForwardUp] <= worker.due[ForwardDown];
   if (isUpNext && isReady(worker, ForwardUp))

@@ -38,7 +38,7 @@ struct BuildingBlock {
     int64_t first, perPosition;
   };
   std::array<Leg, kNumLegs> legs;
-  int64_t period = 6; ///< default: the cells per microbatch and worker, no gap
+  int64_t period = 6; ///< default: no gap between the cells of a worker
 
   int64_t slotOf(int leg, int64_t position) const {
     return legs[leg].first + legs[leg].perPosition * position;
@@ -54,7 +54,7 @@ struct LeftShiftOptions {
   /// A forward of chunk 0 may run before one of chunk 1 that comes first in the
   /// block, if enough memory is left for chunk 1.
   bool mayOvertake;
-  int64_t slotLimit; ///< stops at so many slots
+  int64_t slotLimit; ///< stops after this many slots
 };
 
 /// Fills rows on a V path, which have their final lengths, and returns the

@@ -35,7 +35,8 @@ static void report(exec::ProgramOp program, ArrayRef<ArenaUse> uses) {
   }
 }
 
-/// The predicted peak beside the arena, with what makes up the difference.
+/// Reports the predicted peak beside the size of the arena, and explains the
+/// difference.
 static void report(const ArenaComparison &result, StringRef at,
                    InFlightDiagnostic remark) {
   remark << "the memory analysis predicts " << result.predicted << " bytes";

@@ -46,7 +46,7 @@ static LogicalResult setBlocksOfPaths(PlacementOwnerOpInterface owner) {
   return success();
 }
 
-/// Functions alone say what R runs.
+/// What R runs follows from the functions alone.
 static LogicalResult verifyRecompute(PlacementOwnerOpInterface owner) {
   auto schedule = dyn_cast<ScheduleOp>(owner.getOperation());
   if (!schedule || schedule.getRecompute() != RecomputeKind::Selective)

@@ -44,11 +44,11 @@ lists them.
 """
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-"""Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""
+"""Exit statuses: the answer is no, or there is no answer; the command line is wrong; Ctrl-C."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors may quote what a terminal would obey."""
+    """A parser whose errors may quote characters that a terminal would obey."""
 
     def error(self, message: str) -> NoReturn:
         """Says what is wrong, and exits."""
@@ -69,7 +69,7 @@ class VerbParser(_Parser):
             verb.add(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As every parser does it, with the arguments of the verb."""
+        """Parses as every parser does, after the arguments of the verb were added."""
         self.fill()
         return super().parse_known_args(args, namespace)
 
@@ -112,7 +112,9 @@ def _given(arguments: argparse.Namespace, name: str) -> str | None:
 
 
 def _identities(path: str) -> set[object]:
-    """What two paths of one file have in common: its real path and, if it is there, its inode."""
+    """The keys by which two paths of the same file are recognized: its real path and, if the file
+    exists, its inode.
+    """
     found: set[object] = {os.path.realpath(path)}
     with contextlib.suppress(OSError):
         status = os.stat(path)
@@ -121,7 +123,7 @@ def _identities(path: str) -> set[object]:
 
 
 def _wrong_outputs(arguments: argparse.Namespace) -> str:
-    """What is wrong with the names of files to write, or nothing."""
+    """The error about the names of files to write, or None."""
     options: dict[object, str] = {}
     for name in WRITTEN:
         given = _given(arguments, name)
@@ -141,11 +143,11 @@ def _wrong_outputs(arguments: argparse.Namespace) -> str:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Raises an OSError if a file cannot be written: to know it only after the work is too late."""
+    """Raises an OSError if a file cannot be written, so that it is known before the work begins."""
     from pipesched._files import check_file, check_folder
 
     if getattr(arguments, "show_passes", False):
-        return  # What the passes would write is not written.
+        return  # `--passes` writes no files
     for name in WRITTEN:
         given = _given(arguments, name)
         if given is not None and given != "-":
@@ -185,7 +187,7 @@ def _say(message: object) -> None:
 
 
 def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Says at once what was warned of: it may be about what takes long."""
+    """Prints warnings at once, since they may be about work that takes long."""
     _say(message)
 
 
@@ -201,14 +203,14 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _drop_output() -> None:
-    """Leaves nothing to flush at exit."""
+    """Drops buffered output, so that nothing is flushed at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _open_standard_streams() -> None:
-    """Opens the null device in the place of standard streams that the caller has closed: the next
-    file would get the descriptor, and what is said would go into it. To read such an input or to
-    write such an output stays an error; what is said on such a standard error is lost.
+    """Opens the null device in the place of standard streams that the caller has closed: otherwise
+    the next file that is opened would get the descriptor, and output would go into it. Reading such
+    an input and writing such an output is still an error; output to such a standard error is lost.
     """
     for stream, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:

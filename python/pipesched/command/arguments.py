@@ -169,8 +169,8 @@ def _add_split(group: argparse._ArgumentGroup) -> None:
 
 
 def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
-    """Adds what gives the costs of schedules: `--times`, or `--model` and `--system`. Without
-    `recompute` no backward recomputes by itself.
+    """Adds the options that give the costs of schedules: `--times`, or `--model` and `--system`.
+    Without `recompute` no backward recomputes by itself.
     """
     group = parser.add_argument_group("costs")
     group.add_argument(
@@ -239,7 +239,7 @@ def add_timing(parser: argparse.ArgumentParser) -> None:
 
 
 def source(text: str | None, shipped: Callable[[], dict[str, Any]]) -> str | None:
-    """A name that does not ship means a file, if one exists."""
+    """Turns a name that is not shipped into a path, if such a file exists."""
     if text and text not in shipped() and os.path.exists(text) and os.sep not in text:
         return os.path.join(os.curdir, text)
     return text
@@ -265,7 +265,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 _OF_MODEL = ("microbatch_size", "global_batch", "sequence", "attention", "recompute", "precision")
-"""Options that say nothing without a model."""
+"""Options that have no meaning without a model."""
 
 
 def _check_about_model(arguments: argparse.Namespace) -> None:

@@ -56,7 +56,7 @@ EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1
   pipesched compare schedule.mlir --schedules 1f1b,zb-v --slow-worker 3=1.3"""
 
 FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
-"""What is compared if neither files nor families are given."""
+"""The families that are compared if neither files nor families are given."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -186,11 +186,11 @@ SLOTS = "F=1us,B=2us,I=1us,W=1us,R=1us,D=0ps,U=0ps,O=1us"
 """Unit slots as times, without those of all-reduces."""
 
 REDUCING = f"{SLOTS},G=1us"
-"""With them."""
+"""The same, with those of all-reduces."""
 
 
 def _do_unlike_work(entries: Sequence[Entry]) -> bool:
-    """Whether some of one size have other numbers of stages per worker."""
+    """Whether some schedules of the same size have different numbers of stages per worker."""
     found: dict[Size, set[float]] = defaultdict(set)
     for entry in entries:
         with contextlib.suppress(PipeSchedError):  # its row says what is wrong
@@ -200,8 +200,9 @@ def _do_unlike_work(entries: Sequence[Entry]) -> bool:
 
 
 def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
-    """The entry with divided slots for its all-reduces, too. A time for them would give some to a
-    schedule of one path that is to end in an optimizer step; unit slots give it none.
+    """The entry with divided slots, also for its all-reduces. The times of all-reduces are given
+    only to schedules that have some: otherwise a schedule of one path that ends in an optimizer
+    step would get all-reduces, which it has not under unit slots.
     """
     reduces = arguments.optimizer_step == "none"
     with contextlib.suppress(PipeSchedError):  # its row says what is wrong
@@ -217,8 +218,8 @@ def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
 def _with_equal_work(
     arguments: argparse.Namespace,
 ) -> tuple[argparse.Namespace, Costs | None, list[Entry]]:
-    """What to time. Without costs, slots are divided among the stages of a worker where schedules
-    would do different amounts of work otherwise.
+    """The entries to time. Without costs, slots are divided among the stages of a worker if
+    schedules would otherwise do different amounts of work.
     """
     costs = given_costs(arguments)
     entries = _entries(arguments, costs)

@@ -25,7 +25,7 @@ Size = tuple[int, int]
 
 _HEAD = re.compile(r'(pipe\.schedule|exec\.program) @(?:[\w$.-]+|"(?:[^"\\]|\\.)*")')
 _UNQUOTED = re.compile(rb"[^ !#-\[\]-~]")
-"""Bytes that strings of IR have as escapes."""
+"""Bytes that are escapes in strings of IR."""
 
 _OWN_COSTS = re.compile(
     r"dlti\.target_system_spec|^ *(?:pipe\.schedule|exec\.program) .*(?: profile <| model @)",
@@ -46,7 +46,7 @@ class FromFamily:
 
     @property
     def label(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return self.point.family
 
     @property
@@ -71,7 +71,7 @@ class FromFamily:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path, and their layers if they are said."""
+        """The workers of the stages of each path, and their layers if they are given."""
         return self.point.places
 
     def simulate(self) -> Simulation:
@@ -93,13 +93,13 @@ class FromFile:
     costs: Costs | None
     timing: TimingOptions
     original: str = ""
-    """What the file calls it, if that is another name."""
+    """The name in the file, if it is another one."""
     ending: str = ""
     """The passes that attach the costs and end a training step; empty without such an end."""
 
     @property
     def label(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return self.schedule.name
 
     @property
@@ -122,7 +122,7 @@ class FromFile:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path and their layers, if they are said; empty for a
+        """The workers of the stages of each path, and their layers if they are given. Empty for a
         program without paths.
         """
         return with_counts(places_of(self.schedule.paths), self.counts)
@@ -180,8 +180,9 @@ def stem_of(file: str) -> str:
 
 
 def unique(read: Sequence[tuple[Origin, Schedule]], taken: Sequence[str]) -> list[Schedule]:
-    """Schedules whose names differ from each other and from those taken: a name that several have
-    becomes that of the file, and if the file has several, that of both.
+    """Renames schedules so that their names differ from each other and from `taken`. A name that
+    several have is replaced by that of the file, or by both names if the file has several
+    schedules.
     """
     counts = Counter([*(schedule.name for _, schedule in read), *taken])
     stems = Counter(stem_of(file.path) for file, _ in read)
@@ -226,7 +227,7 @@ def check_costs(entries: Sequence[Entry], costs: Costs | None) -> None:
 
 
 def times_by_schedule(entries: Sequence[tuple[str, Entry]]) -> dict[str, str] | None:
-    """The times of stages by schedule if those that were given are divided by schedule."""
+    """The times of stages by schedule, if the given times are divided for each schedule."""
     costs = entries[0][1].costs if entries else None
     if costs is None or not costs.times:
         return None

@@ -14,7 +14,8 @@ from pipesched._making import load, loads
 
 T = TypeVar("T")
 _CSV_BEGINS = tuple(bytes([each]) for each in b"0123456789,(")
-"""What PyTorch's CSV begins with, and no IR does: a stage, an empty slot, an overlapped pair."""
+"""How PyTorch's CSV begins, and IR never does: with a stage, an empty slot or an overlapped pair.
+"""
 ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
 
 
@@ -37,7 +38,7 @@ class Origin:
 
 
 def shown(path: str) -> str:
-    """What texts for people call the file."""
+    """The name of the file in texts for people."""
     return "<stdin>" if path == "-" else path
 
 
@@ -64,8 +65,8 @@ def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Sched
 
 
 def origin_of(path: str) -> Origin:
-    """The origin of schedules that need not be read. The names of files say what they hold, and
-    standard input is looked at.
+    """The origin of schedules that need not be read. The kind of a file follows from its name, and
+    that of standard input from its contents.
     """
     return _from_stdin()[0] if path == "-" else Origin(path, Path(path).suffix == ".csv")
 

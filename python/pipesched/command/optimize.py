@@ -43,7 +43,7 @@ EXAMPLE = """  pipesched optimize --workers 2 --microbatches 4 --memory 2 --offl
 INTERRUPTED = 130
 
 DEFAULT_WAVES = 2
-"""Of the placement `wave`, as `pipe-optimize` has it."""
+"""The default number of waves of the placement `wave`, as in `pipe-optimize`."""
 
 COLUMNS = (
     Column("schedule", "schedule", left=True),
@@ -199,7 +199,7 @@ def _is_by_placement(arguments: argparse.Namespace) -> bool:
 
 
 def _attaching(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
-    costs = given_costs(arguments)  # says what is wrong before a pass does
+    costs = given_costs(arguments)  # reports errors before a pass does
     entry = FromFile(files.Origin(), schedule, costs, {})
     is_placed = not arguments.placements or _is_by_placement(arguments)
     placed = [pass_of(entry.counts)] if is_placed and entry.counts is not None else []
@@ -248,8 +248,8 @@ def _options(arguments: argparse.Namespace) -> OptimizeOptions:
 
 @contextlib.contextmanager
 def _keeping() -> Iterator[list[bool]]:
-    """Ctrl-C ends a search in this block, which then has its result; the list says so. A second one
-    is raised.
+    """Within this block Ctrl-C only ends the search, which then returns its result. The list tells
+    whether that happened. A second Ctrl-C is raised.
     """
     seen: list[bool] = []
 
@@ -353,7 +353,7 @@ def _search_each(
 def _search(
     arguments: argparse.Namespace, schedule: Schedule, options: OptimizeOptions
 ) -> tuple[Optimization, float | None, bool]:
-    """What is found, the step before, and whether Ctrl-C ended the search."""
+    """The result, the step before the search, and whether Ctrl-C ended it."""
     limit = options.get("time_limit", DEFAULT_TIME_LIMIT)
     if _is_by_placement(arguments):
         placing = _placing(arguments, schedule)
@@ -534,7 +534,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found, before, is_interrupted = _search(arguments, schedule, options)
     except PipeSchedError:
-        say_lines(above)  # Why nothing was found may be an assumption.
+        say_lines(above)  # an assumption may be the reason why nothing was found
         raise
     if arguments.output and suffix:
         write_text(found.schedule._contents(suffix), arguments.output)

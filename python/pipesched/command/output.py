@@ -75,7 +75,7 @@ def plain(value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, float) and not math.isfinite(value):
         return None
-    pandas = sys.modules.get("pandas")  # Where it is not loaded, nothing is its NA.
+    pandas = sys.modules.get("pandas")  # if pandas is not loaded, no value is its NA
     if pandas is not None and value is pandas.NA:
         return None
     return value

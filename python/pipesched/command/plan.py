@@ -79,7 +79,7 @@ PAGE_COLUMNS = (
 
 
 def _add_costs(parser: argparse.ArgumentParser) -> None:
-    """Adds what prices a configuration, and the memory that it may take."""
+    """Adds the options for costs, and for the memory that may be used."""
     group = parser.add_argument_group("costs")
     group.add_argument(
         "--times",
@@ -262,10 +262,10 @@ def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
 
 
 def _attached(proposal: Proposal) -> list[str]:
-    return [*_priced(proposal), ENDING]
+    return [*_costs_of(proposal), ENDING]
 
 
-def _priced(proposal: Proposal) -> list[str]:
+def _costs_of(proposal: Proposal) -> list[str]:
     """The passes that attach the model, the system and the times of stages."""
     attached = attaching(proposal.request, proposal.shape)
     if proposal.request.times is not None:
@@ -290,7 +290,7 @@ def _passes(proposal: Proposal) -> str:
     ]
     if proposal.optimized:
         found = proposal.optimized.the_pass()
-        made += [*_priced(proposal), found, ENDING]
+        made += [*_costs_of(proposal), found, ENDING]
     else:
         filling = {"family": proposal.schedule, "options": options or None}
         made += [passes.one_pass("pipe-schedule", filling), *_attached(proposal)]
@@ -346,8 +346,8 @@ def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
 
 
 def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with what tells them apart: layers where not all stages have as many, degrees where
-    not all are 1, and what was free where rows were optimized.
+    """The rows with the columns that tell them apart: layers if stages differ in them, degrees if
+    some are not 1, and the techniques of optimized rows.
     """
     uneven = any("+" in row["layers"] for row in rows)
     alike = {key: None for key in ("context", "expert") if all(row[key] == 1 for row in rows)}

@@ -282,7 +282,7 @@ def cores() -> int:
 
 
 def _job(arguments: argparse.Namespace) -> Job:
-    """What to train. Raises errors of the arguments before any process starts."""
+    """The job of the arguments. Raises errors of the arguments before any process starts."""
     from pipesched.torch._budget import Budget
     from pipesched.torch.training import Job, Source, find
 

@@ -219,7 +219,7 @@ Row = dict[str, Any]
 
 
 PER_STAGE = Column("step per stage", "step_per_stage_s", seconds)
-"""What ranks unit slots of different amounts of work."""
+"""The measure to rank by if unit slots stand for different amounts of work."""
 
 
 def _better(metric: str) -> Callable[[Row], float]:
@@ -279,8 +279,8 @@ def _columns(grid: Grid, cases: Sequence[str], is_uneven: bool) -> list[Column]:
 
 
 def _work(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
-    """What to say first if the times of one stage stand for different amounts of work in a case.
-    Refuses a ranking of such that nobody asked for, unless it is by a part of the step.
+    """The first lines if the times of one stage stand for different amounts of work in a case.
+    Refuses such a ranking unless it was asked for, or ranks by a part of the step.
     """
     groups: dict[str, dict[str, float]] = defaultdict(dict)
     found: dict[str, Any] = {}
@@ -376,7 +376,7 @@ def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -
 
 
 def _slots_differ(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
-    """What to say first if unit slots stand for different amounts of work in a case."""
+    """The first lines if unit slots stand for different amounts of work in a case."""
     groups: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row["error"] is None and _has_no_costs(row):
@@ -394,7 +394,8 @@ _OF_STEPS = ("microbatches", "microbatch_size", "data_parallel", "sequence", "mo
 
 
 def _unlike_steps(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
-    """What to say first if --group-by ranks steps of different amounts of work with each other."""
+    """The first lines if --group-by ranks steps with different amounts of work against each other.
+    """
     if metric != "step":
         return []
     groups: dict[str, set[str]] = defaultdict(set)
@@ -419,7 +420,7 @@ def _unlike_steps(rows: Sequence[Row], cases: Sequence[str], metric: str) -> lis
 
 
 def _work_of(row: Row) -> list[Any]:
-    """What a step does: sequences of a model, or microbatches on so many workers."""
+    """The work of a step: sequences of a model, or microbatches and workers."""
     if row.get("model"):
         size = row["microbatch_size"] or 1
         batch = row["microbatches"] * size * (row.get("data_parallel") or 1)
@@ -428,7 +429,7 @@ def _work_of(row: Row) -> list[Any]:
 
 
 def _check_ranked(rows: Sequence[Row], metric: str) -> None:
-    """Refuses a ranking by what no row has."""
+    """Refuses a ranking by a column that no row has."""
     timed = [row for row in rows if row["error"] is None]
     if timed and all(row[METRICS[metric][0]] is None for row in timed):
         known = [name for name, (key, _) in METRICS.items() if any(row[key] for row in timed)]

@@ -134,7 +134,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _divided_work(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[str]:
-    """What to say of times that every schedule divides among its stages by layers."""
+    """The line about times that every schedule divides among its stages by layers."""
     division = costs._division
     if division.layer_times is not None:
         return [f"times are those of {division.layers} layers, which stages add up"]
@@ -154,7 +154,7 @@ def check_work(
 ) -> list[str]:
     """The first lines of an answer about schedules that are ranked under times of stages; `ranked`
     has the stages per worker by schedule for each group that is ranked. Refuses a ranking of
-    different amounts of work that nobody asked for; `way` is another way out.
+    different amounts of work unless it was asked for. `way` says what else the user can do.
     """
     if costs is not None and costs.times and (said := _divided_work(ranked, costs)):
         return said

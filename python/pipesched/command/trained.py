@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pipesched.torch.training import Job, Outcome
 
 LOSS_LIMITS = {"float32": 1e-3, "float64": 1e-9, "bfloat16": 1e-1}
-"""How far losses of schedules may be apart, relative to the loss, by the type of parameters. Sums
-of gradients have other orders, and training magnifies what they lose to rounding."""
+"""How far losses of schedules may differ, relative to the loss, by the type of parameters.
+Schedules sum gradients in different orders, and training magnifies the differences of rounding.
+"""
 
 CLOSE = 0.02
 """Steps that are closer than this are not put in an order."""
@@ -61,11 +62,14 @@ class Result:
         self.measurement = outcome.measurement
         costs = Costs(times=outcome.calibration.profile(issue=True))
         self.comparison = outcome.measurement.compare(costs)
-        """By the times of the calibration, what the runtime takes between cells included."""
+        """The prediction from the times of the calibration, including the time of the runtime
+        between cells.
+        """
         own = Costs(times=outcome.measurement.profile(issue=True))
         self.own = outcome.measurement.compare(own)
-        """By the times of the measured steps themselves: what the prediction would have been with
-        the right times."""
+        """The prediction from the times of the measured steps themselves: what it would have been
+        with the right times.
+        """
 
     @cached_property
     def idle_ratio(self) -> float:
@@ -104,7 +108,7 @@ class Result:
         }
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """What is written beside the answer, by the ending of its name."""
+        """Writes the files beside the answer, by the endings of their names."""
         yield ".svg", self.comparison.to_svg()
         yield ".txt", f"{self.comparison.text()}\n"
         yield ".trace.json", self.comparison.to_chrome_trace()
@@ -196,7 +200,7 @@ def remarks(
     job: Job,
     cores: int,
 ) -> list[str]:
-    """What there is to say below the table."""
+    """The remarks below the table."""
     said = []
     if len(results) > 1:
         said += [agreement.text, *_order(rows)]

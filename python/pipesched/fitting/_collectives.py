@@ -1,9 +1,9 @@
 """Messages and collectives in traces of ranks.
 
-A rank that comes early to a collective waits inside its kernel, so that durations are no transfer
-times. Of the same collective the rank that came last waits least: its duration, the shortest, is
-the transfer time. Where traces of some ranks are missing, waiting cannot be told from moving, and
-the shortest duration of all repetitions of a size stands for it.
+A rank that comes early to a collective waits inside its kernel, so durations are not transfer
+times. The rank that comes last to a collective waits least, so the shortest duration is the
+transfer time. If traces of some ranks are missing, waits cannot be told from transfers, and the
+shortest duration of all repetitions with the same size is used.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Call:
     buffered: bool = False
     """Whether a send may be done before its receive begins (gloo)."""
     number: int | None = None
-    """Of a collective: the same on all ranks; PyTorch since 2.11 says it."""
+    """The number of a collective, which is the same on all ranks. PyTorch records it since 2.11."""
 
 
 def is_communication(name: str) -> bool:
@@ -95,7 +95,7 @@ def _group_from_info(trace: Trace, name: str) -> tuple[int, ...]:
 
 
 def _arguments(trace: Trace, event: Event, calls: dict[int, Event]) -> dict[str, Any]:
-    """What is known of a kernel's collective: its own arguments, or those of its operation."""
+    """The arguments of the collective of a kernel: its own, or those of its operation."""
     if "Collective name" in event.args:
         return event.args
     number = event.integer("External id", "External Id")
@@ -220,7 +220,7 @@ def samples_of(traces: Sequence[Trace]) -> Found:
         for call in (*_nccl(trace, rank, left), *_gloo(trace, rank, left)):
             kind = "message" if call.kind in ("send", "recv") else call.kind
             key = (kind, call.size, call.members, call.group, call.kind if not call.members else "")
-            # A rank may have several files, whose calls go on counting.
+            # A rank may have several files, so the numbers of its calls continue.
             counts[rank, key, call.kind] += 1
             count = counts[rank, key, call.kind]
             number = ("counted", count) if call.number is None else ("stated", call.number)
@@ -287,7 +287,7 @@ def _sample(
 
 def _transfer_seconds(kind: str, calls: Sequence[_Call]) -> float | None:
     """The time of the rank that came last. A message of gloo may be on its way before its receive
-    begins; then nothing says how long it took.
+    begins. Then its time is not known.
     """
     if kind == "message" and calls[0].buffered:
         send = next(call for call in calls if call.kind == "send")

@@ -18,7 +18,9 @@ _MOST_TABLE = 1 << 28
 
 
 def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> Found:
-    """What all files have. Traces are read together, as they may be of ranks of one job."""
+    """The measurements of all files. Traces are read together, since they may come from the ranks
+    of one job.
+    """
     found, traces = Found(), list[Trace]()
     for path in _expanded(files):
         try:
@@ -38,7 +40,7 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
 
 
 def _text_of(path: Path) -> str:
-    """All of a table, unpacked."""
+    """The whole text of a table, unpacked."""
     text = bytearray()
     with open(path, "rb") as file:
         unpacked = Bytes(file)
@@ -50,7 +52,7 @@ def _text_of(path: Path) -> str:
 
 
 def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Folders stand for the traces in them."""
+    """Replaces folders by the traces in them."""
     paths = []
     for file in map(Path, files):
         if not file.is_dir():
@@ -64,7 +66,7 @@ def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
 
 def head_of(path: Path) -> str:
-    """The begin of a file, unpacked."""
+    """The start of a file, unpacked."""
     head = b""
     with open(path, "rb") as file:
         unpacked = Bytes(file)

@@ -35,7 +35,7 @@ class Fit:
     system: dict[str, Any]
     """The fields of a system file, with sources."""
     assumptions: tuple[str, ...]
-    """Everything that moves the answer and was not measured, one sentence each."""
+    """Everything that affects the answer and was not measured, one sentence each."""
     unknown: Mapping[str, float]
     """By name: the share of the time of all kernels in traces whose work is not known."""
     _samples: tuple[Sample, ...]
@@ -172,7 +172,9 @@ _PEAKS = ("matrix.tflops", "matrix.fp8_tflops", "vector.tflops", "memory.bandwid
 
 
 def _fit_all(samples: Sequence[Sample], system: System, settings: Settings) -> list[PartFit]:
-    """Memory first: which kernels are bound by it decides what the engines are fitted to."""
+    """Fits memory first, because the kernels that are not bound by memory are those to which the
+    engines are fitted.
+    """
     fits, reasons = [], []
     for part in ("memory", "matrix", "vector", *LINKS):
         fit_part = fit_link if part in LINKS else fit_engine

@@ -18,7 +18,7 @@ MICRO = 1e-6
 
 
 def samples_of(traces: Sequence[Trace]) -> Found:
-    """What the traces of one or several ranks of a job have."""
+    """The contents of the traces of one or several ranks of a job."""
     found = Found()
     for trace in traces:
         found.notes += trace.notes
@@ -119,7 +119,9 @@ class _Owners:
 
 
 def _on_device(trace: Trace, found: Found) -> list[_Timed]:
-    """Operations with the time of all their kernels; what no operation has is left out by name."""
+    """Operations with the time of all their kernels. Kernels without an operation are reported as
+    left out, by name.
+    """
     owners = _Owners(trace)
     times: dict[int, _Timed] = {}
     lost = 0
@@ -133,7 +135,8 @@ def _on_device(trace: Trace, found: Found) -> list[_Timed]:
             lost += 1
             found.leave_out(_short(kernel.name), seconds)
             continue
-        # A kernel of an operation inside another, such as a copy in a linear layer, is its own.
+        # A kernel of an operation inside another one, such as a copy in a linear layer, counts for
+        # the inner one.
         timed = times.setdefault(id(operation), _Timed(operation, 0.0))
         timed.seconds += seconds
     if lost:

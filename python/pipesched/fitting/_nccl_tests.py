@@ -52,7 +52,7 @@ class _Run:
     rows: list[_Row] = field(default_factory=list)
 
     def ratio(self) -> float:
-        """Of the bandwidths, where they are printed with enough digits."""
+        """The ratio of the bandwidths, if they are printed with enough digits."""
         ratios = [row.bus / row.algorithm for row in self.rows if min(row.algorithm, row.bus) >= 1]
         ratios = ratios or [r.bus / r.algorithm for r in self.rows if min(r.algorithm, r.bus) > 0]
         return float(np.median(ratios)) if ratios else 0.0
@@ -71,7 +71,9 @@ class _Run:
         return "all_reduce" if ratio > middle else "reduce_scatter"
 
     def members(self, kind: str) -> int:
-        """The ranks that are listed, or what the bandwidths say; 0 if nothing does."""
+        """The number of ranks: of those that are listed, or by the bandwidths. 0 if neither gives
+        it.
+        """
         if kind == "message":
             return 1
         if len(self.hosts) > 1:

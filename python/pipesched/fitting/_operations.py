@@ -22,11 +22,11 @@ class Tensor:
     dims: tuple[int, ...]
     dtype: str
     touched: int
-    """Elements that are there: without those that an expanded dimension repeats."""
+    """The number of elements in memory, without those that an expanded dimension repeats."""
 
     @property
     def elements(self) -> int:
-        """As of its dimensions."""
+        """The number of elements by the dimensions."""
         return math.prod(self.dims)
 
     @property
@@ -36,13 +36,13 @@ class Tensor:
 
     @property
     def bytes(self) -> int:
-        """What is in memory."""
+        """The bytes in memory."""
         return self.touched * self.item
 
 
 @dataclass(frozen=True)
 class Work:
-    """What an operation does."""
+    """The work of an operation."""
 
     part: str
     kind: str

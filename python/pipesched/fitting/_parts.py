@@ -36,7 +36,7 @@ FROM_CACHE = 4.0
 
 
 class NotFittedError(Exception):
-    """The samples of a part do not determine it; the system keeps what it has."""
+    """The samples of a part do not determine it, so the system keeps its values."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Settings:
     """Assumptions that were made on the way."""
 
     def assume(self, text: str) -> None:
-        """Says it once."""
+        """Adds an assumption, once."""
         if text not in self.assumed:
             self.assumed.append(text)
 
@@ -199,7 +199,7 @@ def fit_engine(
 
 
 def sample_size(part: str, sample: Sample) -> float:
-    """What the curve of the part is over."""
+    """The quantity over which the curve of the part is."""
     return sample.bytes if part == "memory" else sample.flops
 
 
@@ -254,7 +254,7 @@ def _wanted_types(kinds: set[str], system: System, settings: Settings) -> set[st
 
 
 def _replace(system: System, part: str, fields: dict[str, Any]) -> None:
-    """Replaces what the fit is about, and keeps the peak and the capacity."""
+    """Replaces the fields that were fitted, and keeps the peak and the capacity."""
     old = system.setdefault(part, {})
     for name in ("efficiency", "efficiency_by_gflop", "efficiency_by_mb", "latency_us"):
         old.pop(name, None)
@@ -264,7 +264,7 @@ def _replace(system: System, part: str, fields: dict[str, Any]) -> None:
 def fit_link(
     part: str, samples: Sequence[Sample], system: System, settings: Settings
 ) -> PartFit | None:
-    """Fits latency and bandwidth (Hockney 1994), and a curve if one bandwidth does not do."""
+    """Fits latency and bandwidth (Hockney 1994), and a curve if one bandwidth is not enough."""
     assert part in LINKS
     used = [at for at, s in enumerate(samples) if s.part == part and s.bytes > 0]
     if not used:

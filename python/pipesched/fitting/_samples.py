@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 PARTS = ("matrix", "vector", "memory", "link", "network", "host")
-"""The parts of a system that a sample can be about, named as in system files."""
+"""The parts of a system to which a sample can belong, named as in system files."""
 
 ENGINES = ("matrix", "vector")
 LINKS = ("link", "network", "host")
@@ -72,7 +72,7 @@ class Sample:
     """One measurement, or the median of equal ones."""
 
     part: str
-    """The part of the system that did it, one of `PARTS`."""
+    """The part of the system that was measured, one of `PARTS`."""
     kind: str
     """`gemm`, `attention`, `kernel`, `message`, `copy`, or one of `COLLECTIVES`."""
     seconds: float
@@ -99,7 +99,7 @@ class Sample:
 
 @dataclass
 class Found:
-    """What the files have: samples, and what was not used."""
+    """The contents of the files: samples, and what was not used."""
 
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -110,11 +110,11 @@ class Found:
     """Of all kernels or operations in traces, with or without known work."""
 
     def leave_out(self, name: str, seconds: float) -> None:
-        """Counts time that nothing is known about."""
+        """Counts time whose work is not known."""
         self.unknown[name] = self.unknown.get(name, 0.0) + seconds
 
     def add(self, other: Found) -> None:
-        """Adds what another file has."""
+        """Adds the contents of another file."""
         self.samples += other.samples
         self.notes += [note for note in other.notes if note not in self.notes]
         self.seconds += other.seconds
@@ -128,8 +128,8 @@ def usable(seconds: object) -> bool:
 
 
 def medians(samples: Iterable[Sample]) -> list[Sample]:
-    """One sample for all that measure the same thing, with the median of their times; first those
-    that were first.
+    """Merges the samples that measure the same thing into one with the median of their times. The
+    order is that of their first samples.
     """
     groups: dict[tuple[object, ...], list[Sample]] = {}
     for sample in samples:

@@ -26,8 +26,9 @@ criterion (Schwarz 1978) too."""
 _HUBER = 1.345
 """Errors beyond this many standard deviations weigh less (Huber 1964)."""
 LEAST_SCALE = 0.03
-"""The standard deviation is taken for at least this, so that few errors in many exact samples, as
-between two points of a curve that lack a third, are no outliers."""
+"""The least standard deviation that is assumed. So a few errors among many exact samples, as where
+a curve lacks a point between two others, do not count as outliers.
+"""
 
 
 @cache
@@ -39,7 +40,7 @@ def nonnegative(matrix: Array, target: Array) -> Array:
     """The x >= 0 that minimises |matrix x - target|. The solution is the unconstrained one of the
     columns where x > 0, so the best one of all subsets of columns whose solution is feasible is it.
     """
-    # Powers of two change no digit, and squares of what is left do not overflow.
+    # Scale by powers of two, which changes no digit, so that squares do not overflow.
     power = np.ldexp(0.5, np.frexp(np.abs(matrix).max(axis=0, initial=0.0))[1])
     scale = power * np.linalg.norm(matrix / power, axis=0)
     scale[scale == 0] = 1
@@ -85,7 +86,7 @@ class Solution:
     """Robust mean of relative errors."""
     latency_error: float = 0.0
     share_error: float = 0.0
-    """Standard errors of the latency and the last share, s and relative."""
+    """Standard errors: of the latency in s, and of the last share, relative."""
 
     def at(self, size: Array) -> Array:
         """The shares at these sizes, as `EfficiencyCurve::at` computes them."""
@@ -247,7 +248,7 @@ class _Search:
         self.rescale()
 
     def rescale(self) -> None:
-        """Takes the scale of the best curve, and fits it again at this scale."""
+        """Takes the scale from the best curve, and fits the curve again with it."""
         errors = self.best.predict(self.data) / self.data.seconds - 1
         self.scale = _scale(errors, self.data.weight)
         self.best = self.at(self.best.points, 40)

@@ -142,7 +142,7 @@ def transfer_of(sample: Sample, accelerators: int) -> Transfer:
 
 
 def compute_and_memory(sample: Sample, system: System) -> tuple[float, float]:
-    """The two terms of the roofline, in s; 0 where there is no work or no rate."""
+    """The two terms of the roofline, in s; 0 if there is no work or no rate."""
     compute = memory = 0.0
     engine = rate_of(system, sample.part, sample.dtype) if sample.part in ENGINES else None
     if engine and sample.flops:
@@ -172,5 +172,5 @@ def is_summed(system: System) -> bool:
 
 
 def accelerators_of(system: System) -> int:
-    """Of a worker."""
+    """The number of accelerators of a worker."""
     return int(system.get("accelerators", 1))

@@ -74,7 +74,7 @@ def _json(text: str, file: str, line: int) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Row:
-    """An object; of two values of one name, neither is taken in silence."""
+    """Makes an object. If a name has two values, neither is taken silently: it is an error."""
     if (name := twice(name for name, _ in pairs)) is not None:
         raise ValueError(f"the name {name!r} is there twice")
     return dict(pairs)
@@ -152,7 +152,7 @@ def _sample(row: Row, place: str) -> Sample:
 
 
 def _operation(row: Row, part: str, place: str) -> tuple[str, int]:
-    """What was done, and among how many."""
+    """The kind of a measurement, and the number of its members."""
     if part in (*ENGINES, "memory"):
         return ("gemm" if part == "matrix" else "kernel"), 1
     name = str(row.get("op", "")).strip().lower().replace("-", "").replace("_", "")

@@ -20,7 +20,7 @@ from .._files import most_unpacked
 
 _CHUNK = 1 << 22
 _ENDLESS = 1 << 31
-"""Bytes of what is no file and may have no end."""
+"""How many bytes to read of a device or pipe, which may have no end."""
 _MOST = 1 << 28
 """Characters of one value. Events have a few hundred."""
 
@@ -67,7 +67,7 @@ class Event:
 
     @property
     def end(self) -> float:
-        """When it ended."""
+        """The end of the span."""
         return self.start + self.duration
 
     def integer(self, *names: str) -> int | None:
@@ -88,7 +88,7 @@ class Trace:
 
     path: Path
     fields: dict[str, Any] = field(default_factory=dict)
-    """What stands beside the events."""
+    """The other fields of the trace."""
     events: dict[str, list[Event]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -1,7 +1,7 @@
-"""Timelines as compact bytes for the page. Left out is what follows from the rest: an item starts
-when the one that it waited for ends, and memory changes when a cell starts or ends. Of the others
-differences are stored, in the smallest integers that hold them, a dictionary or planes of bytes,
-deflated. `columns.js` is the inverse.
+"""Timelines as compact bytes for the page. Numbers that follow from the others are left out: an
+item starts when the one that it waited for ends, and memory changes when a cell starts or ends. The
+other numbers are stored as differences, in the smallest integers that hold them, as a dictionary or
+as planes of bytes, and then deflated. `columns.js` is the inverse.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Column = npt.NDArray[Any]
 
 _SMALL = (("i8", np.int8), ("i16", np.int16))
 _LARGEST_DICTIONARY = 1 << 16
-_LEAST_USES = 4  # of each word of a dictionary, on average
+_LEAST_USES = 4  # uses of each word of a dictionary, on average
 
 
 class _Writer:
@@ -42,7 +42,8 @@ class _Writer:
             width = np.uint8 if len(words) <= 256 else np.uint16
             code = "d8" if width is np.uint8 else "d16"
             return self._put(name, code, [words.astype(np.float64), codes.astype(width)])
-        # Of random numbers the high bytes are alike and the low ones are not.
+        # Store bytes by planes: the high bytes of random numbers are alike, and the low ones are
+        # not.
         planes = -(-(high - low).bit_length() // 8)
         data = (values - low).astype("<u8").view(np.uint8).reshape(-1, 8)[:, :planes]
         self._put(name, "planes", [np.ascontiguousarray(data.T).ravel()])
@@ -162,7 +163,7 @@ def _add_memory(writer: _Writer, items: dict[str, Column], memory: dict[str, Col
 
 
 def pack(evaluation: _core.Evaluation) -> tuple[dict[str, Any], str]:
-    """What the page knows of a timeline: a header for JSON, with what the numbers mean and where
+    """The data of a timeline for the page: a header for JSON, with what the numbers mean and where
     each column is, and the columns as deflated bytes in base64.
     """
     drawing = _core.drawing(evaluation)

@@ -29,7 +29,7 @@ class Divisions:
     def __init__(self, request: Request, left_out: Counter[str]) -> None:
         self.request = request
         self.left_out = left_out
-        """Why divisions were left out, and how many for each reason."""
+        """The reasons why divisions were left out, and how many for each."""
 
     # Degrees
 

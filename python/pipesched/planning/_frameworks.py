@@ -94,5 +94,5 @@ def exchanges_of(launcher: LauncherName) -> tuple[ContextExchange, ...]:
 
 
 def default_sharding(launcher: LauncherName) -> tuple[Sharding, ...]:
-    """What a plan chooses from if nothing is given."""
+    """The kinds of sharding from which a plan chooses if none is given."""
     return ("optimizer",) if launcher == "megatron" else ("full-kept", "gradients", "full")

@@ -37,7 +37,7 @@ class Launcher:
     lines: tuple[str, ...] | None
     reason: str | None = None
     notes: tuple[str, ...] = ()
-    """What the lines cannot say, and what other versions call it."""
+    """Notes: settings that the lines cannot express, and their names in other versions."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ KEPT = ("optimizer", "full-kept")
 
 
 def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> None:
-    """Raises `Cannot` if the launcher would hold something else than what the plan counts."""
+    """Raises `Cannot` if the launcher would hold something else in memory than the plan counts."""
     shape, title = candidate.shape, FRAMEWORKS[name].title
     made = sharding_of(name, shape.pipeline, shape.sharding)
     if made is None:

@@ -1,4 +1,6 @@
-"""Moves layers from a stage that is too full or too slow to another, and says what that does."""
+"""Moves layers from a stage that is too full or too slow to another one, and says what the effect
+is.
+"""
 
 from __future__ import annotations
 
@@ -126,8 +128,8 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
 
 
 def with_moves(search: Search, found: Found) -> Moved | None:
-    """Adds what fits once layers are moved: of configurations that nearly fit, and of the best one
-    as long as moves make it better. Returns what moving does to the best of all.
+    """Adds configurations that fit once layers are moved. Tries configurations that nearly fit, and
+    the best one as long as moves make it better. Returns the effect of moves on the best of all.
     """
     usable = search.space.request.usable_bytes
     for outcome in found.missing:

@@ -1,7 +1,8 @@
 """Runs the optimizer on the best settings of a search.
 
-A setting is a choice of degrees, a microbatch size and a sharding. Optimized are the best settings
-that fit, and settings that would be faster but do not fit, within the available memory.
+A setting is a choice of degrees, a microbatch size and a sharding. The optimizer runs on the best
+settings that fit, and on settings that would be faster but do not fit, with the available memory as
+its budget.
 """
 
 from __future__ import annotations
@@ -200,12 +201,12 @@ class Optimizing:
         candidate = replace(candidate, shape=shape, schedule=OPTIMIZED, options=(), order=LAST)
         results: list[Made] = []
         reason = None
-        priced = self._priced(candidate)
+        with_costs = self._with_costs(candidate)
         several = self._freedoms()
         for done, freedoms in enumerate(several):
             limit = self._time_limit(len(several) * settings - done)
             try:
-                made = self._optimize(candidate, priced, {**freedoms, "time_limit": limit})
+                made = self._optimize(candidate, with_costs, {**freedoms, "time_limit": limit})
             except PipeSchedError as error:
                 reason = _reason(error)
                 continue
@@ -218,7 +219,7 @@ class Optimizing:
         outcome = made[0]
         return outcome.peak_bytes > self.request.usable_bytes, outcome.step_ps
 
-    def _priced(self, candidate: Candidate) -> Schedule:
+    def _with_costs(self, candidate: Candidate) -> Schedule:
         """The problem: paths with their layers, the model and the system."""
         shape = candidate.shape
         paths = problem(
@@ -245,7 +246,9 @@ class Optimizing:
         """An equal share of the remaining time. If runs end early, later runs get more."""
         return round(max(0.0, self.deadline - time.monotonic()) / runs, 3)
 
-    def _optimize(self, candidate: Candidate, priced: Schedule, chosen: OptimizeOptions) -> Made:
+    def _optimize(
+        self, candidate: Candidate, with_costs: Schedule, chosen: OptimizeOptions
+    ) -> Made:
         shape = candidate.shape
         options: OptimizeOptions = {
             "memory": f"{self.request.usable_bytes * shape.worker}B",
@@ -253,7 +256,7 @@ class Optimizing:
             "threads": self.threads,
             "explain": False,
         }
-        found = priced.optimize(**options)
+        found = with_costs.optimize(**options)
         optimized = Optimized(found, found.schedule.transform(ENDING), options)
         freedoms = [(n, v) for n, v in chosen.items() if n != "time_limit"]
         free = replace(candidate, options=tuple(freedoms))

@@ -24,7 +24,7 @@ NAMES = {
     "recompute": "kind of recomputation",
     "context": "context degree",
 }
-"""What such times hold for: fields of shapes and of requests."""
+"""The fields of shapes and of requests for which such times hold."""
 
 _ENDS_OF_STEPS = {"G": "the reduction of gradients", "O": "the optimizer"}
 
@@ -39,7 +39,9 @@ _ABOUT_A_MODEL = (
 
 
 def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
-    """What times are of: what is said, or else what they say by themselves; None without times."""
+    """What the times belong to (stage, worker or layer): as given, or else as the times say
+    themselves. None without times.
+    """
     if times is None:
         if times_of is not None:
             raise PipeSchedError("times_of is about times; none are given")
@@ -56,12 +58,12 @@ def of_layers(
     times: Times, times_of: TimesOf, layers: int, stages: Sequence[int] | None
 ) -> Times:
     """The times as those of layers. Times of stages, or of the workers of as many stages, are
-    divided among the model's `layers`; a single time needs the one number of `stages` that it
-    holds for.
+    divided among the model's `layers`; a single time needs `stages` to have the one number for
+    which it holds.
     """
     if times_of == "layer":
         return times
-    Costs(times=times)  # says what is wrong with them
+    Costs(times=times)  # raises if the times are wrong
     entries = entries_of(times)
     count = listed_stages(entries) or (stages[0] if stages and len(stages) == 1 else None)
     if count is None:
@@ -84,7 +86,9 @@ def of_layers(
 
 
 def fixed(request: Request) -> dict[str, tuple[Any, ...]]:
-    """The choices of a request with times: one value each, that at which they were measured."""
+    """The choices of a request with times: for each, the one value at which the times were
+    measured.
+    """
     found: dict[str, tuple[Any, ...]] = {}
     for name in NAMES:
         values = getattr(request, name, (1,))
@@ -102,7 +106,7 @@ def fixed(request: Request) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def priced(request: Request, **options: Any) -> Costs:
+def make_costs(request: Request, **options: Any) -> Costs:
     """The costs of a request with these options of `Costs`. Without a model, options that are about
     one are left out.
     """
@@ -128,7 +132,7 @@ def attaching(costs: Costs, places: Sequence[Place]) -> list[str]:
 
 
 def said(request: Request) -> list[str]:
-    """What a plan has to say of its times before anything else."""
+    """The first lines of a plan about its times."""
     if request.times is None:
         return []
     assert request.tensor is not None and request.microbatch_size is not None

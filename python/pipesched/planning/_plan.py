@@ -33,7 +33,7 @@ MORE = (2, 4, 8, 16)
 """Factors by which to increase the number of accelerators if a configuration does not fit."""
 
 HELD = ("weight", "gradient", "optimizer")
-"""What takes memory for each parameter."""
+"""The parts of memory that grow with parameters."""
 
 MOST_ALIKE = 8
 """The maximal number of schedules to compare with the best on its shape."""
@@ -178,7 +178,7 @@ class Proposal:
 
     @cached_property
     def _launch_problem(self) -> str | None:
-        """What keeps PyTorch from running the rows of a file; None without a file."""
+        """The reason why PyTorch cannot run the rows of a file; None without a file."""
         if self.optimized and self.optimized.launch_problem:
             return self.optimized.launch_problem
         if not needs_csv(self.candidate) or len(self.candidate.paths) > 1:
@@ -264,7 +264,7 @@ class Plan:
     attempts: tuple[Attempt, ...] = field(default=(), repr=False)
     """The settings that were optimized, and their results."""
     moved: Moved | None = None
-    """What moving layers does, if the first or the last stage of the best is the slowest."""
+    """The effect of moving layers, if the first or the last stage of the best is the slowest."""
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:

@@ -50,7 +50,9 @@ for _power, _letter in enumerate("KMGT", start=1):
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)")
 
 DEFAULT_RESERVE = "15%"
-"""What is kept free for what the cost model does not count; docs/Planning.md says why so much."""
+"""The memory that is kept free for what the cost model does not count. docs/Planning.md says why it
+is so much.
+"""
 
 MOST_SECONDS = 3_600_000
 _TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -194,9 +196,9 @@ class Request:
     memory: int | str | None = None
     reserve: int | str | None = None
     times: Times | None = None
-    """Once they are checked, those of layers."""
+    """The times of layers, once the times are checked."""
     times_of: TimesOf | None = None
-    """What the times were of."""
+    """What the times belonged to when they were given."""
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -242,11 +244,11 @@ class Request:
 
     @property
     def framework(self) -> Framework:
-        """The framework as which memory is counted."""
+        """The framework whose memory is counted."""
         return FRAMEWORKS[self.launcher or DEFAULT]
 
     def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
-        """What it holds for a parameter."""
+        """The bytes that this framework holds for a parameter."""
         return parameter_bytes(self.framework.name, self.precision, sharding)
 
     def _check_exchange(self) -> None:
@@ -280,7 +282,7 @@ class Request:
     @cached_property
     def described(self) -> Costs:
         """The costs of model and system as described, for their sizes."""
-        return _own_times.priced(
+        return _own_times.make_costs(
             self,
             model=self.model,
             system=self.system,
@@ -348,17 +350,18 @@ class Request:
 
     @property
     def usable_bytes(self) -> int:
-        """The part of it that weights, gradients, optimizer state and activations may use."""
+        """The part of that memory that weights, gradients, optimizer state and activations may use.
+        """
         return self.capacity_bytes - self.reserve_bytes
 
     @property
     def reserve_text(self) -> int | str:
-        """What is kept free, as it was given or by default."""
+        """The reserve as text, as it was given or by default."""
         return DEFAULT_RESERVE if self.reserve is None else self.reserve
 
     @property
     def reserve_bytes(self) -> int:
-        """What is kept free of an accelerator's memory."""
+        """The bytes of an accelerator's memory that are kept free."""
         return reserve_of(self.reserve_text, self.capacity_bytes)
 
 

@@ -54,12 +54,12 @@ class Outcome:
 
 @dataclass
 class Counts:
-    """The number of candidates by what became of them."""
+    """The number of candidates by their fate."""
 
     shapes: int = 0
     """Divisions of accelerators and batch."""
     left_out: int = 0
-    """Those of them that no placement makes small or fast enough, which have no candidates."""
+    """The shapes that no placement makes small or fast enough. They have no candidates."""
     considered: int = 0
     too_large: int = 0
     """A single microbatch exceeds the memory."""
@@ -76,10 +76,10 @@ class Found:
     """The result of a search."""
 
     fitting: list[Outcome] = field(default_factory=list)
-    """The best that fit, in order of step time."""
+    """The best outcomes that fit, in order of step time."""
     missing: list[Outcome] = field(default_factory=list)
-    """Those that nearly fit, the nearest first. If anything fits, each of them is faster than the
-    best that does.
+    """The outcomes that nearly fit, the nearest first. If anything fits, each of these is faster
+    than the best that fits.
     """
     counts: Counts = field(default_factory=Counts)
 
@@ -90,8 +90,9 @@ def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
 
 
 class Numbers(NamedTuple):
-    """What a search needs of an evaluated configuration; the numbers mean something only without an
-    error. Bytes are those of a worker, and 0 if they are not known, because there is no model.
+    """The numbers of an evaluated configuration that a search needs. They are valid only if there
+    is no error. Bytes are those of a worker, and 0 if they are not known, because there is no
+    model.
     """
 
     makespan_ps: int
@@ -190,12 +191,12 @@ class Search:
 
     def shape_bounds(self, shapes: Sequence[Shape]) -> dict[Shape, Bounds]:
         """Bounds for all candidates of a shape. Shapes without costs have none."""
-        alone = {self.space.priced(shape): shape for shape in shapes}
+        alone = {self.space.of_equal_costs(shape): shape for shape in shapes}
         found = self._numbers(map(self.space.shape_probe, alone.values()))
         rows = dict(zip(alone, found, strict=True))
         if all(row.error is not None for row in found):
             raise PipeSchedError(str(found[0].error))
-        probes = ((shape, rows[self.space.priced(shape)]) for shape in shapes)
+        probes = ((shape, rows[self.space.of_equal_costs(shape)]) for shape in shapes)
         return {shape: _shape_bounds(shape, row) for shape, row in probes if row.error is None}
 
     def run(self, top: int, misses: int) -> Found:

@@ -17,7 +17,7 @@ from .._costs import Costs
 from .._errors import PipeSchedError
 from .._options import FamilyOptions, Path
 from .._times_of import places_of_family
-from ._own_times import priced
+from ._own_times import make_costs
 from ._candidate import ALONE, Candidate, Shape, Workers
 from ._divisions import Divisions
 from ._launchers import Cannot, check_runs
@@ -44,7 +44,7 @@ class Space:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.left_out: Counter[str] = Counter()
-        """Why divisions were left out, and how many for each reason."""
+        """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
 
@@ -85,7 +85,7 @@ class Space:
 
     def _schedules(self, pipeline: int) -> Iterator[tuple[str, tuple[tuple[str, Any], ...]]]:
         if pipeline == 1:
-            # A single worker does the same under every schedule.
+            # a single worker does the same work under every schedule
             if ALONE in self.families:
                 yield ALONE, ()
             else:
@@ -186,7 +186,7 @@ class Space:
 
     # Costs
 
-    def priced(self, shape: Shape) -> Shape:
+    def of_equal_costs(self, shape: Shape) -> Shape:
         """The same for all shapes of the same costs."""
         return replace(shape, pipeline=1, microbatches=1)
 
@@ -204,10 +204,10 @@ class Space:
 
     def costs(self, shape: Shape) -> Costs:
         """The costs of schedules of this shape."""
-        key = self.priced(shape)
+        key = self.of_equal_costs(shape)
         if key not in self._costs:
             request = self.request
-            self._costs[key] = priced(
+            self._costs[key] = make_costs(
                 request,
                 model=request.model,
                 system=request.system,

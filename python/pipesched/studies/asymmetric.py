@@ -90,7 +90,7 @@ def schedule(
     *,
     blocks: int | None = None,
     slots: Slots = "blocks",
-    priced: Costs | None = None,
+    timed_with: Costs | None = None,
 ) -> Schedule:
     """Chimera on paths whose halves have the ratio, filled by the greedy rule in slots of that
     kind; slots that are durations depend on the costs.
@@ -103,9 +103,9 @@ def schedule(
     placed = problem.transform(placing(ratio, blocks_for(ratio, workers, blocks)))
     if slots != "durations":
         return placed.transform(f"pipe-schedule-greedy{{slots={slots}}}")
-    if priced is None:
+    if timed_with is None:
         raise PipeSchedError("slots=durations need costs")
-    plain = placed.transform("pipe-schedule-greedy").simulate(priced)
+    plain = placed.transform("pipe-schedule-greedy").simulate(timed_with)
     times = paper.profile(paper.stage_times(plain))
     return placed.transform(f"{times},pipe-schedule-greedy{{slots=durations}}")
 
@@ -158,7 +158,7 @@ class _Points:
         """Times one size. Tables are made once, unless they depend on times."""
         made: list[Schedule] = []
         for system in systems:
-            priced = costs(system, microbatches, blocks)
+            attached = costs(system, microbatches, blocks)
             if not made or self.slots == "durations":
                 made = [
                     schedule(
@@ -167,13 +167,13 @@ class _Points:
                         microbatches,
                         blocks=blocks,
                         slots=self.slots,
-                        priced=priced,
+                        timed_with=attached,
                     )
                     for ratio in ("1:1", self.ratio)
                 ]
-            even, asymmetric = (each.simulate(priced, transport=self.transport) for each in made)
+            even, asymmetric = (each.simulate(attached, transport=self.transport) for each in made)
             self.rows.append(_row(system, microbatches, blocks, even, asymmetric))
-            message = paper.message_ps(priced, blocks)
+            message = paper.message_ps(attached, blocks)
             for ratio, report in (("1:1", even), (self.ratio, asymmetric)):
                 self.passes.append(self._line(placing(ratio, blocks), report, message))
 

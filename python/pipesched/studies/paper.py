@@ -191,8 +191,7 @@ def charge_hops(point: Configuration, report: Simulation) -> Configuration:
     for stage in local_hops(path.workers if isinstance(path, Path) else path):
         times["F"][stage] += message
         times["W"][stage + 1] += message
-    priced = Costs(times={**times, "comm": message})
-    return replace(point, costs=priced)
+    return replace(point, costs=Costs(times={**times, "comm": message}))
 
 
 def simulate(point: Configuration) -> Timed:

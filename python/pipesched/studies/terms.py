@@ -71,7 +71,7 @@ def _waits(simulation: Simulation) -> float:
 
 
 def _all_to_all(simulation: Simulation) -> float:
-    """What of the all-to-alls is not hidden, on the worker that waits longest."""
+    """The part of the all-to-alls that is not hidden, on the worker that waits longest."""
     execution = json.loads(simulation.to_json())["execution"]
     exposed = execution.get("exposed_all_to_all_ps", [0])
     return 100 * float(max(exposed)) / float(execution["makespan_ps"])

@@ -1,5 +1,5 @@
-"""How far predictions of `validation` move with what their sources do not state, or with what we
-took from elsewhere: the step is simulated again with one setting changed.
+"""How far predictions of `validation` change with settings that their sources do not state, or that
+we took from elsewhere. Each step is simulated again with one setting changed.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Row(NamedTuple):
     predicted: float
     curves: str
     point: Configuration
-    """What is predicted, for studies of its terms."""
+    """The configuration that is predicted, for studies of its terms."""
 
     @property
     def error_percent(self) -> float:
@@ -102,7 +102,9 @@ class Scales(NamedTuple):
 
     matrix: float = 1.0
     memory: float = 1.0
-    """For the traffic of vector kernels: fused ones move less than one kernel per operation."""
+    """The factor on the traffic of vector kernels: fused kernels move less than one kernel per
+    operation.
+    """
 
 
 def _scaled(system: Mapping[str, Any], scales: Scales, **memory: float) -> dict[str, Any]:
@@ -314,11 +316,15 @@ class TitanRates(NamedTuple):
     """Factors on the rates of `h100-sxm`, each fitted to rows of the benchmark for other models."""
 
     matrix: float = 1.0
-    """Of GEMMs, which are scaled and cast as they run, and of the attention."""
+    """The factor on the rates of GEMMs, whose operands are scaled and cast as they run, and of the
+    attention.
+    """
     link: float = 1.0
-    """Of the link among tensor-parallel ranks, for what AsyncTP hides of their collectives."""
+    """The factor on the link among tensor-parallel ranks, for the part of their collectives that
+    AsyncTP hides.
+    """
     pieces: float = 1.0
-    """Of the attention on pieces of a sequence that ranks divide."""
+    """The factor on the attention for pieces of a sequence that ranks divide."""
 
 
 def _titan_system(rates: TitanRates, is_divided: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a worker keeps of the forward of one stage and microbatch, and where it keeps it.
+"""The activation of one stage and microbatch: what a worker keeps of its forward, and where.
 
 Hooks of autograd see every tensor that a forward keeps for its backward. An activation that is
 offloaded keeps their storages here instead, each once, so that D and U can move them; parameters,
@@ -34,16 +34,17 @@ class _Entry:
         flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
         self.bytes: Tensor | None = flat.set_(storage)
         self.host: Tensor | None = None
-        # Weak, since a handle refers to its entry: a cycle would keep the bytes after the backward.
+        # The references are weak, since a handle refers to its entry: a cycle would keep the bytes
+        # after the backward.
         self._handles: list[weakref.ref[_Handle]] = []
 
     def add(self, handle: _Handle) -> None:
-        """Lets a tensor that lies in the storage share its fate."""
+        """Adds a tensor that lies in the storage, so that it moves with the storage."""
         self._handles.append(weakref.ref(handle))
 
     @property
     def handles(self) -> list[_Handle]:
-        """The tensors in it that are still kept."""
+        """The tensors in the storage that are still kept."""
         return [handle for each in self._handles if (handle := each()) is not None]
 
 
@@ -88,13 +89,13 @@ class Saved:
         self.is_leaving = False
         """Whether a D has begun and no U after it."""
         self.nbytes = 0
-        """On the device, or on the way to it or from it."""
+        """The bytes that are on the device, or on the way to it or from it."""
         self.on_growth: Callable[[], None] = lambda: None
         """Called when `nbytes` has grown."""
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Collects what is kept by the operations of a block."""
+        """Collects the tensors that the operations in a block keep."""
         with torch.autograd.graph.saved_tensors_hooks(self._pack, _Handle.read):
             yield
         self._known = {}  # A storage that is gone may leave its address to another one.
@@ -117,7 +118,7 @@ class Saved:
         return handle
 
     def offload(self, stream: Any) -> None:
-        """Begins to copy everything to the host, and lets go of it."""
+        """Begins to copy everything to the host, and releases it on the device."""
         if stream is not None:
             stream.wait_stream(torch.cuda.current_stream(self._device))
         for entry in self._entries:
@@ -158,12 +159,12 @@ class Saved:
         return self.is_leaving and (self._event is None or self._event.query())
 
     def join(self) -> None:
-        """Waits in this process for the copy that was begun last."""
+        """Blocks this process until the copy that was begun last has ended."""
         if self._event is not None:
             self._event.synchronize()
 
     def await_on_device(self) -> None:
-        """Lets what follows on the device wait for the copy that was begun last."""
+        """Makes later work on the device wait for the copy that was begun last."""
         if self._event is not None:
             torch.cuda.current_stream(self._device).wait_event(self._event)
 
@@ -178,7 +179,7 @@ class RandomState:
         self._cuda = torch.cuda.get_rng_state(device) if is_cuda else None
 
     def restore(self) -> None:
-        """Sets the generators back to it."""
+        """Sets the generators back to these states."""
         torch.set_rng_state(self._host)
         if self._cuda is not None:
             torch.cuda.set_rng_state(self._cuda, self._device)
@@ -199,7 +200,7 @@ class Buffers:
 
     @contextmanager
     def replayed(self) -> Iterator[None]:
-        """Runs a block with the old buffers, and gives back those of now."""
+        """Runs a block with the old buffers, and then restores the current ones."""
         now = self._read() if self._old else {}
         self._write(self._old)
         try:
@@ -210,18 +211,19 @@ class Buffers:
     def _write(self, values: dict[str, Tensor]) -> None:
         for name, buffer in self._module.named_buffers():
             if name in values:
-                # .data: a graph that keeps the buffer sees it as unchanged, which it is at the end.
+                # Use .data, so that a graph that keeps the buffer sees it as unchanged, which it is
+                # at the end.
                 buffer.data.copy_(values[name])
 
 
 @dataclass
 class Recomputation:
-    """What R needs besides the inputs."""
+    """The state that R needs besides the inputs."""
 
     random: RandomState
     buffers: Buffers
     versions: list[int]
-    """Of the inputs."""
+    """The versions of the inputs."""
 
 
 @dataclass
@@ -229,19 +231,19 @@ class Activation:
     """What a worker holds of one stage and microbatch."""
 
     value: Any
-    """What the stage was given, of leaves."""
+    """The input of the stage, made of leaves."""
     leaves: list[Tensor]
-    """The tensors of it."""
+    """The tensors of the input."""
     target: Any = None
     outputs: list[Tensor] = field(default_factory=list)
     """The outputs with their graph, or the loss; empty before R and after I."""
     saved: Saved | None = None
     again: Recomputation | None = None
     weights: WeightBackward | None = None
-    """What I leaves for W."""
+    """The work that I leaves for W."""
 
     is_held: bool = False
-    """Whether what a backward needs is there; false before R."""
+    """Whether everything that a backward needs exists; false before R."""
 
     def hold(self, outputs: list[Tensor]) -> None:
         """Keeps the outputs of F or R."""
@@ -249,7 +251,7 @@ class Activation:
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as an activation: R has run, and it is not on the host."""
+        """Whether it counts as an activation: it is not waiting for R, and not on the host."""
         return self.is_held and not (self.saved is not None and self.saved.is_away)
 
 

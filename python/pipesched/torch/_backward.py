@@ -16,8 +16,9 @@ lower one from the upper one too. What a stage computes of its parameters alone 
 the inputs: W starts there from the outputs. All parameter gradients are accumulated by autograd
 itself, so that hooks of parameters run.
 
-`torch.distributed.pipelining` does alike, but notes nothing for such outputs, whose gradients it
-loses, and gives hooks of tensors inside the stage a gradient that they have changed already.
+`torch.distributed.pipelining` works in a similar way. But it notes nothing for such outputs, and so
+loses their gradients, and it passes hooks of tensors inside the stage a gradient that they have
+already changed.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _Group:
 
 @dataclass
 class WeightBackward:
-    """What I leaves for W."""
+    """The work that I leaves for W."""
 
     groups: list[_Group] = field(default_factory=list)
     noted: dict[Node, Gradients] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class WeightBackward:
     """Outputs through which no gradient flows to an input."""
 
     def run(self) -> None:
-        """Adds gradients to the parameters, and lets go of the graph."""
+        """Adds gradients to the parameters, and releases the graph."""
         for group in self.groups:
             self._run(group)
         whole_backward(self.loose)
@@ -72,7 +73,7 @@ class WeightBackward:
         for node in group.nodes:
             given = self.noted.get(node)
             if given is None:
-                continue  # No gradient came to it.
+                continue  # no gradient reached this node
             handles.append(node.register_prehook(_replacing(given)))
             for number, gradient in enumerate(given):
                 if gradient is not None:
@@ -87,7 +88,7 @@ class WeightBackward:
 
 
 def _replacing(given: Gradients) -> Callable[[Any], Any]:
-    """A hook without a reference to its node, which could not be collected otherwise."""
+    """A hook that does not refer to its node: otherwise the node could not be collected."""
     return lambda _: given
 
 
@@ -154,7 +155,7 @@ def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
             continue
         nodes = _boundary(node, above, inner)
         if not nodes:
-            continue  # Only loose outputs depend on it.
+            continue  # only loose outputs depend on it
         merged = _Group([], [leaf])
         for old in {id(group_of[n]): group_of[n] for n in nodes if n in group_of}.values():
             merged.nodes += old.nodes
@@ -170,8 +171,9 @@ def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
 def input_backward(
     roots: Sequence[Root], inputs: Sequence[Tensor]
 ) -> tuple[list[Tensor | None], WeightBackward]:
-    """The gradients of the inputs, which are leaves that require gradients, None for one that no
-    output depends on; and what W has to run. Parameters get nothing yet.
+    """Returns the gradients of the inputs, and the work that is left for W. Inputs are leaves that
+    require gradients; the gradient is None if no output depends on the input. Parameters get no
+    gradients yet.
     """
     edges = [get_gradient_edge(output).node for output, _ in roots]
     above = _reversed_edges(edges)

@@ -1,4 +1,4 @@
-"""What one rank finds out for all."""
+"""Values that one rank computes for all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._errors import RemoteError
 
 
 def _device(group: dist.ProcessGroup) -> torch.device:
-    """Where the group takes tensors from: NCCL only from GPUs."""
+    """The device from which the group takes tensors: NCCL takes them only from GPUs."""
     untyped: Any = group
     if torch.device("cpu") in untyped._device_types:
         return torch.device("cpu")
@@ -21,9 +21,9 @@ def _device(group: dist.ProcessGroup) -> torch.device:
 
 
 def from_first(find: Callable[[], Any], group: dist.ProcessGroup) -> Any:
-    """What `find` returns on the first rank of a group, on all of them. It goes as JSON: pickles,
-    in which torch.distributed sends objects, run what a peer has put into them. An exception is
-    raised on the first rank as it is and on the others as a RemoteError.
+    """Returns on all ranks of a group what `find` returns on the first one. The value is sent as
+    JSON: torch.distributed sends objects as pickles, and a pickle can run code of the peer. An
+    exception is raised on the first rank as it is and on the others as a RemoteError.
     """
     if dist.get_rank(group) == 0:
         try:

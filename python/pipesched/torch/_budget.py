@@ -18,7 +18,7 @@ UNITS = {
 
 
 class Budget:
-    """At most so many activations, or bytes of them."""
+    """A limit on the number of activations, or on their bytes."""
 
     def __init__(self, given: int | str | None) -> None:
         self.counts_bytes = isinstance(given, str)

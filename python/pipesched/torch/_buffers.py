@@ -49,22 +49,22 @@ class SharedBuffers:
         self._is_due = False
 
     def buffers(self) -> dict[str, Tensor]:
-        """By their names in the modules."""
+        """The buffers by their names in the modules."""
         found: dict[str, Tensor] = {}
         for number, module in enumerate(self._modules):
             found.update((f"{number}.{name}", b) for name, b in module.named_buffers())
         return {name: local(b) for name, b in found.items() if b.numel()}
 
     def begin(self) -> None:
-        """Notes what they are before a step."""
+        """Remembers the values of the buffers before a step."""
         self._before = {name: b.detach().clone() for name, b in self.buffers().items()}
         self._is_due = bool(self._before)
 
     def start(self, watch: Watch) -> None:
-        """Does nothing: they are summed when all else is done."""
+        """Does nothing: buffers are summed at the end of the step."""
 
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
-        """Makes them alike."""
+        """Makes the buffers of all replicas alike."""
         if not self._is_due:
             return
         self._is_due = False
@@ -82,7 +82,7 @@ class SharedBuffers:
     def _exchange(
         self, chosen: dict[str, Tensor], is_count: bool, wait: Callable[[Sum, Tensor], None]
     ) -> None:
-        """Sums what ranks have of buffers of one dtype, and writes it to them."""
+        """Sums the buffers of one dtype over the ranks, and writes the sums into them."""
         adds = is_count and self._rule == "average"
         parts = []
         for name, buffer in chosen.items():

@@ -1,8 +1,8 @@
 """Reading checkpoints of `torch.distributed.checkpoint` without running what is in them.
 
 PyTorch's reader unpickles the metadata, and its planner each value that is no tensor; a pickle may
-call any function. Here metadata may name the classes that metadata consist of, and values what
-`torch.load(weights_only=True)` takes.
+call any function. Here metadata may only name the classes that metadata consist of, and values only
+what `torch.load(weights_only=True)` accepts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METADATA = ".metadata"
 
 
 def _member(enumeration: Any, name: str) -> Any:
-    """Takes the place of `getattr`, by which Python 3.11 pickles a member of an enumeration."""
+    """Replaces `getattr`, with which Python 3.11 pickles a member of an enumeration."""
     if not isinstance(enumeration, EnumType) or name not in enumeration.__members__:
         raise PipelineError(f"{METADATA} reads {name!r} of what is no enumeration")
     return enumeration[name]
@@ -68,7 +68,7 @@ class _Unpickler(pickle.Unpickler):
     admitted = _admitted()
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a pickle names."""
+        """The object that a pickle names, if it is allowed."""
         if (module, name) not in self.admitted:
             raise PipelineError(
                 f"{METADATA} names {module}.{name}, which no checkpoint needs; wanted only classes "
@@ -88,7 +88,7 @@ class Reader(FileSystemReader):
             read = _Unpickler(io.BytesIO(contents)).load()
         except PipelineError:
             raise
-        except Exception as error:  # A file that is no pickle fails in any way.
+        except Exception as error:  # a file that is no pickle may raise anything
             raise PipelineError(f"{METADATA} is no metadata: {error}") from error
         if not isinstance(read, Metadata):
             raise PipelineError(f"{METADATA} has a {type(read).__name__}, wanted metadata")

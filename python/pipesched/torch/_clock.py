@@ -22,7 +22,7 @@ from torch import Tensor
 from ._messages import Link
 
 TAG = 3
-"""Messages between stages have no tag of this remainder by 4."""
+"""Tags of messages between stages never have this remainder modulo 4."""
 ROUNDS = 24
 
 
@@ -30,11 +30,11 @@ class Offset(NamedTuple):
     """The clock of a rank beside that of rank 0, in ns."""
 
     at: int
-    """The time of the rank's clock at which they were compared."""
+    """The time of the rank's clock when the two clocks were compared."""
     ahead: int
     """The rank's clock minus that of rank 0."""
     error: int
-    """How wrong `ahead` is at most."""
+    """The largest possible error of `ahead`."""
 
 
 def _exchange(link: Link, buffer: Tensor, peer: int, is_send: bool) -> None:
@@ -78,7 +78,7 @@ class Clocks:
     def __init__(self, link: Link) -> None:
         self._link = link
         self.offsets: list[list[Offset]] = []
-        """On rank 0: those of each comparison, by rank. On other ranks nothing."""
+        """On rank 0: the clocks of each comparison, by rank. Empty on other ranks."""
         self.comparisons = 0
 
     def compare(self) -> None:

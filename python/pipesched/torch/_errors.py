@@ -1,4 +1,4 @@
-"""What can go wrong in a pipeline."""
+"""The exceptions of a pipeline."""
 
 from __future__ import annotations
 

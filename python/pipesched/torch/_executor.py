@@ -1,8 +1,8 @@
 """Walks the program of one worker, instruction by instruction, and runs its cells.
 
-Nothing waits but what needs it: a compute for the messages in its `waits`, O for the all-reduce
-before it, a join for copies. What passes between stages lies in four places, by stage and
-microbatch:
+An instruction only waits for what it needs: a compute for the messages in its `waits`, O for the
+all-reduce before it, a join for copies. What passes between stages lies in four places, by stage
+and microbatch:
 
     inbox       the input of a stage, from the stage before it
     outbox      the output of a stage, until it is sent
@@ -38,13 +38,14 @@ from ._values import Packet, flatten, unflatten
 At = tuple[int, int]
 """(stage, microbatch)."""
 AHEAD = 2
-"""How many computes before its place a receive begins, where messages have tags: a message that
-waits for its receive would take a way back and forth longer."""
+"""How many computes before its position a receive begins if messages have tags. A message that had
+to wait for its receive would take a round trip longer.
+"""
 
 
 @dataclass
 class Parts:
-    """What a runtime is made of, for its executor."""
+    """The parts of a runtime that its executor needs."""
 
     placement: Placement
     program: Sequence[Instruction]
@@ -56,25 +57,25 @@ class Parts:
     at_end: list[Shared | SharedBuffers]
     """The sums that the program does not have."""
     around: Around
-    """What other pipelines beside this one make necessary."""
+    """The hooks that other pipelines beside this one need."""
     steppers: dict[tuple[int, int], Callable[[], Any]]
-    """What O calls, by path and stage."""
+    """The functions that O calls, by path and stage."""
     budget: Budget
     stored: Sequence[Tensor]
-    """Parameters and buffers, which no offload moves."""
+    """The storages of parameters and buffers, which no offload moves."""
     streams: tuple[Any, Any]
     """The streams of D and U; None without an accelerator."""
 
 
 @dataclass
 class Batch:
-    """What one pass works on."""
+    """The inputs and results of one pass."""
 
     mode: Mode
     inputs: list[Any] | None
     targets: list[Any] | None
     scale: Callable[[Tensor], Tensor]
-    """From the loss of a microbatch to what is differentiated."""
+    """Turns the loss of a microbatch into the value that is differentiated."""
     number: int
     record: Callable[[Event], Any] | None = None
     note_done: Callable[[int], Any] | None = None
@@ -169,7 +170,7 @@ class Executor:
         if activation is None or activation.saved is None:
             return
         if instruction.kind == "wait":
-            activation.saved.join()  # The memory is free only when the host knows.
+            activation.saved.join()  # the memory is free only when the host knows
         else:
             activation.saved.await_on_device()
         self._note_done(copy.index)
@@ -204,7 +205,7 @@ class Executor:
         return box.pop(at)
 
     def _take(self, instruction: Instruction) -> None:
-        """Puts what a receive has received where it is needed."""
+        """Stores a received value in the place from which a cell takes it."""
         if instruction.index not in self._coming:
             return
         self._coming.remove(instruction.index)
@@ -235,7 +236,7 @@ class Executor:
             self._batch.note_done(index)
 
     def _finish(self, is_training: bool) -> None:
-        """Waits for all that was begun."""
+        """Waits for everything that was begun."""
         for index in sorted(self._coming):
             self._take(self._parts.program[index])
         for index in sorted(self._reducing):
@@ -303,7 +304,7 @@ class Executor:
             self._check_budget(cell)
 
     def _begin(self, cell: Cell) -> Activation:
-        """The activation of a forward, of new leaves."""
+        """Makes the activation of a forward from new leaves."""
         at = cell.stage, cell.microbatch
         target = None
         if cell.stage == self._parts.placement.last[cell.path] and self._batch.targets is not None:
@@ -416,7 +417,7 @@ class Executor:
             self._pass_up(cell, gradients)
 
     def _roots(self, cell: Cell, activation: Activation) -> list[Root]:
-        """The outputs to differentiate, with their gradients."""
+        """Finds the outputs to differentiate, with their gradients."""
         outputs = activation.outputs
         if cell.stage == self._parts.placement.last[cell.path]:
             return [(loss, None) for loss in outputs if loss.requires_grad]
@@ -446,8 +447,9 @@ class Executor:
 
 
 def _needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
-    """What the host waits for before an instruction. What messages, offloads and sums wait for is
-    issued before them, and the device orders it.
+    """The instructions for which the host waits before an instruction. It need not wait before
+    messages, offloads and sums: the device runs them behind the instructions that were issued
+    before them.
     """
     if instruction.kind in ("recv", "send", "offload", "all_reduce"):
         return []
@@ -456,9 +458,9 @@ def _needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Ins
 
 
 def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction]]:
-    """The receives that begin before an instruction, by its index: AHEAD computes before their
-    place, but not before what they wait for. Nothing waits for the begin of a receive, so this
-    cannot make a program hang.
+    """By index of an instruction: the receives that begin before it. They begin AHEAD computes
+    before their position, but not before the instructions that they wait for. Nothing waits for the
+    start of a receive, so this cannot make a program hang.
     """
     found: dict[int, list[Instruction]] = {}
     computes: list[int] = []
@@ -473,7 +475,7 @@ def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction
 
 
 def _explain(error: RuntimeError, cell: Cell) -> None:
-    """Raises in the words of a pipeline what autograd says of a leaf, which an input is here."""
+    """Explains an error of autograd about a leaf, which is the input of a stage here."""
     if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
         raise PipelineError(
             f"{named((cell.path, cell.stage))} changes its input, or a parameter, in place "

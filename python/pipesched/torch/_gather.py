@@ -50,7 +50,7 @@ def _steps(recording: Recording, program: Sequence[Instruction]) -> dict[int, Ta
 
 
 def _on_one_clock(table: Table, offsets: Sequence[Offset]) -> Table:
-    """From the clock of a rank to that of rank 0, through its first and last comparison."""
+    """Converts times of the clock of a rank to that of rank 0, by its first and last comparison."""
     first, last = offsets[0], offsets[-1]
     rate = (last.ahead - first.ahead) / max(last.at - first.at, 1)
     ahead = first.ahead + np.rint((table - first.at) * rate).astype(np.int64)
@@ -78,7 +78,7 @@ def gather(
     watch: Watch,
     clocks: Clocks,
 ) -> Measurement | None:
-    """Exchanges what ranks have recorded; None if that holds no complete step."""
+    """Exchanges the recordings of all ranks. None if they have no complete step in common."""
     clocks.compare()
     mine = {step: _encode(table) for step, table in _steps(recording, program).items()}
     said: list[Any] = watch.meet(f"recording {clocks.comparisons}", [mine, clocks.offsets])

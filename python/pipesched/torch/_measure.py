@@ -33,7 +33,7 @@ def measure_children(
         before them, in which memory and kernels are set up, does not count.
     group: its first rank measures, and all get its times, so that they divide the module alike.
 
-    Gradients, buffers and random states of the module are as before at the end.
+    At the end the gradients, buffers and random states of the module are as they were before.
     """
     if repeats < 1:
         raise PipelineError(f"`repeats` is {repeats}; wanted at least 1")

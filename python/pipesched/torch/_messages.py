@@ -32,7 +32,7 @@ from ._values import HOST, NOTHING, Packet, Spec, read, stamp, words_of
 from ._watch import Watch
 
 TAGS = 32_768
-"""As many as MPI promises."""
+"""The number of tags that MPI guarantees."""
 Mode = Literal["train", "evaluate"]
 
 
@@ -48,13 +48,13 @@ class Link:
     group: dist.ProcessGroup
     watch: Watch
     device: torch.device
-    """Where received tensors are wanted."""
+    """The device on which received tensors are wanted."""
     buffers: torch.device
-    """Where the process group takes them."""
+    """The device on which the process group takes tensors."""
     host: Any = None
     """A ProcessGroupGloo of the same ranks, where the group itself has no tags."""
     observe: Callable[[Instruction, Any], Any] | None = None
-    """Wraps what is to be waited for in a receive into host memory."""
+    """Wraps the work of a receive into host memory."""
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
@@ -78,7 +78,7 @@ class Link:
     def wait(self, works: Sequence[Any], buffers: Any, what: Callable[[], str]) -> None:
         """Waits for works that a process group without tags has begun."""
         if self.buffers != HOST:
-            for work in works:  # Only the stream waits, and it is the one of this thread.
+            for work in works:  # only the stream of this thread waits
                 self.watch.start_call(work.wait, what)
             return
 
@@ -110,7 +110,9 @@ class Messages(Protocol):
         """Begins to receive, now or with the batch."""
 
     def take(self, index: int) -> Packet:
-        """What the receive of that index has received, once; waits for it."""
+        """Waits for the receive with this index, and returns its value, which can be asked for
+        once.
+        """
 
 
 def _check_number(number: int, instruction: Instruction) -> None:
@@ -126,7 +128,7 @@ class TaggedMessages:
     def __init__(self, link: Link) -> None:
         self._link = link
         self.specs: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
-        """How each message was made the last time, by mode and number."""
+        """The header of the last message, by mode and number of the message."""
         self._known = self.specs["train"]
         self._coming: dict[int, tuple[Instruction, Tensor, Any]] = {}
 
@@ -194,8 +196,8 @@ def _tag(instruction: Instruction) -> int:
 
 
 def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
-    """The runs of messages that are issued together: between computes and all-reduces, and none of
-    them needed by a copy or message behind it in the run.
+    """The runs of messages that are issued together. They stand between computes and all-reduces,
+    and no copy or message in a run needs an earlier message of the run.
     """
     batches: list[list[Instruction]] = []
     run: list[Instruction] = []
@@ -239,7 +241,7 @@ class OrderedMessages:
         self._run, self._ready = [], {}
         phases = "F" if mode == "evaluate" else "FBIW"
         self._size_of = {}
-        # A pass without backwards has the same batches: their messages of forwards.
+        # A pass without backwards has the same batches, with the messages of forwards only.
         for batch in batches_of(program):
             chosen = [i for i in batch if i.cell.phase in phases]
             self._size_of.update((i.index, len(chosen)) for i in chosen)
@@ -299,7 +301,7 @@ class OrderedMessages:
         self._link.wait(works, buffers, what)
         for (instruction, packet), buffer in zip(run, buffers, strict=True):
             if packet is None:
-                if buffer.device == HOST:  # Elsewhere a look at it would wait for the device.
+                if buffer.device == HOST:  # reading a buffer elsewhere would wait for the device
                     _check_number(words_of(buffer)[1] - 1, instruction)
                 given = buffer.to(self._link.device)
                 self._ready[instruction.index] = read(given, self._known(instruction))

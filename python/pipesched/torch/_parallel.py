@@ -8,9 +8,10 @@ those the gradients of a stage are averaged, by one of three means:
     fully_shard         FSDP2 gathers the parameters of a stage before its first forward, and
                         reduces its gradients behind its last backward
 
-DDP's own reducer runs inside of one backward and knows no halves of it, so the runtime runs the
-module inside and sums itself. FSDP2 reduces inside of a backward too; its hooks are told to do
-nothing, as `torch.distributed.pipelining` does, and it is called where gradients are complete.
+DDP's own reducer runs inside of one backward and does not know split backwards. So the runtime runs
+the module inside DDP and sums the gradients itself. FSDP2 reduces inside of a backward too; its
+hooks are told to do nothing, as `torch.distributed.pipelining` does, and it is called where
+gradients are complete.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def store_of(group: dist.ProcessGroup) -> Store:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """What this rank has of a tensor that may be sharded."""
+    """The part of a tensor, which may be sharded, that this rank has."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
@@ -69,7 +70,7 @@ class Peers:
         return dist.all_reduce(buffer, group=self.group, async_op=True)
 
     def meet(self, name: str, saying: Any) -> list[Any]:
-        """Waits for all of them; returns what each of them says (JSON)."""
+        """Waits for all of these ranks, and returns the value that each of them sends (JSON)."""
         keys = [f"meet/{name}/{number}" for number in range(self.size)]
         self.store.set(keys[self.rank], json.dumps(saying))
 
@@ -94,19 +95,19 @@ def group_of(given: dist.ProcessGroup | DeviceMesh) -> dist.ProcessGroup:
 
 
 BufferRule = Literal["own", "average", "first"]
-"""What becomes of buffers that several ranks hold (_buffers.py)."""
+"""How buffers that several ranks hold are treated (_buffers.py)."""
 Mark = tuple[str, int, int]
 """Phase, stage and microbatch of a cell."""
 
 
 def mark(cell: Cell) -> Mark:
-    """What tells a cell from the others of a step on one rank."""
+    """The key of a cell among those of a step on one rank."""
     return cell.phase, cell.stage, cell.microbatch
 
 
 @dataclass
 class Around:
-    """What is done around cells."""
+    """Hooks that are called around cells."""
 
     before: dict[Mark, list[Callable[[], list[Tensor]]]] = field(default_factory=dict)
     """Called before a cell; returns tensors that no offload may move."""
@@ -117,7 +118,7 @@ class Around:
     """Called at the end of each pass."""
 
     def add(self, cells: Sequence[Cell], keys: set[StageKey], last: Callable[[], None]) -> None:
-        """Lets something be called behind the last backward of these stages."""
+        """Registers a function that is called after the last backward of some stages."""
         found = [c for c in cells if c.phase in ("B", "W") and (c.path, c.stage) in keys]
         self.after.setdefault(mark(found[-1]), []).append(last)
 
@@ -128,13 +129,13 @@ class Unit:
     def __init__(self, watch: Watch, device: torch.device) -> None:
         self.keys: set[StageKey] = set()
         self.modules: list[FSDPModule] = []
-        """In the order of `modules()`, in which all ranks gather and reduce."""
+        """The FSDP modules in the order of `modules()`, in which all ranks gather and reduce."""
         self._watch, self._device = watch, device
         self._is_whole = False
 
     @property
     def name(self) -> str:
-        """In messages."""
+        """The name in messages."""
         return " and ".join(named(key) for key in sorted(self.keys))
 
     def _call(self, call: Callable[[], Any], what: str) -> None:
@@ -162,20 +163,20 @@ class Unit:
         return [local(p) for module in whole for p in module.parameters()]
 
     def reduce(self) -> None:
-        """Reduces the gradients to the shards of this rank, and lets go of the parameters."""
+        """Reduces the gradients to the shards of this rank, and releases the parameters."""
         self._set(is_last=True)
 
         def call() -> None:
             for module in self.modules:
                 state: Any = module._get_fsdp_state()
-                if state._is_root:  # It runs what autograd would run behind a backward.
+                if state._is_root:  # runs the callbacks of autograd
                     state._root_post_backward_final_callback()
 
         self._call(call, f"the gradients of {self.name} from other pipelines")
         self.release()
 
     def release(self) -> None:
-        """Lets go of the whole parameters."""
+        """Releases the whole parameters."""
         if self._is_whole:
             for module in self.modules:
                 module.reshard()
@@ -183,7 +184,7 @@ class Unit:
 
 
 def units_of(placement: Placement, watch: Watch, device: torch.device) -> list[Unit]:
-    """What is sharded on this rank."""
+    """The FSDP units of this rank."""
     units: list[Unit] = []
     for key, root in placement.modules.items():
         modules: list[FSDPModule] = [m for m in root.modules() if isinstance(m, FSDPModule)]
@@ -204,10 +205,10 @@ def units_of(placement: Placement, watch: Watch, device: torch.device) -> list[U
 
 
 def _keep_whole(module: FSDPModule) -> None:
-    """Lets forwards leave the parameters whole, for the cells behind them."""
+    """Makes forwards keep the parameters whole for the cells that follow."""
     untyped: Any = module
     groups = untyped._get_fsdp_state()._fsdp_param_groups
-    if any(group._reshard_after_forward for group in groups):  # Not so under replicate().
+    if any(group._reshard_after_forward for group in groups):  # replicate() does not reshard
         module.set_reshard_after_forward(False, recurse=False)
 
 
@@ -358,11 +359,11 @@ class Averages:
         return list(self._known.values())
 
     def of(self, parameter: nn.Parameter) -> Peers | None:
-        """With whom a parameter is averaged."""
+        """The ranks over which a parameter is averaged."""
         return self._of.get(id(parameter))
 
     def left(self, key: StageKey, placement: Placement, seen: set[int]) -> list[nn.Parameter]:
-        """The parameters of a stage that are averaged and not seen yet."""
+        """The averaged parameters of a stage that were not listed yet."""
         found = [p for p in trained(placement.modules[key].parameters()) if id(p) not in seen]
         seen.update(map(id, found))
         return [p for p in found if self.of(p) is not None]
@@ -372,7 +373,7 @@ class Averages:
         return self._of_stage[key]
 
     def buffer_rule(self, key: StageKey) -> BufferRule:
-        """What DDP does with the buffers of a stage by itself."""
+        """How DDP itself treats the buffers of a stage."""
         wrapper: Any = self._wrappers.get(key)
         return "first" if wrapper is not None and wrapper.broadcast_buffers else "own"
 

@@ -32,7 +32,7 @@ def blocks_text(blocks: range) -> str:
 
 
 def trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    """Those that get gradients, each once."""
+    """The parameters that get gradients, each once."""
     return list({id(p): p for p in parameters if p.requires_grad}.values())
 
 
@@ -58,7 +58,7 @@ class Placement:
         self.wrappers: dict[StageKey, DistributedDataParallel] = {}
         """The stages that were given under DDP."""
         self.modules = {key: self._ask(source, key) for key in self.stages}
-        """Without DDP around them."""
+        """The modules without DDP around them."""
         self._check_common_blocks()
         self._check_distinct()
 
@@ -127,7 +127,9 @@ class Placement:
         )
 
     def parameters_of(self, blocks: range) -> list[nn.Parameter]:
-        """The trained parameters of blocks that a stage of this rank holds; none if none does."""
+        """The trained parameters of blocks that a stage of this rank holds. Empty if no stage holds
+        them.
+        """
         found = self.modules_of(blocks)
         return trained(p for module in found[1] for p in module.parameters()) if found else []
 

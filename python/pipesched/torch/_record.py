@@ -30,7 +30,9 @@ class Event(NamedTuple):
     ready_ns: int
     """When the process came to it."""
     start_ns: int
-    """When what it waits for was done: of a compute, the messages that it needs."""
+    """When everything that it waits for was done. For a compute these are the messages that it
+    needs.
+    """
     end_ns: int
     """When the process went on. A message that is only issued takes no time here; the compute that
     needs it waits from its `ready_ns` to its `start_ns`."""
@@ -38,7 +40,7 @@ class Event(NamedTuple):
 
 class _Observed:
     """A receive on its way, of which two threads want to know when it arrives: the observer, and
-    the rank itself once it needs the message. PyTorch lets one of them wait.
+    the rank itself once it needs the message. PyTorch lets only one of them wait.
     """
 
     def __init__(self, work: Any, note: Callable[[], Any]) -> None:
@@ -61,7 +63,7 @@ class _Observed:
         return True
 
     def wait(self, *timeout: Any) -> bool:
-        """As that of a Work."""
+        """The same method as that of a Work."""
         if not self.watch(*timeout):
             seconds = timeout[0].total_seconds() if timeout else None
             if not self._done.wait(seconds):
@@ -77,7 +79,7 @@ def _serve(queue: SimpleQueue[_Observed | None]) -> None:
 
 
 class Recording(list[Event]):
-    """The events of this rank, in order, and what else is known of them.
+    """The events of this rank, in order, and further times of them.
 
     Messages are waited for by a thread for each peer, so that they are known to arrive even while
     the rank computes.

@@ -1,10 +1,10 @@
 """Gradients of parameters that several ranks hold: replicas of a stage, tied parameters, and the
 same stages in other pipelines.
 
-The gradients of one all-reduce travel in one buffer per dtype. Behind them stands one number per
-parameter, 1 if this rank has a gradient for it: a parameter that no rank has a gradient for keeps
-None, as without a pipeline. A buffer is summed over the replicas of a pipeline first, then averaged
-over the pipelines. Of sharded parameters each rank sums its shards.
+The gradients of one all-reduce travel in one buffer per dtype. Behind them the buffer has one
+number per parameter, which is 1 if this rank has a gradient for it. So a parameter for which no
+rank has a gradient keeps None, as without a pipeline. A buffer is summed over the replicas of a
+pipeline first, then averaged over the pipelines. Of sharded parameters each rank sums its shards.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _over(group: dist.ProcessGroup) -> Sum:
 def own_gloo(workers: Sequence[int], watch: Watch, name: str) -> Any:
     """A process group of gloo of some ranks of a pipeline, this one among them."""
     store = PrefixStore(f"{name}/{'-'.join(map(str, workers))}", watch.store)
-    limit = datetime.timedelta(days=1)  # The watch has limits of its own.
+    limit = datetime.timedelta(days=1)  # the watch limits waits itself
     made: list[Any] = []
     number, size = workers.index(watch.rank), len(workers)
     watch.wait(
@@ -80,7 +80,7 @@ class _Bucket:
     parameters: Sequence[nn.Parameter]
     buffer: Tensor
     peers: Peers | None
-    """The pipelines over which it is averaged."""
+    """The pipelines over which the gradients are averaged."""
     work: Any = None
 
     def store(self) -> None:
@@ -119,8 +119,8 @@ class Shared:
     averaged over the pipelines that `peers_of` gives.
 
     With `tied`, the parameters of this rank are one parameter of the model: their own gradients are
-    added up first, and each gets the sum. What is begun is started and finished once, however often
-    these are called.
+    added up first, and each gets the sum. However often the methods are called, a sum is started
+    and finished once.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Shared:
         return list(self._sent)
 
     def begin(self) -> None:
-        """Puts gradients of earlier steps aside, which are summed already."""
+        """Sets gradients of earlier steps aside, because they are summed already."""
         self._before = [parameter.grad for parameter in self.parameters]
         for parameter in self.parameters:
             parameter.grad = None

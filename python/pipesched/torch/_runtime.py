@@ -143,14 +143,14 @@ class PipelineRuntime:
         self._tell_place()
 
     def _tell_place(self) -> None:
-        """Lets the watch say where the executor is, without keeping it alive."""
+        """Lets the watch report where the executor is without keeping it alive."""
         place = weakref.WeakMethod(self._executor.place)
         self._watch.place = lambda: (call := place()) is not None and call() or "no step"
 
     def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
         rank, size = dist.get_rank(group), dist.get_world_size(group)
         watch = Watch(store_of(group), rank, size, timeout)
-        weakref.finalize(self, watch.close)  # At the latest before the interpreter ends.
+        weakref.finalize(self, watch.close)  # before the interpreter ends
         return watch
 
     @property
@@ -353,7 +353,7 @@ class PipelineRuntime:
             with self._guarded(self._executor.where):
                 if batch.number == 0:
                     self._check_replicas()
-                if self._scaler is not None:  # So that it knows its scale on every rank.
+                if self._scaler is not None:  # the scaler then knows its scale on every rank
                     self._scaler.scale(torch.zeros((), device=self._parts.link.device))
                 self._executor.run(batch)
         finally:

@@ -1,4 +1,4 @@
-"""What is decided and checked before the first message: which rank runs what on which modules."""
+"""Decisions and checks before the first message: which rank runs what on which modules."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Setup:
         self._share_buffers()
 
     def parts(self) -> Parts:
-        """What the executor needs."""
+        """Makes the parts that the executor needs."""
         options, device = self.options, self._device()
         is_gloo = options.backend == "gloo"
         buffers = torch.device("cpu") if is_gloo or options.has_tags else device
@@ -215,9 +215,9 @@ class Setup:
         return made
 
     def _make_steppers(self) -> dict[StageKey, Callable[[], Any]]:
-        """What O calls. Tied parameters are complete at the end of a step, when the last of their
-        stages on any rank has run; O cannot wait for that, since other stages may wait for this
-        rank, so their optimizers step then.
+        """The functions that O calls. The gradients of tied parameters are complete when the last
+        of their stages on any rank has run. O cannot wait for that, since other stages may wait for
+        this rank, so the optimizers of tied parameters step at the end of the step.
         """
         tied = self._tied_parameters()
         steppers: dict[StageKey, Callable[[], Any]] = {}
@@ -257,7 +257,7 @@ class Setup:
         return found
 
     def _agree(self) -> None:
-        """Compares with the other ranks what must be the same."""
+        """Checks that the ranks agree on everything that must be the same."""
         tied = self._tied_parameters()
         mine: dict[str, Any] = {}
         if isinstance(self.options.stages, SequentialStages):
@@ -297,7 +297,7 @@ class Setup:
         self.averages.agree([self.watch.rank, self.options.digest, shapes])
 
     def _beside(self, blocks: range) -> list[str]:
-        """What replicas must agree on beside their parameters."""
+        """The values on which replicas must agree beside their parameters."""
         found = self.placement.modules_of(blocks)
         if found is None:
             return []
@@ -310,7 +310,7 @@ class Setup:
         return said
 
     def _averaged_modules(self) -> list[tuple[StageKey, nn.Module]]:
-        """Without shards, which may have different sizes."""
+        """The shapes of parameters, without shards, which may have different sizes."""
         return [
             (key, module)
             for key, module in self.placement.modules.items()
@@ -355,7 +355,7 @@ class Setup:
         return [c for i in self.program for c in i.cells if i.kind == "compute"]
 
     def _share_means(self) -> None:
-        """Averages over other pipelines what no sum of this one is about."""
+        """Averages those gradients over other pipelines that no sum of this pipeline covers."""
         known = [*self.groups.values(), *self.at_end]
         shared = [each for each in known if isinstance(each, Shared)]
         seen = {id(p) for each in shared for p in each.parameters}
@@ -386,7 +386,7 @@ class Setup:
             self.around.ends.append(unit.release)
 
     def _share_buffers(self) -> None:
-        """Makes buffers alike at the end of a step, where that is asked for."""
+        """Makes buffers alike at the end of a step, if that is asked for."""
         for piece in self.placement.pieces():
             sum_up = self._sum_over(piece.workers) if self.options.buffers != "own" else None
             found = self.placement.modules_of(piece.blocks)

@@ -18,7 +18,7 @@ class SequentialStage(nn.Sequential):
     """A stage of a split `nn.Sequential`: one child per block, named by its number."""
 
     def whole_name(self, name: str) -> str:
-        """What a parameter or buffer of the stage is called in the whole module."""
+        """The name of a parameter or buffer of the stage in the whole module."""
         return name.partition(".")[2]
 
 
@@ -104,7 +104,8 @@ def divided(times: Sequence[float], count: int) -> list[int]:
             raise PipelineError(f"`times` has {time!r} for child {number}; wanted a time >= 0")
     total = len(times)
     sums = [0.0, *itertools.accumulate(map(float, times))]
-    # slowest[i]: of the best division of the first i children into the parts so far.
+    # slowest[i]: the slowest part in the best division of the first i children into the parts so
+    # far.
     slowest = [0.0, *[math.inf] * total]
     for part in range(1, count + 1):
         slowest = _one_more(slowest, sums, part)
@@ -130,7 +131,9 @@ def divided(times: Sequence[float], count: int) -> list[int]:
 
 
 def _one_more(slowest: list[float], sums: list[float], part: int) -> list[float]:
-    """The slowest part with one part more. Where it begins moves up with where it ends."""
+    """Adds one part: the time of the slowest part for each end. As the end of the new part moves
+    up, so does its best start.
+    """
     found = [math.inf] * len(slowest)
     begin = part - 1
     for end in range(part, len(slowest)):

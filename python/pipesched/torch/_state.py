@@ -38,7 +38,7 @@ each stage in it, by (path, stage), which is put in front."""
 Optimizers = torch.optim.Optimizer | Iterable[torch.optim.Optimizer]
 Flat = Mapping[str, Any]
 SHOWN = 5
-"""As many names an error lists."""
+"""How many names an error lists."""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -47,11 +47,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class Misfit(PipelineError):
-    """A state does not fit, which all ranks know."""
+    """A state does not fit. All ranks raise this together."""
 
 
 class State:
-    """What one rank has of the state of the model and its optimizers."""
+    """The part of the state of the model and its optimizers that one rank has."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class State:
     # Loading
 
     def load_model(self, given: Flat) -> None:
-        """Writes what a state of the whole model, or of at least this rank, has."""
+        """Loads a state of the whole model, or of at least this rank."""
         own = self._own()
         shapes = {name: _shape(value) for name, value in given.items()}
         text = ""
@@ -286,14 +286,14 @@ class State:
 
 
 def _shape(value: Any) -> str:
-    """The shape of a tensor, or of one in a file; nothing for other things."""
+    """The shape of a tensor, or of one in a file; an empty text for anything else."""
     if isinstance(value, Tensor):
         return f"shape {list(value.shape)}"
     return f"shape {list(value.size)}" if isinstance(value, TensorStorageMetadata) else ""
 
 
 def _like(own: Any, value: Any) -> Any:
-    """A value, cut as the own one is."""
+    """A value, sharded like the rank's own value."""
     if not isinstance(own, DTensor) or not isinstance(value, Tensor):
         if isinstance(value, DTensor):
             raise PipelineError("the state has shards (DTensor) of what is whole here: load files")

@@ -3,7 +3,8 @@
     | tensor 0 | padding | tensor 1 | ... | 64 bytes: trailer        each at a multiple of 64 bytes
 
 A header (`Spec`) says how the tensors are made of the bytes. It travels by itself, and only when it
-is new. The trailer says which message it is; it comes last, so that it tells when all is there.
+is new. The trailer says which message it is. It comes last, so that its arrival shows that
+everything has arrived.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _NONE: Node = ("value", "NoneType", "")
 _SCALARS = (bool, int, float, str)
 
 
-# These functions are not nested in those that call them: a function that calls itself is in a cycle
-# of references, and would keep tensors and their graphs until the garbage collector runs.
+# These functions are not nested in their callers: a nested function that calls itself is part of a
+# cycle of references, which would keep tensors and their graphs until the garbage collector runs.
 
 
 def _take_apart(part: Any, tensors: list[Tensor]) -> Node:
@@ -155,7 +156,7 @@ class Spec:
 
     @cached_property
     def wants(self) -> list[bool]:
-        """Of which tensors a gradient is wanted."""
+        """For which tensors a gradient is wanted."""
         return [tensor.requires_grad for tensor in self.tensors]
 
     def to_bytes(self) -> bytes:

@@ -1,5 +1,5 @@
-"""Waiting without hanging: every wait ends with what it waits for, with the failure of another
-rank, or with the time limit.
+"""Waits that cannot hang: every wait ends when its condition holds, when another rank fails, or at
+the time limit.
 
 A thread of its own waits inside PyTorch, since nothing can interrupt that; the runtime waits for
 the thread and looks for failures meanwhile. The store of torch.distributed has three kinds of keys:
@@ -25,16 +25,19 @@ from torch.distributed.distributed_c10d import Store
 from ._errors import PipelineError, PipelineTimeout, RemoteError
 
 LOOK_SECONDS = 0.2
-"""How often a rank in a step looks for failures of others; per thousand ranks a second more, since
-one process serves them all."""
+"""How many seconds pass between two looks for failures of other ranks during a step. It is a second
+more per thousand ranks, since one process serves the store of all.
+"""
 CLOSE_SECONDS = 5.0
 """How long to wait for a thread to end."""
 PLACES_SECONDS = 3.0
 """How long to wait for the places of other ranks after a time limit."""
 SPIN_SECONDS = 0.0002
-"""How long to look for a message before another thread waits for it, which takes about as long."""
+"""How long to poll for a message before another thread waits for it. Handing the wait to that
+thread takes about as long.
+"""
 KEPT_BYTES = 1 << 20
-"""How much of what is sent may be kept until the end of a step."""
+"""How many sent bytes may be kept until the end of a step."""
 _pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
@@ -45,21 +48,23 @@ class Failure(NamedTuple):
     is_timeout: bool
     text: str
     origin: str = ""
-    """If it is a rank of another pipeline beside this one, which pipeline in words."""
+    """The name of the pipeline, if the rank belongs to another pipeline beside this one."""
 
 
 What = Callable[[], str]
-"""What a wait is for, in words."""
+"""A description of a wait."""
 
 
 class _Job:
-    """Waits inside PyTorch, one after the other, with what must live until they end."""
+    """Waits inside PyTorch that run one after the other, and the objects that must live until they
+    end.
+    """
 
     def __init__(self, calls: list[tuple[Callable[[], Any], What]], keeps: Any) -> None:
         self.calls = calls
         self.keeps = keeps
         self.what: What = calls[0][1]
-        """What the call that runs, or the one that failed, waits for."""
+        """A description of the call that runs, or that failed."""
         self.error: BaseException | None = None
         self._running = threading.Lock()
         self._running.acquire()
@@ -75,7 +80,7 @@ class _Job:
         self._running.release()
 
     def is_over(self, seconds: float = 0.0) -> bool:
-        """Whether it has ended, waiting so long for that."""
+        """Waits up to some seconds, and returns whether the thread has ended."""
         is_ended = self._running.acquire(timeout=seconds)
         if is_ended:
             self._running.release()
@@ -88,17 +93,17 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
 
 
 class Watch:
-    """The waits of one rank, and what it knows of the others."""
+    """The waits of one rank, and the failures that it knows of."""
 
     def __init__(self, store: Store, rank: int, size: int, limit: float) -> None:
         self.rank, self.size, self.limit = rank, size, limit
         self.place: Callable[[], str] = lambda: "outside of step()"
         self.failure: Failure | None = None
         self.waits_for: What | None = None
-        """What it waits for now, in words."""
+        """A description of the current wait."""
         self.store = store
         untyped: Any = store
-        self._second_store: Store = untyped.clone()  # Threads that share one take turns.
+        self._second_store: Store = untyped.clone()  # threads that share a store take turns
         self._shared: list[tuple[Store, str]] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._behind: SimpleQueue[_Job | None] = SimpleQueue()
@@ -120,7 +125,8 @@ class Watch:
 
     def close(self) -> None:
         """Ends its threads, and waits for them: the interpreter must not end while one of them is
-        inside PyTorch. A wait that a failure has left behind never ends.
+        inside PyTorch. A wait that was abandoned after a failure may never end, so that is not
+        waited for.
         """
         self._closing.set()
         self._jobs.put(None)
@@ -159,7 +165,7 @@ class Watch:
         seconds = LOOK_SECONDS + self.size / 1000
         while not self._closing.is_set():
             self._active.wait()
-            self._closing.wait(seconds)  # Most short steps end without a look.
+            self._closing.wait(seconds)  # most short steps end without a look at the store
             if self._closing.is_set() or not self._active.is_set():
                 continue
             try:
@@ -191,7 +197,7 @@ class Watch:
         raise RemoteError(f"{name} failed: {failure.text}", failure.rank)
 
     def fail(self, error: BaseException, where: str, is_timeout: bool = False) -> None:
-        """Tells all ranks of a failure of this one, unless another one was first."""
+        """Reports a failure of this rank to all ranks, unless another rank failed first."""
         if self.failure is not None:
             return
         text = str(error) if is_timeout else f"{where}: {type(error).__name__}: {error}"
@@ -200,7 +206,7 @@ class Watch:
             first = self.store.compare_set("failed", "", json.dumps(failure))
             self.store.set(f"place/{self.rank}", self.place())
             failure = Failure(*json.loads(first))
-        except Exception:  # The store is gone; its other users see that by themselves.
+        except Exception:  # the store is gone, and its other users notice that themselves
             pass
         self.failure = failure
         try:
@@ -228,20 +234,20 @@ class Watch:
     def wait(
         self, call: Callable[[], Any], what: What, keeps: Any = None, words: Any = None
     ) -> None:
-        """Waits until a call of PyTorch returns, and keeps buffers of it until then.
+        """Waits until a call of PyTorch returns, and keeps its buffers until then.
 
         words: the trailer of a buffer that is received, whose second word is 0 until all is there.
         A thread that looks at it spares the way over another thread.
         """
         if words is not None and self._sees(words):
-            self.start_call(call, what)  # Returns at once.
+            self.start_call(call, what)  # returns at once
             return
         job = _Job([(call, what)], keeps)
         self._jobs.put(job)
         self._await(job)
 
     def _sees(self, words: Any) -> bool:
-        """Whether a message comes soon."""
+        """Polls for a message for a short time; returns whether it has arrived."""
         if words[1]:
             return True
         end = time.perf_counter() + SPIN_SECONDS
@@ -252,8 +258,8 @@ class Watch:
         return False
 
     def keep(self, call: Callable[[], Any], buffer: Tensor, what: What) -> None:
-        """Keeps the buffer of a send. Many bytes are only kept until they are sent, for which
-        another thread waits. `flush` sees how all sends ended.
+        """Keeps the buffer of a send. If many bytes are kept, another thread waits until they are
+        sent and then releases them. `flush` checks how all sends ended.
         """
         self._kept.append((call, what))
         self._kept_buffers.append(buffer)
@@ -286,14 +292,16 @@ class Watch:
             self._lose(job.error, what)
 
     def start_call(self, call: Callable[[], Any], what: What) -> Any:
-        """What a call of PyTorch returns that begins to send or receive."""
+        """Runs a call of PyTorch that begins to send or receive, and returns its result."""
         try:
             return call()
         except RuntimeError as error:
             self._lose(error, what)
 
     def _lose(self, error: BaseException, what: What) -> NoReturn:
-        """Raises for a peer that is gone: if a rank has failed, that tells more."""
+        """Raises the error for a peer that is gone. If a rank is known to have failed, its failure
+        is raised instead, because it tells more.
+        """
         last = time.monotonic() + 3 * LOOK_SECONDS + self.size / 500
         while time.monotonic() < last:
             self.check()
@@ -320,7 +328,9 @@ class Watch:
         self.check()
 
     def meet(self, name: str, saying: Any) -> list[Any]:
-        """Waits for all ranks to come here; returns what each of them says (JSON)."""
+        """Waits until all ranks come to this meeting, and returns the value that each of them
+        brings (JSON).
+        """
         self.store.set(f"meet/{name}/{self.rank}", json.dumps(saying))
         keys = [f"meet/{name}/{rank}" for rank in range(self.size)]
 

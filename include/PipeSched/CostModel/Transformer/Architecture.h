@@ -24,13 +24,13 @@
 
 namespace pipesched {
 
-/// Kernels of the attention and the pointwise work around it: one per
-/// operation, or FlashAttention and fused pointwise kernels. Fused says nothing
-/// about the attention's rate, which is then that of GEMMs; the others have the
-/// rate of that kernel on the system.
+/// The kernels of the attention and of the pointwise work around it: one per
+/// operation, or FlashAttention and fused pointwise kernels. Fused does not
+/// name an attention kernel, so attention then has the rate of GEMMs. The
+/// others have the rate of that kernel on the system.
 enum class Attention : uint8_t { Unfused, Fused, Flash2, Flash3, Cudnn };
 
-/// The kernel whose rate on the system the attention has, if it has one.
+/// The attention kernel whose rate on the system is used, if there is one.
 constexpr std::optional<FlashKernel> flashKernelOf(Attention attention) {
   switch (attention) {
   case Attention::Unfused:
@@ -60,8 +60,7 @@ struct EnumNames<Attention> {
        enumMeaning(FlashKernel::Cudnn)}};
 };
 
-/// The kernels that somebody asks for: those that the description of the model
-/// says, or others.
+/// The requested kernels: those of the description of the model, or others.
 enum class AttentionKernels : uint8_t {
   AsDescribed,
   Fused,
@@ -88,7 +87,7 @@ struct EnumNames<AttentionKernels> {
        enumMeaning(Attention::Cudnn)}};
 };
 
-/// The kernels of a model of which `described` is said.
+/// The kernels of a model whose description says `described`.
 constexpr Attention chooseAttention(AttentionKernels asked,
                                     Attention described) {
   switch (asked) {
@@ -244,8 +243,9 @@ struct Experts {
   /// token, and then its experts among theirs (arXiv 2412.19437,
   /// section 2.1.2).
   int64_t groups = 1, groupsPerToken = 1;
-  /// Of an element of a row, and of a gradient, that is sent to its expert; 0:
-  /// those of `bytesPerElement`. What comes back from experts has these.
+  /// The bytes of an element of a row, and of a gradient, that is sent to its
+  /// expert; 0: `bytesPerElement`. What comes back from experts always has
+  /// `bytesPerElement`.
   int64_t dispatchBits = 0;
   LayerSet layers; ///< layers with experts; the others have an MLP
 };
@@ -260,7 +260,8 @@ struct RecomputedOutputs {
   bool activations = false;   ///< of activation functions
 };
 
-/// Bits of an element that the forward keeps; 0: those of `bytesPerElement`.
+/// The bits of an element that the forward keeps; 0: those of
+/// `bytesPerElement`.
 struct SavedBits {
   int64_t linearInputs = 0; ///< except that of the output projection
   int64_t attentionOutput = 0;
@@ -348,9 +349,9 @@ bool hasMixedLayers(const Architecture &architecture);
 int64_t headSizeOf(const Architecture &architecture);
 
 /// Replaces the bytes that a parameter takes: those of its weight, its gradient
-/// and its optimizer state. Frameworks differ in them for one and the same
-/// model. Without bytes those of the description stay. Errors: not three
-/// numbers; negative ones.
+/// and its optimizer state. Frameworks differ in them for the same model. If no
+/// bytes are given, those of the description stay. Errors: not three numbers;
+/// negative ones.
 llvm::Error setParameterBytes(Architecture &architecture,
                               llvm::ArrayRef<int64_t> bytes);
 

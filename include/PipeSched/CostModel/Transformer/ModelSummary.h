@@ -39,10 +39,10 @@ struct ModelSummary {
   int64_t microbatchSize = 0, sequence = 0, layers = 0;
   int64_t parameters = 0;       ///< tied copies count once
   int64_t activeParameters = 0; ///< those that one token uses
-  /// Of all experts that routers choose among, without shared ones. Absent
-  /// without experts, as is expertFlopsPerToken.
+  /// The parameters of all experts that routers choose among, without shared
+  /// experts. Absent without experts, as expertFlopsPerToken is.
   std::optional<int64_t> expertParameters, expertWeightBytes;
-  /// Of F, I and W. Absent if the tokens of a sequence are not known.
+  /// The FLOPs of F, I and W. Absent if the tokens of a sequence are not known.
   std::optional<int64_t> flopsPerToken;
   /// The part of flopsPerToken in GEMMs without weights (attention scores and
   /// their use).
@@ -53,7 +53,8 @@ struct ModelSummary {
   int64_t activationBytes = 0;         ///< all blocks, one microbatch
   int64_t boundaryBytes = 0;
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
-  /// Equal blocks are listed once, in the order in which they first occur.
+  /// The blocks. Equal blocks are listed once, in the order in which they first
+  /// occur.
   std::vector<BlockSummary> blocks;
 };
 

@@ -92,7 +92,7 @@ LogicalResult StepVerifier::visitCells(ArrayRef<RunCell> cells) {
 }
 
 /// Calls `visit` with the stages that hold some of the blocks, which `stage`
-/// owns; with a stage that holds several sets of them, several times.
+/// owns; a stage that holds several sets of them is visited several times.
 template <typename Visit>
 void StepVerifier::forEachUser(int64_t stage, BlockSpan blocks,
                                Visit &&visit) const {

@@ -183,8 +183,8 @@ ParseResult parseCell(AsmParser &parser, Cell &cell) {
   return parseNoCell(parser, loc);
 }
 
-/// Parses the cells up to the first one that another character than one space
-/// follows. Of these the text says all, so the parser is only moved.
+/// Parses cells as long as each is followed by exactly one space. The text
+/// alone says what these are, so the parser is only moved over them.
 static ParseResult parseSpacedCells(AsmParser &parser,
                                     std::vector<Cell> &cells) {
   const char *text = parser.getCurrentLocation().getPointer();
@@ -201,7 +201,7 @@ static ParseResult parseSpacedCells(AsmParser &parser,
 }
 
 /// Guesses how many cells a row has from what separates them. A cell and its
-/// separator are three characters or more, but for `_`.
+/// separator have three characters or more, except for `_`.
 static size_t guessCells(const char *text) {
   const char *end = std::strchr(text, ']');
   if (!end)
@@ -304,7 +304,7 @@ Attribute cellsToAttribute(MLIRContext *context, ArrayRef<Cell> cells) {
   return DenseI64ArrayAttr::get(context, bits);
 }
 
-/// Whether the last cell overlaps a next one, which no row may have.
+/// Whether the last cell overlaps a next one. No row may end so.
 static bool endsOpen(ArrayRef<Cell> cells) {
   return !cells.empty() && cells.back().overlapsNext();
 }

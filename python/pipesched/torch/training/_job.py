@@ -1,4 +1,4 @@
-"""What to train, and what came of it."""
+"""The description of a training, and its outcomes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ class Job:
     file: Path
     """The model; see `Source`."""
     options: Mapping[str, str]
-    """Of the model."""
+    """The options of the model."""
     schedules: tuple[tuple[str, Schedule | None], ...]
-    """With their names, which differ. None: what the optimizer finds from measured times."""
+    """The schedules by their names, which differ. None: the schedule that the optimizer finds from
+    measured times.
+    """
     one_by_one: bool
-    """Whether a schedule begins when the one before has ended, which needs memory for one model at
-    a time. Otherwise they take turns."""
+    """Whether a schedule begins only when the one before has ended, so that memory for one model
+    suffices. Otherwise the schedules take turns.
+    """
     workers: int
     microbatches: int
     microbatch_size: int
-    """Samples."""
+    """In samples."""
     backend: str
     dtype: str
-    """Of the parameters: float32, float64 or bfloat16."""
+    """The dtype of the parameters: float32, float64 or bfloat16."""
     steps: int
     """All steps. The first `warmup` of them are not measured. The prediction is made from the
     next `calibration` ones, and compared with those that remain."""
@@ -46,30 +49,30 @@ class Job:
     """How the children of the model are divided among the blocks of a placement: by their number,
     or by their times."""
     threads: int
-    """Of each rank."""
+    """The threads of each rank."""
     receives: ReceivePlacement | None
     memory: int
     """The activations that a worker of an optimized schedule may hold."""
     memory_budget: int | str | None
-    """Of every schedule: see `PipelineRuntime`."""
+    """The memory budget of every schedule: see `PipelineRuntime`."""
     search_seconds: float
-    """For the search of the optimizer."""
+    """The time limit of the search of the optimizer."""
     timeout: float
     """The longest wait in seconds."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one schedule did."""
+    """The outcome of one schedule."""
 
     name: str
     schedule: Schedule
     losses: tuple[float, ...]
-    """Of each step: the mean over all microbatches."""
+    """The loss of each step: the mean over all microbatches."""
     calibration: Measurement
-    """Of the steps that the prediction is made from."""
+    """The measurement of the steps from which the prediction is made."""
     measurement: Measurement
-    """Of the steps that follow."""
+    """The measurement of the steps that follow."""
     samples: int
     """Of a step."""
     tokens: int | None

@@ -33,14 +33,14 @@ STORE = "PIPESCHED_STORE"
 """The variable that names the file through which the ranks of this machine meet."""
 
 GRACE = 10.0
-"""Seconds in which all ranks end after one has failed; then they are killed."""
+"""How many seconds all ranks have to end after one has failed. Then they are killed."""
 
 PASSED_ON = (str(Path(pipesched.__file__).parent / "torch"), str(Path(nn.__file__).parent))
-"""Folders of sources whose frames tell a user nothing."""
+"""Source folders whose frames are of no use to the user."""
 
 Kind = Literal["killed", "failed", "remote"]
 ORDER: tuple[Kind, ...] = ("killed", "failed", "remote")
-"""Which failure is the cause of others."""
+"""The order in which failures count as the cause of others."""
 
 
 class RankFailed(PipeSchedError):
@@ -72,7 +72,7 @@ def _line(error: BaseException) -> str:
 
 
 def train(job: Job, report: Report, store: Store | None = None) -> list[Outcome]:
-    """Trains as one rank: as the environment says, over its store or the one that is given."""
+    """Trains as one rank. The environment gives its number, and the store unless one is passed."""
     device_of(job.backend)
     dist.init_process_group(
         job.backend,
@@ -113,7 +113,7 @@ class Rank:
 
 @dataclass
 class Run:
-    """What the ranks have said."""
+    """The messages of the ranks."""
 
     ranks: list[Rank]
     report: Report
@@ -161,7 +161,7 @@ class Run:
             self.failures.append(Failure("killed", rank.number, text))
 
     def cause(self) -> Failure | None:
-        """The failure that the others follow from."""
+        """The failure that caused the others."""
         return min(self.failures, key=lambda f: ORDER.index(f.kind), default=None)
 
 
@@ -189,7 +189,7 @@ def _processes(job: Job, store: str) -> Iterator[list[Rank]]:
         for number in range(job.workers):
             ranks.append(_start(job, number, store))
         for rank in ranks:
-            with suppress(OSError):  # It has ended already, which `Run` sees.
+            with suppress(OSError):  # it has ended already, and `Run` notices that
                 rank.connection.send(job)
         yield ranks
     finally:
@@ -199,7 +199,8 @@ def _processes(job: Job, store: str) -> Iterator[list[Rank]]:
 def _start(job: Job, number: int, store: str) -> Rank:
     parent, child = Pipe()
     ranking = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": job.workers}
-    # Gloo and NCCL listen too, whatever interface the user has for several machines.
+    # Gloo and NCCL listen as well; keep them on this machine, whatever interface the user has set
+    # for several machines.
     meeting = {STORE: store, "GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), job.threads)
     given: Mapping[str, Any] = {**os.environ, **ranking, **meeting, **threads}
@@ -211,7 +212,7 @@ def _start(job: Job, number: int, store: str) -> Rank:
             [sys.executable, "-P", "-m", module, str(child.fileno())],
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=2,  # What a model prints is no answer of the command.
+            stdout=2,  # output of the model is no answer of the command
             pass_fds=[child.fileno()],
             start_new_session=True,  # Ctrl-C reaches this process alone, which ends the ranks.
         )
@@ -221,7 +222,7 @@ def _start(job: Job, number: int, store: str) -> Rank:
 def _end(ranks: list[Rank]) -> None:
     """Ends the processes that are left."""
     for rank in ranks:
-        rank.connection.close()  # Those that still train end when they read this.
+        rank.connection.close()  # ranks that still train end when they read this
         if rank.process.poll() is None:
             rank.process.kill()
     for rank in ranks:

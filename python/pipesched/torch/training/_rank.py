@@ -19,8 +19,8 @@ from ._launch import STORE, failure_of, train
 
 
 def end_with(parent: Connection) -> None:
-    """Ends this process when its parent has ended, which closes the connection. A parent that was
-    killed has left the folder of the store.
+    """Ends this process when its parent has ended, which closes the connection. Removes the folder
+    of the store, which a killed parent leaves behind.
     """
     try:
         parent.recv()

@@ -54,7 +54,7 @@ def find(given: str) -> Path:
 def _import(file: Path) -> ModuleType:
     folder = str(file.parent)
     if folder not in sys.path:
-        # The file may import its neighbours, but none takes the place of an installed module.
+        # The file may import its neighbours, but a neighbour must not replace an installed module.
         sys.path.append(folder)
     spec = importlib.util.spec_from_file_location("pipesched_model", file)
     if spec is None or spec.loader is None:
@@ -162,12 +162,14 @@ class Source:
         return found
 
     def optimizer(self, parameters: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
-        """`optimizer(parameters, lr)` of the file if it has one, otherwise AdamW."""
+        """The optimizer: `optimizer(parameters, lr)` of the file if it has one, otherwise AdamW."""
         make = getattr(self.module, "optimizer", None) or torch.optim.AdamW
         made: torch.optim.Optimizer = make(parameters, lr=rate)
         return made
 
     def tokens(self, inputs: Any) -> int | None:
-        """`tokens(inputs)` of the file: how many tokens a batch has; None if it does not say."""
+        """The number of tokens of a batch, by `tokens(inputs)` of the file. None if the file has no
+        such function.
+        """
         count = getattr(self.module, "tokens", None)
         return None if count is None else int(count(inputs))

@@ -42,7 +42,7 @@ def device_of(backend: str) -> torch.device:
 
 
 def losses_on(schedule: Schedule, rank: int) -> int:
-    """Of how many microbatches a rank computes the loss."""
+    """For how many microbatches a rank computes the loss."""
     last: dict[int, tuple[int, int]] = {}
     for worker in range(schedule.workers):
         for stage in schedule.stages(worker):
@@ -95,8 +95,8 @@ class Trainer:
         return self._train(self.job.schedules)
 
     def _train(self, chosen: Sequence[tuple[str, Schedule | None]]) -> list[Outcome]:
-        """Trains by schedules that take turns, a step each, so that what else the machine does
-        slows all of them alike.
+        """Trains by schedules that take turns, a step each, so that other work on the machine slows
+        all of them alike.
         """
         trainings = [
             Training(self, name, self._optimized() if given is None else given)
@@ -131,7 +131,9 @@ class Trainer:
     # The optimizer
 
     def _optimized(self) -> Schedule:
-        """What the optimizer finds for the times of some steps, which change nothing else."""
+        """The schedule that the optimizer finds for the times of some steps. These steps change
+        nothing else.
+        """
         job = self.job
         base = pipesched.generate(
             MEASURED_BY, workers=job.workers, microbatches=job.microbatches, name=MEASURED_BY
@@ -160,8 +162,8 @@ class Trainer:
             workers=job.workers, microbatches=job.microbatches, name="optimized"
         )
         times = measurement.profile(issue=True)
-        priced = problem.transform(f'pipe-attach-profile{{times="{times}"}}')
-        best = priced.optimize(memory=job.memory, time_limit=job.search_seconds)
+        measured = problem.transform(f'pipe-attach-profile{{times="{times}"}}')
+        best = measured.optimize(memory=job.memory, time_limit=job.search_seconds)
         step = best.objective_ps / 1e12
         self.report(f"optimized: found {step:.4g} s, {best.status}, {best.gap:.1%} from the bound")
         return best.schedule
@@ -221,7 +223,7 @@ class Training:
         return total.item() / self.trainer.job.microbatches
 
     def outcome(self, calibration: Measurement, measurement: Measurement) -> Outcome:
-        """What came of it."""
+        """The outcome of the training."""
         return Outcome(
             self.name,
             self.schedule,

@@ -26,14 +26,14 @@ template <typename T>
 struct AbsentFact {
   static constexpr T value() { return std::numeric_limits<T>::min(); }
 };
-/// Of cells: bits without a phase.
+/// For cells: bits without a phase.
 template <>
 struct AbsentFact<Cell> {
   static constexpr Cell value() { return Cell::fromRaw(~uint64_t(0)); }
 };
 
-/// An optional of the size of its value. It cannot hold AbsentFact<T>, so
-/// whoever reads facts from elsewhere has to refuse that value.
+/// An optional of the size of its value. It cannot hold AbsentFact<T>, so code
+/// that reads facts from elsewhere has to refuse that value.
 template <typename T>
 class CompactOptional {
 public:

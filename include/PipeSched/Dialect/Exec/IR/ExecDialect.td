@@ -21,16 +21,22 @@ def Exec_Dialect : Dialect {
   let summary = "what each worker of a pipeline runs";
   let description = [{
     An `exec.program` holds one isolated region per worker: the program which
-    that process runs. Each instruction goes to a queue of its worker, and a
-    queue runs its instructions in the order of the text, one at a time:
+    that process runs. Each instruction goes to queues of its worker, and a
+    queue runs its instructions in the order of the text, one at a time. The
+    transport `overlap` has five of the seven kinds of queues:
 
     | queue | instructions |
     |---|---|
-    | compute | `compute`, `wait` |
-    | send | `send` |
-    | receive | `recv` |
+    | compute | `compute` |
+    | send | `send`, `all_reduce` |
+    | receive | `recv`, `all_reduce` |
     | offload | `offload` |
     | reload | `reload` |
+
+    The other two are those of `pairs`: a queue for the messages with each other
+    worker, and one for `all_reduce`. Under `delay` messages and `all_reduce`
+    take no queue; under `blocking` they take the compute queue. A `wait` is in
+    no queue: it holds the next `compute` or `reload` of its worker.
 
     Across queues nothing is ordered but by `!exec.token` values. A message is
     named by the cell that produces it: `send 2F0 to 3` on worker 2 pairs with

@@ -53,8 +53,8 @@ bool isHeaderOp(mlir::Operation &op);
 /// there is at most one for data, target and loss each.
 mlir::LogicalResult verifyClauses(PlacementOwnerOpInterface owner);
 
-/// Verifies that options stand only with a family, and are not empty. Families
-/// need not be ours: what generates rows elsewhere may name itself.
+/// Verifies that options stand only with a family, and are not empty. The
+/// family need not be one of ours: a generator elsewhere may name itself.
 mlir::LogicalResult verifyFamilyClause(mlir::Operation *op,
                                        mlir::StringAttr family,
                                        mlir::DictionaryAttr options);

@@ -53,7 +53,7 @@ void storeSlots(ScheduleOp schedule, const Placement &placement,
 mlir::InFlightDiagnostic emitViolation(ScheduleOp schedule,
                                        const Violation &violation);
 
-/// Emits why a function of lib/Schedule or lib/Analysis failed: a
+/// Emits the error of a function of lib/Schedule or lib/Analysis: a
 /// ViolationError as a finding, any other error at the schedule.
 mlir::LogicalResult emitTableError(ScheduleOp schedule, llvm::Error error);
 

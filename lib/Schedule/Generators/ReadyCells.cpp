@@ -1,4 +1,4 @@
-//===- ReadyQueues.cpp - Ready cells of workers, furthest first -----------===//
+//===- ReadyCells.cpp - Ready cells of workers, furthest first ------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The constructor numbers the queues by sorting the positions of all stages.
+// The constructor numbers the lists by sorting the positions of all stages.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ReadyQueues.h"
+#include "ReadyCells.h"
 #include <algorithm>
 #include <tuple>
 
@@ -43,27 +43,27 @@ static std::vector<Position> sortPositions(const Placement &placement) {
   return positions;
 }
 
-ReadyQueues::ReadyQueues(const Placement &placement)
-    : queuesOf(placement.getNumGlobalStages()),
+ReadyCells::ReadyCells(const Placement &placement)
+    : listsOf(placement.getNumGlobalStages()),
       heapBegins(placement.getNumWorkers(), 0),
       heapSizes(placement.getNumWorkers(), 0) {
   const Position *previous = nullptr;
   std::vector<Position> positions = sortPositions(placement);
   for (const Position &position : positions) {
     if (!previous || previous->worker != position.worker)
-      heapBegins[position.worker] = queues.size();
+      heapBegins[position.worker] = lists.size();
     if (!previous || previous->key() != position.key())
-      queues.emplace_back();
-    StageQueues &stageQueues = queuesOf[position.globalStage];
-    (position.isForward ? stageQueues.forward : stageQueues.backward) =
-        queues.size() - 1;
+      lists.emplace_back();
+    StageLists &stageLists = listsOf[position.globalStage];
+    (position.isForward ? stageLists.forward : stageLists.backward) =
+        lists.size() - 1;
     previous = &position;
   }
-  heaps.resize(queues.size());
+  heaps.resize(lists.size());
   nodes.reserve(placement.getNumMicrobatches());
 }
 
-uint32_t ReadyQueues::allocate(Cell cell) {
+uint32_t ReadyCells::allocate(Cell cell) {
   if (freeNode == kNone) {
     nodes.push_back({cell, kNone});
     return nodes.size() - 1;
@@ -74,29 +74,29 @@ uint32_t ReadyQueues::allocate(Cell cell) {
   return node;
 }
 
-void ReadyQueues::push(int64_t worker, int64_t globalStage, Cell cell) {
-  const StageQueues &stageQueues = queuesOf[globalStage];
+void ReadyCells::push(int64_t worker, int64_t globalStage, Cell cell) {
+  const StageLists &stageLists = listsOf[globalStage];
   uint32_t number =
-      cell.is(Phase::Forward) ? stageQueues.forward : stageQueues.backward;
-  Queue &queue = queues[number];
+      cell.is(Phase::Forward) ? stageLists.forward : stageLists.backward;
+  CellList &list = lists[number];
   uint32_t node = allocate(cell);
-  if (queue.first != kNone) {
-    nodes[queue.last].next = node;
-    queue.last = node;
+  if (list.first != kNone) {
+    nodes[list.last].next = node;
+    list.last = node;
     return;
   }
-  queue = {node, node};
+  list = {node, node};
   uint32_t *heap = heaps.data() + heapBegins[worker];
   heap[heapSizes[worker]++] = number;
   std::push_heap(heap, heap + heapSizes[worker]);
 }
 
-Cell ReadyQueues::pop(int64_t worker) {
+Cell ReadyCells::pop(int64_t worker) {
   uint32_t *heap = heaps.data() + heapBegins[worker];
-  Queue &queue = queues[heap[0]];
-  uint32_t node = queue.first;
-  queue.first = nodes[node].next;
-  if (queue.first == kNone)
+  CellList &list = lists[heap[0]];
+  uint32_t node = list.first;
+  list.first = nodes[node].next;
+  if (list.first == kNone)
     std::pop_heap(heap, heap + heapSizes[worker]--);
   Cell cell = nodes[node].cell;
   nodes[node].next = freeNode;
