@@ -66,6 +66,7 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
+  manager.addPass(createVerifyKernelStoresPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion =

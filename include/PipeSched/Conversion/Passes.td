@@ -448,4 +448,55 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
+  let summary = "Verify that stores overwrite nothing that is read later";
+  let description = [{
+    One-shot bufferization takes each `bufferization.to_tensor ... restrict` for
+    memory of its own, and does not see that
+    `bufferization.materialize_in_destination` writes a memref. This pass stands
+    in front of it, and verifies what makes both right. A memref that a function
+    writes
+
+    - is an argument of it;
+    - is used by one `to_tensor`, which has `restrict`, by one store, and by
+      nothing else;
+    - is stored to behind all ops that read tensors or memory;
+    - gets a tensor whose memory, as far as bufferization may choose it, is that
+      memref, new, or a memref that no store in front of this one writes.
+
+    Kernels of `convert-exec-to-func` are of this form. A pass that is put
+    between that and bufferization may break it: `eliminate-empty-tensors`
+    itself does where stores stand between other ops.
+
+    It changes nothing. Errors: an op that breaks one of these rules, named with
+    its function.
+
+    ```mlir
+    func.func @double(%x: memref<4xf32>) {
+      %old = bufferization.to_tensor %x restrict writable
+          : memref<4xf32> to tensor<4xf32>
+      %new = linalg.add ins(%old, %old : tensor<4xf32>, tensor<4xf32>)
+          outs(%old : tensor<4xf32>) -> tensor<4xf32>
+      bufferization.materialize_in_destination %new in restrict writable %x
+          : (tensor<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    ```
+
+    After `verify-kernel-stores`:
+
+    ```mlir
+    func.func @double(%x: memref<4xf32>) {
+      %old = bufferization.to_tensor %x restrict writable
+          : memref<4xf32> to tensor<4xf32>
+      %new = linalg.add ins(%old, %old : tensor<4xf32>, tensor<4xf32>)
+          outs(%old : tensor<4xf32>) -> tensor<4xf32>
+      bufferization.materialize_in_destination %new in restrict writable %x
+          : (tensor<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    ```
+  }];
+}
+
 #endif // PIPESCHED_CONVERSION_PASSES_TD
