@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Stages/StageUses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -140,8 +141,8 @@ static LogicalResult checkIndices(Operation *op, Value tensor,
     int64_t size = type.getDimSize(dimension);
     if (known &&
         (*known < 0 || (!ShapedType::isDynamic(size) && *known >= size)))
-      return op->emitOpError("in function '")
-             << function.getName() << "' has the index " << *known
+      return op->emitOpError("in ")
+             << describeWithStages(function) << " has the index " << *known
              << " in dimension " << dimension << " of " << type;
   }
   return success();
@@ -162,17 +163,17 @@ static LogicalResult checkOp(Operation *op, func::FuncOp function) {
   for (Type type : types) {
     hasTensor |= isa<TensorType>(type);
     if (hasFloatWithoutCode(type))
-      return op->emitOpError("in function '")
-             << function.getName() << "' has numbers of type "
+      return op->emitOpError("in ")
+             << describeWithStages(function) << " has numbers of type "
              << getElementTypeOrSelf(type)
              << ", which cannot be compiled; wanted f16, bf16, f32 or f64";
   }
   if (hasTensor && !op->hasTrait<OpTrait::IsTerminator>() &&
       !OpTrait::hasElementwiseMappableTraits(op) &&
       !isa<bufferization::BufferizableOpInterface>(op))
-    return op->emitOpError("in function '")
-           << function.getName()
-           << "' cannot be compiled: there is no lowering of it to loops";
+    return op->emitOpError("in ")
+           << describeWithStages(function)
+           << " cannot be compiled: there is no lowering of it to loops";
   return success();
 }
 

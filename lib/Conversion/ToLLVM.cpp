@@ -58,6 +58,7 @@ using namespace pipesched;
 /// Functions of stages become part of the kernels; results are computed where
 /// the kernels want them; what functions allocate besides is freed.
 static void addBufferization(OpPassManager &manager) {
+  manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createLowerStageOpsPass());
   manager.addPass(createInlinerPass());

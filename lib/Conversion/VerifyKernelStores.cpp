@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Stages/StageUses.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,7 +44,7 @@ public:
 
 private:
   InFlightDiagnostic emitError(Operation *op) {
-    return op->emitOpError("in function '") << function.getName() << "' ";
+    return op->emitOpError("in ") << describeWithStages(function) << " ";
   }
   LogicalResult verifyUses(BlockArgument memref);
   LogicalResult verifyIsLast(MaterializeInDestinationOp store);

@@ -15,6 +15,7 @@
 #include "ReferenceModel.h"
 #include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/Stages/Reference.h"
+#include "PipeSched/Stages/StageUses.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
@@ -46,6 +47,22 @@ static constexpr char kStep[] = "pipesched_reference_step";
 //===----------------------------------------------------------------------===//
 // Lowering
 //===----------------------------------------------------------------------===//
+
+/// The clauses of stages that name the functions, for errors.
+static void noteUses(const StageFunctions &functions) {
+  StageUses uses;
+  for (const Stage &stage : functions.stages)
+    for (const auto &function : stage.functions)
+      if (function)
+        uses.add(function->op, enumName(function->kind), stage.number);
+  int64_t last = functions.stages.back().number;
+  if (functions.data)
+    uses.add(functions.data->op, "data", 0);
+  for (const auto &function : {functions.target, functions.loss})
+    if (function)
+      uses.add(function->op, enumName(function->kind), last);
+  uses.write();
+}
 
 /// Leaves the functions alone, without attributes that only stages know.
 static void keepFunctions(ModuleOp module) {
@@ -143,6 +160,7 @@ buildFunctions(ModuleOp module, StringRef name, bool steps, bool updates) {
   FailureOr<StageFunctions> functions = loadStageFunctions(owner);
   if (failed(functions))
     return failure();
+  noteUses(*functions);
   int64_t numMicrobatches = owner.getNumMicrobatches();
   PersistentLayout layout = layOutReference(*functions, numMicrobatches);
   buildReferenceInit(module, kInit, *functions, layout);

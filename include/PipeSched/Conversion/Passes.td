@@ -158,18 +158,19 @@ def ConvertExecToFuncPass
     func.func private @pipesched_rt_end(!llvm.ptr, i32)
     func.func private @pipesched_rt_begin(!llvm.ptr, i32)
     func.func private @scale(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>) ->
-        tensor<8xf32> {
+        tensor<8xf32> attributes {stages = "F of stage 0"} {
       %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
       return %0 : tensor<8xf32>
     }
-    func.func private @twos() -> tensor<8xf32> {
+    func.func private @twos() -> tensor<8xf32> attributes
+        {stages = "F of stage 0"} {
       %cst = arith.constant dense<2.000000e+00> : tensor<8xf32>
       return %cst : tensor<8xf32>
     }
     func.func private @p_0F(%arg0: memref<8xf32> {llvm.noalias}, %arg1:
         memref<8xf32> {llvm.noalias}, %arg2: memref<8xf32> {llvm.noalias},
         %arg3: i64, %arg4: i64) attributes {llvm.linkage =
-        #llvm.linkage<internal>, no_inline} {
+        #llvm.linkage<internal>, no_inline, stages = "F of stage 0"} {
       %0 = bufferization.to_tensor %arg0 restrict writable : memref<8xf32> to
           tensor<8xf32>
       %1 = bufferization.to_tensor %arg1 restrict : memref<8xf32> to
