@@ -98,6 +98,7 @@ static void makePrivate(StepPlan &plan) {
     for (const KernelCall &call : kernel.kernel->calls) {
       func::FuncOp function = call.function->op;
       function.setPrivate();
+      function.setNoInline(false);
     }
 }
 
