@@ -11,14 +11,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LowerGather.h"
 #include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Stages/StageUses.h"
+#include "StageChecks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -37,6 +43,11 @@ using namespace pipesched;
 // Decomposition
 //===----------------------------------------------------------------------===//
 
+static bool isDivision(Operation *op) {
+  return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+             arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
+}
+
 namespace {
 struct DecomposeSoftmax : OpRewritePattern<linalg::SoftmaxOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -51,70 +62,55 @@ struct DecomposeSoftmax : OpRewritePattern<linalg::SoftmaxOp> {
   }
 };
 
-/// Each number of the result is read where the indices say.
-struct GatherToGeneric : OpRewritePattern<tensor::GatherOp> {
-  using OpRewritePattern::OpRewritePattern;
+/// Integer divisions of whole tensors get a body in which each is checked.
+struct DivisionToGeneric : RewritePattern {
+  explicit DivisionToGeneric(MLIRContext *context)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
 
-  LogicalResult matchAndRewrite(tensor::GatherOp op,
+  LogicalResult matchAndRewrite(Operation *op,
                                 PatternRewriter &rewriter) const override;
+};
+
+/// The bodies of named ops of linalg cannot be changed.
+struct GeneralizeDivisions : OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp>(op) ||
+        llvm::none_of(*op.getBlock(),
+                      [](Operation &inner) { return isDivision(&inner); }))
+      return failure();
+    return linalg::generalizeNamedOp(rewriter, op);
+  }
 };
 } // namespace
 
-/// The place in the source of the number that a linalg.generic over the result
-/// computes. A gathered dimension has a number in the indices; the others are
-/// the last loops, between which loops of size 1 stand for gathered ones unless
-/// the result leaves those out.
-static SmallVector<Value> sourcePlace(tensor::GatherOp op, OpBuilder &builder,
-                                      Location loc) {
-  int64_t numLeading = op.getIndicesType().getRank() - 1;
-  int64_t numTrailing = op.getResultType().getRank() - numLeading;
-  bool keepsRank = numTrailing == op.getSourceType().getRank();
-  ArrayRef<int64_t> gathered = op.getGatherDims();
-  auto loop = [&](int64_t number) -> Value {
-    return linalg::IndexOp::create(builder, loc, number);
-  };
-  SmallVector<Value> place;
-  int64_t next = numLeading;
-  for (int64_t dim = 0; dim < op.getSourceType().getRank(); ++dim) {
-    const int64_t *found = llvm::find(gathered, dim);
-    if (found == gathered.end()) {
-      place.push_back(loop(next++));
-      continue;
-    }
-    next += keepsRank;
-    SmallVector<Value> entry;
-    for (int64_t leading = 0; leading < numLeading; ++leading)
-      entry.push_back(loop(leading));
-    entry.push_back(
-        arith::ConstantIndexOp::create(builder, loc, found - gathered.begin()));
-    Value index =
-        tensor::ExtractOp::create(builder, loc, op.getIndices(), entry);
-    if (!index.getType().isIndex())
-      index = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                         index);
-    place.push_back(index);
-  }
-  return place;
-}
-
 LogicalResult
-GatherToGeneric::matchAndRewrite(tensor::GatherOp op,
-                                 PatternRewriter &rewriter) const {
-  RankedTensorType type = op.getResultType();
-  if (!type.hasStaticShape())
+DivisionToGeneric::matchAndRewrite(Operation *op,
+                                   PatternRewriter &rewriter) const {
+  if (!isDivision(op))
     return failure();
-  Value empty = tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(),
-                                        type.getElementType());
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type)
+    return failure();
+  Location loc = op->getLoc();
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(rewriter, loc, op->getOperand(0));
+  Value empty =
+      tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType());
+  SmallVector<AffineMap> maps(3,
+                              rewriter.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> loops(type.getRank(),
                                          utils::IteratorType::parallel);
   rewriter.replaceOpWithNewOp<linalg::GenericOp>(
-      op, type, ValueRange(), empty,
-      rewriter.getMultiDimIdentityMap(type.getRank()), loops,
-      [&](OpBuilder &builder, Location loc, ValueRange) {
-        SmallVector<Value> place = sourcePlace(op, builder, loc);
-        Value number =
-            tensor::ExtractOp::create(builder, loc, op.getSource(), place);
-        linalg::YieldOp::create(builder, loc, number);
+      op, type, op->getOperands(), empty, maps, loops,
+      [&](OpBuilder &builder, Location loc, ValueRange numbers) {
+        OperationState state(loc, op->getName(), numbers.take_front(2),
+                             {type.getElementType()},
+                             op->getDiscardableAttrDictionary().getValue());
+        Operation *scalar = builder.create(state);
+        linalg::YieldOp::create(builder, loc, scalar->getResults());
       });
   return success();
 }
@@ -140,8 +136,8 @@ static LogicalResult checkIndices(Operation *op, Value tensor,
     int64_t size = type.getDimSize(dimension);
     if (known &&
         (*known < 0 || (!ShapedType::isDynamic(size) && *known >= size)))
-      return op->emitOpError("in function '")
-             << function.getName() << "' has the index " << *known
+      return op->emitOpError("in ")
+             << describeWithStages(function) << " has the index " << *known
              << " in dimension " << dimension << " of " << type;
   }
   return success();
@@ -162,17 +158,20 @@ static LogicalResult checkOp(Operation *op, func::FuncOp function) {
   for (Type type : types) {
     hasTensor |= isa<TensorType>(type);
     if (hasFloatWithoutCode(type))
-      return op->emitOpError("in function '")
-             << function.getName() << "' has numbers of type "
+      return op->emitOpError("in ")
+             << describeWithStages(function) << " has numbers of type "
              << getElementTypeOrSelf(type)
              << ", which cannot be compiled; wanted f16, bf16, f32 or f64";
   }
+  // What is left of these has an error already.
+  if (isa<tensor::GatherOp, tensor::ScatterOp>(op))
+    return success();
   if (hasTensor && !op->hasTrait<OpTrait::IsTerminator>() &&
       !OpTrait::hasElementwiseMappableTraits(op) &&
       !isa<bufferization::BufferizableOpInterface>(op))
-    return op->emitOpError("in function '")
-           << function.getName()
-           << "' cannot be compiled: there is no lowering of it to loops";
+    return op->emitOpError("in ")
+           << describeWithStages(function)
+           << " cannot be compiled: there is no lowering of it to loops";
   return success();
 }
 
@@ -181,10 +180,16 @@ struct LowerStageOpsPass
     : pipesched::impl::LowerStageOpsPassBase<LowerStageOpsPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<DecomposeSoftmax, GatherToGeneric>(&getContext());
+    patterns.add<DecomposeSoftmax, DivisionToGeneric, GeneralizeDivisions>(
+        &getContext());
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     bool holds = true;
+    for (auto function :
+         llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      insertChecks(function);
+      holds &= succeeded(lowerGathersAndScatters(function));
+    }
     getOperation().walk([&](func::FuncOp function) {
       function.getBody().walk(
           [&](Operation *op) { holds &= succeeded(checkOp(op, function)); });

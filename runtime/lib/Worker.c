@@ -136,6 +136,21 @@ int32_t pipesched_rt_fail(void *context, const char *text) {
                          text ? text : "the program failed");
 }
 
+int32_t pipesched_rt_fail_index(void *context, const char *text, int64_t index,
+                                int64_t size) {
+  struct RtWorker *worker = context;
+  int32_t status = rtStatus(worker);
+  if (status)
+    return status;
+  if (size <= 0)
+    return rtFail(worker, PIPESCHED_RT_FAILED,
+                  "%s: index %" PRId64 ", but there are no elements", text,
+                  index);
+  return rtFail(worker, PIPESCHED_RT_FAILED,
+                "%s: index %" PRId64 ", expected 0 to %" PRId64, text, index,
+                size - 1);
+}
+
 void rtDescribe(const struct RtRequest *request, char text[rtTextBytes]) {
   int length = 0;
   switch (request->kind) {

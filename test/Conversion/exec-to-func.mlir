@@ -81,8 +81,8 @@ exec.program @p workers 2 microbatches 2 {
 // at the end, where nothing reads them any more.
 // CHECK-LABEL: func.func private @p_0F(
 // CHECK-SAME:    %[[X:[^:]*]]: memref<4xf32> {llvm.noalias}, %[[W:[^:]*]]: memref<4xf32> {llvm.noalias},
-// CHECK-SAME:    %[[Y:[^:]*]]: memref<4xf32> {llvm.noalias}, %[[M:[^:]*]]: i64, %{{.*}}: i64)
-// CHECK-SAME:    no_inline
+// CHECK-SAME:    %[[Y:[^:]*]]: memref<4xf32> {llvm.noalias}, %[[M:[^:]*]]: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr) -> i32
+// CHECK-SAME:    no_inline, stages = "F of stage 0"
 // CHECK-NEXT:    %[[DX:.*]] = bufferization.to_tensor %[[X]] restrict writable
 // CHECK-NEXT:    %[[TW:.*]] = bufferization.to_tensor %[[W]] restrict :
 // CHECK-NEXT:    %[[DY:.*]] = bufferization.to_tensor %[[Y]] restrict writable
@@ -92,7 +92,8 @@ exec.program @p workers 2 microbatches 2 {
 // CHECK-NEXT:    %[[PY:.*]] = linalg.copy ins(%[[TY]] : {{.*}}) outs(%[[DY]] :
 // CHECK-NEXT:    bufferization.materialize_in_destination %[[PX]] in restrict writable %[[X]]
 // CHECK-NEXT:    bufferization.materialize_in_destination %[[PY]] in restrict writable %[[Y]]
-// CHECK-NEXT:    return
+// CHECK-NEXT:    %[[FINE:.*]] = arith.constant 0 : i32
+// CHECK-NEXT:    return %[[FINE]] : i32
 
 // CHECK-LABEL: func.func private @p_1F(
 
@@ -146,7 +147,8 @@ exec.program @p workers 2 microbatches 2 {
 // TABLE:           case 8 {
 // TABLE:             func.call @pipesched_rt_all_reduce
 // TABLE:           case 9 {
-// TABLE:             func.call @p_0F(
+// TABLE:             %[[STATUS:.*]] = func.call @p_0F(
+// TABLE:             scf.yield %{{.*}}, %[[STATUS]], %{{.*}} : index, i32, i32
 // TABLE-LABEL: func.func private @p_worker_0(
 // TABLE:         call @p_walk(
 
@@ -160,7 +162,8 @@ exec.program @p workers 2 microbatches 2 {
 // STRAIGHT:         %[[AT:.*]] = llvm.getelementptr %[[PERSISTENT]][%c192
 // STRAIGHT:         "llvm.intr.memset"(%[[AT]], %{{.*}}, %c128
 // STRAIGHT:         {instruction = "0F0"}
-// STRAIGHT:         call @p_0F(
+// STRAIGHT:         %[[STATUS:.*]] = call @p_0F({{.*}}, %[[CONTEXT]])
+// STRAIGHT-NEXT:    arith.ori %{{.*}}, %[[STATUS]]
 // STRAIGHT:         {instruction = "send 0F0 to 1"}
 // STRAIGHT:         %[[AT:.*]] = llvm.getelementptr %[[ARENA]][%c64
 // STRAIGHT:         call @pipesched_rt_send(%[[CONTEXT]], %[[AT]], %c16_i64{{[_0-9]*}}, %c1_i32{{[_0-9]*}}, %c3_i32{{[_0-9]*}}, %c0_i32

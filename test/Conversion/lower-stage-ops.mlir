@@ -2,6 +2,10 @@
 // RUN: pipesched-opt %t/ops.mlir --lower-stage-ops | FileCheck %s --check-prefix=OPS
 // RUN: pipesched-opt %t/copies.mlir --lower-memref-copies | FileCheck %s --check-prefix=COPIES
 // RUN: pipesched-opt %t/invalid.mlir --lower-stage-ops --verify-diagnostics
+// RUN: not pipesched-opt %t/named.mlir --pipesched-to-llvm 2>&1 | FileCheck %s --check-prefix=NAMED
+// RUN: not pipesched-run %t/named.mlir --save-parameters=%t 2>&1 | FileCheck %s --check-prefix=NAMED
+// RUN: sed 's/call @narrow(%%x)/call @same(%%x)/' %t/named.mlir > %t/init.mlir
+// RUN: not pipesched-run %t/init.mlir 2>&1 | FileCheck %s --check-prefix=INIT
 // RUN: pipesched-run %t/model.mlir --schedule=gpipe --steps=1 --check | FileCheck %s --check-prefix=MODEL
 
 // Softmax of equal numbers is 1/4 each; 2 rows of 3 microbatches add up to 6. Columns swap.
@@ -11,6 +15,10 @@
 //--- ops.mlir
 // OPS-LABEL: @gather(
 // OPS-SAME:    %[[SOURCE:[^:]*]]: tensor<3x4x5xf32>, %[[INDICES:[^:]*]]: tensor<6x1xi32>
+// OPS:         scf.for %[[ROW:.*]] =
+// OPS:           %[[ENTRY:.*]] = tensor.extract %[[INDICES]][%[[ROW]],
+// OPS:           %[[PLACE:.*]] = arith.index_cast %[[ENTRY]]
+// OPS:           call @pipesched_rt_check_index(%[[PLACE]], %c4
 // OPS:         linalg.generic
 // OPS:           %[[ROW:.*]] = linalg.index 0
 // OPS:           %[[ENTRY:.*]] = tensor.extract %[[INDICES]][%[[ROW]],
@@ -21,6 +29,24 @@ func.func @gather(%source: tensor<3x4x5xf32>, %indices: tensor<6x1xi32>)
   %r = tensor.gather %source[%indices] gather_dims([1])
       : (tensor<3x4x5xf32>, tensor<6x1xi32>) -> tensor<6x3x5xf32>
   return %r : tensor<6x3x5xf32>
+}
+
+// OPS-LABEL: @scatter(
+// OPS-SAME:    %[[SOURCE:[^:]*]]: tensor<6x3x5xf32>, %[[INDICES:[^:]*]]: tensor<6x1xi32>, %[[DEST:[^:]*]]:
+// OPS:           call @pipesched_rt_check_index(%{{.*}}, %c4
+// OPS:         scf.for %[[ROW:.*]] = {{.*}} iter_args(%{{.*}} = %[[DEST]])
+// OPS:         scf.for %[[I:.*]] = {{.*}} iter_args(
+// OPS:         scf.for %[[J:.*]] = {{.*}} iter_args(%[[INTO:.*]] = %
+// OPS:           %[[NUMBER:.*]] = tensor.extract %[[SOURCE]][%[[ROW]], %[[I]], %[[J]]]
+// OPS:           %[[ENTRY:.*]] = tensor.extract %[[INDICES]][%[[ROW]],
+// OPS:           %[[PLACE:.*]] = arith.index_cast %[[ENTRY]]
+// OPS:           tensor.insert %[[NUMBER]] into %[[INTO]][%[[I]], %[[PLACE]], %[[J]]]
+func.func @scatter(%source: tensor<6x3x5xf32>, %indices: tensor<6x1xi32>,
+    %dest: tensor<3x4x5xf32>) -> tensor<3x4x5xf32> {
+  %r = tensor.scatter %source into %dest[%indices] scatter_dims([1]) unique
+      : (tensor<6x3x5xf32>, tensor<3x4x5xf32>, tensor<6x1xi32>)
+      -> tensor<3x4x5xf32>
+  return %r : tensor<3x4x5xf32>
 }
 
 //--- copies.mlir
@@ -53,12 +79,74 @@ func.func @outside(%x: tensor<2x4xf32>) -> (f32, tensor<2x4xf32>) {
   %z = tensor.insert %y into %x[%k, %i] : tensor<2x4xf32>
   return %y, %z : f32, tensor<2x4xf32>
 }
-func.func @scatter(%x: tensor<2xf32>, %y: tensor<4xf32>, %i: tensor<2x1xindex>)
-    -> tensor<4xf32> {
-  // expected-error@+1 {{'tensor.scatter' op in function 'scatter' cannot be compiled: there is no lowering of it to loops}}
+func.func @scatter(%x: tensor<2xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %i = arith.constant dense<[[1], [4]]> : tensor<2x1xi8>
+  // expected-error@+1 {{'tensor.scatter' op in function 'scatter' has the index 4 in dimension 0 of 'tensor<4xf32>'}}
   %z = tensor.scatter %x into %y[%i] scatter_dims([0]) unique
-      : (tensor<2xf32>, tensor<4xf32>, tensor<2x1xindex>) -> tensor<4xf32>
+      : (tensor<2xf32>, tensor<4xf32>, tensor<2x1xi8>) -> tensor<4xf32>
   return %z : tensor<4xf32>
+}
+func.func @gather(%x: tensor<?xf32>, %i: tensor<2x1xindex>) -> tensor<2xf32> {
+  // expected-error@+1 {{'tensor.gather' op in function 'gather' cannot be compiled: its sizes are not known}}
+  %z = tensor.gather %x[%i] gather_dims([0])
+      : (tensor<?xf32>, tensor<2x1xindex>) -> tensor<2xf32>
+  return %z : tensor<2xf32>
+}
+func.func @bitcast(%x: tensor<2xf32>) -> tensor<2xi32> {
+  // expected-error@+1 {{'tensor.bitcast' op in function 'bitcast' cannot be compiled: there is no lowering of it to loops}}
+  %y = tensor.bitcast %x : tensor<2xf32> to tensor<2xi32>
+  return %y : tensor<2xi32>
+}
+
+//--- named.mlir
+// Errors say which stages need the function, also by way of another one.
+// NAMED: error: 'arith.truncf' op in function 'narrow' (F of stages 0, 1 and 3; init of stages 0 to 3) has numbers of type 'f8E4M3FN'
+// INIT:  error: 'arith.truncf' op in function 'narrow' (init of stages 0 to 3) has numbers of type 'f8E4M3FN'
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0, 0, 0, 0]
+  stage 0 init @init forward @half backward @half_back
+  stage 1 init @init forward @half backward @half_back
+  stage 2 init @init forward @scale backward @half_back
+  stage 3 init @init forward @half backward @half_back
+  data @data
+  loss @loss
+  worker 0 runs [0F0 1F0 2F0 3F0 3B0 2B0 1B0 0B0]
+}
+func.func private @narrow(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = arith.truncf %x : tensor<4xf32> to tensor<4xf8E4M3FN>
+  %z = arith.extf %y : tensor<4xf8E4M3FN> to tensor<4xf32>
+  return %z : tensor<4xf32>
+}
+func.func private @same(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @init() -> (tensor<4xf32> {pipe.param = "w"}) {
+  %x1 = arith.constant dense<1.0> : tensor<4xf32>
+  %y = call @narrow(%x1) : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @half(%w: tensor<4xf32> {pipe.param = "w"}, %x: tensor<4xf32> {pipe.input})
+    -> (tensor<4xf32> {pipe.output}) {
+  %y = call @narrow(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @scale(%w: tensor<4xf32> {pipe.param = "w"}, %x: tensor<4xf32> {pipe.input})
+    -> (tensor<4xf32> {pipe.output}) {
+  %y = arith.mulf %x, %w : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @half_back(%dy: tensor<4xf32> {pipe.output_gradient})
+    -> (tensor<4xf32> {pipe.input_gradient}, tensor<4xf32> {pipe.gradient = "w"}) {
+  return %dy, %dy : tensor<4xf32>, tensor<4xf32>
+}
+func.func @data() -> (tensor<4xf32> {pipe.input}) {
+  %x = arith.constant dense<1.0> : tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+func.func @loss(%y: tensor<4xf32> {pipe.output})
+    -> (tensor<f32> {pipe.loss}, tensor<4xf32> {pipe.output_gradient}) {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  return %zero, %y : tensor<f32>, tensor<4xf32>
 }
 
 //--- model.mlir

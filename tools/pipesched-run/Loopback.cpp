@@ -162,6 +162,8 @@ static const NativeSymbol kRuntime[] = {
      reinterpret_cast<void *>(&pipesched_rt_all_reduce)},
     {"pipesched_rt_wait", reinterpret_cast<void *>(&pipesched_rt_wait)},
     {"pipesched_rt_fail", reinterpret_cast<void *>(&pipesched_rt_fail)},
+    {"pipesched_rt_fail_index",
+     reinterpret_cast<void *>(&pipesched_rt_fail_index)},
     {"pipesched_rt_begin", reinterpret_cast<void *>(&pipesched_rt_begin)},
     {"pipesched_rt_end", reinterpret_cast<void *>(&pipesched_rt_end)},
 };

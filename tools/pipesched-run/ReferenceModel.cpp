@@ -15,6 +15,8 @@
 #include "ReferenceModel.h"
 #include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/Stages/Reference.h"
+#include "PipeSched/Stages/StageUses.h"
+#include "PipeSched/Support/MakeError.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
@@ -35,6 +37,7 @@
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include <csetjmp>
 
 using namespace mlir;
 using namespace pipesched;
@@ -42,10 +45,27 @@ using namespace pipesched::run;
 
 static constexpr char kInit[] = "pipesched_reference_init";
 static constexpr char kStep[] = "pipesched_reference_step";
+static constexpr char kFail[] = "pipesched_reference_fail";
 
 //===----------------------------------------------------------------------===//
 // Lowering
 //===----------------------------------------------------------------------===//
+
+/// The clauses of stages that name the functions, for errors.
+static void noteUses(const StageFunctions &functions) {
+  StageUses uses;
+  for (const Stage &stage : functions.stages)
+    for (const auto &function : stage.functions)
+      if (function)
+        uses.add(function->op, enumName(function->kind), stage.number);
+  int64_t last = functions.stages.back().number;
+  if (functions.data)
+    uses.add(functions.data->op, "data", 0);
+  for (const auto &function : {functions.target, functions.loss})
+    if (function)
+      uses.add(function->op, enumName(function->kind), last);
+  uses.write();
+}
 
 /// Leaves the functions alone, without attributes that only stages know.
 static void keepFunctions(ModuleOp module) {
@@ -68,7 +88,8 @@ static void keepFunctions(ModuleOp module) {
 static void renameFunctions(ModuleOp module) {
   llvm::DenseMap<StringAttr, StringAttr> names;
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.getName() == kInit || function.getName() == kStep)
+    if (function.isExternal() || function.getName() == kInit ||
+        function.getName() == kStep)
       continue;
     auto name = StringAttr::get(module.getContext(),
                                 "pipesched_reference_" + Twine(names.size()));
@@ -119,6 +140,9 @@ static LogicalResult lower(ModuleOp module) {
   add(memref::createExpandStridedMetadataPass());
   add(createLowerAffinePass());
   add(createSCFToControlFlowPass());
+  LowerStageChecksPassOptions checks;
+  checks.handler = kFail;
+  add(createLowerStageChecksPass(checks));
   add(createCanonicalizerPass());
   add(createCSEPass());
   addNarrowFloatPasses(manager);
@@ -137,12 +161,49 @@ static LogicalResult lower(ModuleOp module) {
 // Reference
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Where compiled code goes back to when a check does not hold.
+struct Return {
+  std::jmp_buf buffer;
+  std::string text;
+};
+} // namespace
+
+static thread_local Return *returnPlace = nullptr;
+
+/// What compiled code calls when a check does not hold; without an index `size`
+/// is -1. Functions of stages return tensors and no status, so that this goes
+/// back past them; their code has nothing to clean up but memory, which is lost
+/// with the run that ends.
+[[noreturn]] static void leave(const char *text, int64_t index, int64_t size) {
+  returnPlace->text = text;
+  if (size > 0)
+    returnPlace->text += ": index " + std::to_string(index) +
+                         ", expected 0 to " + std::to_string(size - 1);
+  else if (size == 0)
+    returnPlace->text +=
+        ": index " + std::to_string(index) + ", but there are no elements";
+  std::longjmp(returnPlace->buffer, 1);
+}
+
+/// Calls code that may call `leave`.
+static llvm::Error callChecked(llvm::function_ref<void()> code) {
+  Return place;
+  returnPlace = &place;
+  if (setjmp(place.buffer) == 0)
+    code();
+  returnPlace = nullptr;
+  return place.text.empty() ? llvm::Error::success()
+                            : makeError("unpipelined model: " + place.text);
+}
+
 static FailureOr<PersistentLayout>
 buildFunctions(ModuleOp module, StringRef name, bool steps, bool updates) {
   auto owner = module.lookupSymbol<pipe::PlacementOwnerOpInterface>(name);
   FailureOr<StageFunctions> functions = loadStageFunctions(owner);
   if (failed(functions))
     return failure();
+  noteUses(*functions);
   int64_t numMicrobatches = owner.getNumMicrobatches();
   PersistentLayout layout = layOutReference(*functions, numMicrobatches);
   buildReferenceInit(module, kInit, *functions, layout);
@@ -171,7 +232,8 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
   auto object = compileObject(*module);
   if (!object)
     return fail(object.takeError());
-  llvm::Expected<LoadedObject> code = LoadedObject::load(**object, {});
+  llvm::Expected<LoadedObject> code =
+      LoadedObject::load(**object, {{kFail, reinterpret_cast<void *>(&leave)}});
   if (!code)
     return fail(code.takeError());
   ReferenceModel reference(std::move(*layout), std::move(*code));
@@ -201,15 +263,19 @@ struct Descriptor {
 };
 } // namespace
 
-void ReferenceModel::init(Memory &block) const {
+llvm::Error ReferenceModel::init(Memory &block) const {
   Descriptor descriptor(block);
-  reinterpret_cast<void (*)(Descriptor *)>(initFunction)(&descriptor);
+  auto code = reinterpret_cast<void (*)(Descriptor *)>(initFunction);
+  return callChecked([&] { code(&descriptor); });
 }
 
-void ReferenceModel::run(Memory &block, int64_t step) const {
+llvm::Error ReferenceModel::run(Memory &block, int64_t step) const {
   Memory after(block.size());
   Descriptor from(block), to(after);
-  reinterpret_cast<void (*)(Descriptor *, Descriptor *, int64_t)>(stepFunction)(
-      &from, &to, step);
+  auto code = reinterpret_cast<void (*)(Descriptor *, Descriptor *, int64_t)>(
+      stepFunction);
+  if (llvm::Error error = callChecked([&] { code(&from, &to, step); }))
+    return error;
   block = std::move(after);
+  return llvm::Error::success();
 }

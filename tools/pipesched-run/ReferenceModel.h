@@ -29,11 +29,12 @@ public:
 
   const PersistentLayout &getLayout() const { return layout; }
   /// Runs the init functions of all stages that have one. `block` is laid out
-  /// by getLayout().
-  void init(Memory &block) const;
+  /// by getLayout(). Fails where a check of a function does, such as that of an
+  /// index; the block then holds anything.
+  llvm::Error init(Memory &block) const;
   /// Runs a step, where compiled: parameters and states of `block` become those
-  /// after it.
-  void run(Memory &block, int64_t step) const;
+  /// after it. Fails as init.
+  llvm::Error run(Memory &block, int64_t step) const;
 
 private:
   ReferenceModel(PersistentLayout layout, LoadedObject code)

@@ -61,7 +61,8 @@ static llvm::Error fillParameters(const PreparedProgram &program,
                  << "\n";
     return readParameters(options.parameters, layout, model);
   }
-  reference.init(model);
+  if (llvm::Error error = reference.init(model))
+    return error;
   int64_t numRandom = 0;
   for (const PersistentTensor &tensor : layout.tensors) {
     const Stage &stage = program.functions.stages[tensor.stage];
@@ -189,13 +190,16 @@ static llvm::Error reportTimes(const PreparedProgram &program,
 }
 
 /// Runs the reference from the same start.
-static bool check(const PreparedProgram &program, const RunResult &result,
-                  const ReferenceModel &reference, Memory &model,
-                  const Options &options) {
+static llvm::Error check(const PreparedProgram &program,
+                         const RunResult &result,
+                         const ReferenceModel &reference, Memory &model,
+                         const Options &options, bool &holds) {
   for (int64_t step = 0; step < options.steps; ++step)
-    reference.run(model, step);
-  return checkRun(program, result.blocks, reference.getLayout(), model,
-                  options.tolerance, options.steps, llvm::outs());
+    if (llvm::Error error = reference.run(model, step))
+      return error;
+  holds = checkRun(program, result.blocks, reference.getLayout(), model,
+                   options.tolerance, options.steps, llvm::outs());
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -358,9 +362,10 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
     return error;
   if (llvm::Error error = saveParameters(program, *result, layout, options))
     return error;
-  holds =
-      !options.checks || check(program, *result, *reference, model, options);
-  return llvm::Error::success();
+  holds = true;
+  return options.checks
+             ? check(program, *result, *reference, model, options, holds)
+             : llvm::Error::success();
 }
 
 static int runAll(const Options &options) {

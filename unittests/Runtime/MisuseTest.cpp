@@ -186,6 +186,21 @@ TEST(Misuse, OfTheProgramItself) {
   }),
             PIPESCHED_RT_FAILED);
   EXPECT_EQ(fails.error(), "worker 0: the loss is not a number");
+  World index({}, PIPESCHED_RT_RENDEZVOUS);
+  EXPECT_EQ(index.run([](const Worker &w) {
+    if (w.index == 1)
+      return pipesched_rt_fail_index(w.context, "row", -1, 4);
+    w.recv(w.arena, 4, 1, 0, 0);
+    return w.wait(0);
+  }),
+            PIPESCHED_RT_FAILED);
+  EXPECT_EQ(index.error(), "worker 1: row: index -1, expected 0 to 3");
+  World empty({}, PIPESCHED_RT_RENDEZVOUS);
+  EXPECT_EQ(empty.run([](const Worker &w) {
+    return w.index == 0 ? pipesched_rt_fail_index(w.context, "row", 2, 0) : 0;
+  }),
+            PIPESCHED_RT_FAILED);
+  EXPECT_EQ(empty.error(), "worker 0: row: index 2, but there are no elements");
   World returns({}, PIPESCHED_RT_RENDEZVOUS);
   EXPECT_EQ(
       returns.run(

@@ -158,18 +158,20 @@ def ConvertExecToFuncPass
     func.func private @pipesched_rt_end(!llvm.ptr, i32)
     func.func private @pipesched_rt_begin(!llvm.ptr, i32)
     func.func private @scale(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>) ->
-        tensor<8xf32> {
+        tensor<8xf32> attributes {stages = "F of stage 0"} {
       %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
       return %0 : tensor<8xf32>
     }
-    func.func private @twos() -> tensor<8xf32> {
+    func.func private @twos() -> tensor<8xf32> attributes
+        {stages = "F of stage 0"} {
       %cst = arith.constant dense<2.000000e+00> : tensor<8xf32>
       return %cst : tensor<8xf32>
     }
     func.func private @p_0F(%arg0: memref<8xf32> {llvm.noalias}, %arg1:
         memref<8xf32> {llvm.noalias}, %arg2: memref<8xf32> {llvm.noalias},
-        %arg3: i64, %arg4: i64) attributes {llvm.linkage =
-        #llvm.linkage<internal>, no_inline} {
+        %arg3: i64, %arg4: i64, %arg5: !llvm.ptr) -> i32 attributes
+        {llvm.linkage = #llvm.linkage<internal>, no_inline,
+        stages = "F of stage 0"} {
       %0 = bufferization.to_tensor %arg0 restrict writable : memref<8xf32> to
           tensor<8xf32>
       %1 = bufferization.to_tensor %arg1 restrict : memref<8xf32> to
@@ -186,7 +188,8 @@ def ConvertExecToFuncPass
           (tensor<8xf32>, memref<8xf32>) -> ()
       bufferization.materialize_in_destination %6 in restrict writable %arg2 :
           (tensor<8xf32>, memref<8xf32>) -> ()
-      return
+      %c0_i32 = arith.constant 0 : i32
+      return %c0_i32 : i32
     }
     func.func private @p_worker_0(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2:
         !llvm.ptr, %arg3: !llvm.ptr, %arg4: i64) -> i32 attributes
@@ -237,11 +240,13 @@ def ConvertExecToFuncPass
       %c64 = arith.constant 64 : index
       %view_4 = memref.view %19[%c64][] : memref<?xi8> to memref<8xf32>
       %c0_i64 = arith.constant 0 : i64
-      call @p_0F(%view, %view_3, %view_4, %c0_i64, %arg4) : (memref<8xf32>,
-          memref<8xf32>, memref<8xf32>, i64, i64) -> ()
+      %20 = call @p_0F(%view, %view_3, %view_4, %c0_i64, %arg4, %arg0) :
+          (memref<8xf32>, memref<8xf32>, memref<8xf32>, i64, i64, !llvm.ptr) ->
+          i32
+      %21 = arith.ori %c0_i32, %20 : i32
       %c0_i32_5 = arith.constant 0 : i32
       call @pipesched_rt_end(%arg0, %c0_i32_5) : (!llvm.ptr, i32) -> ()
-      return %c0_i32 : i32
+      return %21 : i32
     }
     func.func @p_step(%arg0: i32, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3:
         !llvm.ptr, %arg4: !llvm.ptr, %arg5: i64) -> i32 {
@@ -374,13 +379,18 @@ def ConvertPipeToFuncPass
 def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
   let summary = "Replace ops that have no bufferization";
   let description = [{
-    `linalg.softmax`, `tensor.concat` and `tensor.gather` become ops that
-    one-shot bufferization takes.
+    `linalg.softmax`, `tensor.concat`, `tensor.gather` and `tensor.scatter`
+    become ops that one-shot bufferization takes.
+
+    In front of an op whose operands are data, and could make it read or write
+    outside of a tensor, divide by 0 or loop for ever, stands a check:
+    a `cf.assert`, or for an index a call of `pipesched_rt_check_index`, which
+    `lower-stage-checks` replaces. There is none where the index is known to be
+    inside, as that of a loop over the tensor is.
 
     Errors: another op on tensors that has no bufferization; floats of eight
-    bits and less; a `tensor.extract` or `tensor.insert` whose index is known
-    to be outside of its tensor. The error names the op and its function.
-    Indices that are data are not checked.
+    bits and less; an index that is known to be outside of its tensor. The error
+    names the op, its function and, as far as they are known, its stages.
 
     ```mlir
     func.func @swap(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -412,8 +422,75 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def LowerStageChecksPass : Pass<"lower-stage-checks", "::mlir::ModuleOp"> {
+  let summary = "Make branches of the checks of stage functions";
+  let description = [{
+    Behind the conversion of loops to branches, replaces each check of
+    `lower-stage-ops`. Where one does not hold, a kernel of
+    `convert-exec-to-func` frees what it has allocated, reports to the runtime
+    what failed, in which function and stages, and returns the runtime's status.
+    Other functions abort, or call the function that `handler` names with the
+    text, the index and the size, which must not return.
+
+    The texts about stages, which are then no longer needed, go.
+
+    Errors: a check in a region that is no function; one in a function that a
+    kernel calls, because it could not be inlined.
+
+    ```mlir
+    func.func private @pipesched_rt_check_index(index, index)
+    func.func private @kernel(%x: memref<4xf32>, %i: index, %context: !llvm.ptr)
+        -> i32 {
+      %ok = arith.constant 0 : i32
+      %size = arith.constant 4 : index
+      call @pipesched_rt_check_index(%i, %size)
+          {check = "'tensor.extract' op in function 'f', dimension 0"}
+          : (index, index) -> ()
+      %number = memref.load %x[%i] : memref<4xf32>
+      return %ok : i32
+    }
+    ```
+
+    After `lower-stage-checks`:
+
+    ```mlir
+    func.func private @pipesched_rt_fail_index(!llvm.ptr, !llvm.ptr, i64, i64)
+        -> i32
+    llvm.mlir.global internal constant @pipesched_check_0(
+        "'tensor.extract' op in function 'f', dimension 0\00")
+        {addr_space = 0 : i32}
+    func.func private @kernel(%x: memref<4xf32>, %i: index, %context: !llvm.ptr)
+        -> i32 {
+      %ok = arith.constant 0 : i32
+      %size = arith.constant 4 : index
+      %inside = arith.cmpi ult, %i, %size : index
+      cf.cond_br %inside, ^rest, ^failed
+    ^failed:
+      %text = llvm.mlir.addressof @pipesched_check_0 : !llvm.ptr
+      %index64 = arith.index_cast %i : index to i64
+      %size64 = arith.index_cast %size : index to i64
+      %status = call @pipesched_rt_fail_index(%context, %text, %index64,
+          %size64) : (!llvm.ptr, !llvm.ptr, i64, i64) -> i32
+      return %status : i32
+    ^rest:
+      %number = memref.load %x[%i] : memref<4xf32>
+      return %ok : i32
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect"
+  ];
+  let options = [
+    Option<"handler", "handler", "std::string", /*default=*/"",
+           "Function that ends other functions than kernels">
   ];
 }
 
@@ -446,6 +523,57 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
+def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
+  let summary = "Verify that stores overwrite nothing that is read later";
+  let description = [{
+    One-shot bufferization takes each `bufferization.to_tensor ... restrict` for
+    memory of its own, and does not see that
+    `bufferization.materialize_in_destination` writes a memref. This pass stands
+    in front of it, and verifies what makes both right. A memref that a function
+    writes
+
+    - is an argument of it;
+    - is used by one `to_tensor`, which has `restrict`, by one store, and by
+      nothing else;
+    - is stored to behind all ops that read tensors or memory;
+    - gets a tensor whose memory, as far as bufferization may choose it, is that
+      memref, new, or a memref that no store in front of this one writes.
+
+    Kernels of `convert-exec-to-func` are of this form. A pass that is put
+    between that and bufferization may break it: `eliminate-empty-tensors`
+    itself does where stores stand between other ops.
+
+    It changes nothing. Errors: an op that breaks one of these rules, named with
+    its function.
+
+    ```mlir
+    func.func @double(%x: memref<4xf32>) {
+      %old = bufferization.to_tensor %x restrict writable
+          : memref<4xf32> to tensor<4xf32>
+      %new = linalg.add ins(%old, %old : tensor<4xf32>, tensor<4xf32>)
+          outs(%old : tensor<4xf32>) -> tensor<4xf32>
+      bufferization.materialize_in_destination %new in restrict writable %x
+          : (tensor<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    ```
+
+    After `verify-kernel-stores`:
+
+    ```mlir
+    func.func @double(%x: memref<4xf32>) {
+      %old = bufferization.to_tensor %x restrict writable
+          : memref<4xf32> to tensor<4xf32>
+      %new = linalg.add ins(%old, %old : tensor<4xf32>, tensor<4xf32>)
+          outs(%old : tensor<4xf32>) -> tensor<4xf32>
+      bufferization.materialize_in_destination %new in restrict writable %x
+          : (tensor<4xf32>, memref<4xf32>) -> ()
+      return
+    }
+    ```
+  }];
 }
 
 #endif // PIPESCHED_CONVERSION_PASSES_TD

@@ -136,14 +136,15 @@ Value ActionEmitter::viewOf(const KernelArgument &argument, Words &words) {
   }
 }
 
-void ActionEmitter::emitKernel(unsigned number, Words &words) {
+Value ActionEmitter::emitKernel(unsigned number, Words &words) {
   SmallVector<Value> operands;
   for (const KernelArgument &argument : plan.kernels[number].arguments)
     operands.push_back(viewOf(argument, words));
   operands.push_back(words.i64(3));
   operands.push_back(step);
+  operands.push_back(context);
   func::FuncOp kernel = kernels[number];
-  func::CallOp::create(builder, kernel, operands);
+  return func::CallOp::create(builder, kernel, operands).getResult(0);
 }
 
 Value ActionEmitter::emit(uint32_t opcode, Words &words) {
@@ -175,7 +176,6 @@ Value ActionEmitter::emit(uint32_t opcode, Words &words) {
   case kAllReduce:
     return emitAllReduce(words);
   default:
-    emitKernel(opcode - kFirstKernel, words);
-    return {};
+    return emitKernel(opcode - kFirstKernel, words);
   }
 }

@@ -30,7 +30,7 @@ mlir::func::FuncOp createPrivate(mlir::ImplicitLocOpBuilder &builder,
                                  llvm::StringRef name, mlir::FunctionType type);
 
 /// Creates the function of a kernel: memrefs of its arguments in their order,
-/// then the microbatch and the step.
+/// then the microbatch, the step and the context. It returns a status.
 mlir::func::FuncOp createKernel(mlir::ImplicitLocOpBuilder &builder,
                                 llvm::StringRef program,
                                 const KernelPlan &plan);
@@ -83,7 +83,7 @@ private:
   mlir::Value emitMessage(llvm::StringRef name, Words &words);
   mlir::Value emitAllReduce(Words &words);
   void emitZero(Words &words);
-  void emitKernel(unsigned number, Words &words);
+  mlir::Value emitKernel(unsigned number, Words &words);
   mlir::Value view(mlir::Value block, mlir::Value bytes,
                    mlir::RankedTensorType type);
   mlir::Value viewOf(const KernelArgument &argument, Words &words);

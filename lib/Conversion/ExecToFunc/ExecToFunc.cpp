@@ -13,6 +13,7 @@
 
 #include "Emit.h"
 #include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Stages/StageUses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -78,12 +79,26 @@ static void dropFacts(ModuleOp module) {
       module->removeDiscardableAttr(attribute.getName());
 }
 
+/// What is said about functions and kernels when an op of theirs cannot be
+/// compiled, or fails when it runs.
+static void noteUses(const StepPlan &plan, ArrayRef<func::FuncOp> functions) {
+  StageUses uses;
+  for (auto [kernel, function] : llvm::zip_equal(plan.kernels, functions))
+    for (auto [stage, phase] : kernel.cells)
+      uses.add(function, std::string(1, phaseLetter(phase)), stage);
+  for (const Stage &stage : plan.functions.stages)
+    if (const StageFunction *init = stage.get(pipe::StageFunctionKind::Init))
+      uses.add(init->op, enumName(init->kind), stage.number);
+  uses.write();
+}
+
 /// Functions of stages, so that they disappear when they have been inlined.
 static void makePrivate(StepPlan &plan) {
   for (KernelPlan &kernel : plan.kernels)
     for (const KernelCall &call : kernel.kernel->calls) {
       func::FuncOp function = call.function->op;
       function.setPrivate();
+      function.setNoInline(false);
     }
 }
 
@@ -138,6 +153,7 @@ static void convert(Operation *owner, StepPlan &plan, ProgramForm form) {
   SmallVector<func::FuncOp> kernels;
   for (const KernelPlan &kernel : plan.kernels)
     kernels.push_back(createKernel(builder, name, kernel));
+  noteUses(plan, kernels);
   RuntimeCalls runtime(module);
   if (form == ProgramForm::Table)
     createTableForm(builder, name, plan, kernels, runtime);

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -135,7 +136,8 @@ void KernelEmitter::run() {
   for (Slot &slot : slots)
     if (slot.argument->isWritten)
       store(slot.tensor, slot.memref);
-  func::ReturnOp::create(builder);
+  Value status = arith::ConstantIntOp::create(builder, 0, 32);
+  func::ReturnOp::create(builder, status);
 }
 
 func::FuncOp pipesched::createKernel(ImplicitLocOpBuilder &builder,
@@ -147,8 +149,10 @@ func::FuncOp pipesched::createKernel(ImplicitLocOpBuilder &builder,
     inputs.push_back(MemRefType::get(argument.type.getShape(),
                                      argument.type.getElementType()));
   inputs.append(2, builder.getI64Type());
-  func::FuncOp function = createPrivate(builder, symbolOf(program, plan.name),
-                                        builder.getFunctionType(inputs, {}));
+  inputs.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
+  func::FuncOp function =
+      createPrivate(builder, symbolOf(program, plan.name),
+                    builder.getFunctionType(inputs, {builder.getI32Type()}));
   for (size_t i = 0; i < plan.arguments.size(); ++i)
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
                         builder.getUnitAttr());

@@ -116,7 +116,7 @@ uint32_t KernelNumbers::numberOf(const StageKernel &kernel,
   if (known != 0)
     return known;
   KernelPlan added{
-      &kernel, std::to_string(stage) + phaseLetter(kernel.phase), {}};
+      &kernel, std::to_string(stage) + phaseLetter(kernel.phase), {}, {}};
   for (const KernelCall &call : kernel.calls) {
     for (auto [operand, value] :
          llvm::zip_equal(call.arguments, call.function->arguments))
@@ -138,6 +138,8 @@ uint32_t KernelNumbers::numberOf(const StageKernel &kernel,
       byKey.try_emplace(keyOf(added), kFirstKernel + plan.kernels.size());
   if (isFirst)
     plan.kernels.push_back(std::move(added));
+  plan.kernels[same->second - kFirstKernel].cells.push_back(
+      {stage, kernel.phase});
   return known = same->second;
 }
 

@@ -56,6 +56,8 @@ struct KernelArgument {
 struct KernelPlan {
   const StageKernel *kernel;
   std::string name; ///< of the first stage and phase, "0F"
+  /// All stages and phases that run it.
+  llvm::SmallVector<std::pair<int64_t, Phase>> cells;
   llvm::SmallVector<KernelArgument> arguments;
 
   unsigned getNumWords() const { return 4 + kernel->buffers.size(); }

@@ -51,7 +51,8 @@ enum {
   PIPESCHED_RT_MISUSE = 1,
   /// No worker can go on. Only loopback finds this.
   PIPESCHED_RT_DEADLOCK = 2,
-  /// The program called pipesched_rt_fail, or its step returned non-zero.
+  /// The program called pipesched_rt_fail or pipesched_rt_fail_index, or its
+  /// step returned non-zero.
   PIPESCHED_RT_FAILED = 3,
   /// No memory, no thread, a file that cannot be read, an error of MPI.
   PIPESCHED_RT_SYSTEM = 4
@@ -158,6 +159,12 @@ PIPESCHED_RT_API int32_t pipesched_rt_wait(void *context, int32_t request);
 /// line for the user. All workers end. Returns PIPESCHED_RT_FAILED, or the
 /// status of an earlier failure. Under MPI it ends the job and does not return.
 PIPESCHED_RT_API int32_t pipesched_rt_fail(void *context, const char *text);
+
+/// The same for an index that is not in [0, size). The text, of what has the
+/// index, is printed in front of both numbers.
+PIPESCHED_RT_API int32_t pipesched_rt_fail_index(void *context,
+                                                 const char *text,
+                                                 int64_t index, int64_t size);
 
 //===----------------------------------------------------------------------===//
 // Log
