@@ -58,25 +58,23 @@ typedef enum PipeschedPhase {
   PipeschedPhaseIdle         ///< _
 } PipeschedPhase;
 
-/// One entry of a row, as the library stores it:
-///
-///   bit 63..56  55..32   31             30..0
-///       phase   stage    overlaps next  microbatch, path (O, G) or slots (_)
-typedef uint64_t PipeschedCell;
+/// The letter of a phase; empty for a number that is no phase.
+MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);
 
-static inline PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell) {
-  return (PipeschedPhase)(cell >> 56);
-}
-static inline int64_t pipeschedCellGetStage(PipeschedCell cell) {
-  return (int64_t)(cell >> 32 & 0xffffff);
-}
-/// The path for O and G, the number of slots for an idle entry.
-static inline int64_t pipeschedCellGetMicrobatch(PipeschedCell cell) {
-  return (int64_t)(cell & 0x7fffffff);
-}
-static inline bool pipeschedCellOverlapsNext(PipeschedCell cell) {
-  return cell >> 31 & 1;
-}
+/// One entry of a row. Of two cells that run overlapped, the first one has
+/// `overlapsNext`, and the second one stands behind it.
+typedef struct PipeschedCell {
+  PipeschedPhase phase;
+  int64_t stage;  ///< 0 for an idle entry
+  int64_t number; ///< the microbatch, of O and G the path, of _ the slots
+  bool overlapsNext;
+} PipeschedCell;
+
+/// What a worker runs, in order.
+typedef struct PipeschedRow {
+  intptr_t numCells;
+  const PipeschedCell *cells;
+} PipeschedRow;
 
 //===----------------------------------------------------------------------===//
 // Problems
@@ -128,11 +126,15 @@ static inline bool pipeschedTableIsNull(PipeschedTable table) {
 }
 
 MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetNumWorkers(PipeschedTable table);
-/// Points `cells` to the row of a worker and returns its length. The row lives
-/// as long as the table. `cells` may be null. No such worker: 0 and null.
-MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetRow(PipeschedTable table,
-                                                 intptr_t worker,
-                                                 const PipeschedCell **cells);
+/// How many entries the row of a worker has. No such worker: 0.
+MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetRowSize(PipeschedTable table,
+                                                     intptr_t worker);
+/// Writes the row of a worker to `cells`, which has room for `numCells`.
+/// Errors, after which nothing is written: no such worker; no room for exactly
+/// its entries.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedTableGetRow(
+    PipeschedTable table, intptr_t worker, intptr_t numCells,
+    PipeschedCell *cells, MlirStringCallback onError, void *userData);
 
 #ifdef __cplusplus
 }

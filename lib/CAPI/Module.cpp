@@ -336,9 +336,8 @@ void pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
 // Exchange
 //===----------------------------------------------------------------------===//
 
-/// The schedule of a handle, or null after a diagnostic; of a program it says
-/// `refusal`.
-static pipe::ScheduleOp readSchedule(MlirOperation handle, StringRef refusal) {
+pipe::ScheduleOp pipesched::readSchedule(MlirOperation handle,
+                                         StringRef refusal) {
   Operation *op = readEvaluable(handle);
   if (isa_and_nonnull<exec::ProgramOp>(op))
     pipe::emitTableError(op) << refusal;

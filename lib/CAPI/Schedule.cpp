@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched-c/Schedule.h"
+#include "Rows.h"
 #include "Wrap.h"
 
 using namespace pipesched;
@@ -104,14 +105,30 @@ intptr_t pipeschedTableGetNumWorkers(PipeschedTable table) {
   return table.ptr ? unwrap(table)->table.rows.size() : 0;
 }
 
-intptr_t pipeschedTableGetRow(PipeschedTable table, intptr_t worker,
-                              const PipeschedCell **cells) {
-  static_assert(sizeof(Cell) == sizeof(PipeschedCell),
-                "rows are passed as they are stored");
-  llvm::ArrayRef<Cell> row;
-  if (worker >= 0 && worker < pipeschedTableGetNumWorkers(table))
-    row = unwrap(table)->table.rows[worker];
-  if (cells)
-    *cells = reinterpret_cast<const PipeschedCell *>(row.data());
-  return row.size();
+/// The row of a worker; null if there is none.
+static const Row *findRow(PipeschedTable table, intptr_t worker) {
+  bool isThere = worker >= 0 && worker < pipeschedTableGetNumWorkers(table);
+  return isThere ? &unwrap(table)->table.rows[worker] : nullptr;
+}
+
+intptr_t pipeschedTableGetRowSize(PipeschedTable table, intptr_t worker) {
+  const Row *row = findRow(table, worker);
+  return row ? row->size() : 0;
+}
+
+MlirLogicalResult pipeschedTableGetRow(PipeschedTable table, intptr_t worker,
+                                       intptr_t numCells, PipeschedCell *cells,
+                                       MlirStringCallback onError,
+                                       void *userData) {
+  const Row *row = findRow(table, worker);
+  llvm::Error error =
+      row ? writeRow(*row, numCells, cells)
+          : llvm::createStringError(
+                "expected a worker below " +
+                llvm::Twine(pipeschedTableGetNumWorkers(table)) + ", found " +
+                llvm::Twine(worker));
+  if (!error)
+    return mlirLogicalResultSuccess();
+  passError(onError, userData, std::move(error));
+  return mlirLogicalResultFailure();
 }
