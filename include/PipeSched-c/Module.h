@@ -77,10 +77,18 @@ typedef struct PipeschedScheduleInfo {
   bool isProgram;
   bool isProblem; ///< a schedule without rows
   int64_t numWorkers, numMicrobatches;
-  intptr_t numPaths; ///< 0 for programs without paths
+  intptr_t numPaths;   ///< 0 for programs without paths
+  bool hasModel;       ///< it names one
+  bool hasSystem;      ///< a module around it describes one
+  MlirStringRef times; ///< its profile, `F=1ms,B=2ms`; empty: none
 } PipeschedScheduleInfo;
 MLIR_CAPI_EXPORTED PipeschedScheduleInfo
 pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram);
+
+/// Gives a schedule or program another name. Errors: no such op; an empty name;
+/// one that another op of the module has.
+MLIR_CAPI_EXPORTED MlirLogicalResult
+pipeschedScheduleSetName(MlirOperation scheduleOrProgram, MlirStringRef name);
 
 /// A path as it is written; its arrays live as long as the op. An index out of
 /// range gives an empty path.

@@ -133,6 +133,40 @@ static void storeRows(MlirOperation op) {
          mlirLogicalResultIsSuccess(pipeschedScheduleSetRows(op, 2, rows)));
 }
 
+/// What a schedule names, and another name for it.
+static void printCosts(MlirOperation op) {
+  PipeschedScheduleInfo info = pipeschedScheduleGetInfo(op);
+  print(info.name, NULL);
+  printf(": model %d system %d times '", info.hasModel, info.hasSystem);
+  print(info.times, NULL);
+  printf("'\n");
+}
+
+static void run(MlirModule module, const char *pipeline);
+
+static void readCosts(MlirContext context) {
+  MlirModule module =
+      pipeschedModuleParse(context, text(kTwo), text("two.mlir"));
+  MlirOperation op = pipeschedModuleGetSchedule(module, 1);
+  printCosts(op);
+  // CHECK: solution: model 0 system 0 times ''
+  run(module, "pipe-attach-profile{times=F=1ms}");
+  printCosts(op);
+  // CHECK-NEXT: run: 1
+  // CHECK-NEXT: solution: model 0 system 0 times 'F=1ms'
+  run(module, "pipe-attach-model{name=toy},pipe-attach-system{name=toy}");
+  for (const char *name = "problem"; name; name = *name == 'p' ? "\"x\"" : NULL)
+    printf("name: %d\n", mlirLogicalResultIsSuccess(
+                             pipeschedScheduleSetName(op, text(name))));
+  printCosts(op);
+  // CHECK-NEXT: run: 1
+  // CHECK-NEXT: {{.*}}cannot be called @problem, as another op is
+  // CHECK-NEXT: name: 0
+  // CHECK-NEXT: name: 1
+  // CHECK-NEXT: "x": model 1 system 1 times 'F=1ms'
+  mlirModuleDestroy(module);
+}
+
 static void changeRows(MlirContext context) {
   MlirModule module =
       pipeschedModuleParse(context, text(kTwo), text("two.mlir"));
@@ -306,6 +340,7 @@ int main(void) {
   pipeschedRegisterAllPasses();
   MlirContext context = createContext();
   readModules(context);
+  readCosts(context);
   changeRows(context);
   transform(context);
   generate(context);

@@ -308,6 +308,7 @@ static void checkOp(MlirOperation op) {
   IS(pipeschedPlacementIsNull(pipeschedPlacementCreate(op)));
   IS(pipeschedScheduleGetGradientAfter(op) == 0);
   IS(pipeschedScheduleGetRecompute(op) == PipeschedRecomputeNone);
+  IS(FAILED(pipeschedScheduleSetName(op, text("other"))));
   IS(pipeschedScheduleGetNumRows(op) == -1);
   IS(pipeschedScheduleGetRowSize(op, 0) == -1);
   IS(FAILED(pipeschedScheduleGetRow(op, 0, 0, NULL)));
@@ -437,6 +438,7 @@ static void checkSchedule(MlirContext context) {
   (void)pipeschedScheduleExportShardyRules(op, NULL, NULL);
   IS(FAILED(pipeschedModuleRunPipeline(module, text("nothing"))));
   checkRows(context, op);
+  REPORTS(FAILED(pipeschedScheduleSetName(op, kNoText)), "needs a name");
   pipeschedProgramDestroy(program);
   pipeschedPlacementDestroy(placement);
   mlirModuleDestroy(module);

@@ -452,7 +452,7 @@ def _sizes(
 
 
 def _names_system(schedule: Schedule) -> bool:
-    return "dlti.target_system_spec" in schedule.to_text()
+    return bool(schedule._facts["has_system"])
 
 
 def _defaults(
