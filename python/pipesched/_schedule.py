@@ -468,9 +468,12 @@ class Schedule:
         """
         return _choose(self._module.run(text_of("pipeline", pipeline)), None)
 
-    def _search(self, pipeline: str) -> Schedule:
-        """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C."""
-        return _choose(self._module.run(pipeline, is_search=True), None)
+    def _search(self, pipeline: str) -> tuple[Schedule, list[dict[str, Any]]]:
+        """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C; also returns
+        what its passes found.
+        """
+        module, found = _core.search(self._module, pipeline)
+        return _choose(module, None), found
 
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
         """Searches for the best schedule for its paths, times and memory (docs/Optimize.md).

@@ -132,6 +132,7 @@ NB_MODULE(_core, m) {
   bindEvaluation(m);
   bindDrawing(m);
   bindSweep(m);
+  bindOptimize(m);
   bindPlanning(m);
   bindProgram(m);
 }

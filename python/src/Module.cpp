@@ -64,7 +64,7 @@ static ModulePtr parse(std::string_view source, std::string_view name) {
   });
 }
 
-static std::string writeBytecode(const Module &module) {
+std::string pipesched::python::writeBytecode(const Module &module) {
   return module.run([&] {
     Text text;
     mlirOperationWriteBytecode(module.getOperation(), Text::append, &text);
@@ -80,41 +80,17 @@ static std::string print(const Module &module) {
   });
 }
 
-/// Runs passes on a copy of the module. A search uses all cores and ends at
-/// Ctrl-C.
-static ModulePtr runPipeline(const Module &module, std::string_view pipeline,
-                             bool isSearch) {
-  auto *run =
-      isSearch ? pipeschedModuleRunSearchPipeline : pipeschedModuleRunPipeline;
-  std::string copy = writeBytecode(module);
-  return Module::create([&](MlirContext context) {
-    MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
-    if (mlirModuleIsNull(changed) ||
-        mlirLogicalResultIsSuccess(run(changed, toRef(pipeline))))
-      return changed;
-    mlirModuleDestroy(changed);
-    return MlirModule{nullptr};
-  });
-}
-
-/// Applies a change to the only schedule or program of a copy of the module.
-template <typename Change>
-static ModulePtr changeCopy(const Module &module, Change change) {
-  std::string copy = writeBytecode(module);
-  return Module::create([&](MlirContext context) {
-    MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
-    if (mlirModuleIsNull(changed) ||
-        mlirLogicalResultIsSuccess(
-            change(pipeschedModuleGetSchedule(changed, 0))))
-      return changed;
-    mlirModuleDestroy(changed);
-    return MlirModule{nullptr};
+/// Runs passes on a copy of the module.
+static ModulePtr runPipeline(const Module &module, std::string_view pipeline) {
+  return changeCopy(module, [&](MlirModule changed) {
+    return pipeschedModuleRunPipeline(changed, toRef(pipeline));
   });
 }
 
 static ModulePtr giveName(const Module &module, std::string_view name) {
-  return changeCopy(module, [&](MlirOperation op) {
-    return pipeschedScheduleSetName(op, toRef(name));
+  return changeCopy(module, [&](MlirModule changed) {
+    return pipeschedScheduleSetName(pipeschedModuleGetSchedule(changed, 0),
+                                    toRef(name));
   });
 }
 
@@ -150,8 +126,9 @@ static MlirLogicalResult setRows(MlirOperation op, const RawRows &rows,
 /// The schedule with these rows.
 static ModulePtr storeRows(const Module &module, const RawRows &rows,
                            const Backward &backward) {
-  return changeCopy(
-      module, [&](MlirOperation op) { return setRows(op, rows, backward); });
+  return changeCopy(module, [&](MlirModule changed) {
+    return setRows(pipeschedModuleGetSchedule(changed, 0), rows, backward);
+  });
 }
 
 using Words = std::vector<std::string>;
@@ -376,7 +353,6 @@ void pipesched::python::bindModule(nb::module_ &m) {
                   nb::arg("file"), nb::arg("keep_columns"),
                   nb::arg("stages_per_path"))
       .def("run", runPipeline, nb::arg("pipeline"),
-           nb::arg("is_search") = false,
            "What a pass pipeline makes of a copy.")
       .def("extract", extract, nb::arg("index"),
            "One schedule or program, with its model and system.")
