@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Measures how the time to compile a schedule grows with its microbatches.
 
-Usage: compile_time.py RUN [--microbatches N,..] [--families F,..] [--models M,..] [--repeats N]
+Usage: compile_time.py RUN [--microbatches N,..] [--families F,..] [--models M,..] [--workers N]
+       [--repeats N]
 
-RUN is pipesched-run. It writes an object file of each model of MODELS by each family on eight
-workers, once for each number of microbatches. Prints the CPU time of the whole tool, user and
-system, of the fastest of `--repeats` runs, and how many times that of the fewest microbatches each
-takes. Runs of different numbers take turns, so that other load on the machine falls on all.
+RUN is pipesched-run. It writes an object file of each model of MODELS by each family on eight or
+`--workers` workers, once for each number of microbatches. Prints the CPU time of the whole tool,
+user and system, of the fastest of `--repeats` runs, and how many times that of the fewest
+microbatches each takes. Runs of different numbers take turns, so that other load on the machine
+falls on all.
 """
 
 import argparse
@@ -17,12 +19,12 @@ import sys
 import tempfile
 
 STAGES = pathlib.Path(__file__).parent.parent / "examples" / "stages"
-WORKERS = 8
-FAMILIES = {  # and the stages that each needs for the workers
-    "1f1b": WORKERS,
-    "zb-h1": WORKERS,
-    "chimera": WORKERS,
-    "interleaved-1f1b": 2 * WORKERS,
+FAMILIES = {  # and the stages that each needs per worker
+    "1f1b": 1,
+    "gpipe": 1,
+    "zb-h1": 1,
+    "chimera": 1,
+    "interleaved-1f1b": 2,
 }
 MODELS = {  # the generator and its options
     "mlp": ["mlp.py"],
@@ -38,10 +40,10 @@ def names(text):
     return text.split(",")
 
 
-def write_model(model, stages, file):
+def write_model(model, stages, workers, file):
     generator, *options = MODELS[model]
     command = [sys.executable, str(STAGES / generator), f"--stages={stages}"]
-    command += [f"--workers={WORKERS}", *options]
+    command += [f"--workers={workers}", *options]
     with open(file, "w", encoding="utf-8") as output:
         subprocess.run(command, check=True, stdout=output)
 
@@ -53,15 +55,16 @@ def cpu_seconds(command):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def measure(run, model, family, microbatches, repeats, folder):
+def measure(arguments, model, family, folder):
     """The CPU time by number of microbatches, in seconds."""
-    file = pathlib.Path(folder, f"{model}-{FAMILIES[family]}.mlir")
+    stages = FAMILIES[family] * arguments.workers
+    file = pathlib.Path(folder, f"{model}-{stages}.mlir")
     if not file.exists():
-        write_model(model, FAMILIES[family], file)
-    command = [run, str(file), f"--schedule={family}", "--emit=object"]
+        write_model(model, stages, arguments.workers, file)
+    command = [arguments.run, str(file), f"--schedule={family}", "--emit=object"]
     command += ["-o", str(pathlib.Path(folder, "schedule.o"))]
-    times = {number: [] for number in microbatches}
-    for _ in range(repeats):
+    times = {number: [] for number in arguments.microbatches}
+    for _ in range(arguments.repeats):
         for number, found in times.items():
             found.append(cpu_seconds([*command, f"--microbatches={number}"]))
     return {number: min(found) for number, found in times.items()}
@@ -74,6 +77,7 @@ def main():
     add("--microbatches", type=numbers, default=[64, 256, 1024, 4096])
     add("--families", type=names, default=list(FAMILIES))
     add("--models", type=names, default=list(MODELS))
+    add("--workers", type=int, default=8)
     add("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     columns = [f"{number:,}" for number in arguments.microbatches]
@@ -82,14 +86,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for model in arguments.models:
             for family in arguments.families:
-                times = measure(
-                    arguments.run,
-                    model,
-                    family,
-                    arguments.microbatches,
-                    arguments.repeats,
-                    folder,
-                )
+                times = measure(arguments, model, family, folder)
                 cells = [f"{seconds:.2f} s" for seconds in times.values()]
                 ratio = max(times.values()) / times[arguments.microbatches[0]]
                 print(f"| {model} | `{family}` | {' | '.join(cells)} | {ratio:.2f} |", flush=True)

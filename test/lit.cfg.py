@@ -31,6 +31,7 @@ tools = [
     "pipesched-capi-evaluation-test",
     "pipesched-capi-ir-test",
     "pipesched-capi-misuse-test",
+    "pipesched-capi-optimize-test",
     "pipesched-capi-program-test",
     "pipesched-lsp-server",
     "pipesched-optimize",

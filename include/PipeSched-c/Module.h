@@ -77,10 +77,18 @@ typedef struct PipeschedScheduleInfo {
   bool isProgram;
   bool isProblem; ///< a schedule without rows
   int64_t numWorkers, numMicrobatches;
-  intptr_t numPaths; ///< 0 for programs without paths
+  intptr_t numPaths;   ///< 0 for programs without paths
+  bool hasModel;       ///< it names one
+  bool hasSystem;      ///< a module around it describes one
+  MlirStringRef times; ///< its profile, `F=1ms,B=2ms`; empty: none
 } PipeschedScheduleInfo;
 MLIR_CAPI_EXPORTED PipeschedScheduleInfo
 pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram);
+
+/// Gives a schedule or program another name. Errors: no such op; an empty name;
+/// one that another op of the module has.
+MLIR_CAPI_EXPORTED MlirLogicalResult
+pipeschedScheduleSetName(MlirOperation scheduleOrProgram, MlirStringRef name);
 
 /// A path as it is written; its arrays live as long as the op. An index out of
 /// range gives an empty path.
@@ -111,6 +119,40 @@ pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram);
 MLIR_CAPI_EXPORTED void
 pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
                           PipeschedCellColumns columns);
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// How many rows a schedule has: one per worker, or none if it is a problem.
+/// -1 after an error, such as a program, which has instructions instead.
+MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetNumRows(MlirOperation schedule);
+/// How many entries the row of a worker has. -1 after an error: no schedule; no
+/// such row.
+MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetRowSize(MlirOperation schedule,
+                                                        intptr_t worker);
+/// Writes the row of a worker to `cells`, which has room for `numCells`.
+/// Errors, after which nothing is written: those of
+/// pipeschedScheduleGetRowSize; no room for exactly its entries.
+MLIR_CAPI_EXPORTED MlirLogicalResult
+pipeschedScheduleGetRow(MlirOperation schedule, intptr_t worker,
+                        intptr_t numCells, PipeschedCell *cells);
+
+/// Takes the row of a worker, which lives during the call alone.
+typedef void (*PipeschedRowCallback)(intptr_t worker, PipeschedRow row,
+                                     void *userData);
+/// Calls `callback` for each row, in the order of the workers; faster than
+/// asking for one row after the other. Errors: no schedule; null in the place
+/// of a callback.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleForEachRow(
+    MlirOperation schedule, PipeschedRowCallback callback, void *userData);
+
+/// Replaces the rows of a schedule, or fills a problem, and drops the name of
+/// its family. Errors, after which all is as before: no schedule; not one row
+/// per worker; a phase, stage or number that no cell has; rows that the
+/// schedule's verifier refuses.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetRows(
+    MlirOperation schedule, intptr_t numRows, const PipeschedRow *rows);
 
 //===----------------------------------------------------------------------===//
 // Exchange

@@ -116,6 +116,12 @@ pipeschedScheduleGetGradientAfter(MlirOperation scheduleOrProgram);
 /// What R cells compute again; None if there are no R cells. Linear in cells.
 MLIR_CAPI_EXPORTED PipeschedRecompute
 pipeschedScheduleGetRecompute(MlirOperation scheduleOrProgram);
+/// Sets which cell of a split backward sends the gradient upstream, and what R
+/// computes again (for none: all, if there is an R). Errors: no schedule; a
+/// number that the enum has not.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetBackward(
+    MlirOperation schedule, PipeschedGradientAfter gradientAfter,
+    PipeschedRecompute recompute);
 
 //===----------------------------------------------------------------------===//
 // Programs

@@ -58,19 +58,25 @@ typedef enum PipeschedPhase {
   PipeschedPhaseIdle = 11        ///< _
 } PipeschedPhase;
 
-/// The letter of a phase in cells; 0 for a number that is no phase.
-MLIR_CAPI_EXPORTED char pipeschedPhaseGetLetter(PipeschedPhase phase);
+/// The letter of a phase; empty for a number that is no phase.
+MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);
 /// Whether profiles and systems give a phase a time.
 MLIR_CAPI_EXPORTED bool pipeschedPhaseHasCost(PipeschedPhase phase);
 
-/// One entry of a row. Its bits are those of memory: ask the functions.
-typedef uint64_t PipeschedCell;
+/// One entry of a row. Of two cells that run overlapped, the first one has
+/// `overlapsNext`, and the second one stands behind it.
+typedef struct PipeschedCell {
+  PipeschedPhase phase;
+  int64_t stage;  ///< 0 for an idle entry
+  int64_t number; ///< the microbatch, of O and G the path, of _ the slots
+  bool overlapsNext;
+} PipeschedCell;
 
-MLIR_CAPI_EXPORTED PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell);
-MLIR_CAPI_EXPORTED int64_t pipeschedCellGetStage(PipeschedCell cell);
-/// The path for O and G, the number of slots for an idle entry.
-MLIR_CAPI_EXPORTED int64_t pipeschedCellGetMicrobatch(PipeschedCell cell);
-MLIR_CAPI_EXPORTED bool pipeschedCellOverlapsNext(PipeschedCell cell);
+/// What a worker runs, in order.
+typedef struct PipeschedRow {
+  intptr_t numCells;
+  const PipeschedCell *cells;
+} PipeschedRow;
 
 //===----------------------------------------------------------------------===//
 // Problems
@@ -122,11 +128,15 @@ static inline bool pipeschedTableIsNull(PipeschedTable table) {
 }
 
 MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetNumWorkers(PipeschedTable table);
-/// Points `cells` to the row of a worker and returns its length. The row lives
-/// as long as the table. `cells` may be null. No such worker: 0 and null.
-MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetRow(PipeschedTable table,
-                                                 intptr_t worker,
-                                                 const PipeschedCell **cells);
+/// How many entries the row of a worker has. No such worker: 0.
+MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetRowSize(PipeschedTable table,
+                                                     intptr_t worker);
+/// Writes the row of a worker to `cells`, which has room for `numCells`.
+/// Errors, after which nothing is written: no such worker; no room for exactly
+/// its entries.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedTableGetRow(
+    PipeschedTable table, intptr_t worker, intptr_t numCells,
+    PipeschedCell *cells, MlirStringCallback onError, void *userData);
 
 #ifdef __cplusplus
 }

@@ -98,23 +98,6 @@ static_assert(isSame(PipeschedTorchCsvComputeOnly,
               isSame(PipeschedTorchCsvComputeComms,
                      TorchCsvFormat::ComputeComms));
 
-/// Phases have in C the numbers that files have.
-static constexpr bool isSameCode(PipeschedPhase given, Phase phase) {
-  return given == traitsOf(phase).code;
-}
-static_assert(isSameCode(PipeschedPhaseForward, Phase::Forward) &&
-              isSameCode(PipeschedPhaseBackward, Phase::Backward) &&
-              isSameCode(PipeschedPhaseInputGrad, Phase::InputGrad) &&
-              isSameCode(PipeschedPhaseWeightGrad, Phase::WeightGrad) &&
-              isSameCode(PipeschedPhaseRecompute, Phase::Recompute) &&
-              isSameCode(PipeschedPhaseOffload, Phase::Offload) &&
-              isSameCode(PipeschedPhaseReload, Phase::Reload) &&
-              isSameCode(PipeschedPhaseOptimizer, Phase::Optimizer) &&
-              isSameCode(PipeschedPhaseAllReduce, Phase::AllReduce) &&
-              isSameCode(PipeschedPhaseOffloadJoin, Phase::OffloadJoin) &&
-              isSameCode(PipeschedPhaseReloadJoin, Phase::ReloadJoin) &&
-              isSameCode(PipeschedPhaseIdle, Phase::Idle));
-
 //===----------------------------------------------------------------------===//
 // Numbers from C
 //===----------------------------------------------------------------------===//

@@ -200,6 +200,10 @@ MlirModule pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram) {
   return wrap(module.release());
 }
 
+static MlirStringRef textOf(pipe::ProfileAttr profile) {
+  return wrap(profile ? profile.getTimes() : StringRef());
+}
+
 PipeschedScheduleInfo
 pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram) {
   PipeschedScheduleInfo info = {};
@@ -214,13 +218,35 @@ pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram) {
       .Case([&](pipe::ScheduleOp schedule) {
         info.family = wrap(schedule.getFamily().value_or(""));
         info.isProblem = schedule.isProblem();
+        info.times = textOf(schedule.getProfileAttr());
       })
       .Case([&](exec::ProgramOp program) {
         info.family = wrap(program.getFamily().value_or(""));
         info.isProgram = true;
+        info.times = textOf(program.getProfileAttr());
       });
+  info.hasModel = findModel(op) != nullptr;
+  info.hasSystem = findSystemModule(op) != nullptr;
   info.numPaths = llvm::range_size(op->getRegion(0).getOps<pipe::PathOp>());
   return info;
+}
+
+MlirLogicalResult pipeschedScheduleSetName(MlirOperation scheduleOrProgram,
+                                           MlirStringRef name) {
+  Operation *op = readEvaluable(scheduleOrProgram);
+  if (!op)
+    return wrap(failure());
+  StringRef wanted = readText(name);
+  if (wanted.empty())
+    return wrap(pipe::emitTableError(op) << "needs a name");
+  Operation *module = SymbolTable::getNearestSymbolTable(op->getParentOp());
+  Operation *other =
+      module ? SymbolTable::lookupSymbolIn(module, wanted) : nullptr;
+  if (other && other != op)
+    return wrap(pipe::emitTableError(op)
+                << "cannot be called @" << wanted << ", as another op is");
+  SymbolTable::setSymbolName(op, wanted);
+  return wrap(success());
 }
 
 PipeschedPath pipeschedScheduleGetPath(MlirOperation scheduleOrProgram,
@@ -336,9 +362,8 @@ void pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
 // Exchange
 //===----------------------------------------------------------------------===//
 
-/// The schedule of a handle, or null after a diagnostic; of a program it says
-/// `refusal`.
-static pipe::ScheduleOp readSchedule(MlirOperation handle, StringRef refusal) {
+pipe::ScheduleOp pipesched::readSchedule(MlirOperation handle,
+                                         StringRef refusal) {
   Operation *op = readEvaluable(handle);
   if (isa_and_nonnull<exec::ProgramOp>(op))
     pipe::emitTableError(op) << refusal;

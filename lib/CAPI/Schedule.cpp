@@ -11,40 +11,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched-c/Schedule.h"
+#include "Rows.h"
 #include "Wrap.h"
 
 using namespace pipesched;
-
-//===----------------------------------------------------------------------===//
-// Cells
-//===----------------------------------------------------------------------===//
-
-char pipeschedPhaseGetLetter(PipeschedPhase phase) {
-  std::optional<Phase> found = phaseFromCode(phase);
-  return found ? phaseLetter(*found) : 0;
-}
-
-bool pipeschedPhaseHasCost(PipeschedPhase phase) {
-  std::optional<Phase> found = phaseFromCode(phase);
-  return found && kCostedPhases.contains(*found);
-}
-
-PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell) {
-  return static_cast<PipeschedPhase>(
-      traitsOf(Cell::fromRaw(cell).getPhase()).code);
-}
-
-int64_t pipeschedCellGetStage(PipeschedCell cell) {
-  return Cell::fromRaw(cell).getStage();
-}
-
-int64_t pipeschedCellGetMicrobatch(PipeschedCell cell) {
-  return Cell::fromRaw(cell).getMicrobatch();
-}
-
-bool pipeschedCellOverlapsNext(PipeschedCell cell) {
-  return Cell::fromRaw(cell).overlapsNext();
-}
 
 //===----------------------------------------------------------------------===//
 // Problems
@@ -135,14 +105,30 @@ intptr_t pipeschedTableGetNumWorkers(PipeschedTable table) {
   return table.ptr ? unwrap(table)->table.rows.size() : 0;
 }
 
-intptr_t pipeschedTableGetRow(PipeschedTable table, intptr_t worker,
-                              const PipeschedCell **cells) {
-  static_assert(sizeof(Cell) == sizeof(PipeschedCell),
-                "rows are passed as they are stored");
-  llvm::ArrayRef<Cell> row;
-  if (worker >= 0 && worker < pipeschedTableGetNumWorkers(table))
-    row = unwrap(table)->table.rows[worker];
-  if (cells)
-    *cells = reinterpret_cast<const PipeschedCell *>(row.data());
-  return row.size();
+/// The row of a worker; null if there is none.
+static const Row *findRow(PipeschedTable table, intptr_t worker) {
+  bool isThere = worker >= 0 && worker < pipeschedTableGetNumWorkers(table);
+  return isThere ? &unwrap(table)->table.rows[worker] : nullptr;
+}
+
+intptr_t pipeschedTableGetRowSize(PipeschedTable table, intptr_t worker) {
+  const Row *row = findRow(table, worker);
+  return row ? row->size() : 0;
+}
+
+MlirLogicalResult pipeschedTableGetRow(PipeschedTable table, intptr_t worker,
+                                       intptr_t numCells, PipeschedCell *cells,
+                                       MlirStringCallback onError,
+                                       void *userData) {
+  const Row *row = findRow(table, worker);
+  llvm::Error error =
+      row ? writeRow(*row, numCells, cells)
+          : llvm::createStringError(
+                "expected a worker below " +
+                llvm::Twine(pipeschedTableGetNumWorkers(table)) + ", found " +
+                llvm::Twine(worker));
+  if (!error)
+    return mlirLogicalResultSuccess();
+  passError(onError, userData, std::move(error));
+  return mlirLogicalResultFailure();
 }

@@ -15,6 +15,7 @@
 #define PIPESCHED_LIB_CAPI_WRAP_H
 
 #include "PipeSched-c/Evaluation.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Evaluation/Sweep.h"
 #include "PipeSched/Schedule/Instructions.h"
 #include "mlir/CAPI/Support.h"
@@ -86,6 +87,10 @@ inline bool hasCells(PipeschedEvaluation evaluation);
 /// The op of a handle if it is a schedule or program. Otherwise null, after a
 /// diagnostic at the op if there is one.
 mlir::Operation *readEvaluable(MlirOperation handle);
+
+/// The schedule of a handle, or null after a diagnostic; of a program it says
+/// `refusal`.
+pipe::ScheduleOp readSchedule(MlirOperation handle, llvm::StringRef refusal);
 
 /// Writes cells to the columns, one after the other.
 class CellWriter {

@@ -32,19 +32,16 @@ using llvm::StringRef;
 // Options
 //===----------------------------------------------------------------------===//
 
-/// Names in the order of PlacementKind.
-static constexpr StringRef kPlacementNames[] = {"linear", "interleaved", "v",
-                                                "wave"};
-
 Expected<std::vector<PlacementKind>>
 pipesched::parsePlacementKinds(ArrayRef<std::string> names) {
   std::vector<PlacementKind> kinds;
+  auto known = listEnumNames<PlacementKind>();
   for (const std::string &name : names) {
-    const auto *found = llvm::find(kPlacementNames, name);
-    if (found == std::end(kPlacementNames))
+    const auto *found = llvm::find(known, name);
+    if (found == known.end())
       return createStringError(formatv("no placement is called '{0}'{1}", name,
-                                       nameHint(name, kPlacementNames)));
-    auto kind = static_cast<PlacementKind>(found - std::begin(kPlacementNames));
+                                       nameHint(name, known)));
+    auto kind = static_cast<PlacementKind>(found - known.begin());
     if (llvm::is_contained(kinds, kind))
       return createStringError(formatv("{0} is listed twice", name));
     kinds.push_back(kind);
@@ -75,15 +72,9 @@ Error pipesched::checkLimits(const optimize::SolverOptions &options) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A placement to try; the schedule's own has no name.
-struct PlacementOption {
-  std::string name;
-  std::optional<PlacementKind> kind;
-};
-
-/// A number of microbatches with its costs; the schedule's own has no name.
+/// A number of microbatches with its costs; the schedule's own has no size.
 struct SizeOption {
-  std::string name;
+  std::optional<int64_t> size;
   int64_t numMicrobatches;
   CostInputs costs;
 };
@@ -123,16 +114,12 @@ static bool haveSameRows(const Placement &a, const Placement &b) {
          llvm::equal(a.getPaths(), b.getPaths(), isSamePath);
 }
 
-static std::vector<PlacementOption>
+/// The placements to try; nothing stands for the schedule's own.
+static std::vector<std::optional<PlacementKind>>
 listPlacements(ArrayRef<PlacementKind> kinds) {
   if (kinds.empty())
-    return std::vector<PlacementOption>(1);
-  std::vector<PlacementOption> placements;
-  for (PlacementKind kind : kinds) {
-    StringRef name = kPlacementNames[static_cast<size_t>(kind)];
-    placements.push_back({("placement " + name).str(), kind});
-  }
-  return placements;
+    return {std::nullopt};
+  return {kinds.begin(), kinds.end()};
 }
 
 /// Why the costs hold for one microbatch size only; empty if they do not.
@@ -149,7 +136,7 @@ listSizes(const ScheduleStart &start, const CandidateOptions &options) {
   int64_t own = start.table.placement->getNumMicrobatches();
   const CostInputs &costs = start.costs;
   if (options.microbatchSizes.empty())
-    return std::vector<SizeOption>{{"", own, costs}};
+    return std::vector<SizeOption>{{std::nullopt, own, costs}};
   if (StringRef found = whyOneSize(costs); !found.empty())
     return createStringError(
         formatv("{0}; with microbatch-sizes a model and a system say what each "
@@ -164,7 +151,7 @@ listSizes(const ScheduleStart &start, const CandidateOptions &options) {
     Expected<ModelFacts> model = options.resizeModel(*costs.model, size);
     if (!model)
       return model.takeError();
-    sizes.push_back({formatv("microbatch size {0}", size), *count, costs});
+    sizes.push_back({size, *count, costs});
     sizes.back().costs.model = std::move(*model);
   }
   return sizes;
@@ -172,19 +159,18 @@ listSizes(const ScheduleStart &start, const CandidateOptions &options) {
 
 static Expected<ScheduleCandidate>
 makeCandidate(const ScheduleStart &start, const CandidateOptions &options,
-              const PlacementOption &where, const SizeOption &size) {
+              std::optional<PlacementKind> where, const SizeOption &size) {
   const Placement &own = *start.table.placement;
-  bool hasBoth = !where.name.empty() && !size.name.empty();
-  std::string name = where.name + (hasBoth ? ", " : "") + size.name;
+  CandidateChoice choice{where, size.size};
   Expected<Placement> placement =
-      where.kind ? placeBy(*where.kind, own.getNumWorkers(),
-                           size.numMicrobatches, options.chunks, options.waves)
-                 : dealAnew(own, size.numMicrobatches);
+      where ? placeBy(*where, own.getNumWorkers(), size.numMicrobatches,
+                      options.chunks, options.waves)
+            : dealAnew(own, size.numMicrobatches);
   if (!placement)
-    return createStringError(formatv("cannot have {0}: {1}", name,
+    return createStringError(formatv("cannot have {0}: {1}", choice.str(),
                                      llvm::toString(placement.takeError())));
   return ScheduleCandidate{
-      std::move(name), std::move(*placement), size.costs, {}};
+      choice.str(), std::move(*placement), size.costs, {}, choice};
 }
 
 Expected<std::vector<ScheduleCandidate>>
@@ -201,7 +187,7 @@ pipesched::listCandidates(const ScheduleStart &start,
   if (!sizes)
     return sizes.takeError();
   std::vector<ScheduleCandidate> candidates;
-  for (const PlacementOption &where : listPlacements(options.placements))
+  for (std::optional<PlacementKind> where : listPlacements(options.placements))
     for (const SizeOption &size : *sizes) {
       Expected<ScheduleCandidate> candidate =
           makeCandidate(start, options, where, size);
@@ -262,23 +248,45 @@ static std::string noteOf(StringRef preposition, const Alternative &alternative,
          percent(*alternative.objective, objective) + " longer";
 }
 
-ResultText pipesched::describe(StringRef name,
-                               const OptimizedStart &optimized) {
+OptimizationSummary pipesched::summarize(StringRef name,
+                                         const OptimizedStart &optimized) {
   const OptimizedSchedule &best = optimized.best;
   const optimize::SolverResult &result = best.result;
-  int64_t objective = best.objective();
-  bool isPeriod = best.problem.objective == optimize::Objective::Period;
+  OptimizationSummary found;
+  found.name = name;
+  found.choice = optimized.chosen.choice;
+  found.objective = best.problem.objective;
+  found.objectivePs = best.objective();
+  found.makespanPs = result.solution.makespan;
+  found.periodPs = result.solution.period;
+  found.lowerBoundPs = result.lowerBound;
+  found.bound = result.boundName;
+  found.status = result.status;
+  found.origin = result.origin;
+  found.startPs = result.bestSeed;
+  found.start = result.bestSeedName;
+  found.seconds = result.seconds;
+  found.secondsToBest = result.secondsToBest;
+  found.evaluations = result.evaluations;
+  found.others = best.others;
+  found.without = best.without;
+  return found;
+}
+
+ResultText pipesched::describe(const OptimizationSummary &found) {
+  int64_t objective = found.objectivePs;
+  bool isPeriod = found.objective == optimize::Objective::Period;
   ResultText text;
   text.summary = formatv(
-      "@{0}: {1} {2}, {3}; lower bound {4} ({5}), gap {6}; from {7}", name,
-      isPeriod ? "period" : "makespan", printTime(objective),
-      statusText(result.status), printTime(result.lowerBound), result.boundName,
-      percent(objective, result.lowerBound), result.origin);
-  if (!optimized.chosen.name.empty())
-    text.notes.push_back("chosen: " + optimized.chosen.name);
-  for (const Alternative &other : best.others)
+      "@{0}: {1} {2}, {3}; lower bound {4} ({5}), gap {6}; from {7}",
+      found.name, isPeriod ? "period" : "makespan", printTime(objective),
+      statusText(found.status), printTime(found.lowerBoundPs), found.bound,
+      percent(objective, found.lowerBoundPs), found.origin);
+  if (std::string choice = found.choice.str(); !choice.empty())
+    text.notes.push_back("chosen: " + choice);
+  for (const Alternative &other : found.others)
     text.notes.push_back(noteOf("with", other, objective));
-  for (const Alternative &without : best.without)
+  for (const Alternative &without : found.without)
     text.notes.push_back(noteOf("without", without, objective));
   return text;
 }

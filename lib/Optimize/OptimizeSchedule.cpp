@@ -49,6 +49,16 @@ Expected<Placement> pipesched::placeBy(PlacementKind kind, int64_t numWorkers,
   return Placement::create(numWorkers, numMicrobatches, {std::move(*path)});
 }
 
+std::string CandidateChoice::str() const {
+  std::string text;
+  if (placement)
+    text = ("placement " + enumName(*placement)).str();
+  if (microbatchSize)
+    text += (placement ? ", microbatch size " : "microbatch size ") +
+            std::to_string(*microbatchSize);
+  return text;
+}
+
 int64_t OptimizedSchedule::objective() const {
   return objectiveOf(problem, result.solution);
 }
@@ -188,6 +198,7 @@ void ScheduleOptimizer::prepare() {
     Trial &trial = trials.emplace_back();
     trial.candidate = &candidate;
     trial.outcome.name = candidate.name;
+    trial.outcome.choice = candidate.choice;
     Expected<Problem> problem =
         makeProblem(candidate.placement, candidate.costs, options.problem);
     Error error = problem ? checkProblem(*problem) : problem.takeError();

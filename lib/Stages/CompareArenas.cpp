@@ -396,22 +396,20 @@ void RowComparison::addOther(uint32_t version, ArenaComparison &result) const {
 void RowComparison::explain(const FullArena &full, ArenaComparison &result) {
   result.elsewhere = result.predicted - held;
   int64_t kept = 0;
-  std::vector<Name> counted;
-  for (const auto &[key, state] : states)
-    for (ActivationName name : namesOf(state)) {
-      counted.push_back({state.cell, name});
+  std::map<uint64_t, SmallVector<ActivationName, 8>> counted; // as `states`
+  for (const auto &[key, state] : states) {
+    counted[key] = namesOf(state);
+    for (ActivationName name : counted[key])
       kept += pipesched::bytesOf(
           typeOf(kernels.getFunctions(),
                  kernels.getFunctions().stages[state.cell.getStage()], name));
-    }
+  }
   result.kept = kept;
   result.unknown = held - kept;
   int64_t found = 0;
   for (uint32_t version : full.versions) {
     int64_t times = llvm::count_if(names[version], [&](const Name &name) {
-      return llvm::any_of(counted, [&](const Name &other) {
-        return other.cell == name.cell && other.tensor == name.tensor;
-      });
+      return llvm::is_contained(counted[name.cell.getRaw()], name.tensor);
     });
     if (times == 0) {
       addOther(version, result);

@@ -28,8 +28,9 @@ public:
       : loaded(loaded), worker(worker),
         rowBegin(loaded.program.rowBegins[worker]),
         rowEnd(loaded.program.rowBegins[worker + 1]), inFlight(inFlight),
-        row(row), next(rowBegin), waits(loaded.program, worker),
-        sendNumber(rowEnd - rowBegin) {}
+        row(row), next(rowBegin), arena(rowBegin), host(rowBegin),
+        waits(loaded.program, worker), sendNumber(rowEnd - rowBegin),
+        firstBlocking(rowBegin), isGiven(row.liveness.versions.size()) {}
 
   LogicalResult run(bool leaps);
 
@@ -40,14 +41,18 @@ private:
     return loaded.program.instructions[i];
   }
   LogicalResult verifyArrived(uint32_t instruction);
+  bool mayWaitForSend(uint32_t send) const;
   Reader classify(uint32_t reader) const;
+  void noteEnd(uint32_t instruction);
+  void noteSend();
   LogicalResult take(uint32_t instruction);
   void give(uint32_t instruction);
   void noteUse();
   LogicalResult runTo(uint32_t end);
   LogicalResult runRepeats(const LivenessPeriod &period);
   void updateLive();
-  std::vector<int64_t> describe(uint32_t oldest);
+  std::vector<int64_t> summarize() const;
+  std::vector<int64_t> describe(uint32_t oldest) const;
   void leap(const LivenessPeriod &period, uint32_t numPeriods, uint32_t oldest,
             int64_t sends);
 
@@ -62,6 +67,8 @@ private:
   RowWaits waits;
   std::vector<int64_t> sendNumber; ///< of sends: how many stand before it
   int64_t numSends = 0;
+  uint32_t firstBlocking;    ///< no send before it may not be waited for
+  std::vector<bool> isGiven; ///< by version
   int64_t activations = 0, messages = 0; ///< live bytes
   /// The versions below `numSeen` that were still in use at the end of the last
   /// period.
@@ -89,13 +96,38 @@ LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
   return success();
 }
 
+/// Whether enough later sends are behind a send.
+bool RowAssigner::mayWaitForSend(uint32_t send) const {
+  return numSends - sendNumber[send - rowBegin] - 1 >= inFlight;
+}
+
 ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
   if (waits.hasEnded(reader))
     return Reader::Done;
-  if (!at(reader).is(InstructionKind::Send))
-    return Reader::MayWaitFor;
-  int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
-  return later >= inFlight ? Reader::MayWaitFor : Reader::MayNotWaitFor;
+  return !at(reader).is(InstructionKind::Send) || mayWaitForSend(reader)
+             ? Reader::MayWaitFor
+             : Reader::MayNotWaitFor;
+}
+
+/// Tells the arenas that an instruction has ended.
+void RowAssigner::noteEnd(uint32_t instruction) {
+  arena.noteDone(instruction);
+  host.noteDone(instruction);
+}
+
+/// Numbers the send at hand, and tells the arenas which ones may be waited for
+/// since there is one more. Leaps leave gaps without numbers, which nothing
+/// reads: they count as the first send.
+void RowAssigner::noteSend() {
+  sendNumber[next - rowBegin] = numSends++;
+  for (; firstBlocking < next; ++firstBlocking) {
+    if (!at(firstBlocking).is(InstructionKind::Send))
+      continue;
+    if (!mayWaitForSend(firstBlocking))
+      return;
+    arena.noteMayWaitFor(firstBlocking);
+    host.noteMayWaitFor(firstBlocking);
+  }
 }
 
 /// Takes places for what an instruction makes.
@@ -105,8 +137,7 @@ LogicalResult RowAssigner::take(uint32_t instruction) {
     if (version.made != instruction || version.offset >= 0)
       continue;
     ArenaAllocator &block = version.isInHost ? host : arena;
-    ArenaAllocator::Taken taken = block.take(
-        version.bytes, [&](uint32_t reader) { return classify(reader); });
+    ArenaAllocator::Taken taken = block.take(version.bytes);
     if (block.getSize() > ArenaAllocator::kMaxBytes)
       return pipe::emitTableError(loaded.ops[instruction])
              << "makes the " << (version.isInHost ? "host memory" : "arena")
@@ -116,6 +147,7 @@ LogicalResult RowAssigner::take(uint32_t instruction) {
     for (uint32_t reader : taken.readers) {
       row.waits.push_back(reader);
       waits.noteEnd(reader);
+      noteEnd(reader);
     }
     if (!version.isInHost)
       (version.isActivation ? activations : messages) += version.bytes;
@@ -125,18 +157,18 @@ LogicalResult RowAssigner::take(uint32_t instruction) {
 
 /// Gives back what an instruction uses last.
 void RowAssigner::give(uint32_t instruction) {
-  SmallVector<uint32_t, 8> given;
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     TensorVersion &version = row.liveness.versions[number];
-    if (version.lastUse != instruction || llvm::is_contained(given, number))
+    if (version.lastUse != instruction || isGiven[number])
       continue;
-    given.push_back(number);
+    isGiven[number] = true;
     SmallVector<uint32_t, 2> readers(version.readers.begin(),
                                      version.readers.end());
     if (!at(version.made).is(InstructionKind::Compute))
       readers.push_back(version.made); // it may still be written
     (version.isInHost ? host : arena)
-        .give(version.offset, version.bytes, readers);
+        .give(version.offset, version.bytes, readers,
+              [&](uint32_t reader) { return classify(reader); });
     if (!version.isInHost)
       (version.isActivation ? activations : messages) -= version.bytes;
   }
@@ -152,13 +184,13 @@ void RowAssigner::noteUse() {
 
 LogicalResult RowAssigner::runTo(uint32_t end) {
   for (; next < end; ++next) {
-    waits.note(next);
+    waits.note(next, [&](uint32_t ended) { noteEnd(ended); });
     if (failed(verifyArrived(next)) || failed(take(next)))
       return failure();
     row.waitBegins.push_back(row.waits.size());
     noteUse();
     if (at(next).is(InstructionKind::Send))
-      sendNumber[next - rowBegin] = numSends++;
+      noteSend();
     give(next);
   }
   return success();
@@ -178,14 +210,25 @@ void RowAssigner::updateLive() {
       live.push_back(numSeen);
 }
 
+/// The part of the state that takes no time to list. Where it differs from an
+/// earlier one, so do the states.
+std::vector<int64_t> RowAssigner::summarize() const {
+  return {activations,
+          messages,
+          static_cast<int64_t>(waits.getJoins().size()),
+          static_cast<int64_t>(live.size()),
+          arena.getSize(),
+          arena.getNumPieces(),
+          host.getSize(),
+          host.getNumPieces()};
+}
+
 /// The state of the walk in numbers that are the same after some periods if the
 /// walk repeats itself: instructions as distances from the next one, versions
 /// from the next one to be made. Nothing in the rest of the period waits for
-/// instructions before `oldest`, so readers from before it need not be told
-/// apart.
-std::vector<int64_t> RowAssigner::describe(uint32_t oldest) {
-  updateLive();
-  std::vector<int64_t> numbers{activations, messages};
+/// what is before `oldest`, so readers of places that are there may stay.
+std::vector<int64_t> RowAssigner::describe(uint32_t oldest) const {
+  std::vector<int64_t> numbers = summarize();
   auto put = [&](int64_t number) { numbers.push_back(number); };
   auto putDistance = [&](uint32_t i) { put(int64_t(i) - next); };
   auto putStanding = [&](uint32_t reader) {
@@ -196,9 +239,7 @@ std::vector<int64_t> RowAssigner::describe(uint32_t oldest) {
     put(waits.hasEnded(reader));
     put(isSend ? std::min(later, inFlight) : -1);
   };
-  put(waits.getJoins().size());
   llvm::for_each(waits.getJoins(), putDistance);
-  put(live.size());
   for (uint32_t number : live) {
     const TensorVersion &version = row.liveness.versions[number];
     put(int64_t(number) - numSeen);
@@ -264,21 +305,27 @@ LogicalResult RowAssigner::runRepeats(const LivenessPeriod &period) {
     return failure();
   uint32_t margin = period.reach + 32 * period.length;
   auto oldest = [&] { return next - std::min(next, margin); };
-  std::vector<int64_t> before;
+  std::vector<int64_t> before, summaryBefore;
   int64_t sendsBefore = 0;
   for (uint32_t passed = 0, since = 0, limit = 1;
-       passed < kMaxPeriods && live.size() < kMaxLive &&
-       next + period.length <= period.end;
+       passed < kMaxPeriods && next + period.length <= period.end;
        ++passed, ++since) {
-    std::vector<int64_t> now = describe(oldest());
-    if (now == before) {
-      leap(period, since, oldest(), numSends - sendsBefore);
+    updateLive();
+    if (live.size() >= kMaxLive)
       return success();
+    std::vector<int64_t> now, summary = summarize();
+    if (passed > 0 && summary == summaryBefore) {
+      now = describe(oldest());
+      if (now == before) {
+        leap(period, since, oldest(), numSends - sendsBefore);
+        return success();
+      }
     }
     if (passed == 0 || since == limit) {
       limit = passed == 0 ? 1 : 2 * limit;
       since = 0;
-      before = std::move(now);
+      before = now.empty() ? describe(oldest()) : std::move(now);
+      summaryBefore = std::move(summary);
       sendsBefore = numSends;
     }
     if (failed(runTo(next + period.length)))

@@ -15,6 +15,7 @@
 #define PIPESCHED_LIB_STAGES_ROWWAITS_H
 
 #include "PipeSched/Schedule/Program.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace pipesched {
@@ -27,8 +28,14 @@ public:
         ended(program.rowBegins[worker + 1] - rowBegin) {}
 
   /// Notes that what an instruction waits for has ended when it runs. A join
-  /// holds the next compute or reload.
-  void note(uint32_t instruction) {
+  /// holds the next compute or reload. Calls `treat` for what has ended.
+  void note(
+      uint32_t instruction,
+      llvm::function_ref<void(uint32_t ended)> treat = [](uint32_t) {}) {
+    auto noteEnd = [&](uint32_t operand) {
+      this->noteEnd(operand);
+      treat(operand);
+    };
     llvm::ArrayRef<uint32_t> operands = program.operandsOf(instruction);
     InstructionKind kind = program.instructions[instruction].kind;
     if (kind == InstructionKind::Wait) {

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,28 +76,9 @@ def error_of(raw: Sequence[_Raw]) -> PipeSchedError:
     return PipeSchedError(map(_read, raw) if raw else "failed without saying why")
 
 
-_collected: ContextVar[list[Diagnostic] | None] = ContextVar("collected", default=None)
-
-
-@contextmanager
-def collect_remarks() -> Iterator[list[Diagnostic]]:
-    """Collects the remarks and notes of calls inside the `with` block, but not warnings. They are
-    also logged.
-    """
-    remarks: list[Diagnostic] = []
-    token = _collected.set(remarks)
-    try:
-        yield remarks
-    finally:
-        _collected.reset(token)
-
-
 def report(raw: Sequence[_Raw]) -> None:
-    """Reports the diagnostics of a call that succeeded."""
-    collected = _collected.get()
+    """Reports the diagnostics of a call that succeeded: warnings as such, remarks in the log."""
     for diagnostic in map(_read, raw):
-        if collected is not None and diagnostic.severity != "warning":
-            collected.append(diagnostic)
         if diagnostic.severity == "warning":
             warnings.warn(str(diagnostic), PipeSchedWarning, stacklevel=3)
         else:

@@ -180,6 +180,17 @@ def own_family(name: str) -> OwnFamily | None:
     return _own[name]
 
 
+def refuse_place(name: str) -> None:
+    """Refuses a name that a file gives, not the caller, if it is the place of a function: whoever
+    reads a file does not expect it to run code.
+    """
+    if ":" in name and name not in _own:
+        raise PipeSchedError(
+            f"family {name!r} is a place of Python code, which would run; a file may name code "
+            "only with --allow-code (in Python allow_code=True)"
+        )
+
+
 def restore(families: Mapping[str, FamilyFunction]) -> None:
     """Registers families that another process has registered."""
     for name, function in families.items():

@@ -33,6 +33,11 @@ def _descriptor(target: str) -> int | None:
     return int(matched[1]) if matched else _DESCRIPTORS.get(target)
 
 
+def descriptor_of(path: str) -> int | None:
+    """The same through symbolic links."""
+    return _descriptor(_target(path))
+
+
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
     """Makes errors in the block name this path, whatever file they are about."""

@@ -23,7 +23,7 @@ from ._batch import Configuration
 from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path
 from ._errors import Diagnostic, Location, PipeSchedError
-from ._families import own_families, own_family
+from ._families import own_families, own_family, refuse_place
 from ._json import twice
 from ._layer_times import check_layer_times, names_layers
 from ._options import FamilyOptions, Path, TimingOptions, names_of
@@ -547,11 +547,8 @@ def _refuse_code(parts: Sequence[Mapping[str, Any]]) -> None:
     for part in parts:
         named = part.get("family")
         for name in named if isinstance(named, list) else [named]:
-            if isinstance(name, str) and ":" in name and name not in own_families():
-                raise PipeSchedError(
-                    f"family {name!r} is a place of Python code, which would run; a file may name "
-                    "code only with --allow-code (in Python allow_code=True)"
-                )
+            if isinstance(name, str):
+                refuse_place(name)
 
 
 def read_json(contents: bytes, filename: str) -> list[dict[str, Any]]:

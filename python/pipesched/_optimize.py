@@ -1,14 +1,11 @@
-"""Runs `pipe-optimize` and reads its result from its remarks."""
+"""Runs `pipe-optimize` and returns what it found."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
-from ._errors import Diagnostic, PipeSchedError, collect_remarks
 from ._options import (
     MemoryTimes,
     Objective,
@@ -17,6 +14,7 @@ from ._options import (
     code_of,
     integer,
     list_of,
+    names_of,
     number_of,
     pass_options,
 )
@@ -29,22 +27,8 @@ Status = Literal["optimal", "gap-reached", "limit", "interrupted"]
 DEFAULT_TIME_LIMIT = 30
 """The default time limit of `Schedule.optimize`, in seconds."""
 
-_STATUSES: dict[str, Status] = {
-    "proven optimal": "optimal",
-    "within the gap asked for": "gap-reached",
-    "the best within the limits": "limit",
-    "interrupted": "interrupted",
-}
-_UNITS = {"s": 12, "ms": 9, "us": 6, "ns": 3, "ps": 0}
-_FOUND = re.compile(
-    r"@.*: (?P<objective>[a-z]+) (?P<found>\S+), (?P<status>[^;]+); "
-    r"lower bound (?P<least>\S+) \((?P<bound>.+)\), gap \S+ %; from (?P<origin>.+)"
-)
-_CHOICE = r"(placement (?P<placement>[a-z]+))?(, )?(microbatch size (?P<size>\d+))?"
-_CHOSEN = re.compile(f"chosen: {_CHOICE}")
-_WITH = re.compile(f"with {_CHOICE}: (?P<rest>.+)", re.DOTALL)
-_WITHOUT = re.compile(r"without (?P<name>[a-z-]+): (?P<rest>.+)", re.DOTALL)
-_LONGER = re.compile(r"(?P<takes>[0-9.]+[a-z]+)(?P<bound> at least)?, \S+ % longer")
+_STATUSES: tuple[Status, ...] = ("optimal", "gap-reached", "limit", "interrupted")
+"""In the order of the library's."""
 
 
 class OptimizeOptions(TypedDict, total=False):
@@ -118,60 +102,35 @@ class Optimization:
         return self.objective_ps / self.lower_bound_ps - 1
 
 
-def _ps(text: str) -> int:
-    """Parses a printed time, such as "4.5ms"."""
-    number = text.rstrip("mnpsu")
-    return int(Decimal(number).scaleb(_UNITS[text[len(number) :]]))
+def _placement(code: int | None) -> PlacementName | None:
+    return None if code is None else cast("PlacementName", names_of(PlacementName)[code])
 
 
-def _without(note: Diagnostic) -> tuple[str, int | None] | None:
-    said = _WITHOUT.fullmatch(note.message)
-    if not said:
-        return None
-    longer = _LONGER.fullmatch(said["rest"])
-    return said["name"].replace("-", "_"), _ps(longer["takes"]) if longer else None
+def _other(found: Mapping[str, Any]) -> Alternative:
+    return Alternative(
+        placement=_placement(found["placement"]),
+        microbatch_size=found["microbatch_size"],
+        objective_ps=found["objective_ps"],
+        is_bound=found["is_bound"],
+        reason=found["reason"] if found["objective_ps"] is None else None,
+    )
 
 
-def _choice(said: re.Match[str]) -> tuple[PlacementName | None, int | None]:
-    placement = cast("PlacementName | None", said["placement"])
-    return placement, int(said["size"]) if said["size"] else None
-
-
-def _other(note: Diagnostic) -> Alternative | None:
-    said = _WITH.fullmatch(note.message)
-    if not said:
-        return None
-    longer = _LONGER.fullmatch(said["rest"])
-    if not longer:
-        return Alternative(*_choice(said), None, False, said["rest"])
-    return Alternative(*_choice(said), _ps(longer["takes"]), bool(longer["bound"]), None)
-
-
-def _chosen(notes: tuple[Diagnostic, ...]) -> tuple[PlacementName | None, int | None]:
-    for note in notes:
-        if said := _CHOSEN.fullmatch(note.message):
-            return _choice(said)
-    return None, None
-
-
-def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
-    for remark in remarks:
-        if found := _FOUND.fullmatch(remark.message):
-            placement, size = _chosen(remark.notes)
-            return Optimization(
-                schedule=schedule,
-                objective=cast("Objective", found["objective"]),
-                objective_ps=_ps(found["found"]),
-                lower_bound_ps=_ps(found["least"]),
-                bound=found["bound"],
-                status=_STATUSES[found["status"]],
-                origin=found["origin"],
-                without=dict(filter(None, map(_without, remark.notes))),
-                placement=placement,
-                microbatch_size=size,
-                others=tuple(filter(None, map(_other, remark.notes))),
-            )
-    raise PipeSchedError("pipe-optimize did not say what it found")
+def _read(schedule: Schedule, found: Mapping[str, Any]) -> Optimization:
+    without = {each["name"].replace("-", "_"): each["objective_ps"] for each in found["without"]}
+    return Optimization(
+        schedule=schedule,
+        objective=cast("Objective", names_of(Objective)[found["objective"]]),
+        objective_ps=found["objective_ps"],
+        lower_bound_ps=found["lower_bound_ps"],
+        bound=found["bound"],
+        status=_STATUSES[found["status"]],
+        origin=found["origin"],
+        without=without,
+        placement=_placement(found["placement"]),
+        microbatch_size=found["microbatch_size"],
+        others=tuple(map(_other, found["others"])),
+    )
 
 
 _COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 0}
@@ -222,10 +181,11 @@ def the_pass(options: OptimizeOptions) -> str:
     return "pipe-optimize" + pass_options(given)
 
 
-def optimize(search: Callable[[str], Schedule], options: OptimizeOptions) -> Optimization:
-    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards. If the
-    process handles SIGINT without raising, the result is the best schedule found so far.
+def optimize(
+    search: Callable[[str], tuple[Schedule, Sequence[Mapping[str, Any]]]], options: OptimizeOptions
+) -> Optimization:
+    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; where the
+    process handles SIGINT without raising, the result is the best that was found until then.
     """
-    with collect_remarks() as remarks:
-        optimized = search(the_pass(options))
-    return _read(optimized, remarks)
+    optimized, (found,) = search(the_pass(options))
+    return _read(optimized, found)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._errors import PipeSchedError
-from ._options import GradientAfter, Recompute, code_of
 from ._program import PHASES, Cell
 
 if TYPE_CHECKING:
@@ -21,111 +20,105 @@ slot, `"_12"` for twelve."""
 Rows: TypeAlias = "Sequence[str | Iterable[Entry]] | Mapping[int, str | Iterable[Entry]]"
 """One row per worker, in order or by worker: its entries, or one text with blanks between them."""
 
-_LETTERS = frozenset(PHASES) - {"_", ""}
-_CELL = re.compile(rf"(\d+)([{''.join(sorted(_LETTERS))}])(\d+)")
-_JOIN = re.compile(r"\d+[du]\d+")
-_IDLE = re.compile(r"_\d*")
-_ROW = re.compile(r"^\s*worker (\d+) runs \[(.*)\]$", re.MULTILINE)
-_HEAD = re.compile(r"^(\s*)(pipe\.schedule @.* microbatches \d+)(.* \{)$", re.MULTILINE)
+RawCell: TypeAlias = "tuple[int, int, int, bool]"
+"""Stage, number of the phase, microbatch (of O and G the path, of idle entries the slots), and
+whether it runs overlapped with the next one."""
+
+_CODES = {letter: code for code, letter in enumerate(PHASES) if letter}
+_CELL = re.compile(rf"([0-9]+)([{''.join(_CODES.keys() - {'_'})}])([0-9]+)")
+_IDLE = re.compile(r"_([0-9]*)")
+_IDLE_CODE = _CODES["_"]
+_OF_PATHS = (_CODES["O"], _CODES["G"], _IDLE_CODE)
+"""The phases whose number is no microbatch."""
+
+_LARGEST = 2**63 - 1
+"""Of the numbers that the library is given."""
 
 
 def _is_number(value: object) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
-def _word(entry: Any) -> str | None:
-    """An entry as it is written; None if the value is no entry."""
+def _cell(stage: Any, phase: object, number: Any) -> list[RawCell] | None:
+    if not isinstance(phase, str) or phase not in _CODES or phase == "_":
+        return None
+    found = int(stage), _CODES[phase], int(number), False
+    return [found] if max(abs(found[0]), abs(found[2])) <= _LARGEST else None
+
+
+def _read(text: str) -> list[RawCell] | None:
+    """A cell, a pair or idle slots as they are written."""
+    words = text.strip()
+    if idle := _IDLE.fullmatch(words):
+        slots = int(idle[1] or 1)
+        return [(0, _IDLE_CODE, slots, False)] if slots <= _LARGEST else None
+    parts = [_CELL.fullmatch(part) for part in words.split("+")]
+    cells = [_cell(*part.groups()) if part else None for part in parts]
+    return _pair(cells) if len(cells) <= 2 else None
+
+
+def _pair(entries: Sequence[list[RawCell] | None]) -> list[RawCell] | None:
+    """The cells of all entries, each overlapped with the next one; None if one is no entry."""
+    cells: list[RawCell] = []
+    for entry in entries:
+        if entry is None:
+            return None
+        cells += entry
+    return [(*cell[:3], True) for cell in cells[:-1]] + cells[-1:]
+
+
+def _cells_of(entry: Any) -> list[RawCell] | None:
+    """The cells of an entry; None if it is none."""
     if entry is None:
-        return "_"
+        return [(0, _IDLE_CODE, 1, False)]
     if isinstance(entry, str):
-        words = entry.strip()
-        parts = words.split("+")
-        is_cell = len(parts) <= 2 and all(map(_CELL.fullmatch, parts))
-        return words if is_cell or _IDLE.fullmatch(words) else None
+        return _read(entry)
     if isinstance(entry, Cell):
-        return str(entry)
+        return _cell(entry.stage, entry.phase, entry.microbatch)
     if not isinstance(entry, Sequence):
         return None
     if len(entry) == 3 and _is_number(entry[0]) and _is_number(entry[2]):
-        stage, phase, microbatch = entry
-        is_known = isinstance(phase, str) and phase in _LETTERS
-        return f"{int(stage)}{phase}{int(microbatch)}" if is_known else None
-    if len(entry) == 2:
-        pair = [_word(each) for each in entry]
-        return "+".join(map(str, pair)) if None not in pair else None
-    return None
+        return _cell(*entry)
+    return _pair([_cells_of(each) for each in entry]) if len(entry) == 2 else None
 
 
-def _words(worker: int, row: Any) -> list[str]:
+def _row(worker: int, row: Any) -> list[RawCell]:
     entries = row.split() if isinstance(row, str) else row
     if not isinstance(entries, Iterable):
         raise TypeError(f"the row of worker {worker} is text or a list of entries; got {row!r}")
-    found: list[str] = []
+    found: list[RawCell] = []
     for index, entry in enumerate(entries):
-        word = _word(entry)
-        if word is None:
+        cells = _cells_of(entry)
+        if cells is None:
             raise PipeSchedError(
                 f"worker {worker}, entry {index}: {entry!r} is no entry of a row; wanted a cell "
                 "such as '2F0' or (2, 'F', 0), a pair of cells, or None for an idle slot"
             )
-        found.append(word)
+        found += cells
     return found
 
 
-def words_of(rows: Any) -> list[list[str]]:
-    """The rows as they are written, one list per worker."""
+def cells_of(rows: Any) -> list[list[RawCell]]:
+    """The rows as the library takes them, one list per worker."""
     if isinstance(rows, Mapping):
         workers = sorted(rows)
         if workers != list(range(len(rows))):
             raise PipeSchedError(f"rows are of workers {workers}; wanted 0 to {len(rows) - 1}")
-        return [_words(worker, rows[worker]) for worker in workers]
+        return [_row(worker, rows[worker]) for worker in workers]
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise TypeError(f"rows are a list with one row per worker; got {rows!r}")
-    return [_words(worker, row) for worker, row in enumerate(rows)]
+    return [_row(worker, row) for worker, row in enumerate(rows)]
 
 
-def microbatches_of(rows: Sequence[Sequence[str]]) -> int:
+def microbatches_of(rows: Iterable[Iterable[RawCell]]) -> int:
     """One more than the highest microbatch; O and G have paths in its place."""
-    numbers = (
-        int(microbatch)
-        for row in rows
-        for word in row
-        for _, phase, microbatch in _CELL.findall(word)
-        if phase not in "OG"
-    )
+    numbers = (number for row in rows for _, phase, number, _ in row if phase not in _OF_PATHS)
     return 1 + max(numbers, default=-1)
 
 
-def fill(problem: str, rows: Sequence[Sequence[str]], clauses: str = "") -> str:
-    """The text of a module whose one schedule has no rows, with these rows."""
-    head = _HEAD.search(problem)
-    assert head is not None
-    indent = head[1]
-    end = problem.index(f"\n{indent}}}", head.end()) + 1
-    lines = "".join(
-        f"{indent}  worker {worker} runs [{' '.join(row)}]\n" for worker, row in enumerate(rows)
-    )
-    begun = f"{problem[: head.end(2)]}{clauses}{problem[head.start(3) : end]}"
-    return f"{begun}{lines}{problem[end:]}"
-
-
-def clauses(gradient_after: GradientAfter, recompute: Recompute) -> str:
-    """The clauses of a schedule behind its sizes."""
-    code_of(GradientAfter, "gradient_after", gradient_after)
-    code_of(Recompute, "recompute", recompute)
-    after = " gradient after W" if gradient_after == "W" else ""
-    return f"{after} recompute selective" if recompute == "selective" else after
-
-
-def rows_of(text: str) -> tuple[tuple[str, ...], ...]:
-    """The rows of the one schedule of a module."""
-    found = {int(worker): tuple(words.split()) for worker, words in _ROW.findall(text)}
-    return tuple(found[worker] for worker in sorted(found))
-
-
 def count_joins(rows: Iterable[Iterable[str]]) -> int:
-    """How many entries are joins."""
-    return sum(_JOIN.fullmatch(word) is not None for row in rows for word in row)
+    """How many entries are joins, whose letters no other entry has."""
+    return sum("d" in word or "u" in word for row in rows for word in row)
 
 
 # Data frames

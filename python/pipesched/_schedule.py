@@ -40,12 +40,9 @@ from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
 from ._proofs import prove
 from ._rows import (
     Rows,
-    clauses,
+    cells_of,
     count_joins,
-    fill,
     microbatches_of,
-    rows_of,
-    words_of,
     words_of_frame,
 )
 from ._simulation import Simulation, simulate
@@ -137,24 +134,23 @@ class Schedule:
         >>> Schedule.from_rows(["0F0 0B0", "1F0 1B0"], name="tiny").rows
         (('0F0', '0B0'), ('1F0', '1B0'))
         """
-        words = words_of(rows)
+        cells = cells_of(rows)
+        backward = None
         if problem is None:
-            count = microbatches_of(words) if microbatches is None else microbatches
-            clause = clauses(gradient_after, recompute)
-            sizes = (len(words), integer("microbatches", count))
+            count = microbatches_of(cells) if microbatches is None else microbatches
+            after = code_of(GradientAfter, "gradient_after", gradient_after)
+            backward = after, code_of(Recompute, "recompute", recompute)
+            sizes = (len(cells), integer("microbatches", count))
             problem = Schedule(_core.Module.problem(name, *sizes, raw_paths(paths)))
         elif (microbatches, paths, gradient_after, recompute) != (None, None, "I", "none"):
             raise TypeError("give a problem, or microbatches, paths and rules, not both")
         elif not problem.is_problem:
             raise PipeSchedError(f"{problem.name} has rows already")
-        else:
-            clause = ""
-        if len(words) != problem.workers:
+        if len(cells) != problem.workers:
             raise PipeSchedError(
-                f"{problem.name} has {problem.workers} workers; got {len(words)} rows"
+                f"{problem.name} has {problem.workers} workers; got {len(cells)} rows"
             )
-        text = fill(problem.to_text(), words, clause)
-        return Schedule.from_text(text, filename=f"<rows of {problem.name}>")
+        return Schedule(problem._module.with_rows(cells, backward))
 
     @staticmethod
     def from_frame(
@@ -350,7 +346,9 @@ class Schedule:
         >>> generate("1f1b", workers=2, microbatches=2).rows
         (('0F0', '0F1', '0B0', '0B1'), ('1F0', '1B0', '1F1', '1B1'))
         """
-        return rows_of(self.to_text())
+        if self.kind == "program":
+            return ()
+        return tuple(map(tuple, self._module.rows(0)))
 
     # What each worker runs
 
@@ -472,9 +470,12 @@ class Schedule:
         """
         return _choose(self._module.run(text_of("pipeline", pipeline)), None)
 
-    def _search(self, pipeline: str) -> Schedule:
-        """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C."""
-        return _choose(self._module.run(pipeline, is_search=True), None)
+    def _search(self, pipeline: str) -> tuple[Schedule, list[dict[str, Any]]]:
+        """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C; also returns
+        what its passes found.
+        """
+        module, found = _core.search(self._module, pipeline)
+        return _choose(module, None), found
 
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
         """Searches for the best schedule for its paths, times and memory (docs/Optimize.md).

@@ -23,6 +23,7 @@ void bindModule(nanobind::module_ &module);
 void bindEvaluation(nanobind::module_ &module);
 void bindDrawing(nanobind::module_ &module);
 void bindSweep(nanobind::module_ &module);
+void bindOptimize(nanobind::module_ &module);
 void bindPlanning(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);
 

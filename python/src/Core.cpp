@@ -82,15 +82,15 @@ static nb::dict listEnums() {
 /// The letters of phases by their numbers, "" for numbers without a phase.
 static nb::tuple listPhases(bool (*isListed)(PipeschedPhase)) {
   nb::list letters;
-  size_t size = 0;
   for (int number = 0; number <= INT8_MAX; ++number) {
     auto phase = static_cast<PipeschedPhase>(number);
-    bool hasLetter = isListed(phase);
-    letters.append(hasLetter ? std::string(1, pipeschedPhaseGetLetter(phase))
-                             : std::string());
-    size = hasLetter ? letters.size() : size;
+    if (!isListed(phase))
+      continue;
+    while (letters.size() < size_t(number))
+      letters.append(""); // a number that no phase has
+    letters.append(toPython(pipeschedPhaseGetLetter(phase)));
   }
-  return nb::tuple(letters[nb::slice(size)]);
+  return nb::tuple(letters);
 }
 
 /// One tuple per description: (name, text).
@@ -110,7 +110,7 @@ static void bindCatalogue(nb::module_ &m) {
       "phases",
       [] {
         return listPhases([](PipeschedPhase phase) {
-          return pipeschedPhaseGetLetter(phase) != 0;
+          return pipeschedPhaseGetLetter(phase).length != 0;
         });
       },
       nb::sig("def phases() -> tuple[str, ...]"));
@@ -157,6 +157,7 @@ NB_MODULE(_core, m) {
   bindEvaluation(m);
   bindDrawing(m);
   bindSweep(m);
+  bindOptimize(m);
   bindPlanning(m);
   bindProgram(m);
 }

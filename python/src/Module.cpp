@@ -14,6 +14,7 @@
 #include "Module.h"
 #include "Bindings.h"
 #include "Columns.h"
+#include "PipeSched-c/Program.h"
 #include "PipeSched-c/RegisterEverything.h"
 #include "Problem.h"
 #include "mlir-c/IR.h"
@@ -63,7 +64,7 @@ static ModulePtr parse(std::string_view source, std::string_view name) {
   });
 }
 
-static std::string writeBytecode(const Module &module) {
+std::string pipesched::python::writeBytecode(const Module &module) {
   return module.run([&] {
     Text text;
     mlirOperationWriteBytecode(module.getOperation(), Text::append, &text);
@@ -79,20 +80,85 @@ static std::string print(const Module &module) {
   });
 }
 
-/// Runs passes on a copy of the module. A search uses all cores and ends at
-/// Ctrl-C.
-static ModulePtr runPipeline(const Module &module, std::string_view pipeline,
-                             bool isSearch) {
-  auto *run =
-      isSearch ? pipeschedModuleRunSearchPipeline : pipeschedModuleRunPipeline;
-  std::string copy = writeBytecode(module);
-  return Module::create([&](MlirContext context) {
-    MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
-    if (mlirModuleIsNull(changed) ||
-        mlirLogicalResultIsSuccess(run(changed, toRef(pipeline))))
-      return changed;
-    mlirModuleDestroy(changed);
-    return MlirModule{nullptr};
+/// Runs passes on a copy of the module.
+static ModulePtr runPipeline(const Module &module, std::string_view pipeline) {
+  return changeCopy(module, [&](MlirModule changed) {
+    return pipeschedModuleRunPipeline(changed, toRef(pipeline));
+  });
+}
+
+static ModulePtr giveName(const Module &module, std::string_view name) {
+  return changeCopy(module, [&](MlirModule changed) {
+    return pipeschedScheduleSetName(pipeschedModuleGetSchedule(changed, 0),
+                                    toRef(name));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// Stage, phase, number, and whether the next one runs overlapped.
+using RawCell = std::tuple<int64_t, int, int64_t, bool>;
+using RawRows = std::vector<std::vector<RawCell>>;
+/// Numbers of the enums of C: which gradient goes upstream, and what R does.
+using Backward = std::optional<std::pair<int, int>>;
+
+static MlirLogicalResult setRows(MlirOperation op, const RawRows &rows,
+                                 const Backward &backward) {
+  if (backward && mlirLogicalResultIsFailure(pipeschedScheduleSetBackward(
+                      op, static_cast<PipeschedGradientAfter>(backward->first),
+                      static_cast<PipeschedRecompute>(backward->second))))
+    return mlirLogicalResultFailure();
+  std::vector<std::vector<PipeschedCell>> cells;
+  std::vector<PipeschedRow> given;
+  for (const std::vector<RawCell> &row : rows) {
+    std::vector<PipeschedCell> &made = cells.emplace_back();
+    made.reserve(row.size());
+    for (auto [stage, phase, number, overlapsNext] : row)
+      made.push_back(
+          {static_cast<PipeschedPhase>(phase), stage, number, overlapsNext});
+    given.push_back({intptr_t(made.size()), made.data()});
+  }
+  return pipeschedScheduleSetRows(op, given.size(), given.data());
+}
+
+/// The schedule with these rows.
+static ModulePtr storeRows(const Module &module, const RawRows &rows,
+                           const Backward &backward) {
+  return changeCopy(module, [&](MlirModule changed) {
+    return setRows(pipeschedModuleGetSchedule(changed, 0), rows, backward);
+  });
+}
+
+using Words = std::vector<std::string>;
+
+/// Adds the cells of a row as they are written; of pairs as `2F3+1B0`.
+static void appendWords(intptr_t, PipeschedRow row, void *rows) {
+  Words &words = static_cast<std::vector<Words> *>(rows)->emplace_back();
+  bool isSecond = false;
+  for (intptr_t i = 0; i < row.numCells; ++i) {
+    const PipeschedCell &cell = row.cells[i];
+    bool isIdle = cell.phase == PipeschedPhaseIdle;
+    std::string word = isIdle ? "" : std::to_string(cell.stage);
+    word += toString(pipeschedPhaseGetLetter(cell.phase));
+    if (!isIdle || cell.number != 1)
+      word += std::to_string(cell.number);
+    if (isSecond)
+      words.back() += "+" + word;
+    else
+      words.push_back(std::move(word));
+    isSecond = cell.overlapsNext;
+  }
+}
+
+static std::vector<Words> readRows(const Module &module, intptr_t index) {
+  return module.run([&] {
+    std::vector<Words> rows;
+    if (mlirLogicalResultIsFailure(pipeschedScheduleForEachRow(
+            module.getSchedule(index), appendWords, &rows)))
+      throw Failure();
+    return rows;
   });
 }
 
@@ -165,6 +231,9 @@ static nb::dict describe(const Module &module, intptr_t index) {
   described["is_problem"] = info.isProblem;
   described["workers"] = info.numWorkers;
   described["microbatches"] = info.numMicrobatches;
+  described["has_model"] = info.hasModel;
+  described["has_system"] = info.hasSystem;
+  described["times"] = toString(info.times);
   return described;
 }
 
@@ -284,7 +353,6 @@ void pipesched::python::bindModule(nb::module_ &m) {
                   nb::arg("file"), nb::arg("keep_columns"),
                   nb::arg("stages_per_path"))
       .def("run", runPipeline, nb::arg("pipeline"),
-           nb::arg("is_search") = false,
            "What a pass pipeline makes of a copy.")
       .def("extract", extract, nb::arg("index"),
            "One schedule or program, with its model and system.")
@@ -303,6 +371,9 @@ void pipesched::python::bindModule(nb::module_ &m) {
       .def("describe", describe, nb::arg("index"),
            nb::sig("def describe(self, index: int) -> dict[str, typing.Any]"))
       .def("paths", readPaths, nb::arg("index"))
+      .def("rename", giveName, nb::arg("name"))
+      .def("rows", readRows, nb::arg("index"))
+      .def("with_rows", storeRows, nb::arg("rows"), nb::arg("backward").none())
       .def("num_cells", countCells, nb::arg("index"))
       .def("cells", readCells, nb::arg("index"),
            nb::sig("def cells(self, index: int) -> "

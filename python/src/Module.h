@@ -71,6 +71,24 @@ private:
   mutable std::mutex mutex;
 };
 
+/// The module in bytecode.
+std::string writeBytecode(const Module &module);
+
+/// A copy of the module with a change. `change` takes the MlirModule and says
+/// whether all went well.
+template <typename Change>
+std::shared_ptr<Module> changeCopy(const Module &module, Change change) {
+  std::string copy = writeBytecode(module);
+  return Module::create([&](MlirContext context) {
+    MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
+    if (mlirModuleIsNull(changed) ||
+        mlirLogicalResultIsSuccess(change(changed)))
+      return changed;
+    mlirModuleDestroy(changed);
+    return MlirModule{nullptr};
+  });
+}
+
 } // namespace pipesched::python
 
 #endif // PIPESCHED_PYTHON_SRC_MODULE_H

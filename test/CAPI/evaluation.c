@@ -85,13 +85,14 @@ static void printTable(PipeschedProblem given) {
     return;
   for (intptr_t worker = 0; worker < pipeschedTableGetNumWorkers(table);
        ++worker) {
-    const PipeschedCell *cells;
-    intptr_t length = pipeschedTableGetRow(table, worker, &cells);
-    for (intptr_t i = 0; i < length; ++i)
-      printf("%d%c%d%c", (int)pipeschedCellGetStage(cells[i]),
-             "FBIWRDUOGdu_"[pipeschedCellGetPhase(cells[i])],
-             (int)pipeschedCellGetMicrobatch(cells[i]),
-             pipeschedCellOverlapsNext(cells[i]) ? '+' : ' ');
+    PipeschedCell cells[32];
+    intptr_t length = pipeschedTableGetRowSize(table, worker);
+    pipeschedTableGetRow(table, worker, length, cells, printError, NULL);
+    for (intptr_t i = 0; i < length; ++i) {
+      printf("%d", (int)cells[i].stage);
+      print(pipeschedPhaseGetLetter(cells[i].phase), NULL);
+      printf("%d%c", (int)cells[i].number, cells[i].overlapsNext ? '+' : ' ');
+    }
     printf("\n");
   }
   pipeschedTableDestroy(table);

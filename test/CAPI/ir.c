@@ -15,6 +15,7 @@
 #include "PipeSched-c/Dialects.h"
 #include "PipeSched-c/Evaluation.h"
 #include "PipeSched-c/Module.h"
+#include "PipeSched-c/Program.h"
 #include "PipeSched-c/RegisterEverything.h"
 #include "Print.h"
 #include "mlir-c/Diagnostics.h"
@@ -98,6 +99,109 @@ static void readModules(MlirContext context) {
   printSchedules(alone);
   // CHECK-NEXT: solution '1f1b'
   mlirModuleDestroy(alone);
+  mlirModuleDestroy(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+static void printRow(intptr_t worker, PipeschedRow row, void *userData) {
+  (void)userData;
+  printf("row %d:", (int)worker);
+  for (intptr_t i = 0; i < row.numCells; ++i) {
+    PipeschedCell cell = row.cells[i];
+    printf(" %d", (int)cell.stage);
+    print(pipeschedPhaseGetLetter(cell.phase), NULL);
+    printf("%d%s", (int)cell.number, cell.overlapsNext ? "+" : "");
+  }
+  printf("\n");
+}
+
+/// Two cells that overlap, an idle entry and O, whose number is a path.
+static void storeRows(MlirOperation op) {
+  const PipeschedCell first[] = {{PipeschedPhaseForward, 0, 0, false},
+                                 {PipeschedPhaseForward, 0, 1, true},
+                                 {PipeschedPhaseBackward, 0, 0, false},
+                                 {PipeschedPhaseIdle, 0, 2, false},
+                                 {PipeschedPhaseBackward, 0, 1, false},
+                                 {PipeschedPhaseOptimizer, 0, 0, false}};
+  const PipeschedCell second[] = {{PipeschedPhaseForward, 1, 0, false},
+                                  {PipeschedPhaseInputGrad, 1, 0, false}};
+  const PipeschedRow rows[] = {{6, first}, {2, second}};
+  printf("store: %d\n",
+         mlirLogicalResultIsSuccess(pipeschedScheduleSetRows(op, 2, rows)));
+}
+
+/// What a schedule names, and another name for it.
+static void printCosts(MlirOperation op) {
+  PipeschedScheduleInfo info = pipeschedScheduleGetInfo(op);
+  print(info.name, NULL);
+  printf(": model %d system %d times '", info.hasModel, info.hasSystem);
+  print(info.times, NULL);
+  printf("'\n");
+}
+
+static void run(MlirModule module, const char *pipeline);
+
+static void readCosts(MlirContext context) {
+  MlirModule module =
+      pipeschedModuleParse(context, text(kTwo), text("two.mlir"));
+  MlirOperation op = pipeschedModuleGetSchedule(module, 1);
+  printCosts(op);
+  // CHECK: solution: model 0 system 0 times ''
+  run(module, "pipe-attach-profile{times=F=1ms}");
+  printCosts(op);
+  // CHECK-NEXT: run: 1
+  // CHECK-NEXT: solution: model 0 system 0 times 'F=1ms'
+  run(module, "pipe-attach-model{name=toy},pipe-attach-system{name=toy}");
+  for (const char *name = "problem"; name; name = *name == 'p' ? "\"x\"" : NULL)
+    printf("name: %d\n", mlirLogicalResultIsSuccess(
+                             pipeschedScheduleSetName(op, text(name))));
+  printCosts(op);
+  // CHECK-NEXT: run: 1
+  // CHECK-NEXT: {{.*}}cannot be called @problem, as another op is
+  // CHECK-NEXT: name: 0
+  // CHECK-NEXT: name: 1
+  // CHECK-NEXT: "x": model 1 system 1 times 'F=1ms'
+  mlirModuleDestroy(module);
+}
+
+static void changeRows(MlirContext context) {
+  MlirModule module =
+      pipeschedModuleParse(context, text(kTwo), text("two.mlir"));
+  MlirOperation problem = pipeschedModuleGetSchedule(module, 0);
+  MlirOperation solution = pipeschedModuleGetSchedule(module, 1);
+  printf("rows: %d, %d\n", (int)pipeschedScheduleGetNumRows(problem),
+         (int)pipeschedScheduleGetNumRows(solution));
+  // CHECK: rows: 0, 2
+  PipeschedCell cells[4];
+  pipeschedScheduleGetRow(solution, 1, 4, cells);
+  printRow(1, (PipeschedRow){pipeschedScheduleGetRowSize(solution, 1), cells},
+           NULL);
+  // CHECK-NEXT: row 1: 1F0 1B0 1F1 1B1
+  storeRows(problem);
+  storeRows(solution);
+  pipeschedScheduleForEachRow(problem, printRow, NULL);
+  // CHECK-NEXT: store: 1
+  // CHECK-NEXT: store: 1
+  // CHECK-NEXT: row 0: 0F0 0F1+ 0B0 0_2 0B1 0O0
+  // CHECK-NEXT: row 1: 1F0 1I0
+  pipeschedScheduleSetBackward(solution, PipeschedGradientAfterWeightGrad,
+                               PipeschedRecomputeSelective);
+  mlirOperationPrint(solution, print, NULL);
+  printf("\n");
+  // CHECK-NEXT: pipe.schedule @solution workers 2 microbatches 2
+  // CHECK-SAME: gradient after W recompute selective
+  // CHECK-NOT: family
+  // CHECK-SAME: {
+  // CHECK: worker 0 runs [0F0 0F1+0B0 _2 0B1 0O0]
+  // CHECK-NEXT: worker 1 runs [1F0 1I0]
+  pipeschedScheduleSetBackward(solution, PipeschedGradientAfterInputGrad,
+                               PipeschedRecomputeFull);
+  mlirOperationPrint(solution, print, NULL);
+  printf("\n");
+  // CHECK: pipe.schedule @solution workers 2 microbatches 2 {
   mlirModuleDestroy(module);
 }
 
@@ -236,6 +340,8 @@ int main(void) {
   pipeschedRegisterAllPasses();
   MlirContext context = createContext();
   readModules(context);
+  readCosts(context);
+  changeRows(context);
   transform(context);
   generate(context);
   convert(context);

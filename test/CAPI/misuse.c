@@ -41,16 +41,25 @@
   } while (0)
 #define FAILED(result) mlirLogicalResultIsFailure(result)
 
-static char kept[200];
+static char kept[400];
 
 static void keep(MlirStringRef text, void *userData) {
   (void)userData;
   snprintf(kept, sizeof(kept), "%.*s", (int)text.length, text.data);
 }
 
+/// Diagnostics come in pieces.
+static void append(MlirStringRef text, void *userData) {
+  (void)userData;
+  size_t length = strlen(kept);
+  snprintf(kept + length, sizeof(kept) - length, "%.*s", (int)text.length,
+           text.data);
+}
+
 static MlirLogicalResult keepDiagnostic(MlirDiagnostic diagnostic,
                                         void *userData) {
-  mlirDiagnosticPrint(diagnostic, keep, userData);
+  kept[0] = '\0';
+  mlirDiagnosticPrint(diagnostic, append, userData);
   return mlirLogicalResultSuccess();
 }
 
@@ -112,12 +121,22 @@ static void checkTables(void) {
 
   PipeschedTable none = {NULL};
   PipeschedTable table = pipeschedTableGenerate(problem(), NULL, NULL);
-  const PipeschedCell *cells = NULL;
+  PipeschedCell cells[4];
   IS(pipeschedTableGetNumWorkers(none) == 0);
-  IS(pipeschedTableGetRow(none, 0, &cells) == 0 && !cells);
-  IS(pipeschedTableGetRow(table, 1, NULL) == 4);
-  FOR_EACH_OUTSIDE(index)
-  IS(pipeschedTableGetRow(table, index, &cells) == 0 && !cells);
+  IS(pipeschedTableGetRowSize(none, 0) == 0);
+  IS(pipeschedTableGetRowSize(table, 1) == 4);
+#define ROW(table, worker, numCells, cells)                                    \
+  FAILED(pipeschedTableGetRow(table, worker, numCells, cells, onError, NULL))
+  FAILS_WITH(ROW(none, 0, 4, cells), "expected a worker below 0, found 0");
+  FAILS_WITH(ROW(table, 1, 3, cells), "room for 4 cells, found room for 3");
+  FAILS_WITH(ROW(table, 1, -4, cells), "room for 4 cells, found room for -4");
+  FAILS_WITH(ROW(table, 1, 4, NULL), "room for 4 cells, found null");
+  FOR_EACH_OUTSIDE(index) {
+    IS(pipeschedTableGetRowSize(table, index) == 0);
+    FAILS_WITH(ROW(table, index, 4, cells), "expected a worker below 2");
+  }
+  IS(pipeschedPhaseGetLetter((PipeschedPhase)12).length == 0);
+  IS(pipeschedPhaseGetLetter((PipeschedPhase)-1).length == 0);
   pipeschedTableDestroy(table);
   pipeschedTableDestroy(none);
 }
@@ -264,6 +283,12 @@ static void checkNoModule(MlirContext context) {
   pipeschedRegisterAllDialects((MlirDialectRegistry){NULL});
 }
 
+static void ignoreRow(intptr_t worker, PipeschedRow row, void *userData) {
+  (void)worker;
+  (void)row;
+  (void)userData;
+}
+
 /// Every function that takes a schedule or program.
 static void checkOp(MlirOperation op) {
   PipeschedCellColumns columns = {0};
@@ -283,6 +308,14 @@ static void checkOp(MlirOperation op) {
   IS(pipeschedPlacementIsNull(pipeschedPlacementCreate(op)));
   IS(pipeschedScheduleGetGradientAfter(op) == 0);
   IS(pipeschedScheduleGetRecompute(op) == PipeschedRecomputeNone);
+  IS(FAILED(pipeschedScheduleSetName(op, text("other"))));
+  IS(pipeschedScheduleGetNumRows(op) == -1);
+  IS(pipeschedScheduleGetRowSize(op, 0) == -1);
+  IS(FAILED(pipeschedScheduleGetRow(op, 0, 0, NULL)));
+  IS(FAILED(pipeschedScheduleForEachRow(op, ignoreRow, NULL)));
+  IS(FAILED(pipeschedScheduleSetRows(op, 0, NULL)));
+  IS(FAILED(
+      pipeschedScheduleSetBackward(op, PipeschedGradientAfterInputGrad, 0)));
   IS(pipeschedProgramIsNull(
       pipeschedProgramCreate(op, PipeschedReceiveAtArrival)));
 }
@@ -299,6 +332,86 @@ static void checkNoProgram(void) {
   IS(pipeschedProgramGetGroups(program).numGroups == 0);
   pipeschedPlacementDestroy(placement);
   pipeschedProgramDestroy(program);
+}
+
+/// The call fails with a diagnostic that has this text.
+#define REPORTS(call, text)                                                    \
+  do {                                                                         \
+    kept[0] = '\0';                                                            \
+    IS(call);                                                                  \
+    if (!strstr(kept, text))                                                   \
+      printf("line %d: '%s', not '%s'\n", __LINE__, kept, text);               \
+  } while (0)
+
+/// Rows that no schedule of two workers and two microbatches has: the old ones
+/// stay.
+static void checkWrongRows(MlirOperation op) {
+  PipeschedCell cells[] = {{PipeschedPhaseForward, 0, 0, false},
+                           {PipeschedPhaseBackward, 0, 0, false}};
+  PipeschedRow rows[] = {{2, cells}, {0, NULL}};
+#define SET_ROWS(numRows, rows)                                                \
+  FAILED(pipeschedScheduleSetRows(op, numRows, rows))
+  REPORTS(SET_ROWS(-1, rows), "number of rows to be at least 0, found -1");
+  REPORTS(SET_ROWS(2, NULL), "expected 2 rows, found null");
+  REPORTS(SET_ROWS(1, rows), "has 2 workers, found 1 rows");
+  rows[1].numCells = 3;
+  REPORTS(SET_ROWS(2, rows), "worker 1: expected 3 cells, found null");
+  rows[1].numCells = -1;
+  REPORTS(SET_ROWS(2, rows), "worker 1: expected the number of cells to be at");
+  rows[1].numCells = 0;
+  cells[1].phase = (PipeschedPhase)12;
+  REPORTS(SET_ROWS(2, rows),
+          "worker 0, cell 1: expected the number of a phase (F, B, I, "
+          "W, R, D, U, O, G, d, u or _), "
+          "found 12");
+  cells[1].phase = PipeschedPhaseIdle;
+  REPORTS(SET_ROWS(2, rows), "counts 0 idle slots");
+  cells[1].stage = 1;
+  REPORTS(SET_ROWS(2, rows), "expected a stage from 0 to 0, found 1");
+  cells[1] = (PipeschedCell){PipeschedPhaseBackward, 1 << 24, 0, false};
+  REPORTS(SET_ROWS(2, rows),
+          "expected a stage from 0 to 16777215, found 16777");
+  FOR_EACH_OUTSIDE(index) {
+    cells[1] = (PipeschedCell){PipeschedPhaseBackward, index, 0, false};
+    IS(SET_ROWS(2, rows));
+    cells[1] = (PipeschedCell){PipeschedPhaseBackward, 0, index, false};
+    IS(SET_ROWS(2, rows));
+  }
+  cells[1] = (PipeschedCell){PipeschedPhaseForward, 0, 0, false};
+  REPORTS(SET_ROWS(2, rows), "cell 1 (0F0) occurs twice");
+  cells[1] = (PipeschedCell){PipeschedPhaseBackward, 0, 0, true};
+  REPORTS(SET_ROWS(2, rows), "is overlapped with the next cell");
+}
+
+/// Reading and writing the rows of a schedule.
+static void checkRows(MlirContext context, MlirOperation op) {
+  PipeschedCell cells[5];
+  FOR_EACH_OUTSIDE(index) {
+    REPORTS(pipeschedScheduleGetRowSize(op, index) == -1,
+            "has no row of worker");
+    REPORTS(FAILED(pipeschedScheduleGetRow(op, index, 4, cells)),
+            "there are 2 (0 to 1)");
+    REPORTS(FAILED(pipeschedScheduleGetRow(op, 0, index, cells)),
+            "expected room for 4 cells, found room for");
+  }
+  REPORTS(FAILED(pipeschedScheduleGetRow(op, 0, 4, NULL)), "cells, found null");
+  REPORTS(FAILED(pipeschedScheduleForEachRow(op, NULL, NULL)),
+          "expected a callback for rows, found null");
+  REPORTS(FAILED(pipeschedScheduleSetBackward(op, 2, PipeschedRecomputeNone)),
+          "expected gradient-after to be 0");
+  REPORTS(FAILED(pipeschedScheduleSetBackward(op, 0, (PipeschedRecompute)3)),
+          "expected recompute to be 0");
+  checkWrongRows(op);
+  IS(pipeschedScheduleGetRowSize(op, 1) == 4);
+  IS(pipeschedScheduleGetInfo(op).family.length > 0);
+  MlirModule empty =
+      pipeschedModuleCreateProblem(context, text("p"), problem());
+  MlirOperation asked = pipeschedModuleGetSchedule(empty, 0);
+  IS(pipeschedScheduleGetNumRows(asked) == 0);
+  REPORTS(pipeschedScheduleGetRowSize(asked, 0) == -1, "which has no rows");
+  checkWrongRows(asked);
+  IS(pipeschedScheduleGetNumRows(asked) == 0);
+  mlirModuleDestroy(empty);
 }
 
 /// Callbacks that are null, and indices out of range, of a schedule.
@@ -325,6 +438,8 @@ static void checkSchedule(MlirContext context) {
   (void)pipeschedScheduleExportMegatronLayout(op, NULL, NULL);
   (void)pipeschedScheduleExportShardyRules(op, NULL, NULL);
   IS(FAILED(pipeschedModuleRunPipeline(module, text("nothing"))));
+  checkRows(context, op);
+  REPORTS(FAILED(pipeschedScheduleSetName(op, kNoText)), "needs a name");
   pipeschedProgramDestroy(program);
   pipeschedPlacementDestroy(placement);
   mlirModuleDestroy(module);

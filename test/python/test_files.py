@@ -18,7 +18,8 @@ import pytest
 
 from pipesched import Measurement, Schedule, generate, load, sweep, systems
 from pipesched._files import check_file, check_folder, write_whole
-from pipesched.command import VERBS, WRITTEN, VerbParser, main, parser
+from pipesched.command import VERBS, VerbParser, main, parser
+from pipesched.command.paths import WRITTEN
 
 MARK = b"\xef\xbb\xbf"
 """What Windows' programs write before UTF-8."""
@@ -162,15 +163,17 @@ def test_outputs_are_checked_first(
     flags += [(f"--{name}", name) for name in WRITTEN if f"--{name} " in words]
     assert flags
     for flag, name in flags:
-        folders = (("plan", "save"), ("reproduce", "output"), ("run", "output"))
-        is_folder = (verb, name) in (*folders, ("run", "save-parameters"))
+        folders = [("plan", "save"), ("reproduce", "output"), ("run", "output")]
+        folders += [("run", "save-parameters"), ("optimize", "cache")]
+        is_folder = (verb, name) in folders
         wrong = {"none/x": "No such file or directory", "folder": "Is a directory"}
         wrong |= {"kept.mlir/x": "Not a directory"}
         if is_folder:
             wrong = {"kept.mlir": "File exists", "kept.mlir/x": "Not a directory"}
         for path, cause in wrong.items():
             assert main([verb, *LINES[verb], *filter(None, (flag, path))]) == 1
-            assert capsys.readouterr().err == f"error: {path}: {cause}\n"
+            said = f"error: {flag or 'OUTPUT'} {path}: {cause}\n"
+            assert capsys.readouterr().err == said
     assert sorted(os.listdir()) == ["folder", "kept.mlir"]
     assert Path("kept.mlir").read_text() == "as it was"
 

@@ -34,6 +34,34 @@ def test_finds_what_the_timeline_has() -> None:
     found.schedule.verify(memory=2, transport="delay")
 
 
+@pytest.mark.parametrize("objective", ["makespan", "period"])
+def test_remarks_say_the_same(objective: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The numbers of a result are those that its remarks print."""
+    caplog.set_level("INFO", "pipesched")
+    options: dict[str, Any] = {**QUICK, "objective": objective, "placements": ["linear", "v"]}
+    found = timed(2, 4).optimize(memory=2, offload=True, **options)
+    summary, chosen, other_said, *without = caplog.messages[-1].splitlines()
+    said = {"optimal": "proven optimal", "limit": "the best within the limits"}[found.status]
+    assert f"remark: @s: {objective} {found.objective_ps / 1e9:g}ms, {said}; " in summary
+    assert f"; lower bound {found.lower_bound_ps / 1e9:g}ms ({found.bound}), " in summary
+    assert summary.endswith(f"; from {found.origin}")
+    assert chosen.endswith(f"note: chosen: placement {found.placement}")
+    (other,) = found.others
+    assert f"with placement {other.placement}: {(other.objective_ps or 0) / 1e9:g}ms" in other_said
+    assert (" at least, " in other_said) == other.is_bound
+    for note, (name, takes) in zip(without, found.without.items(), strict=True):
+        assert f"without {name.replace('_', '-')}: " in note
+        assert takes is None or f" {takes / 1e9:g}ms, " in note
+
+
+@pytest.mark.parametrize("name", ["a\nb", "s: makespan 1ms, interrupted; lower bound 1ms (x)"])
+def test_names_do_not_matter(name: str) -> None:
+    asked = pipesched.problem(workers=2, microbatches=4, name=name)
+    found = asked.transform(f"pipe-attach-profile{{times={TIMES}}}").optimize(memory=2, **QUICK)
+    assert found.schedule.name == name and found.status != "interrupted"
+    assert found.objective_ps == timed(2, 4).optimize(memory=2, **QUICK).objective_ps
+
+
 def slower_copies(schedule: pipesched.Schedule) -> pipesched.Schedule:
     return schedule.transform("pipe-attach-profile{times=F=10ms,I=12ms,W=8ms,D=15ms,U=9ms}")
 

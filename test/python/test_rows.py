@@ -102,6 +102,50 @@ def test_entries() -> None:
         Schedule.from_rows({1: "0F0"})
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[(-1, "F", 0)]], "expected a stage from 0 to 16777215, found -1"),
+        ([[(1 << 24, "F", 0)]], "cell 0: expected a stage from 0 to 16777215, found 16777216"),
+        ([[(0, "F", 0), (0, "B", -1)]], "cell 1: expected a number from 0 to 2147483647, found -1"),
+        ([[(1 << 64, "F", 0)]], "is no entry of a row"),
+        (["_0 0F0 0B0"], "counts 0 idle slots"),
+        (["_99999999999 0F0 0B0"], "expected a number of slots from 0 to 2147483647"),
+        ([[["0F0+0F1", "0F2"]]], "is in two overlapped pairs"),
+        (["0F0+_"], "is no entry of a row"),
+        (["0F0+0F1+0F2"], "is no entry of a row"),
+        (["\u0663F0"], "is no entry of a row"),
+        (["0F0 1B0"], "stage 1 is out of range"),
+        (["0O1"], "path 1 is out of range"),
+        (["0d0"], "runs before its offload 0D0"),
+    ],
+)
+def test_wrong_rows(rows: Any, message: str) -> None:
+    with pytest.raises(PipeSchedError, match=message):
+        Schedule.from_rows(rows, microbatches=4)
+
+
+def test_rows_say_the_backward() -> None:
+    rows = ["0F0 0F1 0R0 0I0 0W0 0R1 0I1 0W1"]
+    made = Schedule.from_rows(rows, gradient_after="W", recompute="selective")
+    assert (made.gradient_after, made.recompute) == ("W", "selective")
+    assert "gradient after W recompute selective" in made.to_text()
+    whole = Schedule.from_rows(rows, recompute="full")
+    assert (whole.gradient_after, whole.recompute) == ("I", "full")
+    with pytest.raises((PipeSchedError, ValueError)):
+        Schedule.from_rows(rows, recompute="some")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ['a "b"', "}", "worker 0 runs [0F0]", "pipe.schedule @x {"])
+def test_names_do_not_matter_to_rows(name: str) -> None:
+    """Rows are read from the schedule, not from its text."""
+    made = Schedule.from_rows(["0F0 _2 0B0"], name=name)
+    assert (made.name, made.rows) == (name, (("0F0", "_2", "0B0"),))
+    asked = problem(workers=1, microbatches=1, name=name)
+    assert Schedule.from_rows(made.rows, problem=asked).rows == made.rows
+    assert asked.rows == () and made.transform("convert-pipe-to-exec").rows == ()
+
+
 def test_rows_for_a_problem() -> None:
     asked = problem(workers=2, microbatches=2, paths=[[0, 1, 1, 0]], name="v")
     asked = asked.transform("pipe-attach-profile{times=F=2us}")

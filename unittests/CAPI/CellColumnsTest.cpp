@@ -78,8 +78,10 @@ std::vector<Entry> evaluate(const PipeschedProblem &problem,
 /// optimizer step adds O and G cells. Returns the entry after them.
 size_t expectRow(PipeschedTable table, int64_t worker,
                  const std::vector<Entry> &entries, size_t next) {
-  const PipeschedCell *cells;
-  intptr_t length = pipeschedTableGetRow(table, worker, &cells);
+  intptr_t length = pipeschedTableGetRowSize(table, worker);
+  std::vector<PipeschedCell> cells(length);
+  EXPECT_TRUE(mlirLogicalResultIsSuccess(pipeschedTableGetRow(
+      table, worker, length, cells.data(), nullptr, nullptr)));
   intptr_t given = 0;
   int64_t index = 0;
   for (; next < entries.size() && entries[next].worker == worker; ++next) {
@@ -90,16 +92,15 @@ size_t expectRow(PipeschedTable table, int64_t worker,
     if (entry.phase == PipeschedPhaseOptimizer ||
         entry.phase == PipeschedPhaseAllReduce)
       continue;
-    while (given < length &&
-           pipeschedCellGetPhase(cells[given]) >= PipeschedPhaseOffloadJoin)
+    while (given < length && cells[given].phase >= PipeschedPhaseOffloadJoin)
       ++given;
     EXPECT_LT(given, length);
     if (given >= length)
       return entries.size();
     PipeschedCell cell = cells[given++];
-    EXPECT_EQ(entry.phase, pipeschedCellGetPhase(cell));
-    EXPECT_EQ(entry.stage, pipeschedCellGetStage(cell));
-    EXPECT_EQ(entry.microbatch, pipeschedCellGetMicrobatch(cell));
+    EXPECT_EQ(entry.phase, cell.phase);
+    EXPECT_EQ(entry.stage, cell.stage);
+    EXPECT_EQ(entry.microbatch, cell.number);
   }
   EXPECT_EQ(given, length);
   return next;

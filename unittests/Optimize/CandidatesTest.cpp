@@ -132,7 +132,7 @@ TEST(Candidates, ResultsAreDescribed) {
   OptimizedStart optimized =
       llvm::cantFail(optimizeStart(start, candidates, options));
   EXPECT_EQ(optimized.chosen.name, "placement linear");
-  ResultText text = describe("mine", optimized);
+  ResultText text = describe(summarize("mine", optimized));
   EXPECT_EQ(text.summary.find("@mine: makespan 13us, proven optimal; lower "
                               "bound 13us ("),
             0u)

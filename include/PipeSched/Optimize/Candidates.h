@@ -69,12 +69,33 @@ llvm::Expected<OptimizedStart> optimizeStart(const ScheduleStart &start,
                                              const CandidateOptions &candidates,
                                              const OptimizeOptions &options);
 
+/// What a search found, without the rows. Times are in ps.
+struct OptimizationSummary {
+  std::string name; ///< of the schedule
+  CandidateChoice choice;
+  optimize::Objective objective = optimize::Objective::Makespan;
+  int64_t objectivePs = 0; ///< the makespan or the period
+  int64_t makespanPs = 0, periodPs = 0;
+  int64_t lowerBoundPs = 0; ///< of the objective
+  std::string bound;        ///< name of that bound
+  optimize::Status status = optimize::Status::TimeLimit;
+  std::string origin; ///< what found the schedule
+  int64_t startPs =
+      0;             ///< objective of the best rows to start from; 0: none fits
+  std::string start; ///< what they are called
+  double seconds = 0, secondsToBest = 0;
+  uint64_t evaluations = 0;
+  std::vector<Alternative> others, without; ///< as in OptimizedSchedule
+};
+OptimizationSummary summarize(llvm::StringRef name,
+                              const OptimizedStart &optimized);
+
 /// What a remark says about a result: one line, then a line for each note.
 struct ResultText {
   std::string summary;
   std::vector<std::string> notes;
 };
-ResultText describe(llvm::StringRef name, const OptimizedStart &optimized);
+ResultText describe(const OptimizationSummary &found);
 
 } // namespace pipesched
 

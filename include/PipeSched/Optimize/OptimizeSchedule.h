@@ -44,12 +44,22 @@ struct OptimizeOptions {
   bool explain = true;
 };
 
-/// One way to run the same step: paths, and microbatches with their costs.
+/// What a candidate chooses; nothing where there was no choice.
+struct CandidateChoice {
+  std::optional<PlacementKind> placement;
+  std::optional<int64_t> microbatchSize; ///< in sequences
+
+  /// "placement v, microbatch size 2"; empty if nothing was to be chosen.
+  std::string str() const;
+};
+
+/// One way to run the same step: these paths, and microbatches of these costs.
 struct ScheduleCandidate {
   std::string name; ///< differs from those of the others: "placement v"
   Placement placement;
   CostInputs costs;
   std::vector<optimize::Seed> seeds; ///< rows to start from
+  CandidateChoice choice = {};
 };
 
 /// The objective that another choice gives.
@@ -59,6 +69,7 @@ struct Alternative {
   std::optional<int64_t> objective;
   bool isBound = false; ///< not searched; `objective` is a lower bound
   std::string reason;
+  CandidateChoice choice = {}; ///< of a candidate
 };
 
 struct OptimizedSchedule {

@@ -119,7 +119,7 @@ LogicalResult PipeOptimizePass::optimizeOne(ScheduleOp op,
       optimizeStart(start, candidates, options);
   if (!optimized)
     return emitTableError(op, optimized.takeError());
-  emitRemarks(op, *optimized);
+  reportOptimized(op, *optimized);
   storeOptimized(op, std::move(*optimized), !placements.empty(), recompute);
   return success();
 }

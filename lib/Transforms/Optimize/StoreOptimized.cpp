@@ -14,18 +14,22 @@
 #include "../Attach/CostOwners.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Transforms/OptimizationLog.h"
 
 using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-void pipe::emitRemarks(ScheduleOp schedule, const OptimizedStart &optimized) {
+void pipe::reportOptimized(ScheduleOp schedule,
+                           const OptimizedStart &optimized) {
   for (const std::string &warning : optimized.best.warnings)
     emitWarning(schedule.getLoc()) << warning;
-  ResultText text = describe(schedule.getSymName(), optimized);
+  OptimizationSummary found = summarize(schedule.getSymName(), optimized);
+  ResultText text = describe(found);
   InFlightDiagnostic remark = emitRemark(schedule.getLoc()) << text.summary;
   for (const std::string &note : text.notes)
     remark.attachNote() << note;
+  OptimizationLog::note(schedule.getContext(), std::move(found));
 }
 
 /// Attaches the model of the chosen microbatch size.

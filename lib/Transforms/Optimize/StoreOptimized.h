@@ -18,8 +18,9 @@
 
 namespace pipesched::pipe {
 
-/// Emits the result as a remark with notes, and the warnings of the cache.
-void emitRemarks(ScheduleOp schedule, const OptimizedStart &optimized);
+/// Emits the result as a remark with notes, and the warnings of the cache, and
+/// notes it in the log of the context if there is one.
+void reportOptimized(ScheduleOp schedule, const OptimizedStart &optimized);
 
 /// Stores the number of microbatches, the model of their size, the paths if
 /// they changed, and the rows. `isPlaced`: the paths are those of a placement

@@ -9,7 +9,6 @@ verb wait for no other.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 import warnings
@@ -35,14 +34,6 @@ VERBS = {
 }
 """What each verb does. A verb is the name of its module."""
 
-WRITTEN = (
-    *("output", "html", "svg", "png", "pdf", "trace", "save"),
-    *("write-profile", "save-parameters"),
-)
-"""The options that name files to write, or folders for files if the verb's default `folders`
-lists them.
-"""
-
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no, or there is no answer; the command line is wrong; Ctrl-C."""
 
@@ -57,6 +48,12 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable_lines(message))
 
 
+def _shown(action: argparse.Action) -> str:
+    """What messages call an argument."""
+    flags = (flag for flag in action.option_strings if flag.startswith("--"))
+    return next(flags, str(action.metavar or action.dest))
+
+
 class VerbParser(_Parser):
     """The parser of a verb, empty until it parses: then its module is imported and fills it."""
 
@@ -65,8 +62,9 @@ class VerbParser(_Parser):
         if self.get_default("run") is None:
             verb = import_module(f".{self.prog.rpartition(' ')[2]}", __name__)
             self.epilog = f"example:\n{verb.EXAMPLE}"
-            self.set_defaults(run=verb.run, folders=())
+            self.set_defaults(run=verb.run, folders={})
             verb.add(self)
+            self.set_defaults(shown={action.dest: _shown(action) for action in self._actions})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as every parser does, after the arguments of the verb were added."""
@@ -105,63 +103,13 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
-def _given(arguments: argparse.Namespace, name: str) -> str | None:
-    """The value of an option that names a file to write."""
-    given: str | None = getattr(arguments, name.replace("-", "_"), None)
-    return given
-
-
-def _identities(path: str) -> set[object]:
-    """The keys by which two paths of the same file are recognized: its real path and, if the file
-    exists, its inode.
-    """
-    found: set[object] = {os.path.realpath(path)}
-    with contextlib.suppress(OSError):
-        status = os.stat(path)
-        found.add((status.st_dev, status.st_ino))
-    return found
-
-
-def _wrong_outputs(arguments: argparse.Namespace) -> str:
-    """The error about the names of files to write, or None."""
-    options: dict[object, str] = {}
-    for name in WRITTEN:
-        given = _given(arguments, name)
-        if given == "":
-            return f"--{name} is empty, wanted the name of a file"
-        if given is None or given == "-" or given.startswith("/dev/"):
-            continue
-        identities = _identities(given)
-        for each in identities & options.keys():
-            return f"--{options[each]} and --{name} name the same file, {given}"
-        options |= dict.fromkeys(identities, name)
-    read = getattr(arguments, "program", None)
-    if read is not None:
-        for each in _identities(read) & options.keys():
-            return f"--{options[each]} names the file that is read, {read}"
-    return ""
-
-
-def _check_outputs(arguments: argparse.Namespace) -> None:
-    """Raises an OSError if a file cannot be written, so that it is known before the work begins."""
-    from pipesched._files import check_file, check_folder
-
-    if getattr(arguments, "show_passes", False):
-        return  # `--passes` writes no files
-    for name in WRITTEN:
-        given = _given(arguments, name)
-        if given is not None and given != "-":
-            (check_folder if name in arguments.folders else check_file)(given)
-
-
 def _run(arguments: argparse.Namespace) -> int:
     from .arguments import Run, UsageError  # With the verb's module, which has imported it.
+    from .paths import check
 
     run: Run = arguments.run
     try:
-        if wrong := _wrong_outputs(arguments):
-            raise UsageError(wrong)
-        _check_outputs(arguments)
+        check(arguments)
         return run(arguments)
     except UsageError as error:
         _say(f"pipesched {arguments.verb}: error: {error}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,19 +21,6 @@ from .files import Origin, shown
 
 Size = tuple[int, int]
 """Workers and microbatches. Schedules of one size are ranked with each other."""
-
-_HEAD = re.compile(r'(pipe\.schedule|exec\.program) @(?:[\w$.-]+|"(?:[^"\\]|\\.)*")')
-_UNQUOTED = re.compile(rb"[^ !#-\[\]-~]")
-"""Bytes that are escapes in strings of IR."""
-
-_OWN_COSTS = re.compile(
-    r"dlti\.target_system_spec|^ *(?:pipe\.schedule|exec\.program) .*(?: profile <| model @)",
-    re.MULTILINE,
-)
-
-_OWN_TIMES = re.compile(
-    r'^ *(?:pipe\.schedule|exec\.program) .* profile <"([^"]*)">.*$', re.MULTILINE
-)
 
 
 @dataclass(frozen=True)
@@ -150,14 +136,15 @@ class FromFile:
 
     def has_free_messages(self) -> bool:
         """Whether the file names times of phases and none of messages, and no model."""
-        found = _OWN_TIMES.search(self.schedule.to_text())
-        if found is None or " model @" in found[0]:
+        facts = self.schedule._facts
+        if not facts["times"] or facts["has_model"]:
             return False
-        return not re.search(r"\b(comm|send)=", found[1])
+        return not any(each.startswith(("comm=", "send=")) for each in facts["times"].split(","))
 
     def has_own_costs(self) -> bool:
         """Whether the file names a model, a system or times."""
-        return _OWN_COSTS.search(self.schedule.to_text()) is not None
+        facts = self.schedule._facts
+        return bool(facts["times"] or facts["has_model"] or facts["has_system"])
 
 
 Entry = FromFamily | FromFile
@@ -167,11 +154,7 @@ def renamed(schedule: Schedule, name: str) -> Schedule:
     """The same schedule under another name."""
     if schedule.name == name:
         return schedule
-    name = valid(name)
-    quoted = _UNQUOTED.sub(lambda byte: b"\\%02X" % ord(byte[0]), name.encode()).decode()
-    text, count = _HEAD.subn(lambda m: f'{m[1]} @"{quoted}"', schedule.to_text(), count=1)
-    assert count == 1
-    return Schedule.from_text(text, filename=name)
+    return Schedule(schedule._module.rename(valid(name)))
 
 
 def stem_of(file: str) -> str:

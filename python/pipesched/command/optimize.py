@@ -132,6 +132,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", type=int, help="of the random numbers")
     group.add_argument("--threads", type=positive, help="all, by default")
     group.add_argument("--cache", metavar="DIR", help="where the best schedules are kept")
+    parser.set_defaults(folders={"cache": (".txt",)})
 
 
 def _part(text: str) -> float:
@@ -451,7 +452,7 @@ def _sizes(
 
 
 def _names_system(schedule: Schedule) -> bool:
-    return "dlti.target_system_spec" in schedule.to_text()
+    return bool(schedule._facts["has_system"])
 
 
 def _defaults(

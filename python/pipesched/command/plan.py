@@ -140,7 +140,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save", metavar="DIR", help="also write each one as IR, picture and PyTorch's CSV"
     )
-    parser.set_defaults(folders=("save",))
+    parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv")})
     add_output(parser)
 
 

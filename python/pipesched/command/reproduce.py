@@ -102,7 +102,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help=f"where pictures go, as PNG and SVG; with --format text {PICTURES} without it,"
         " otherwise none are drawn",
     )
-    parser.set_defaults(folders=("output",))
+    parser.set_defaults(folders={"output": (".png", ".svg")})
     output.add_argument(
         "--show-passes",
         action="store_true",

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pipesched
@@ -25,6 +24,7 @@ from .arguments import (
     positive,
 )
 from .output import FORMATS, say, write_rows, write_text
+from .paths import check_in_folder, is_schedule_file
 
 if TYPE_CHECKING:
     from pipesched.torch.training import Job, Outcome
@@ -158,7 +158,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--html", metavar="FILE", help="also write a page with the predicted and measured steps"
     )
-    parser.set_defaults(folders=("output", "save-parameters"))
+    parser.set_defaults(folders={"output": (), "save-parameters": (".npy",)})
 
 
 def _positive_number(text: str) -> float:
@@ -182,10 +182,6 @@ def _launched_ranks() -> int | None:
     if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys():
         return None
     return int(os.environ["WORLD_SIZE"])
-
-
-def _is_file(text: str) -> bool:
-    return os.sep in text or Path(text).suffix in (".mlir", ".mlirbc", ".csv")
 
 
 def _workers(arguments: argparse.Namespace, files: Mapping[str, list[Schedule]]) -> int:
@@ -219,7 +215,7 @@ def _schedules(
     arguments: argparse.Namespace,
 ) -> tuple[list[tuple[str, Schedule | None]], int, int]:
     """The schedules by name, None for the optimized one; workers and microbatches."""
-    files = {text: pipesched.load(text) for text in arguments.schedule if _is_file(text)}
+    files = {text: pipesched.load(text) for text in arguments.schedule if is_schedule_file(text)}
     workers = _workers(arguments, files)
     of_files = next((s.microbatches for found in files.values() for s in found), None)
     microbatches = arguments.microbatches or of_files
@@ -368,6 +364,9 @@ def run(arguments: argparse.Namespace) -> int:
     from pipesched.torch.training import join, launch
 
     job = _job(arguments)
+    if folder:
+        files = (f"{name}{ending}" for name, _ in job.schedules for ending in trained.FILES)
+        check_in_folder(arguments, "output", folder, files)
     if _launched_ranks() is not None:
         outcomes = join(job, say)
     else:

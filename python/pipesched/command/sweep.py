@@ -36,6 +36,7 @@ from .output import (
     table_text,
     write_text,
 )
+from .paths import READ, Named, check_read
 from .timed import check_work
 
 EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
@@ -200,6 +201,20 @@ def _grid_of(arguments: argparse.Namespace) -> Grid:
         if axis not in axes:
             raise UsageError(f"give --{axis}, or a file with a grid")
     return Grid(axes)
+
+
+def _check_files(arguments: argparse.Namespace, grid: Grid) -> None:
+    """Refuses to write over files that the file with the grid names."""
+    if arguments.grid is None:
+        return
+    named = [
+        Named(f"a {axis} of {arguments.grid}", path)
+        for part in grid.parts
+        for axis in ("model", "system", "times", "family")
+        for choice in part.get(axis, ())
+        for path, _ in READ[axis](choice.value if isinstance(choice.value, str) else "")
+    ]
+    check_read(arguments, named)
 
 
 def _cases(arguments: argparse.Namespace, grid: Grid) -> list[str]:
@@ -552,6 +567,7 @@ def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> l
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates the grid; fails if no point has a schedule."""
     grid = _grid_of(arguments)
+    _check_files(arguments, grid)
     cases = _cases(arguments, grid)
     work = _work(grid, cases, arguments.rank_by)
     if arguments.show_passes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -108,13 +108,20 @@ class Result:
         }
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """Writes the files beside the answer, by the endings of their names."""
-        yield ".svg", self.comparison.to_svg()
-        yield ".txt", f"{self.comparison.text()}\n"
-        yield ".trace.json", self.comparison.to_chrome_trace()
-        yield ".measurement.json", self.measurement.to_json()
-        yield ".calibration.json", self.outcome.calibration.to_json()
-        yield ".mlir", self.outcome.schedule.to_text()
+        """What is written beside the answer, by the ending of its name."""
+        for ending, contents in FILES.items():
+            yield ending, contents(self)
+
+
+FILES: dict[str, Callable[[Result], str]] = {
+    ".svg": lambda result: result.comparison.to_svg(),
+    ".txt": lambda result: f"{result.comparison.text()}\n",
+    ".trace.json": lambda result: result.comparison.to_chrome_trace(),
+    ".measurement.json": lambda result: result.measurement.to_json(),
+    ".calibration.json": lambda result: result.outcome.calibration.to_json(),
+    ".mlir": lambda result: result.outcome.schedule.to_text(),
+}
+"""The files of a result, by what their names end in."""
 
 
 def _places(values: Sequence[float]) -> list[int]:

@@ -1,0 +1,48 @@
+//===- OptimizationLog.h - What searches have found -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Results of pipe-optimize for the caller of a pipeline: the remarks say the
+// same to people.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TRANSFORMS_OPTIMIZATIONLOG_H
+#define PIPESCHED_TRANSFORMS_OPTIMIZATIONLOG_H
+
+#include "PipeSched/Optimize/Candidates.h"
+
+namespace mlir {
+class MLIRContext;
+} // namespace mlir
+
+namespace pipesched::pipe {
+
+/// While one of these lives, it gets what the passes of a context find. Of
+/// several for one context the last one does. Passes may run on any threads.
+class OptimizationLog {
+public:
+  explicit OptimizationLog(mlir::MLIRContext *context);
+  ~OptimizationLog();
+  OptimizationLog(const OptimizationLog &) = delete;
+  OptimizationLog &operator=(const OptimizationLog &) = delete;
+
+  /// The results so far, in the order in which they were found.
+  std::vector<OptimizationSummary> take();
+
+  /// Adds a result to the log of the context, if it has one.
+  static void note(mlir::MLIRContext *context, OptimizationSummary &&found);
+
+private:
+  mlir::MLIRContext *context;
+  OptimizationLog *outer; ///< the log of the context before this one
+  std::vector<OptimizationSummary> results;
+};
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_TRANSFORMS_OPTIMIZATIONLOG_H
