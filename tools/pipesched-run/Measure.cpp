@@ -337,21 +337,6 @@ llvm::Expected<NamedEvaluation> run::measured(const NamedEvaluation &predicted,
   return result;
 }
 
-int64_t run::longestMessagePs(const PreparedProgram &program,
-                              const NamedEvaluation &predicted) {
-  const Execution &execution = predicted.getExecution();
-  const Program &rows = program.loaded.program;
-  int64_t longest = 0;
-  for (uint32_t i = 0; i < rows.instructions.size(); ++i) {
-    if (!rows.instructions[i].is(InstructionKind::Send))
-      continue;
-    uint32_t task = execution.graph.taskOfInstruction[i];
-    longest = std::max(longest, execution.times.occupancyPs[task] +
-                                    execution.times.latencyPs[task]);
-  }
-  return longest;
-}
-
 std::vector<std::vector<int64_t>>
 run::pacesOf(const PreparedProgram &program, const NamedEvaluation &predicted) {
   const Program &rows = program.loaded.program;
@@ -364,9 +349,10 @@ run::pacesOf(const PreparedProgram &program, const NamedEvaluation &predicted) {
       if (instruction.is(InstructionKind::Wait) || isSecondHalf(rows, i))
         continue;
       uint32_t task = execution.graph.taskOfInstruction[i];
-      paces[worker].push_back(instruction.is(InstructionKind::Compute)
-                                  ? execution.times.occupancyPs[task] / kPsPerNs
-                                  : 0);
+      int64_t ps =
+          execution.times.occupancyPs[task] + execution.times.latencyPs[task];
+      paces[worker].push_back(
+          instruction.is(InstructionKind::Recv) ? 0 : ps / kPsPerNs);
     }
   return paces;
 }

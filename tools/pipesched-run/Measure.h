@@ -62,12 +62,9 @@ private:
 mlir::FailureOr<NamedEvaluation> predict(const PreparedProgram &program,
                                          const CostInputs &costs);
 
-/// The longest time of a message that is predicted, in ps; 0 if all are free.
-int64_t longestMessagePs(const PreparedProgram &program,
-                         const NamedEvaluation &predicted);
-
 /// By worker: how many ns each instruction that the log numbers is predicted to
-/// take; 0 where it is no compute.
+/// take, or what it starts. Sends have the time of their messages, receives
+/// none.
 std::vector<std::vector<int64_t>> pacesOf(const PreparedProgram &program,
                                           const NamedEvaluation &predicted);
 

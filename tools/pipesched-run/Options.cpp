@@ -80,8 +80,8 @@ llvm::Error Options::check() const {
         return makeError("--" + value->ArgStr +
                          " belongs to --schedule=<family>, which is missing");
   }
-  if (pace && backend == Backend::Mpi)
-    return makeError("--pace belongs to --backend=loopback");
+  if (pace && (emit == Emit::Llvm || emit == Emit::Object))
+    return makeError("--pace belongs to runs and to --emit=executable");
   if (output.getNumOccurrences() > 0 && emit == Emit::Nothing)
     return makeError("-o belongs to --emit=<kind>, which is missing");
   if (llvm::Error error = checkFiles())
