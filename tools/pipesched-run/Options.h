@@ -158,6 +158,10 @@ struct Options {
   cl::opt<std::string> writeProfile{
       "write-profile", cl::cat(category), cl::value_desc("file"),
       cl::desc("Write the measured times as a profile")};
+  cl::opt<std::string> writeMeasurement{
+      "write-measurement", cl::cat(category), cl::value_desc("file"),
+      cl::desc("Write the times of all instructions, for Measurement.from_file "
+               "of the Python package")};
   cl::opt<Emit> emit{"emit", cl::cat(category), cl::init(Emit::Nothing),
                      cl::desc("Write this to -o and do not run"),
                      enumOptionValuesWithDefault<Emit::Nothing>()};

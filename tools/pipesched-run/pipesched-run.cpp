@@ -111,13 +111,14 @@ static llvm::Expected<KnownCosts> findCosts(const PreparedProgram &program,
 /// The files that a run writes. They are opened before it, so that nothing runs
 /// whose result cannot be kept.
 struct ResultFiles {
-  std::unique_ptr<OutputFile> trace, profile;
+  std::unique_ptr<OutputFile> trace, profile, measurement;
 
   static llvm::Expected<ResultFiles> open(const Options &options) {
     ResultFiles files;
     for (auto [name, file] :
          {std::pair(&options.trace, &files.trace),
-          std::pair(&options.writeProfile, &files.profile)}) {
+          std::pair(&options.writeProfile, &files.profile),
+          std::pair(&options.writeMeasurement, &files.measurement)}) {
       if (name->empty())
         continue;
       llvm::Expected<std::unique_ptr<OutputFile>> opened =
@@ -157,10 +158,15 @@ static llvm::Error reportTimes(const PreparedProgram &program,
                                const RunResult &result, KnownCosts costs,
                                std::optional<NamedEvaluation> predicted,
                                ResultFiles files) {
-  Measurement measurement(program, result);
-  Profile profile = measurement.profile();
+  llvm::Expected<Measurement> made = Measurement::make(program, result);
+  if (!made)
+    return made.takeError();
+  const Measurement &measurement = *made;
+  llvm::Expected<Profile> profile = measurement.profile();
+  if (!profile)
+    return profile.takeError();
   if (!predicted) {
-    costs.inputs.profile = profile;
+    costs.inputs.profile = *profile;
     costs.origin = "the times of this run";
     mlir::FailureOr<NamedEvaluation> made = predict(program, costs.inputs);
     if (mlir::failed(made))
@@ -185,7 +191,10 @@ static llvm::Error reportTimes(const PreparedProgram &program,
     if (llvm::Error error =
             keep(files.trace.get(), traceOf(*predicted, median)))
       return error;
-  return keep(files.profile.get(), profileToJson(profile));
+  if (files.measurement)
+    if (llvm::Error error = keep(files.measurement.get(), measurement.toJson()))
+      return error;
+  return keep(files.profile.get(), profileToJson(*profile));
 }
 
 /// Runs the reference from the same start.
