@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = ("Copies", "Deadlock", "Files", "Log", "Loopback", "LoopbackMain", "Options", "Reduce",
-            "Worker", "World")
+            "Training", "Worker", "World")
 MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 

@@ -225,6 +225,29 @@ typedef struct PipeschedGroups {
 MLIR_CAPI_EXPORTED PipeschedGroups
 pipeschedProgramGetGroups(PipeschedProgram program);
 
+//===----------------------------------------------------------------------===//
+// Measured programs
+//===----------------------------------------------------------------------===//
+
+/// When the instructions of one worker ran, in ns of a clock that all workers
+/// share; INT64_MIN is not known. Arrays have steps * numInstructions entries,
+/// step by step (PipeSched/Evaluation/MeasuredProfile.h says what they are).
+typedef struct PipeschedStamps {
+  const int64_t *ready, *start, *end, *done, *arrived;
+} PipeschedStamps;
+
+/// Writes the profile of a run of the program, as options of passes take it:
+/// means by stage, for messages medians. `placement` is that of the same
+/// schedule or program; `workers` has `numWorkers` entries. With `issue`, cells
+/// also have what their workers did between them and the next ones that was no
+/// wait. Errors, after which nothing is written: another number of workers than
+/// the program has; null in the place of times.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedProgramWriteProfile(
+    PipeschedProgram program, PipeschedPlacement placement, intptr_t numSteps,
+    intptr_t numWorkers, const PipeschedStamps *workers, bool issue,
+    MlirStringCallback callback, void *userData, MlirStringCallback onError,
+    void *errorData);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,10 +16,14 @@
 #include "PipeSched/Analysis/WorkerPrograms.h"
 #include "PipeSched/Conversion/PipeToExec.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Evaluation/MeasuredProfile.h"
+#include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Support/MakeError.h"
 #include "Wrap.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Wrap.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -265,4 +269,70 @@ PipeschedGroups pipeschedProgramGetGroups(PipeschedProgram program) {
           listed.endBlock.data(),          listed.memberBegins.data(),
           listed.members.data(),           listed.groupStageBegins.data(),
           listed.groupPaths.data(),        listed.groupStages.data()};
+}
+
+//===----------------------------------------------------------------------===//
+// Measured programs
+//===----------------------------------------------------------------------===//
+
+/// Reads the times of all workers into `stamps`.
+static llvm::Error readStamps(const WorkerPrograms &programs, intptr_t numSteps,
+                              llvm::ArrayRef<PipeschedStamps> given,
+                              std::vector<WorkerStamps> &stamps) {
+  for (auto [worker, from] : llvm::enumerate(given)) {
+    if (int64_t(worker) == programs.getNumWorkers())
+      break; // makeProfile reports it
+    intptr_t size = programs.rowBegins[worker + 1] - programs.rowBegins[worker];
+    if (numSteps < 0 || llvm::MulOverflow(size, numSteps, size))
+      return makeError("expected the number of steps to be at least 0 and that "
+                       "of times below 2^63, found " +
+                       Twine(numSteps) + " steps");
+    WorkerStamps &to = stamps.emplace_back();
+    for (auto [column, what, times] :
+         {std::tuple(&to.ready, "times", from.ready),
+          {&to.start, "starts", from.start},
+          {&to.end, "ends", from.end},
+          {&to.done, "times", from.done},
+          {&to.arrived, "arrivals", from.arrived}}) {
+      auto read = readArray(what, times, size);
+      if (!read)
+        return read.takeError();
+      *column = *read;
+    }
+  }
+  stamps.resize(given.size());
+  return llvm::Error::success();
+}
+
+static llvm::Expected<Profile> makeProfileOf(
+    PipeschedProgram program, PipeschedPlacement placement, intptr_t numSteps,
+    llvm::Expected<llvm::ArrayRef<PipeschedStamps>> workers, bool issue) {
+  llvm::Error error = llvm::joinErrors(workers.takeError(),
+                                       checkGiven("a program", program.ptr));
+  error = llvm::joinErrors(std::move(error),
+                           checkGiven("a placement", placement.ptr));
+  if (error)
+    return std::move(error);
+  std::vector<WorkerStamps> stamps;
+  if (llvm::Error error =
+          readStamps(*unwrap(program), numSteps, *workers, stamps))
+    return std::move(error);
+  return makeProfile(*unwrap(program), unwrap(placement)->stages,
+                     {numSteps, stamps}, issue);
+}
+
+MlirLogicalResult pipeschedProgramWriteProfile(
+    PipeschedProgram program, PipeschedPlacement placement, intptr_t numSteps,
+    intptr_t numWorkers, const PipeschedStamps *workers, bool issue,
+    MlirStringCallback callback, void *userData, MlirStringCallback onError,
+    void *errorData) {
+  llvm::Expected<Profile> profile =
+      makeProfileOf(program, placement, numSteps,
+                    readArray("workers", workers, numWorkers), issue);
+  if (!profile) {
+    passError(onError, errorData, profile.takeError());
+    return mlirLogicalResultFailure();
+  }
+  passText(callback, userData, printProfile(*profile));
+  return mlirLogicalResultSuccess();
 }

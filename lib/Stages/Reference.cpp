@@ -80,6 +80,12 @@ static func::FuncOp createFunction(OpBuilder &builder, ModuleOp module,
   SmallVector<Type> types(numBlocks,
                           MemRefType::get({layout.bytes}, builder.getI8Type()));
   llvm::append_range(types, more);
+  // A module whose functions use none of these has not loaded them.
+  module.getContext()
+      ->loadDialect<arith::ArithDialect, bufferization::BufferizationDialect,
+                    func::FuncDialect, linalg::LinalgDialect,
+                    memref::MemRefDialect, scf::SCFDialect,
+                    tensor::TensorDialect>();
   auto function = func::FuncOp::create(builder, module.getLoc(), name,
                                        builder.getFunctionType(types, {}));
   function->setAttr("llvm.emit_c_interface", builder.getUnitAttr());

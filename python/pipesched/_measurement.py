@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from ._costs import Costs, SimulationOptions
 from ._errors import PipeSchedError
 from ._files import write_whole
@@ -50,7 +51,8 @@ class Stamps:
     done: Times
     """For a receive, a copy or an all-reduce: when the worker saw that it was done."""
     arrived: Times
-    """For a receive: when the message arrived."""
+    """Of a receive: when the message was there. Of a copy that does not hold its worker: its
+    end."""
 
 
 @dataclass(frozen=True)
@@ -173,12 +175,17 @@ class Measurement:
         stages. It has the phases that the schedule ran, FB for overlapped pairs, and as `comm` the
         time from the start of a send, or from when its receive was posted if that is later, to its
         arrival (the median of the messages of a stage; all of it is latency, since one size cannot
-        tell it from bandwidth). With `issue` a cell also includes what its worker did between it
-        and the next one, such as sending and receiving, but not the waits.
+        tell it from bandwidth). With `issue` a cell also has what its worker did between it and the
+        next one that was no wait, as sending and receiving. `pipesched-run --write-profile` makes
+        its profiles by the same rule.
         """
-        from ._measured_profile import profile_text
-
-        return profile_text(self, issue)
+        columns = [
+            tuple(np.ascontiguousarray(getattr(each, field.name)) for field in fields(Stamps))
+            for each in self.stamps
+        ]
+        schedule = self.schedule
+        program = schedule._lowered(self.receives)
+        return _core.profile(program, schedule._placement, self.steps, columns, issue)
 
     def compare(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]

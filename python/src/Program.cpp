@@ -15,9 +15,12 @@
 #include "Bindings.h"
 #include "Columns.h"
 #include "Module.h"
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace pipesched::python;
@@ -182,6 +185,37 @@ static nb::list listGroups(const ProgramHandle &program) {
 }
 
 //===----------------------------------------------------------------------===//
+// Measured programs
+//===----------------------------------------------------------------------===//
+
+/// By step and instruction.
+using Times = nb::ndarray<nb::numpy, const int64_t, nb::ndim<2>, nb::c_contig>;
+/// Ready, start, end, done and arrived.
+using Stamps = std::array<Times, 5>;
+
+static std::string
+writeProfile(const ProgramHandle &program, const PlacementHandle &placement,
+             intptr_t steps, const std::vector<Stamps> &workers, bool issue) {
+  std::vector<PipeschedStamps> stamps;
+  for (const Stamps &worker : workers) {
+    for (const Times &times : worker)
+      if (intptr_t(times.shape(0)) != steps ||
+          intptr_t(times.shape(1)) !=
+              pipeschedProgramGetInstructions(program.get(), stamps.size())
+                  .numInstructions)
+        raise("there are other numbers of times than of instructions");
+    stamps.push_back({worker[0].data(), worker[1].data(), worker[2].data(),
+                      worker[3].data(), worker[4].data()});
+  }
+  Text text, error;
+  if (mlirLogicalResultIsFailure(pipeschedProgramWriteProfile(
+          program.get(), placement.get(), steps, stamps.size(), stamps.data(),
+          issue, Text::append, &text, Text::append, &error)))
+    raise(error.take());
+  return text.take();
+}
+
+//===----------------------------------------------------------------------===//
 // Bindings
 //===----------------------------------------------------------------------===//
 
@@ -210,6 +244,12 @@ void pipesched::python::bindProgram(nb::module_ &m) {
       .def("groups", listGroups,
            nb::sig("def groups(self) -> list[tuple[int, int, tuple[int, ...], "
                    "tuple[tuple[int, int], ...]]]"));
+  m.def("profile", writeProfile, nb::arg("program"), nb::arg("placement"),
+        nb::arg("steps"), nb::arg("workers"), nb::arg("issue"),
+        nb::sig("def profile(program: Program, placement: Placement, "
+                "steps: int, workers: collections.abc.Sequence[tuple["
+                "numpy.typing.NDArray[typing.Any], ...]], issue: bool) -> "
+                "str"));
   m.def("placement", readPlacement, nb::arg("module"), nb::arg("index"));
   m.def("program", readProgram, nb::arg("module"), nb::arg("index"),
         nb::arg("receives"));

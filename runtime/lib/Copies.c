@@ -61,6 +61,17 @@ static int32_t startCopy(struct RtWorker *worker, enum RtKind kind, void *to,
       return rtFail(worker, PIPESCHED_RT_SYSTEM, "cannot start a thread");
     copies->started = true;
   }
+  if (copy->until > 0) {
+    // All copies of an instruction take its time together, behind those of the
+    // instruction before.
+    int64_t ns = copy->until - worker->paceBegin;
+    if (copies->begin != worker->paceBegin && copies->until > worker->paceBegin)
+      copies->until += ns;
+    else if (copies->begin != worker->paceBegin)
+      copies->until = copy->until;
+    copies->begin = worker->paceBegin;
+    copy->until = copies->until;
+  }
   copy->to = to;
   copy->from = from;
   copy->nextCopy = NULL;

@@ -101,6 +101,7 @@ struct RtRequest {
   int32_t tag;         // of messages; group of sums
   int64_t size;        // bytes; elements of sums
   int32_t instruction; // that started it; -1: none
+  int64_t until;       // its wait ends no earlier (rtNow); 0: not paced
   // Copies:
   void *to;
   const void *from;
@@ -116,6 +117,7 @@ struct RtCopies {
   struct RtWorker *worker;
   pthread_t thread;
   bool started, stop;
+  int64_t begin, until; // of the last instruction that copied, where paced
 };
 
 /// One worker: the first member of the handle of each implementation.
@@ -129,6 +131,8 @@ struct RtWorker {
   struct RtLog log;
   int64_t *pace;     // by instruction, in ns, or NULL
   int64_t paceBegin; // when the current instruction began, where paced
+  bool hasStarted;   // whether the current instruction has started a request
+  double *losses;    // of the steps so far, or NULL; see rtKeepLosses
   char *requests;    // requestBytes for each; starts with a RtRequest
   size_t requestBytes;
   struct RtCopies copies[2]; // to host, from host
@@ -145,6 +149,10 @@ bool rtInitWorker(struct RtWorker *worker, PipeschedSizeFunction size,
 
 /// Frees what rtInitWorker and rtExtendLog have allocated.
 void rtFreeWorker(struct RtWorker *worker);
+
+/// Copies the paces of all instructions, or ends the pacing if `ns` is NULL.
+/// Returns false if there is no memory.
+bool rtSetPace(struct RtWorker *worker, const int64_t *ns);
 
 /// Returns the number of workers, or 0 with a text.
 int32_t rtNumWorkers(PipeschedSizeFunction size, char text[rtTextBytes]);
@@ -183,6 +191,25 @@ int32_t rtFail(struct RtWorker *worker, int32_t status, const char *format, ...)
 /// are still in use. Returns the status.
 int32_t rtRunStep(struct RtWorker *worker, PipeschedStepFunction step,
                   int64_t number);
+
+//===----------------------------------------------------------------------===//
+// Trainings (Training.c)
+//===----------------------------------------------------------------------===//
+
+/// Prepares a worker to run `steps` steps of a training: fills its block, its
+/// paces and the place for its losses. Returns false with a text: no memory, or
+/// a piece or losses that are not inside of the block.
+bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
+                     int64_t steps, char text[rtTextBytes]);
+
+/// Copies the losses that step `index` of the run has left in the block of the
+/// worker to its `losses`: [steps][microbatches], 0 where the worker has none.
+void rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
+                  int64_t index);
+
+/// Prints how long a step took, on stdout, and its loss in front of that if
+/// `losses` has one for each microbatch.
+void rtPrintStep(int64_t step, int64_t ns, const double *losses, int64_t count);
 
 //===----------------------------------------------------------------------===//
 // Logs of runs (Log.c)
@@ -227,6 +254,10 @@ void rtSumBuffers(void *const *buffers, int32_t numBuffers, int64_t count,
 /// Adds `count` elements at `from` to those at `to`, in their own type.
 void rtAdd(void *to, const void *from, int64_t count, int32_t elementType);
 
+/// Reads `count` elements of a floating-point type.
+void rtReadNumbers(double *to, const void *from, int64_t count,
+                   int32_t elementType);
+
 //===----------------------------------------------------------------------===//
 // Main program (Options.c, Files.c)
 //===----------------------------------------------------------------------===//
@@ -240,9 +271,10 @@ struct RtOptions {
 
 extern const char rtUsage[];
 
-/// Reads the command line. Returns false with a text if it is wrong.
-bool rtParseOptions(int argc, char **argv, struct RtOptions *options,
-                    char text[rtTextBytes]);
+/// Reads the command line; `steps` are run if it does not say how many. Returns
+/// false with a text if it is wrong.
+bool rtParseOptions(int argc, char **argv, int64_t steps,
+                    struct RtOptions *options, char text[rtTextBytes]);
 
 /// Reads the persistent block of a worker from PREFIX.<worker>, a file of
 /// exactly its size. Returns false with a text.
@@ -259,9 +291,6 @@ bool rtWriteState(const struct RtWorker *worker, const char *prefix,
 bool rtWriteLog(const struct RtWorker *worker, const char *prefix,
                 int64_t firstStep, char text[rtTextBytes]);
 
-/// Prints how long a step took, on stdout.
-void rtPrintStep(int64_t step, int64_t ns);
-
 /// Prints a failure on stderr.
 void rtPrintError(const char *text);
 
@@ -275,6 +304,9 @@ int32_t rtStatus(const struct RtWorker *worker);
 /// Records a failure, unless there is an earlier one, and wakes all workers.
 /// Returns the status. Under MPI it does not return.
 int32_t rtSetFailure(struct RtWorker *worker, int32_t status, const char *text);
+
+/// Sleeps until rtNow is `ns`. Messages go on meanwhile.
+void rtSleepUntil(struct RtWorker *worker, int64_t ns);
 
 /// Called before a copy is added and after it has ended.
 void rtCopyStarts(struct RtWorker *worker);

@@ -13,7 +13,6 @@
 
 #include "Internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -75,25 +74,15 @@ static bool isInstruction(struct RtWorker *worker, int32_t instruction,
   return false;
 }
 
-static int64_t monotonicNs(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
-static void sleepUntil(int64_t ns) {
-  struct timespec time = {ns / 1000000000, ns % 1000000000};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR)
-    ;
-}
-
 void pipesched_rt_begin(void *context, int32_t instruction) {
   struct RtWorker *worker = context;
   if (!isInstruction(worker, instruction, "begin"))
     return;
   worker->instruction = instruction;
-  if (worker->pace)
-    worker->paceBegin = monotonicNs();
+  if (worker->pace) {
+    worker->paceBegin = rtNow();
+    worker->hasStarted = false;
+  }
   if (worker->spans)
     worker->spans[instruction].begin = (int64_t)rtTicks();
 }
@@ -102,8 +91,8 @@ void pipesched_rt_end(void *context, int32_t instruction) {
   struct RtWorker *worker = context;
   if (!isInstruction(worker, instruction, "end"))
     return;
-  if (worker->pace && worker->pace[instruction] > 0)
-    sleepUntil(worker->paceBegin + worker->pace[instruction]);
+  if (worker->pace && worker->pace[instruction] > 0 && !worker->hasStarted)
+    rtSleepUntil(worker, worker->paceBegin + worker->pace[instruction]);
   if (worker->spans)
     worker->spans[instruction].end = (int64_t)rtTicks();
 }

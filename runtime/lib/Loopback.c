@@ -12,6 +12,7 @@
 
 #include "Loopback.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,13 @@ int32_t rtSetFailure(struct RtWorker *base, int32_t status, const char *text) {
   return rtStatus(base);
 }
 
+void rtSleepUntil(struct RtWorker *worker, int64_t ns) {
+  (void)worker;
+  struct timespec time = {ns / 1000000000, ns % 1000000000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR)
+    ;
+}
+
 static void relax(void) {
 #if defined(__x86_64__)
   _mm_pause();
@@ -111,9 +119,12 @@ int32_t pipesched_rt_wait(void *context, int32_t index) {
       blockWorker(worker, forRequest, request, &woken);
   }
   int32_t status = rtStatus(&worker->base);
-  if (!status)
-    atomic_store_explicit(&request->state, rtIdle, memory_order_relaxed);
-  return status;
+  if (status)
+    return status;
+  if (request->until > 0)
+    rtSleepUntil(&worker->base, request->until);
+  atomic_store_explicit(&request->state, rtIdle, memory_order_relaxed);
+  return PIPESCHED_RT_OK;
 }
 
 /// Waits, but leaves the request in use: for sends that block.
@@ -225,10 +236,16 @@ static int32_t carry(struct Worker *worker, struct RtRequest *request,
       free(post);
     return status;
   }
-  if (post->isSend)
+  // The data is there, but the one that receives it may not see that yet.
+  if (post->isSend) {
     copyData(world, to, post->from, bytes);
-  else
+    request->until = post->until;
+  } else {
     copyData(world, post->to, from, bytes);
+    post->request->base.until = request->until;
+    if (world->options.messages == PIPESCHED_RT_BUFFERED)
+      request->until = 0; // its send has ended
+  }
   if (post->request)
     endRequest(post->owner, &post->request->base, &woken);
   else
@@ -245,6 +262,7 @@ static void fillPost(struct Post *post, struct Worker *worker,
   post->tag = request->base.tag;
   post->isSend = isSend;
   post->bytes = request->base.size;
+  post->until = request->base.until;
   post->owner = worker;
   post->request = request;
   post->instruction = request->base.instruction;
@@ -274,6 +292,7 @@ static int32_t sendCopy(struct Worker *worker, struct Request *request,
     return carry(worker, &request->base, recv, NULL, data, bytes);
   }
   addPost(bucket, copy);
+  request->base.until = 0;
   endRequest(worker, &request->base, &woken);
   unlockWorld(world, &woken);
   return PIPESCHED_RT_OK;
@@ -380,11 +399,17 @@ static int32_t finishSum(PipeschedWorld *world, struct Group *group,
   if (group->numMembers > 1)
     rtSumBuffers(buffers, group->numMembers, sum->count, sum->elementType);
   free(buffers);
+  int64_t until = 0;
+  for (int32_t i = 0; i < group->numMembers; ++i)
+    if (sum->arrivals[i].request->base.until > until)
+      until = sum->arrivals[i].request->base.until;
   struct Woken woken = {NULL};
   lockWorld(world);
-  for (int32_t i = 0; i < group->numMembers; ++i)
+  for (int32_t i = 0; i < group->numMembers; ++i) {
+    sum->arrivals[i].request->base.until = until;
     endRequest(sum->arrivals[i].worker, &sum->arrivals[i].request->base,
                &woken);
+  }
   unlockWorld(world, &woken);
   free(sum);
   return PIPESCHED_RT_OK;

@@ -25,6 +25,7 @@ struct Post {
   struct Post *next;
   int32_t source, tag;
   bool isSend;
+  int64_t until;    // when its message has arrived, where paced
   const void *from; // of a send
   void *to;         // of a recv
   int64_t bytes;
@@ -85,6 +86,7 @@ struct PipeschedWorld {
   PipeschedWorldOptions options;
   int32_t numWorkers;
   struct Worker *workers;
+  const PipeschedTraining *training; // NULL: losses are not kept
   int spins; // reads of a request before its wait blocks
   atomic_int status;
   char *error; // NULL while nothing failed

@@ -36,8 +36,25 @@ static bool writeFiles(const PipeschedWorld *world,
   return true;
 }
 
+static int64_t numLosses(const PipeschedWorld *world) {
+  return world->training ? world->training->microbatches : 0;
+}
+
+/// Adds the losses of all workers to those of the first, and returns these;
+/// NULL if they are not kept.
+static const double *addLosses(PipeschedWorld *world, int64_t step) {
+  int64_t count = numLosses(world), begin = step * count;
+  if (!world->training)
+    return NULL;
+  double *sums = world->workers[0].base.losses + begin;
+  for (int32_t i = 1; i < world->numWorkers; ++i)
+    for (int64_t m = 0; m < count; ++m)
+      sums[m] += world->workers[i].base.losses[begin + m];
+  return sums;
+}
+
 /// A step takes from its first start to its last end.
-static void printSteps(const PipeschedWorld *world, int64_t firstStep) {
+static void printSteps(PipeschedWorld *world, int64_t firstStep) {
   int64_t numSteps = world->workers[0].base.log.numSteps;
   for (int64_t step = 0; step < numSteps; ++step) {
     struct RtSpan whole = world->workers[0].base.log.steps[step];
@@ -46,7 +63,8 @@ static void printSteps(const PipeschedWorld *world, int64_t firstStep) {
       whole.begin = span.begin < whole.begin ? span.begin : whole.begin;
       whole.end = span.end > whole.end ? span.end : whole.end;
     }
-    rtPrintStep(firstStep + step, whole.end - whole.begin);
+    rtPrintStep(firstStep + step, whole.end - whole.begin,
+                addLosses(world, step), numLosses(world));
   }
 }
 
@@ -55,6 +73,10 @@ static const char *runWorld(PipeschedWorld *world, PipeschedStepFunction step,
                             const struct RtOptions *options, char *text) {
   if (atomic_load(&world->status))
     return pipesched_rt_world_error(world);
+  for (int32_t i = 0; world->training && i < world->numWorkers; ++i)
+    if (!rtStartTraining(&world->workers[i].base, world->training,
+                         options->steps, text))
+      return text;
   if (!readStates(world, options->stateIn, text))
     return text;
   if (pipesched_rt_world_run(world, step, options->firstStep, options->steps))
@@ -63,12 +85,14 @@ static const char *runWorld(PipeschedWorld *world, PipeschedStepFunction step,
   return writeFiles(world, options, text) ? NULL : text;
 }
 
-int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,
-                          PipeschedSizeFunction size,
-                          PipeschedLayoutFunction layout) {
+int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
+                           PipeschedSizeFunction size,
+                           PipeschedLayoutFunction layout,
+                           const PipeschedTraining *training) {
   struct RtOptions options;
   char text[rtTextBytes];
-  if (!rtParseOptions(argc, argv, &options, text)) {
+  if (!rtParseOptions(argc, argv, training ? training->steps : 1, &options,
+                      text)) {
     rtPrintError(text);
     return wrongUsage;
   }
@@ -81,6 +105,8 @@ int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,
                                     : PIPESCHED_RT_RENDEZVOUS,
                                 options.blocking, options.log != NULL};
   PipeschedWorld *world = pipesched_rt_world_create(size, &kind);
+  if (world)
+    world->training = training;
   const char *error = world ? runWorld(world, step, &options, text)
                             : "no memory for the workers";
   if (error)

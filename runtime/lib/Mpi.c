@@ -100,6 +100,8 @@ void mpiOpen(struct MpiWorker *worker) {
   duplicate(worker, &worker->messages);
   duplicate(worker, &worker->control);
   duplicate(worker, &worker->parent);
+  if (worker->isPaced)
+    duplicate(worker, &worker->paces);
   int *limit = NULL, isSet = 0;
   MPI_Comm_get_attr(worker->messages, MPI_TAG_UB, &limit, &isSet);
   worker->tagLimit = isSet ? *limit : 32767; // that of the standard
@@ -140,6 +142,8 @@ void mpiClose(struct MpiWorker *worker) {
   MPI_Comm_free(&worker->messages);
   MPI_Comm_free(&worker->control);
   MPI_Comm_free(&worker->parent);
+  if (worker->isPaced)
+    MPI_Comm_free(&worker->paces);
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,6 +162,17 @@ int mpiWait(struct MpiWorker *worker, MPI_Request *request,
       mpiProgressGroups(worker);
     if (tries > patience)
       sched_yield();
+  }
+}
+
+void rtSleepUntil(struct RtWorker *base, int64_t ns) {
+  struct MpiWorker *worker = (struct MpiWorker *)base;
+  enum { nap = 100 * 1000 };
+  // MPI moves messages while it is called, and probing for groups does that.
+  for (int64_t left; (left = ns - rtNow()) > 0;) {
+    mpiProgressGroups(worker);
+    const struct timespec time = {0, left < nap ? left : nap};
+    nanosleep(&time, NULL);
   }
 }
 
@@ -184,6 +199,19 @@ static void checkReceived(struct MpiWorker *worker,
          (long long)bytes);
 }
 
+/// Learns from the other side when a request of a paced run may end.
+static void waitForArrival(struct MpiWorker *worker,
+                           struct MpiRequest *request) {
+  bool isTold =
+      request->base.kind == rtRecv || request->base.kind == rtAllReduce;
+  if (!worker->isPaced || !isTold)
+    return;
+  mpiCheck(worker, mpiWait(worker, &request->arrivalPart, MPI_STATUS_IGNORE),
+           "waiting for the time of an arrival");
+  request->base.until =
+      request->arrival == 0 ? 0 : request->arrival - worker->toRank0;
+}
+
 static void waitForParts(struct MpiWorker *worker, struct MpiRequest *request) {
   while (request->isQueued) {
     mpiProgressGroups(worker);
@@ -203,6 +231,7 @@ static void waitForParts(struct MpiWorker *worker, struct MpiRequest *request) {
     checkReceived(worker, &request->base, &status);
   if (request->parts != &request->onlyPart)
     free(request->parts);
+  waitForArrival(worker, request);
 }
 
 int32_t pipesched_rt_wait(void *context, int32_t index) {
@@ -216,6 +245,8 @@ int32_t pipesched_rt_wait(void *context, int32_t index) {
   else if (atomic_load_explicit(&request->state, memory_order_relaxed) ==
            rtPending)
     waitForParts(worker, (struct MpiRequest *)request);
+  if (request->until > 0)
+    rtSleepUntil(&worker->base, request->until);
   atomic_store_explicit(&request->state, rtIdle, memory_order_relaxed);
   return PIPESCHED_RT_OK;
 }
@@ -275,10 +306,10 @@ static struct MpiRequest *startMessage(struct MpiWorker *worker,
 }
 
 /// Sends a copy of the data, so that the program may go on.
-static void sendCopy(struct MpiWorker *worker, struct MpiRequest *request,
-                     const void *data, struct Bytes bytes) {
+static void sendCopy(struct MpiWorker *worker, const struct RtRequest *request,
+                     const void *data, size_t size, struct Bytes bytes,
+                     MPI_Comm comm) {
   freeCopies(worker, false);
-  size_t size = (size_t)request->base.size;
   struct MpiCopy *copy = mpiAllocate(worker, sizeof(*copy) + size);
   if (size > 0)
     memcpy(copy->data, data, size);
@@ -286,10 +317,24 @@ static void sendCopy(struct MpiWorker *worker, struct MpiRequest *request,
   *worker->lastCopy = copy;
   worker->lastCopy = &copy->next;
   mpiCheck(worker,
-           MPI_Isend(copy->data, bytes.count, bytes.type, request->base.peer,
-                     request->base.tag, worker->messages, &copy->request),
+           MPI_Isend(copy->data, bytes.count, bytes.type, request->peer,
+                     request->tag, comm, &copy->request),
            "MPI_Isend");
-  atomic_store(&request->base.state, rtDone);
+}
+
+/// When a request may end, on the clock of rank 0; 0 at any time.
+static int64_t arrivalOf(const struct MpiWorker *worker,
+                         const struct RtRequest *request) {
+  return request->until == 0 ? 0 : request->until + worker->toRank0;
+}
+
+/// Tells the receiver when a message has arrived: beside it, since the message
+/// goes from buffer to buffer.
+static void sendArrival(struct MpiWorker *worker,
+                        const struct RtRequest *request) {
+  int64_t arrival = arrivalOf(worker, request);
+  sendCopy(worker, request, &arrival, sizeof(arrival),
+           (struct Bytes){1, MPI_INT64_T, false}, worker->paces);
 }
 
 int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
@@ -298,9 +343,14 @@ int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
   struct MpiRequest *request =
       startMessage(worker, rtSend, index, peer, tag, bytes);
   struct Bytes what = describeBytes(worker, bytes);
+  if (worker->isPaced)
+    sendArrival(worker, &request->base);
   switch (worker->options.messages) {
   case rtBuffered:
-    sendCopy(worker, request, data, what);
+    sendCopy(worker, &request->base, data, (size_t)bytes, what,
+             worker->messages);
+    atomic_store(&request->base.state, rtDone);
+    request->base.until = 0;
     break;
   case rtRendezvous:
     mpiCheck(worker,
@@ -319,6 +369,8 @@ int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
   if (worker->options.blocking && worker->options.messages != rtBuffered) {
     waitForParts(worker, request);
     atomic_store(&request->base.state, rtDone);
+    if (request->base.until > 0)
+      rtSleepUntil(&worker->base, request->base.until);
   }
   return PIPESCHED_RT_OK;
 }
@@ -333,6 +385,11 @@ int32_t pipesched_rt_recv(void *context, void *data, int64_t bytes,
            MPI_Irecv(data, what.count, what.type, peer, tag, worker->messages,
                      request->parts),
            "MPI_Irecv");
+  if (worker->isPaced)
+    mpiCheck(worker,
+             MPI_Irecv(&request->arrival, 1, MPI_INT64_T, peer, tag,
+                       worker->paces, &request->arrivalPart),
+             "MPI_Irecv");
   if (what.isOwn)
     MPI_Type_free(&what.type);
   return PIPESCHED_RT_OK;
@@ -368,6 +425,12 @@ void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
     data += size * rtElementBytes(kind);
     count -= size;
   }
+  request->arrival = arrivalOf(worker, &request->base);
+  if (worker->isPaced)
+    mpiCheck(worker,
+             MPI_Iallreduce(MPI_IN_PLACE, &request->arrival, 1, MPI_INT64_T,
+                            MPI_MAX, group->comm, &request->arrivalPart),
+             "MPI_Iallreduce");
   request->isQueued = false;
 }
 

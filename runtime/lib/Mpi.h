@@ -44,6 +44,9 @@ struct MpiRequest {
   MPI_Request *parts; // at least one; more for sums beyond an int
   int numParts;
   MPI_Request onlyPart; // what `parts` points to unless there are more
+  // Of recvs and sums, where paced: the clock of rank 0 at their end.
+  int64_t arrival;
+  MPI_Request arrivalPart;
   // Sums:
   bool isQueued; // until its group has a communicator
   struct MpiRequest *nextQueued;
@@ -63,8 +66,12 @@ struct MpiWorker {
   MPI_Comm messages; // of the program
   MPI_Comm control;  // of MpiGroups.c
   MPI_Comm parent;   // of the communicators of groups
+  MPI_Comm paces;    // of the arrivals of messages, where paced
+  bool isPaced;      // on all ranks or on none
+  int64_t toRank0;   // what makes this clock that of rank 0, where paced
   int tagLimit;
   struct RtOptions options;
+  const PipeschedTraining *training; // or NULL
   struct MpiCopy *firstCopy, **lastCopy;
   struct MpiGroup *groups;    // of this worker
   int numPendingGroups;       // that have no communicator yet
@@ -98,7 +105,7 @@ void mpiProgressGroups(struct MpiWorker *worker);
 /// Frees the communicators of groups. All sums must have ended on all workers.
 void mpiFreeGroups(struct MpiWorker *worker);
 
-/// Sets up communicators and operations, and frees them.
+/// Sets up communicators and operations, and frees them; `isPaced` is known.
 void mpiOpen(struct MpiWorker *worker);
 void mpiClose(struct MpiWorker *worker);
 

@@ -89,12 +89,14 @@ static void runSteps(struct MpiWorker *worker, PipeschedStepFunction step) {
     failWith(worker, "no memory for the log of the steps");
   struct RtAnchor anchors[2];
   int64_t offsets[2];
-  offsets[0] = measureOffset(worker);
+  worker->toRank0 = offsets[0] = measureOffset(worker);
   anchors[0] = rtAnchor();
   for (int64_t i = 0; i < options->steps; ++i) {
     mpiBarrier(worker);
     rtSelectStep(&worker->base, i);
     rtRunStep(&worker->base, step, options->firstStep + i);
+    if (worker->training)
+      rtKeepLosses(&worker->base, worker->training, i);
   }
   mpiBarrier(worker); // groups may still be created
   anchors[1] = rtAnchor();
@@ -103,34 +105,46 @@ static void runSteps(struct MpiWorker *worker, PipeschedStepFunction step) {
   rtFinishLog(&worker->base, 0, anchors, offsets);
 }
 
-/// Replaces a time by the first or last of all workers, on rank 0.
-static void reduceTime(struct MpiWorker *worker, int64_t *time, MPI_Op which) {
+/// Replaces numbers by the first, last or sum of all workers, on rank 0.
+static void reduce(struct MpiWorker *worker, void *numbers, int64_t count,
+                   MPI_Datatype type, MPI_Op which) {
   MPI_Request request;
-  int64_t own = *time;
+  const void *from = worker->base.worker == 0 ? MPI_IN_PLACE : numbers;
   mpiCheck(worker,
-           MPI_Ireduce(&own, time, 1, MPI_INT64_T, which, 0, worker->messages,
-                       &request),
+           MPI_Ireduce(from, numbers, (int)count, type, which, 0,
+                       worker->messages, &request),
            "MPI_Ireduce");
   mpiCheck(worker, mpiWait(worker, &request, MPI_STATUS_IGNORE), "MPI_Ireduce");
 }
 
 /// Prints on rank 0 how long each step took, from its first start to its last
-/// end.
+/// end, and its loss where that is known. Each loss is that of one worker, and
+/// 0 on all others, so that the order of these sums has no meaning.
 static void printSteps(struct MpiWorker *worker) {
   const struct RtLog *log = &worker->base.log;
+  int64_t count = worker->training ? worker->training->microbatches : 0;
   for (int64_t step = 0; step < log->numSteps; ++step) {
     struct RtSpan span = log->steps[step];
-    reduceTime(worker, &span.begin, MPI_MIN);
-    reduceTime(worker, &span.end, MPI_MAX);
+    double *losses =
+        worker->training ? worker->base.losses + step * count : NULL;
+    reduce(worker, &span.begin, 1, MPI_INT64_T, MPI_MIN);
+    reduce(worker, &span.end, 1, MPI_INT64_T, MPI_MAX);
+    if (losses)
+      reduce(worker, losses, count, MPI_DOUBLE, MPI_SUM);
     if (worker->base.worker == 0)
-      rtPrintStep(worker->options.firstStep + step, span.end - span.begin);
+      rtPrintStep(worker->options.firstStep + step, span.end - span.begin,
+                  losses, count);
   }
 }
 
 static void runWorker(struct MpiWorker *worker, PipeschedStepFunction step) {
   const struct RtOptions *options = &worker->options;
   char text[rtTextBytes];
+  worker->isPaced = worker->training && worker->training->paces;
   mpiOpen(worker);
+  if (worker->training &&
+      !rtStartTraining(&worker->base, worker->training, options->steps, text))
+    failWith(worker, text);
   if (options->stateIn && !rtReadState(&worker->base, options->stateIn, text))
     failWith(worker, text);
   runSteps(worker, step);
@@ -148,7 +162,8 @@ static void runWorker(struct MpiWorker *worker, PipeschedStepFunction step) {
 /// wrong number of processes.
 static int32_t runProgram(const struct RtOptions *options,
                           PipeschedStepFunction step,
-                          PipeschedSizeFunction size) {
+                          PipeschedSizeFunction size,
+                          const PipeschedTraining *training) {
   char text[rtTextBytes] = "no memory for the worker";
   int rank, numRanks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -171,15 +186,17 @@ static int32_t runProgram(const struct RtOptions *options,
     mpiAbort(failed);
   }
   worker->options = *options;
+  worker->training = training;
   runWorker(worker, step);
   rtFreeWorker(&worker->base);
   free(worker);
   return succeeded;
 }
 
-int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,
-                          PipeschedSizeFunction size,
-                          PipeschedLayoutFunction layout) {
+int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
+                           PipeschedSizeFunction size,
+                           PipeschedLayoutFunction layout,
+                           const PipeschedTraining *training) {
   int isInitialized = 0, rank = 0;
   MPI_Initialized(&isInitialized);
   if (!isInitialized)
@@ -189,7 +206,8 @@ int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,
   struct RtOptions options;
   char text[rtTextBytes];
   int32_t result = succeeded;
-  if (!rtParseOptions(argc, argv, &options, text)) {
+  if (!rtParseOptions(argc, argv, training ? training->steps : 1, &options,
+                      text)) {
     result = wrongUsage;
     if (rank == 0)
       rtPrintError(text);
@@ -197,7 +215,7 @@ int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,
     if (rank == 0)
       fputs(options.help ? rtUsage : layout(), stdout);
   } else {
-    result = runProgram(&options, step, size);
+    result = runProgram(&options, step, size, training);
   }
   if (!isInitialized)
     MPI_Finalize();

@@ -21,11 +21,12 @@
 const char rtUsage[] =
     "Trains by a compiled schedule.\n"
     "\n"
-    "  --steps=N            training steps to run; 1 by default\n"
+    "  --steps=N            training steps to run; by default those that the\n"
+    "                       program was written for, or 1\n"
     "  --first-step=N       number of the first of them; 0 by default\n"
-    "  --state-in=PREFIX    read the state of worker W from PREFIX.W; all "
-    "zero\n"
-    "                       by default\n"
+    "  --state-in=PREFIX    read the state of worker W from PREFIX.W; by "
+    "default\n"
+    "                       that of the program, or all zero\n"
     "  --state-out=PREFIX   write the state of worker W to PREFIX.W\n"
     "  --log=PREFIX         write the times of the instructions of worker W "
     "to\n"
@@ -114,10 +115,10 @@ static bool parseOption(const char *argument, struct RtOptions *options,
   return true;
 }
 
-bool rtParseOptions(int argc, char **argv, struct RtOptions *options,
-                    char text[rtTextBytes]) {
+bool rtParseOptions(int argc, char **argv, int64_t steps,
+                    struct RtOptions *options, char text[rtTextBytes]) {
   memset(options, 0, sizeof(*options));
-  options->steps = 1;
+  options->steps = steps;
   for (int i = 1; i < argc; ++i)
     if (!parseOption(argv[i], options, text))
       return false;
@@ -126,10 +127,6 @@ bool rtParseOptions(int argc, char **argv, struct RtOptions *options,
     return true;
   snprintf(text, rtTextBytes, "--first-step and --steps are too large");
   return false;
-}
-
-void rtPrintStep(int64_t step, int64_t ns) {
-  printf("step %" PRId64 ": %" PRId64 " ns\n", step, ns);
 }
 
 void rtPrintError(const char *text) {

@@ -168,6 +168,24 @@ void rtSumBuffers(void *const *buffers, int32_t numBuffers, int64_t count,
   }
 }
 
+void rtReadNumbers(double *to, const void *from, int64_t count,
+                   int32_t elementType) {
+  for (int64_t i = 0; i < count; ++i)
+    switch (elementType) {
+    case PIPESCHED_RT_F32:
+      to[i] = (double)((const float *)from)[i];
+      break;
+    case PIPESCHED_RT_F16:
+      to[i] = (double)fromF16(((const uint16_t *)from)[i]);
+      break;
+    case PIPESCHED_RT_BF16:
+      to[i] = (double)fromBf16(((const uint16_t *)from)[i]);
+      break;
+    default:
+      to[i] = ((const double *)from)[i];
+    }
+}
+
 void rtAdd(void *to, const void *from, int64_t count, int32_t elementType) {
   union Block block;
   int64_t elementBytes = rtElementBytes(elementType);

@@ -104,9 +104,22 @@ void rtFreeWorker(struct RtWorker *worker) {
   for (int i = 0; i < 3; ++i)
     free(worker->blocks[i]);
   free(worker->pace);
+  free(worker->losses);
   free(worker->requests);
   free(worker->log.instructions);
   free(worker->log.steps);
+}
+
+bool rtSetPace(struct RtWorker *worker, const int64_t *ns) {
+  int64_t *pace = NULL;
+  size_t bytes = (size_t)worker->numInstructions * sizeof(*pace);
+  if (ns && !(pace = malloc(bytes ? bytes : 1)))
+    return false;
+  if (ns)
+    memcpy(pace, ns, bytes);
+  free(worker->pace);
+  worker->pace = pace;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,6 +260,12 @@ struct RtRequest *rtStart(struct RtWorker *worker, enum RtKind kind,
   started->tag = tag;
   started->size = size;
   started->instruction = worker->instruction;
+  started->until = 0;
+  if (worker->pace && worker->instruction >= 0) {
+    worker->hasStarted = true;
+    if (kind != rtRecv && worker->pace[worker->instruction] > 0)
+      started->until = worker->paceBegin + worker->pace[worker->instruction];
+  }
   atomic_store_explicit(&started->state, rtPending, memory_order_relaxed);
   return started;
 }

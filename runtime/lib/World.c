@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 //===----------------------------------------------------------------------===//
@@ -139,18 +138,8 @@ int32_t pipesched_rt_world_pace(PipeschedWorld *world, int32_t index,
                                 const int64_t *ns) {
   if (!findWorker(world, index))
     return PIPESCHED_RT_MISUSE;
-  struct RtWorker *worker = &world->workers[index].base;
-  int64_t *pace = NULL;
-  if (ns) {
-    size_t bytes = (size_t)worker->numInstructions * sizeof(*pace);
-    pace = malloc(bytes ? bytes : 1);
-    if (!pace)
-      return PIPESCHED_RT_SYSTEM;
-    memcpy(pace, ns, bytes);
-  }
-  free(worker->pace);
-  worker->pace = pace;
-  return PIPESCHED_RT_OK;
+  return rtSetPace(&world->workers[index].base, ns) ? PIPESCHED_RT_OK
+                                                    : PIPESCHED_RT_SYSTEM;
 }
 
 void *pipesched_rt_world_block(PipeschedWorld *world, int32_t index,
@@ -223,6 +212,8 @@ static void *runWorker(void *argument) {
       break;
     rtSelectStep(&worker->base, world->firstLogged + i);
     status = rtRunStep(&worker->base, world->step, world->firstStep + i);
+    if (!status && world->training)
+      rtKeepLosses(&worker->base, world->training, i);
     worker->numEnded = i + 1;
   }
   struct Woken woken = {NULL};

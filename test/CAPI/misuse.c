@@ -415,6 +415,31 @@ static void checkRows(MlirContext context, MlirOperation op) {
 }
 
 /// Callbacks that are null, and indices out of range, of a schedule.
+static bool isProfile(PipeschedProgram program, PipeschedPlacement placement,
+                      intptr_t numSteps, intptr_t numWorkers,
+                      const PipeschedStamps *workers) {
+  return !FAILED(pipeschedProgramWriteProfile(program, placement, numSteps,
+                                              numWorkers, workers, true, NULL,
+                                              NULL, NULL, NULL));
+}
+
+/// A profile of no steps needs no times; else they must be there.
+static void checkProfile(PipeschedProgram program,
+                         PipeschedPlacement placement) {
+  PipeschedStamps stamps[64] = {{NULL, NULL, NULL, NULL, NULL}};
+  intptr_t numWorkers = pipeschedProgramGetNumWorkers(program);
+  IS(isProfile(program, placement, 0, numWorkers, stamps));
+  IS(!isProfile(program, placement, 1, numWorkers, stamps));
+  IS(!isProfile(program, placement, 0, numWorkers, NULL));
+  IS(!isProfile(program, placement, 0, numWorkers + 1, stamps));
+  IS(!isProfile(program, placement, 0, numWorkers - 1, stamps));
+  IS(!isProfile(program, placement, -1, numWorkers, stamps));
+  IS(!isProfile(program, placement, INTPTR_MAX, numWorkers, stamps));
+  IS(!isProfile(program, placement, 0, -1, stamps));
+  IS(!isProfile((PipeschedProgram){NULL}, placement, 0, numWorkers, stamps));
+  IS(!isProfile(program, (PipeschedPlacement){NULL}, 0, numWorkers, stamps));
+}
+
 static void checkSchedule(MlirContext context) {
   PipeschedTable table = pipeschedTableGenerate(problem(), NULL, NULL);
   MlirModule module = pipeschedModuleCreateFromTable(context, text("s"), table);
@@ -432,6 +457,7 @@ static void checkSchedule(MlirContext context) {
     IS(pipeschedPlacementGetParameterSets(placement, index).numSets == 0);
     IS(pipeschedProgramGetInstructions(program, index).numInstructions == 0);
   }
+  checkProfile(program, placement);
   IS(!FAILED(pipeschedScheduleExportSlotSvg(op, NULL, NULL)));
   IS(!FAILED(pipeschedScheduleExportTorchCsv(op, PipeschedTorchCsvComputeOnly,
                                              NULL, NULL)));

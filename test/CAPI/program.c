@@ -291,6 +291,45 @@ static void printWritten(MlirContext context) {
 }
 
 //===----------------------------------------------------------------------===//
+// Profiles
+//===----------------------------------------------------------------------===//
+
+/// Each instruction takes 10 us and the next one follows it; messages arrive 5
+/// us after their receives are posted.
+static void printProfile(MlirContext context) {
+  enum { most = 16, workers = 2 };
+  MlirModule module =
+      pipeschedModuleParse(context,
+                           text("pipe.schedule @s workers 2 microbatches 1 {\n"
+                                "  path on [0, 1]\n"
+                                "  worker 0 runs [0F0 0B0 0O0]\n"
+                                "  worker 1 runs [1F0 1B0 1O0]\n"
+                                "}\n"),
+                           text("profile"));
+  MlirOperation op = pipeschedModuleGetSchedule(module, 0);
+  PipeschedPlacement placement = pipeschedPlacementCreate(op);
+  PipeschedProgram program =
+      pipeschedProgramCreate(op, PipeschedReceiveAtArrival);
+  int64_t start[most], end[most], unknown[most], arrived[most];
+  for (int i = 0; i < most; ++i) {
+    start[i] = 10000 * i;
+    end[i] = start[i] + 10000;
+    unknown[i] = INT64_MIN;
+    arrived[i] = end[i] + 5000;
+  }
+  PipeschedStamps stamps[workers];
+  for (int worker = 0; worker < workers; ++worker)
+    stamps[worker] = (PipeschedStamps){start, start, end, unknown, arrived};
+  mlirLogicalResultIsSuccess(pipeschedProgramWriteProfile(
+      program, placement, 1, workers, stamps, false, print, NULL, print, NULL));
+  // CHECK: F=10us,B=10us,O=10us,comm=5us
+  printf("\n");
+  pipeschedProgramDestroy(program);
+  pipeschedPlacementDestroy(placement);
+  mlirModuleDestroy(module);
+}
+
+//===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//
 
@@ -342,6 +381,7 @@ int main(void) {
   printReplicas(context);
   printCrossing(context);
   printWritten(context);
+  printProfile(context);
   printErrors(context);
   mlirContextDestroy(context);
   return 0;

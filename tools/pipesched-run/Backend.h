@@ -45,30 +45,29 @@ struct RunResult {
   Span spanOf(int64_t step) const;
 };
 
-/// The sum of the losses of all microbatches.
+/// The sum of the losses of all microbatches, in their order.
 double lossOf(const PreparedProgram &program, llvm::ArrayRef<Memory> blocks);
 
-/// Runs all steps from these blocks, and prints the loss and the time of each
-/// step. `paces` has for each worker how many ns its instructions last at
-/// least, by their number in the log; it is empty where they last as long as
-/// they take. Errors: those of the runtime, such as what each worker waits for
-/// in a deadlock.
-llvm::Expected<RunResult>
-runLoopback(const PreparedProgram &program, const llvm::MemoryBuffer &object,
-            std::vector<Memory> blocks, const Options &options,
-            llvm::ArrayRef<std::vector<int64_t>> paces);
+/// Runs all steps of a training, and prints the loss and the time of each step.
+/// Errors: those of the runtime, such as what each worker waits for in a
+/// deadlock.
+llvm::Expected<RunResult> runLoopback(const PreparedProgram &program,
+                                      const llvm::MemoryBuffer &object,
+                                      const Training &training,
+                                      const Options &options);
 
-/// The same by mpirun, with the loss of the last step only. Errors: a missing
-/// mpicc or mpirun; sources of the runtime that are not found; a program that
-/// fails.
+/// The same by mpirun; the object has the training among its entries. Errors: a
+/// missing mpicc or mpirun; sources of the runtime that are not found; a
+/// program that fails.
 llvm::Expected<RunResult> runMpi(const PreparedProgram &program,
                                  const llvm::MemoryBuffer &object,
-                                 std::vector<Memory> blocks,
                                  const Options &options);
 
 /// The names by which linked programs call the functions of a schedule,
-/// whatever it is called; objects for runMpi and linkExecutable need them.
-std::vector<NativeAlias> entriesOf(const PreparedProgram &program);
+/// whatever it is called, and take its training; objects for runMpi and
+/// linkExecutable need them.
+NativeEntries entriesOf(const PreparedProgram &program,
+                        const Training &training);
 
 /// Links an object with the runtime of the backend to a program. A signal that
 /// ends this process ends the compiler, and no file stays.

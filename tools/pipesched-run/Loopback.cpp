@@ -15,6 +15,7 @@
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Regex.h"
+#include <numeric>
 
 using namespace pipesched;
 using namespace pipesched::run;
@@ -31,13 +32,18 @@ Span RunResult::spanOf(int64_t step) const {
 
 double run::lossOf(const PreparedProgram &program,
                    llvm::ArrayRef<Memory> blocks) {
-  // Losses of microbatches of other workers are zero.
-  double loss = 0;
+  // As pipesched_rt_train adds them up. Losses of microbatches of other workers
+  // are zero.
+  std::vector<double> losses;
   for (auto [layout, block] : llvm::zip(program.layouts, blocks))
-    for (const PersistentTensor &tensor : layout.tensors)
-      if (tensor.kind == PersistentKind::Loss)
-        forEachNumber(tensor, block, [&](double number) { loss += number; });
-  return loss;
+    for (const PersistentTensor &tensor : layout.tensors) {
+      if (tensor.kind != PersistentKind::Loss)
+        continue;
+      losses.resize(tensor.type.getNumElements());
+      double *next = losses.data();
+      forEachNumber(tensor, block, [&](double number) { *next++ += number; });
+    }
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
 namespace {
@@ -146,6 +152,16 @@ static std::string nameInstructions(const PreparedProgram &program,
   return result + text.str();
 }
 
+/// The blocks of the workers at the start.
+static std::vector<Memory> startOf(const Training &training) {
+  std::vector<Memory> blocks;
+  for (const PersistentLayout &worker : training.layouts)
+    blocks.emplace_back(worker.bytes);
+  scatter(training.model, training.start, training.layouts, blocks,
+          {PersistentKind::Param});
+  return blocks;
+}
+
 static void printStep(int64_t step, double loss, Span span) {
   llvm::outs() << llvm::format("step %lld: loss %.6g, %.3f ms\n",
                                static_cast<long long>(step), loss,
@@ -168,11 +184,10 @@ static const NativeSymbol kRuntime[] = {
     {"pipesched_rt_end", reinterpret_cast<void *>(&pipesched_rt_end)},
 };
 
-llvm::Expected<RunResult>
-run::runLoopback(const PreparedProgram &program,
-                 const llvm::MemoryBuffer &object, std::vector<Memory> blocks,
-                 const Options &options,
-                 llvm::ArrayRef<std::vector<int64_t>> paces) {
+llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
+                                           const llvm::MemoryBuffer &object,
+                                           const Training &training,
+                                           const Options &options) {
   llvm::Expected<LoadedObject> code = LoadedObject::load(object, kRuntime);
   if (!code)
     return code.takeError();
@@ -188,14 +203,15 @@ run::runLoopback(const PreparedProgram &program,
   World world(*size, options);
   if (llvm::Error error = world.error())
     return std::move(error);
+  std::vector<Memory> blocks = startOf(training);
   for (auto [worker, block] : llvm::enumerate(blocks))
     std::copy_n(block.data(), block.size(), world.blockOf(worker));
-  for (auto [worker, ns] : llvm::enumerate(paces))
+  for (auto [worker, ns] : llvm::enumerate(training.paces))
     if (llvm::Error error = world.pace(worker, ns))
       return std::move(error);
   RunResult result;
   result.logs.resize(blocks.size());
-  for (int64_t number = 0; number < options.steps; ++number) {
+  for (int64_t number = 0; number < training.steps; ++number) {
     if (llvm::Error error = world.run(*step, number))
       return makeError(
           nameInstructions(program, llvm::toString(std::move(error))));

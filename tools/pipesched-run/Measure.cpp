@@ -34,17 +34,22 @@ static constexpr int64_t kPsPerNs = 1000;
 // Instructions and their entries in the logs
 //===----------------------------------------------------------------------===//
 
-static bool isSecondHalf(const Program &program, uint32_t instruction) {
-  return instruction > 0 &&
-         program.instructions[instruction].is(InstructionKind::Compute) &&
-         program.instructions[instruction - 1].is(InstructionKind::Compute) &&
-         program.instructions[instruction - 1].cell.overlapsNext();
+llvm::Expected<Measurement> Measurement::make(const PreparedProgram &program,
+                                              const RunResult &result) {
+  Measurement measurement(program, result);
+  llvm::Expected<WorkerPrograms> rows =
+      listWorkerPrograms(program.loaded.program, program.loaded.placement);
+  if (!rows)
+    return rows.takeError();
+  measurement.rows = std::move(*rows);
+  measurement.chooseSteps();
+  measurement.findWaits();
+  measurement.readLogs();
+  return measurement;
 }
 
-Measurement::Measurement(const PreparedProgram &program,
-                         const RunResult &result)
-    : program(program), result(result) {
-  int64_t numSteps = result.getNumSteps();
+void Measurement::chooseSteps() {
+  int64_t numSteps = result->getNumSteps();
   for (int64_t step = numSteps > 1 ? 1 : 0; step < numSteps; ++step)
     steps.push_back(step);
   std::vector<int64_t> sorted = steps;
@@ -52,249 +57,195 @@ Measurement::Measurement(const PreparedProgram &program,
   std::nth_element(sorted.begin(), middle, sorted.end(),
                    [&](int64_t a, int64_t b) { return stepMs(a) < stepMs(b); });
   median = *middle;
-  findWaits();
 }
 
 double Measurement::stepMs(int64_t step) const {
-  Span span = result.spanOf(step);
+  Span span = result->spanOf(step);
   return double(span.end - span.begin) / 1e6;
 }
 
+static InstructionKind kindOf(const WorkerPrograms &rows, uint32_t i) {
+  return static_cast<InstructionKind>(rows.kind[i]);
+}
+
+/// What a Wait waits for, the instruction that it holds waits for in its place.
 void Measurement::findWaits() {
-  const Program &rows = program.loaded.program;
-  logNumber.assign(rows.instructions.size(), -1);
-  waiter.assign(rows.instructions.size(), -1);
-  workerOf.resize(rows.instructions.size());
+  logNumber.assign(rows.kind.size(), -1);
+  waiter.assign(rows.kind.size(), -1);
   for (int64_t worker = 0; worker < rows.getNumWorkers(); ++worker) {
-    int64_t next = 0;
-    std::vector<uint32_t> joined;
-    for (uint32_t i = rows.rowBegins[worker]; i < rows.rowBegins[worker + 1];
-         ++i) {
-      const Instruction &instruction = rows.instructions[i];
-      workerOf[i] = worker;
-      if (instruction.is(InstructionKind::Wait)) {
-        llvm::append_range(joined, rows.operandsOf(i));
-        continue;
+    uint32_t begin = rows.rowBegins[worker];
+    int64_t number = 0;
+    for (uint32_t i = begin; i < rows.rowBegins[worker + 1]; ++i) {
+      bool isWait = kindOf(rows, i) == InstructionKind::Wait;
+      if (kindOf(rows, i) == InstructionKind::Send) {
+        size_t message = rows.message[i];
+        sendNumber.resize(std::max(sendNumber.size(), message + 1));
+        sendNumber[message] = number;
       }
-      logNumber[i] = isSecondHalf(rows, i) ? next - 1 : next++;
-      std::vector<uint32_t> awaited(rows.operandsOf(i).begin(),
-                                    rows.operandsOf(i).end());
-      if (instruction.is(InstructionKind::Compute) ||
-          instruction.is(InstructionKind::Reload))
-        llvm::append_range(awaited, std::exchange(joined, {}));
-      for (uint32_t other : awaited)
-        if (waiter[other] < 0)
-          waiter[other] = i;
+      if (!isWait)
+        logNumber[i] = number++;
+      int64_t last = isWait ? rows.holds[i] + int64_t(begin) : int64_t(i);
+      if (isWait && rows.holds[i] < 0)
+        continue;
+      const uint32_t *waits = &rows.waitBegins[i + worker];
+      for (uint32_t wait = waits[0]; wait < waits[1]; ++wait) {
+        uint32_t other = begin + rows.waits[rows.rowWaits[worker] + wait];
+        if (waiter[other] < 0 || last < waiter[other])
+          waiter[other] = last;
+      }
     }
   }
 }
 
 //===----------------------------------------------------------------------===//
-// Times of one step
+// Times of the steps
 //===----------------------------------------------------------------------===//
 
-/// What the logs say of the instructions of a step, in ns.
+/// What the log of a worker says of its instructions.
 class Measurement::Collector {
 public:
-  Collector(const Measurement &measurement, int64_t step)
-      : all(measurement), step(step) {}
+  Collector(const Measurement &all, int64_t worker)
+      : all(all), worker(worker), log(all.result->logs[worker]) {}
 
-  Span spanOf(uint32_t i) const {
-    return all.result.logs[all.workerOf[i]].at(step, all.logNumber[i]);
-  }
-  /// When the worker went on that had to wait for instruction `i`; else when
-  /// its step ended.
-  int64_t seenEnd(uint32_t i) const {
-    return all.waiter[i] < 0 ? all.result.logs[all.workerOf[i]].steps[step].end
-                             : spanOf(all.waiter[i]).begin;
-  }
-  /// When the worker had nothing else to do but to wait for instruction `i`.
-  int64_t waitBegin(uint32_t i) const {
-    const WorkerLog &log = all.result.logs[all.workerOf[i]];
-    if (all.waiter[i] < 0)
-      return log.steps[step].end;
-    int64_t number = all.logNumber[all.waiter[i]];
-    return number == 0 ? log.steps[step].begin : log.at(step, number - 1).end;
+  Stamps collect() const {
+    Stamps stamps;
+    for (int64_t step : all.steps) {
+      int64_t ready = log.steps[step].begin;
+      for (uint32_t i = all.rows.rowBegins[worker];
+           i < all.rows.rowBegins[worker + 1]; ++i) {
+        bool isWait = all.logNumber[i] < 0;
+        Span span =
+            isWait ? Span{ready, ready} : log.at(step, all.logNumber[i]);
+        stamps.ready.push_back(std::min(ready, span.begin));
+        stamps.start.push_back(span.begin);
+        stamps.end.push_back(span.end);
+        stamps.done.push_back(isStarted(i) ? seenEnd(step, i) : kUnknownNs);
+        stamps.arrived.push_back(arrival(step, i));
+        ready = span.end;
+      }
+    }
+    return stamps;
   }
 
 private:
+  /// Whether it ends elsewhere, beside what the worker does.
+  bool isStarted(uint32_t i) const {
+    InstructionKind kind = kindOf(all.rows, i);
+    return kind != InstructionKind::Compute && kind != InstructionKind::Send &&
+           kind != InstructionKind::Wait;
+  }
+  /// When the worker went on that had to wait for instruction `i`; else when
+  /// its step ended.
+  int64_t seenEnd(int64_t step, uint32_t i) const {
+    return all.waiter[i] < 0 ? log.steps[step].end
+                             : log.at(step, all.logNumber[all.waiter[i]]).begin;
+  }
+  int64_t arrival(int64_t step, uint32_t i) const {
+    if (traitsOf(kindOf(all.rows, i)).role == InstructionRole::Copy)
+      return seenEnd(step, i);
+    if (kindOf(all.rows, i) != InstructionKind::Recv || all.waiter[i] < 0)
+      return kUnknownNs;
+    int64_t number = all.logNumber[all.waiter[i]];
+    int64_t waitBegin =
+        number == 0 ? log.steps[step].begin : log.at(step, number - 1).end;
+    const WorkerLog &sender = all.result->logs[all.rows.peer[i]];
+    int64_t sent = sender.at(step, all.sendNumber[all.rows.message[i]]).begin;
+    return waitBegin <= sent ? seenEnd(step, i) : kUnknownNs;
+  }
+
   const Measurement &all;
-  int64_t step;
+  int64_t worker;
+  const WorkerLog &log;
 };
 
+void Measurement::readLogs() {
+  for (int64_t worker = 0; worker < rows.getNumWorkers(); ++worker)
+    stamps.push_back(Collector(*this, worker).collect());
+}
+
 Measurement::Times Measurement::timesOf(int64_t step) const {
-  const Program &rows = program.loaded.program;
-  Collector collector(*this, step);
-  Span whole = result.spanOf(step);
+  Span whole = result->spanOf(step);
   Times times;
   times.makespanPs = (whole.end - whole.begin) * kPsPerNs;
   auto toPs = [&](int64_t ns) {
     return std::clamp<int64_t>((ns - whole.begin) * kPsPerNs, 0,
                                times.makespanPs);
   };
-  for (uint32_t i = 0; i < rows.instructions.size(); ++i) {
-    if (isSecondHalf(rows, i))
-      continue;
-    const Instruction &instruction = rows.instructions[i];
-    Span span = {whole.begin, whole.begin};
-    if (!instruction.is(InstructionKind::Wait))
-      span = collector.spanOf(i);
-    if (!instruction.is(InstructionKind::Compute) &&
-        !instruction.is(InstructionKind::Send) &&
-        !instruction.is(InstructionKind::Wait))
-      span.end = collector.seenEnd(i);
-    times.startPs.push_back(toPs(span.begin));
-    times.endPs.push_back(toPs(span.end));
+  for (auto [worker, all] : llvm::enumerate(stamps)) {
+    size_t size = rows.rowBegins[worker + 1] - rows.rowBegins[worker];
+    size_t begin = (step - steps.front()) * size;
+    for (size_t k = begin; k < begin + size; ++k) {
+      times.startPs.push_back(toPs(all.start[k]));
+      times.endPs.push_back(
+          toPs(all.done[k] == kUnknownNs ? all.end[k] : all.done[k]));
+    }
   }
   return times;
 }
 
 //===----------------------------------------------------------------------===//
-// Profile
+// Profiles and files
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// Times in ns, by stage.
-class Samples {
-public:
-  void add(int64_t stage, int64_t ns) {
-    byStage[stage].push_back(std::max<int64_t>(ns, 0));
-  }
-  bool has(int64_t stage) const { return byStage.count(stage); }
-  bool empty() const { return byStage.empty(); }
-  double mean(int64_t stage) const { return meanOf(byStage.at(stage)); }
-
-  /// One time in ps for each stage; those without a sample have the mean of
-  /// all. Empty without samples.
-  std::vector<int64_t> means(int64_t numStages) const {
-    if (empty())
-      return {};
-    std::vector<int64_t> all, result;
-    for (const auto &[stage, times] : byStage)
-      llvm::append_range(all, times);
-    for (int64_t stage = 0; stage < numStages; ++stage)
-      result.push_back(llvm::divideNearest(
-          uint64_t(kPsPerNs * 16 * (has(stage) ? mean(stage) : meanOf(all))),
-          16));
-    return result;
-  }
-
-private:
-  static double meanOf(llvm::ArrayRef<int64_t> times) {
-    double sum = 0;
-    for (int64_t time : times)
-      sum += double(time);
-    return sum / double(times.size());
-  }
-  std::map<int64_t, std::vector<int64_t>> byStage;
-};
-
-class ProfileBuilder {
-public:
-  PhaseMap<Samples> phases;
-  Samples pairs;
-  std::vector<int64_t> messages;
-
-  Samples &of(Phase phase) { return phases[phase]; }
-  Profile build(int64_t numStages);
-
-private:
-  void fill(int64_t numStages);
-};
-
-} // namespace
-
-/// Adds times that a run of pairs, or of split backwards, does not show apart:
-/// a backward has about twice the work of a forward.
-void ProfileBuilder::fill(int64_t numStages) {
-  for (int64_t stage = 0; stage < numStages; ++stage) {
-    Samples &whole = of(Phase::Backward);
-    bool isSplit =
-        of(Phase::InputGrad).has(stage) && of(Phase::WeightGrad).has(stage);
-    if (isSplit && !whole.empty() && !whole.has(stage))
-      whole.add(stage, int64_t(of(Phase::InputGrad).mean(stage) +
-                               of(Phase::WeightGrad).mean(stage)));
-    if (!pairs.has(stage))
-      continue;
-    if (!of(Phase::Forward).has(stage))
-      of(Phase::Forward).add(stage, int64_t(pairs.mean(stage) / 3));
-    if (!whole.has(stage) && !isSplit)
-      whole.add(stage, int64_t(pairs.mean(stage) * 2 / 3));
-  }
+llvm::Expected<Profile> Measurement::profile() const {
+  llvm::Expected<WorkerStages> stages =
+      listWorkerStages(program->loaded.placement);
+  if (!stages)
+    return stages.takeError();
+  std::vector<WorkerStamps> views;
+  for (const Stamps &each : stamps)
+    views.push_back(
+        {each.ready, each.start, each.end, each.done, each.arrived});
+  return makeProfile(rows, *stages, {int64_t(steps.size()), views},
+                     /*withIssue=*/false);
 }
 
-Profile ProfileBuilder::build(int64_t numStages) {
-  fill(numStages);
-  Profile profile;
-  kCostedPhases.forEach([&](Phase phase) {
-    profile.phasePs[phase] = phases[phase].means(numStages);
-  });
-  profile.overlappedPs = pairs.means(numStages);
-  if (messages.empty())
-    return profile;
-  auto middle = messages.begin() + messages.size() / 2;
-  std::nth_element(messages.begin(), middle, messages.end());
-  profile.commPs = {std::max<int64_t>(*middle, 0) * kPsPerNs};
-  return profile;
-}
-
-/// Calls `handle` with each all-reduce once, as its instructions.
-template <typename Handle>
-static void forEachGroup(const Program &program, Handle handle) {
-  for (uint32_t i = 0; i < program.instructions.size(); ++i) {
-    if (!program.instructions[i].is(InstructionKind::AllReduce))
-      continue;
-    llvm::SmallVector<uint32_t> members = {i};
-    bool isFirst = true;
-    for (uint32_t next = program.partner[i];
-         next != i && next != Program::kNone; next = program.partner[next]) {
-      isFirst &= next > i;
-      members.push_back(next);
-    }
-    if (isFirst)
-      handle(members);
-  }
-}
-
-Profile Measurement::profile() const {
-  const Program &rows = program.loaded.program;
-  ProfileBuilder builder;
-  for (int64_t step : steps) {
-    Collector log(*this, step);
-    for (uint32_t i = 0; i < rows.instructions.size(); ++i) {
-      const Instruction &instruction = rows.instructions[i];
-      if (instruction.is(InstructionKind::Wait) || isSecondHalf(rows, i))
-        continue;
-      int64_t stage = instruction.cell.getStage();
-      Span span = log.spanOf(i);
-      if (instruction.is(InstructionKind::Compute) &&
-          instruction.cell.overlapsNext())
-        builder.pairs.add(stage, span.end - span.begin);
-      else if (instruction.is(InstructionKind::Compute))
-        builder.of(instruction.cell.getPhase())
-            .add(stage, span.end - span.begin);
-      else if (instruction.is(InstructionRole::Copy))
-        builder.of(instruction.cell.getPhase())
-            .add(stage, log.seenEnd(i) - span.begin);
-      else if (instruction.is(InstructionKind::Recv)) {
-        int64_t sent = log.spanOf(rows.partner[i]).begin;
-        if (waiter[i] >= 0 && log.waitBegin(i) <= sent)
-          builder.messages.push_back(log.seenEnd(i) - sent);
-      }
-    }
-    forEachGroup(rows, [&](llvm::ArrayRef<uint32_t> members) {
-      int64_t begin = INT64_MIN, end = INT64_MAX;
-      for (uint32_t member : members) {
-        begin = std::max(begin, log.spanOf(member).begin);
-        end = std::min(end, log.seenEnd(member));
-      }
-      for (uint32_t member : members)
-        builder.of(Phase::AllReduce)
-            .add(rows.instructions[member].cell.getStage(), end - begin);
+std::string Measurement::toJson() const {
+  std::string text, schedule;
+  llvm::raw_string_ostream(schedule) << *program->module;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os);
+  auto zeros = [&] {
+    for (size_t worker = 0; worker < stamps.size(); ++worker)
+      json.value(0.0);
+  };
+  auto writeTimes = [&](llvm::ArrayRef<int64_t> times) {
+    size_t size = times.size() / steps.size();
+    for (; !times.empty(); times = times.drop_front(size))
+      json.array([&] {
+        for (int64_t ns : times.take_front(size))
+          ns == kUnknownNs ? json.value(nullptr) : json.value(ns);
+      });
+  };
+  auto writeWorker = [&](const Stamps &worker) {
+    for (auto [name, times] : {std::pair("ready", &worker.ready),
+                               {"start", &worker.start},
+                               {"end", &worker.end},
+                               {"done", &worker.done},
+                               {"arrived", &worker.arrived}})
+      json.attributeArray(name, [&, times = times] { writeTimes(*times); });
+  };
+  json.object([&] {
+    json.attribute("format", "pipesched-measurement");
+    json.attribute("version", 1);
+    json.attribute("source", "pipesched-run");
+    json.attribute("schedule", schedule);
+    json.attribute("receives", nullptr);
+    json.attributeObject("clock", [&] {
+      json.attribute("error_s", nullptr);
+      json.attributeArray("offsets_s", zeros);
+      json.attributeArray("drifts_ppm", zeros);
     });
-  }
-  return builder.build(program.functions.stages.size());
+    json.attributeArray("steps", [&] {
+      for (int64_t step : steps)
+        json.value(step);
+    });
+    json.attributeArray("workers_ns", [&] {
+      for (const Stamps &worker : stamps)
+        json.object([&] { writeWorker(worker); });
+    });
+  });
+  return text + "\n";
 }
 
 std::string run::profileToJson(const Profile &profile) {
@@ -339,19 +290,11 @@ llvm::Expected<NamedEvaluation> run::measured(const NamedEvaluation &predicted,
   return result;
 }
 
-int64_t run::longestMessagePs(const PreparedProgram &program,
-                              const NamedEvaluation &predicted) {
-  const Execution &execution = predicted.getExecution();
-  const Program &rows = program.loaded.program;
-  int64_t longest = 0;
-  for (uint32_t i = 0; i < rows.instructions.size(); ++i) {
-    if (!rows.instructions[i].is(InstructionKind::Send))
-      continue;
-    uint32_t task = execution.graph.taskOfInstruction[i];
-    longest = std::max(longest, execution.times.occupancyPs[task] +
-                                    execution.times.latencyPs[task]);
-  }
-  return longest;
+static bool isSecondHalf(const Program &program, uint32_t instruction) {
+  return instruction > 0 &&
+         program.instructions[instruction].is(InstructionKind::Compute) &&
+         program.instructions[instruction - 1].is(InstructionKind::Compute) &&
+         program.instructions[instruction - 1].cell.overlapsNext();
 }
 
 std::vector<std::vector<int64_t>>
@@ -366,9 +309,10 @@ run::pacesOf(const PreparedProgram &program, const NamedEvaluation &predicted) {
       if (instruction.is(InstructionKind::Wait) || isSecondHalf(rows, i))
         continue;
       uint32_t task = execution.graph.taskOfInstruction[i];
-      paces[worker].push_back(instruction.is(InstructionKind::Compute)
-                                  ? execution.times.occupancyPs[task] / kPsPerNs
-                                  : 0);
+      int64_t ps =
+          execution.times.occupancyPs[task] + execution.times.latencyPs[task];
+      paces[worker].push_back(
+          instruction.is(InstructionKind::Recv) ? 0 : ps / kPsPerNs);
     }
   return paces;
 }

@@ -15,6 +15,7 @@
 #define PIPESCHED_TOOLS_PIPESCHED_RUN_MEASURE_H
 
 #include "Backend.h"
+#include "PipeSched/Evaluation/MeasuredProfile.h"
 #include "PipeSched/Evaluation/NamedEvaluation.h"
 
 namespace pipesched::run {
@@ -23,13 +24,14 @@ namespace pipesched::run {
 /// for the first time, unless there is only one.
 class Measurement {
 public:
-  Measurement(const PreparedProgram &program, const RunResult &result);
+  /// Errors: those of listWorkerPrograms.
+  static llvm::Expected<Measurement> make(const PreparedProgram &program,
+                                          const RunResult &result);
 
-  /// Means by phase and stage. A message takes from its send to the start of
-  /// the cell that waits for it, where that cell already waited when it was
-  /// sent; the median of these. Copies and sums likewise end when an
-  /// instruction that waits for them goes on.
-  Profile profile() const;
+  /// See makeProfile. A message arrives when the cell that waits for it starts,
+  /// and is known to if that cell already waited when it was sent. Copies and
+  /// sums likewise end when an instruction that waits for them goes on.
+  llvm::Expected<Profile> profile() const;
   /// The median step.
   int64_t getStep() const { return median; }
   double stepMs(int64_t step) const;
@@ -41,33 +43,43 @@ public:
   };
   Times timesOf(int64_t step) const;
   llvm::ArrayRef<int64_t> getSteps() const { return steps; }
+  /// What Measurement.from_file of the Python package reads (docs/Measuring.md,
+  /// "The file").
+  std::string toJson() const;
 
 private:
+  /// WorkerStamps, owned.
+  struct Stamps {
+    std::vector<int64_t> ready, start, end, done, arrived;
+  };
   class Collector;
-  void findWaits();
 
-  const PreparedProgram &program;
-  const RunResult &result;
+  Measurement(const PreparedProgram &program, const RunResult &result)
+      : program(&program), result(&result) {}
+  void chooseSteps();
+  void findWaits();
+  void readLogs();
+
+  const PreparedProgram *program;
+  const RunResult *result;
+  WorkerPrograms rows;
   std::vector<int64_t> steps; ///< that count
   int64_t median = 0;
-  /// By instruction of the program: its number in the log, or -1 (waits); both
-  /// halves of a pair have the same.
+  std::vector<Stamps> stamps; ///< by worker: those of `steps`
+  /// By instruction: its number in the log, or -1 (waits).
   std::vector<int64_t> logNumber;
-  /// By instruction: the first that waits for it, or -1.
+  std::vector<int64_t> sendNumber; ///< the same by message
+  /// By instruction: the first of its row that waits for it, or -1.
   std::vector<int64_t> waiter;
-  std::vector<int32_t> workerOf; ///< by instruction
 };
 
 /// Predicts the program with these costs. Errors are emitted.
 mlir::FailureOr<NamedEvaluation> predict(const PreparedProgram &program,
                                          const CostInputs &costs);
 
-/// The longest time of a message that is predicted, in ps; 0 if all are free.
-int64_t longestMessagePs(const PreparedProgram &program,
-                         const NamedEvaluation &predicted);
-
 /// By worker: how many ns each instruction that the log numbers is predicted to
-/// take; 0 where it is no compute.
+/// take, or what it starts. Sends have the time of their messages, receives
+/// none.
 std::vector<std::vector<int64_t>> pacesOf(const PreparedProgram &program,
                                           const NamedEvaluation &predicted);
 

@@ -9,7 +9,7 @@
 // Everything happens in a folder of its own, which is removed at the end:
 //
 //   main.c schedule.o libpipesched_rt_mpi.a -> program
-//   before.<worker> -> mpirun program -> after.<worker>, log.<worker>
+//   mpirun program -> after.<worker>, log.<worker>, and the losses
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@
 #include "PipeSched/Support/InputFile.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableText.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Signals.h"
@@ -75,15 +75,16 @@ static llvm::Error checkInterrupted() {
                        : llvm::Error::success();
 }
 
-/// Runs a program in a process group of its own. Errors say what it has
-/// printed.
-static llvm::Error execute(llvm::ArrayRef<std::string> command,
-                           StringRef folder) {
+/// Runs a program in a process group of its own, and returns what it prints on
+/// its standard output. Errors say all that it has printed.
+static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
+                                           StringRef folder) {
   if (llvm::Error error = checkInterrupted())
-    return error;
+    return std::move(error);
   std::string output = (folder + "/output").str();
+  std::string errors = (folder + "/errors").str();
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(output),
-                                          StringRef(output)};
+                                          StringRef(errors)};
   std::vector<StringRef> arguments(command.begin(), command.end());
   llvm::outs().flush();
   std::string message;
@@ -101,17 +102,20 @@ static llvm::Error execute(llvm::ArrayRef<std::string> command,
     process.ReturnCode = -1;
   }
   if (llvm::Error error = checkInterrupted())
-    return error;
+    return std::move(error);
+  auto printed = [](StringRef file) {
+    auto text = llvm::MemoryBuffer::getFile(file);
+    return text ? (*text)->getBuffer().str() : std::string();
+  };
   if (process.ReturnCode == 0)
-    return llvm::Error::success();
+    return printed(output);
   std::string text = "'" + llvm::join(command, " ") + "' failed";
   if (!message.empty())
     text += ": " + message;
   else
     text += " with status " + std::to_string(process.ReturnCode);
-  if (auto printed = llvm::MemoryBuffer::getFile(output))
-    text += "\n" + (*printed)->getBuffer().rtrim().str();
-  return makeError(text);
+  text += "\n" + printed(output) + printed(errors);
+  return makeError(StringRef(text).rtrim());
 }
 
 /// The folder with include/, lib/ and build-mpi.sh: beside the tool, in the
@@ -141,17 +145,20 @@ int32_t pipesched_schedule_step(int32_t, void *, void *, void *, void *,
                                 int64_t);
 int64_t pipesched_schedule_size(int32_t, int32_t);
 const char *pipesched_schedule_layout(void);
+extern const PipeschedTraining pipesched_schedule_training;
 int main(int argc, char **argv) {
-  return pipesched_rt_main(argc, argv, pipesched_schedule_step,
-                           pipesched_schedule_size, pipesched_schedule_layout);
+  return pipesched_rt_train(argc, argv, pipesched_schedule_step,
+                            pipesched_schedule_size, pipesched_schedule_layout,
+                            &pipesched_schedule_training);
 }
 )";
 
-std::vector<NativeAlias> run::entriesOf(const PreparedProgram &program) {
-  std::vector<NativeAlias> entries;
+NativeEntries run::entriesOf(const PreparedProgram &program,
+                             const Training &training) {
+  NativeEntries entries{{}, training, "pipesched_schedule_training"};
   for (StringRef function : {"_step", "_size", "_layout"})
-    entries.push_back({("pipesched_schedule" + function).str(),
-                       (program.getName() + function).str()});
+    entries.aliases.push_back({("pipesched_schedule" + function).str(),
+                               (program.getName() + function).str()});
   return entries;
 }
 
@@ -161,7 +168,7 @@ static std::vector<std::string> loopbackSources(StringRef runtime) {
   std::vector<std::string> files;
   for (StringRef name :
        {"Copies", "Deadlock", "Files", "Log", "Loopback", "LoopbackMain",
-        "Options", "Reduce", "Worker", "World"})
+        "Options", "Reduce", "Training", "Worker", "World"})
     files.push_back((runtime + "/lib/" + name + ".c").str());
   return files;
 }
@@ -187,10 +194,11 @@ static llvm::Error link(const llvm::MemoryBuffer &object,
       *compiler,    "-std=gnu11",    "-O2", "-I" + *runtime + "/include",
       in("main.c"), in("schedule.o")};
   if (isMpi) {
-    if (llvm::Error error = execute({"/bin/sh", *runtime + "/build-mpi.sh",
-                                     *compiler, in("libpipesched_rt_mpi.a")},
-                                    folder))
-      return error;
+    auto built = execute({"/bin/sh", *runtime + "/build-mpi.sh", *compiler,
+                          in("libpipesched_rt_mpi.a")},
+                         folder);
+    if (!built)
+      return built.takeError();
     command.push_back(in("libpipesched_rt_mpi.a"));
   } else {
     llvm::append_range(command, loopbackSources(*runtime));
@@ -198,7 +206,7 @@ static llvm::Error link(const llvm::MemoryBuffer &object,
   for (StringRef last : {"-lm", "-lpthread", "-o"})
     command.push_back(last.str());
   command.push_back(output.str());
-  return execute(command, folder);
+  return execute(command, folder).takeError();
 }
 
 namespace {
@@ -275,7 +283,7 @@ static llvm::Expected<WorkerLog> readLog(const Twine &file) {
 static std::vector<std::string> mpiCommand(StringRef mpirun,
                                            const Options &options,
                                            StringRef folder,
-                                           int64_t numWorkers) {
+                                           size_t numWorkers) {
   std::vector<std::string> command;
   for (StringRef word : llvm::split(mpirun, ' '))
     if (!word.empty())
@@ -283,9 +291,7 @@ static std::vector<std::string> mpiCommand(StringRef mpirun,
   auto in = [&](StringRef name) { return (folder + "/" + name).str(); };
   for (const std::string &word :
        {std::string("-n"), std::to_string(numWorkers), in("program"),
-        "--steps=" + std::to_string(options.steps),
-        "--state-in=" + in("before"), "--state-out=" + in("after"),
-        "--log=" + in("log")})
+        "--state-out=" + in("after"), "--log=" + in("log")})
     command.push_back(word);
   if (options.messages != Messages::Default)
     command.push_back("--messages=" +
@@ -295,10 +301,11 @@ static std::vector<std::string> mpiCommand(StringRef mpirun,
   return command;
 }
 
-static llvm::Expected<RunResult> readResult(StringRef folder,
-                                            std::vector<Memory> blocks) {
+static llvm::Expected<RunResult>
+readResult(StringRef folder, llvm::ArrayRef<PersistentLayout> layouts) {
   RunResult result;
-  for (auto [worker, block] : llvm::enumerate(blocks)) {
+  for (auto [worker, layout] : llvm::enumerate(layouts)) {
+    Memory &block = result.blocks.emplace_back(layout.bytes);
     auto after = readWholeFile((folder + "/after." + Twine(worker)).str());
     if (!after)
       return after.takeError();
@@ -312,26 +319,11 @@ static llvm::Expected<RunResult> readResult(StringRef folder,
       return log.takeError();
     result.logs.push_back(std::move(*log));
   }
-  result.blocks = std::move(blocks);
   return result;
-}
-
-static void printSteps(const PreparedProgram &program,
-                       const RunResult &result) {
-  for (int64_t step = 0; step < result.getNumSteps(); ++step) {
-    Span span = result.spanOf(step);
-    llvm::outs() << "step " << step << ": ";
-    if (step + 1 == result.getNumSteps())
-      llvm::outs() << llvm::format("loss %.6g, ",
-                                   lossOf(program, result.blocks));
-    llvm::outs() << llvm::format("%.3f ms\n",
-                                 double(span.end - span.begin) / 1e6);
-  }
 }
 
 llvm::Expected<RunResult> run::runMpi(const PreparedProgram &program,
                                       const llvm::MemoryBuffer &object,
-                                      std::vector<Memory> blocks,
                                       const Options &options) {
   StringRef given = options.mpirun;
   llvm::Expected<std::string> mpirun =
@@ -345,17 +337,11 @@ llvm::Expected<RunResult> run::runMpi(const PreparedProgram &program,
   if (llvm::Error error =
           link(object, options, folder, (folder + "/program").str()))
     return std::move(error);
-  for (auto [worker, block] : llvm::enumerate(blocks))
-    if (llvm::Error error =
-            writeWholeFile((folder + "/before." + Twine(worker)).str(),
-                           StringRef(block.data(), block.size())))
-      return std::move(error);
   std::string launcher = (*mpirun + " " + given.split(' ').second).str();
-  if (llvm::Error error =
-          execute(mpiCommand(launcher, options, folder, blocks.size()), folder))
-    return std::move(error);
-  llvm::Expected<RunResult> result = readResult(folder, std::move(blocks));
-  if (result)
-    printSteps(program, *result);
-  return result;
+  auto printed = execute(
+      mpiCommand(launcher, options, folder, program.layouts.size()), folder);
+  if (!printed)
+    return printed.takeError();
+  llvm::outs() << printableLines(*printed);
+  return readResult(folder, program.layouts);
 }

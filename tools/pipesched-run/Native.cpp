@@ -74,19 +74,36 @@ static void optimizeIR(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
+static llvm::Error verifyFree(const llvm::Module &module, StringRef name) {
+  return module.getNamedValue(name)
+             ? makeError("'" + name +
+                         "' is a name of the runtime; rename the function")
+             : llvm::Error::success();
+}
+
 static llvm::Error addAlias(llvm::Module &module, const NativeAlias &alias) {
   llvm::Function *function = module.getFunction(alias.function);
   if (!function)
     return makeError("the module has no function '" + alias.function + "'");
-  if (module.getNamedValue(alias.name))
-    return makeError("'" + alias.name +
-                     "' is a name of the runtime; rename the function");
+  if (llvm::Error error = verifyFree(module, alias.name))
+    return error;
   llvm::GlobalAlias::create(alias.name, function);
   return llvm::Error::success();
 }
 
+static llvm::Error addEntries(llvm::Module &module,
+                              const NativeEntries &entries) {
+  for (const NativeAlias &alias : entries.aliases)
+    if (llvm::Error error = addAlias(module, alias))
+      return error;
+  if (llvm::Error error = verifyFree(module, entries.trainingName))
+    return error;
+  addTraining(module, entries.training, entries.trainingName);
+  return llvm::Error::success();
+}
+
 static llvm::Expected<OptimizedModule>
-optimize(mlir::ModuleOp module, llvm::ArrayRef<NativeAlias> aliases = {}) {
+optimize(mlir::ModuleOp module, const NativeEntries *entries = nullptr) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = makeMachine();
   if (!machine)
     return machine.takeError();
@@ -98,8 +115,8 @@ optimize(mlir::ModuleOp module, llvm::ArrayRef<NativeAlias> aliases = {}) {
     return makeError("the module cannot be translated to LLVM IR");
   result.module->setTargetTriple(result.machine->getTargetTriple());
   result.module->setDataLayout(result.machine->createDataLayout());
-  for (const NativeAlias &alias : aliases)
-    if (llvm::Error error = addAlias(*result.module, alias))
+  if (entries)
+    if (llvm::Error error = addEntries(*result.module, *entries))
       return std::move(error);
   optimizeIR(*result.module, *result.machine);
   return result;
@@ -115,8 +132,8 @@ llvm::Expected<std::string> run::emitLLVM(mlir::ModuleOp module) {
 }
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-run::compileObject(mlir::ModuleOp module, llvm::ArrayRef<NativeAlias> aliases) {
-  llvm::Expected<OptimizedModule> optimized = optimize(module, aliases);
+run::compileObject(mlir::ModuleOp module, const NativeEntries *entries) {
+  llvm::Expected<OptimizedModule> optimized = optimize(module, entries);
   if (!optimized)
     return optimized.takeError();
   llvm::SmallVector<char, 0> bytes;

@@ -15,6 +15,7 @@
 #ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H
 #define PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H
 
+#include "Training.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/Error.h"
@@ -34,12 +35,20 @@ struct NativeAlias {
   std::string name, function;
 };
 
+/// What a linked program is besides its functions.
+struct NativeEntries {
+  std::vector<NativeAlias> aliases;
+  /// The data of the training gets the name `trainingName`.
+  Training training;
+  std::string trainingName;
+};
+
 /// An object file for this machine from a module of the LLVM dialect. Its code
 /// is position independent, and symbols are as the functions are named, besides
-/// the aliases. Errors: an alias of no function, or one that has the name of
-/// something else in the module.
+/// the entries, if there are some. Errors: an alias of no function, or a name
+/// that something else in the module has.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-compileObject(mlir::ModuleOp module, llvm::ArrayRef<NativeAlias> aliases = {});
+compileObject(mlir::ModuleOp module, const NativeEntries *entries = nullptr);
 
 /// A name that loaded code may call, and what it calls then.
 struct NativeSymbol {

@@ -49,13 +49,17 @@ Options::familyOptionsFor(const Family &family) const {
 
 /// No file is written twice, and the input stays.
 llvm::Error Options::checkFiles() const {
-  const cl::opt<std::string> *written[] = {&trace, &writeProfile, &output};
+  const cl::opt<std::string> *written[] = {&trace, &writeProfile,
+                                           &writeMeasurement, &output};
   for (const auto *file : written)
     if (!file->empty() && isSameFile(*file, input))
       return makeError(optionName(*file) + " names the file that is read, '" +
                        file->getValue() + "'");
-  if (!trace.empty() && isSameFile(trace, writeProfile))
-    return makeError("--trace and --write-profile name the same file");
+  for (const auto *file : {&writeProfile, &writeMeasurement})
+    for (const auto *other : {&trace, &writeProfile})
+      if (file != other && !other->empty() && isSameFile(*other, *file))
+        return makeError(optionName(*other) + " and " + optionName(*file) +
+                         " name the same file");
   return llvm::Error::success();
 }
 
@@ -80,8 +84,8 @@ llvm::Error Options::check() const {
         return makeError("--" + value->ArgStr +
                          " belongs to --schedule=<family>, which is missing");
   }
-  if (pace && backend == Backend::Mpi)
-    return makeError("--pace belongs to --backend=loopback");
+  if (pace && (emit == Emit::Llvm || emit == Emit::Object))
+    return makeError("--pace belongs to runs and to --emit=executable");
   if (output.getNumOccurrences() > 0 && emit == Emit::Nothing)
     return makeError("-o belongs to --emit=<kind>, which is missing");
   if (llvm::Error error = checkFiles())

@@ -152,11 +152,16 @@ struct Options {
                                cl::desc("Predict from the times of this file")};
   cl::opt<bool> pace{
       "pace", cl::cat(category),
-      cl::desc("Let each cell last as long as it is predicted to, by sleeping: "
-               "tries schedules on fewer cores than workers (loopback)")};
+      cl::desc("Let cells, messages, copies and sums last as long as they are "
+               "predicted to, by sleeping: tries schedules on fewer cores than "
+               "workers")};
   cl::opt<std::string> writeProfile{
       "write-profile", cl::cat(category), cl::value_desc("file"),
       cl::desc("Write the measured times as a profile")};
+  cl::opt<std::string> writeMeasurement{
+      "write-measurement", cl::cat(category), cl::value_desc("file"),
+      cl::desc("Write the times of all instructions, for Measurement.from_file "
+               "of the Python package")};
   cl::opt<Emit> emit{"emit", cl::cat(category), cl::init(Emit::Nothing),
                      cl::desc("Write this to -o and do not run"),
                      enumOptionValuesWithDefault<Emit::Nothing>()};

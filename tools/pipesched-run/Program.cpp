@@ -16,6 +16,7 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Conversion/ToLLVM.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/InputFile.h"
 #include "mlir/Parser/Parser.h"
@@ -230,6 +231,28 @@ static LogicalResult load(PreparedProgram &program) {
   return success();
 }
 
+pipe::PlacementOwnerOpInterface PreparedProgram::getOwner() const {
+  if (op)
+    return cast<PlacementOwnerOpInterface>(*op);
+  return source.get().lookupSymbol<PlacementOwnerOpInterface>(name);
+}
+
+/// Takes the schedule as it is, to make code from it. What an executable starts
+/// from is known without a program.
+static FailureOr<PreparedProgram> takeSchedule(PreparedProgram program,
+                                               const Options &options) {
+  if (options.emit != Emit::Executable)
+    return program;
+  auto schedule = cast<ScheduleOp>(*program.getOwner());
+  FailureOr<StageFunctions> functions = loadStageFunctions(schedule);
+  if (failed(functions))
+    return failure();
+  program.functions = std::move(*functions);
+  program.layouts = layOutPersistent(
+      program.functions, pipe::ScheduleTable(schedule).getPlacement());
+  return program;
+}
+
 /// Makes the program of the module and assigns its buffers.
 static LogicalResult makeProgram(PreparedProgram &program, bool isSchedule) {
   ModuleOp module = *program.module;
@@ -271,9 +294,9 @@ FailureOr<PreparedProgram> run::prepare(const Options &options,
     return failure();
   PreparedProgram program;
   program.name = name.getValue().str();
-  if (schedule && options.emit != Emit::Nothing) {
+  if (schedule && options.emit != Emit::Nothing && !options.pace) {
     program.source = std::move(*module);
-    return program;
+    return takeSchedule(std::move(program), options);
   }
   if (schedule)
     program.source = OwningOpRef<ModuleOp>((**module).clone());

@@ -31,23 +31,26 @@ struct PreparedProgram {
   /// What is compiled, if that is not `module`: the schedule, from which code
   /// is made without ops for its instructions.
   mlir::OwningOpRef<mlir::ModuleOp> source;
-  /// Null where code is written and nothing runs: then there are no module and
-  /// no facts, only the source.
+  /// Null where code is written that needs no program: then there are no module
+  /// and no facts, only the source.
   exec::ProgramOp op;
-  /// Refer to `module`.
-  LoadedProgram loaded;
+  LoadedProgram loaded; ///< refers to `module`
+  /// These and the layouts are known of what runs and of executables. They
+  /// refer to `module`, or to the source where there is none.
   StageFunctions functions;
   std::vector<PersistentLayout> layouts; ///< by worker
   bool updates = false;                  ///< whether it steps the parameters
 
   exec::ProgramOp getOp() const { return op; }
+  /// The program, or the schedule where there is none.
+  pipe::PlacementOwnerOpInterface getOwner() const;
   llvm::StringRef getName() const { return name; }
 };
 
 /// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
-/// for a run, assigns its buffers. Errors are emitted: no schedule with stages,
-/// or several; a family that needs another number of stages than the file has;
-/// a stage that no data reaches; those of the passes.
+/// for a run or a paced executable, assigns its buffers. Errors are emitted: no
+/// schedule with stages, or several; a family that needs another number of
+/// stages than the file has; a stage that no data reaches; those of the passes.
 mlir::FailureOr<PreparedProgram> prepare(const Options &options,
                                          mlir::MLIRContext &context);
 

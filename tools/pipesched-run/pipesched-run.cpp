@@ -112,13 +112,14 @@ static llvm::Expected<KnownCosts> findCosts(const PreparedProgram &program,
 /// The files that a run writes. They are opened before it, so that nothing runs
 /// whose result cannot be kept.
 struct ResultFiles {
-  std::unique_ptr<OutputFile> trace, profile;
+  std::unique_ptr<OutputFile> trace, profile, measurement;
 
   static llvm::Expected<ResultFiles> open(const Options &options) {
     ResultFiles files;
     for (auto [name, file] :
          {std::pair(&options.trace, &files.trace),
-          std::pair(&options.writeProfile, &files.profile)}) {
+          std::pair(&options.writeProfile, &files.profile),
+          std::pair(&options.writeMeasurement, &files.measurement)}) {
       if (name->empty())
         continue;
       llvm::Expected<std::unique_ptr<OutputFile>> opened =
@@ -158,10 +159,15 @@ static llvm::Error reportTimes(const PreparedProgram &program,
                                const RunResult &result, KnownCosts costs,
                                std::optional<NamedEvaluation> predicted,
                                ResultFiles files) {
-  Measurement measurement(program, result);
-  Profile profile = measurement.profile();
+  llvm::Expected<Measurement> made = Measurement::make(program, result);
+  if (!made)
+    return made.takeError();
+  const Measurement &measurement = *made;
+  llvm::Expected<Profile> profile = measurement.profile();
+  if (!profile)
+    return profile.takeError();
   if (!predicted) {
-    costs.inputs.profile = profile;
+    costs.inputs.profile = *profile;
     costs.origin = "the times of this run";
     mlir::FailureOr<NamedEvaluation> made = predict(program, costs.inputs);
     if (mlir::failed(made))
@@ -186,7 +192,10 @@ static llvm::Error reportTimes(const PreparedProgram &program,
     if (llvm::Error error =
             keep(files.trace.get(), traceOf(*predicted, median)))
       return error;
-  return keep(files.profile.get(), profileToJson(profile));
+  if (files.measurement)
+    if (llvm::Error error = keep(files.measurement.get(), measurement.toJson()))
+      return error;
+  return keep(files.profile.get(), profileToJson(*profile));
 }
 
 /// Runs the reference from the same start.
@@ -206,29 +215,54 @@ static llvm::Error check(const PreparedProgram &program,
 // All
 //===----------------------------------------------------------------------===//
 
-/// The object of a program; what is linked calls it by its entries.
+/// The object of a program. What is linked calls it by its entries, and takes
+/// the training from there.
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compile(const PreparedProgram &program, mlir::ModuleOp lowered,
-        const Options &options) {
-  bool isLinked =
-      options.emit == Emit::Executable ||
-      (options.emit == Emit::Nothing && options.backend == Backend::Mpi);
-  return isLinked ? compileObject(lowered, entriesOf(program))
-                  : compileObject(lowered);
+        const Training &training, bool isLinked) {
+  if (!isLinked)
+    return compileObject(lowered);
+  NativeEntries entries = entriesOf(program, training);
+  return compileObject(lowered, &entries);
 }
 
-static llvm::Error emit(const PreparedProgram &program, mlir::ModuleOp lowered,
-                        const Options &options) {
+/// Writes what needs no start.
+static llvm::Error emitCode(mlir::ModuleOp lowered, const Options &options) {
   if (options.emit == Emit::Llvm) {
     llvm::Expected<std::string> text = emitLLVM(lowered);
     return text ? writeWholeFile(options.output, *text) : text.takeError();
   }
-  auto object = compile(program, lowered, options);
-  if (!object)
-    return object.takeError();
-  if (options.emit == Emit::Object)
-    return writeWholeFile(options.output, (*object)->getBuffer());
-  return linkExecutable(**object, options, options.output);
+  auto object = compileObject(lowered);
+  return object ? writeWholeFile(options.output, (*object)->getBuffer())
+                : object.takeError();
+}
+
+namespace {
+/// The parameters before the first step, and the model that they are of.
+struct Start {
+  ReferenceModel reference;
+  Memory model;
+
+  static llvm::Expected<Start> make(const PreparedProgram &program,
+                                    const Options &options) {
+    bool runs = options.checks && options.emit == Emit::Nothing;
+    mlir::FailureOr<ReferenceModel> reference =
+        ReferenceModel::compile(program.getOwner(), runs, program.updates);
+    if (mlir::failed(reference))
+      return makeError("there is no model to start from");
+    Memory model(reference->getLayout().bytes);
+    if (llvm::Error error = fillParameters(program, *reference, model, options))
+      return std::move(error);
+    return Start{std::move(*reference), std::move(model)};
+  }
+};
+} // namespace
+
+static Training trainingOf(const PreparedProgram &program, const Start &start,
+                           llvm::ArrayRef<std::vector<int64_t>> paces,
+                           const Options &options) {
+  return {options.steps, start.reference.getLayout(), start.model,
+          program.layouts, paces};
 }
 
 /// Copies the parameters of the workers to the block of the model.
@@ -274,18 +308,37 @@ struct Plan {
                        "--profile=<file> or in the schedule");
     return std::move(plan);
   }
+
+  std::vector<std::vector<int64_t>> paces(const PreparedProgram &program,
+                                          const Options &options) const {
+    if (!options.pace)
+      return {};
+    return pacesOf(program, *predicted);
+  }
 };
 } // namespace
 
-/// The blocks of the workers at the start.
-static std::vector<Memory> startOf(const PreparedProgram &program,
-                                   const PersistentLayout &layout,
-                                   const Memory &model) {
-  std::vector<Memory> blocks;
-  for (const PersistentLayout &worker : program.layouts)
-    blocks.emplace_back(worker.bytes);
-  scatter(layout, model, program.layouts, blocks, {PersistentKind::Param});
-  return blocks;
+/// A program that trains as a run by this tool does.
+static llvm::Error emitExecutable(PreparedProgram &program,
+                                  const Options &options) {
+  std::vector<std::vector<int64_t>> paces;
+  if (options.pace) {
+    llvm::Expected<Plan> plan = Plan::make(program, options);
+    if (!plan)
+      return plan.takeError();
+    paces = plan->paces(program, options);
+  }
+  llvm::Expected<Start> start = Start::make(program, options);
+  if (!start)
+    return start.takeError();
+  auto lowered = lowerToLLVM(program, options.form);
+  if (mlir::failed(lowered))
+    return makeError("the schedule is not compiled");
+  auto object =
+      compile(program, **lowered, trainingOf(program, *start, paces, options),
+              /*isLinked=*/true);
+  return object ? linkExecutable(**object, options, options.output)
+                : object.takeError();
 }
 
 static llvm::Error saveParameters(const PreparedProgram &program,
@@ -328,44 +381,31 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
   llvm::Expected<Plan> plan = Plan::make(program, options);
   if (!plan)
     return plan.takeError();
-  mlir::Operation *op = program.getOp();
-  mlir::FailureOr<ReferenceModel> reference =
-      ReferenceModel::compile(mlir::cast<pipe::PlacementOwnerOpInterface>(op),
-                              options.checks, program.updates);
-  if (mlir::failed(reference))
-    return makeError("there is nothing to compare with");
-  const PersistentLayout &layout = reference->getLayout();
-  Memory model(layout.bytes);
-  if (llvm::Error error = fillParameters(program, *reference, model, options))
-    return error;
-  auto object = compile(program, lowered, options);
+  llvm::Expected<Start> start = Start::make(program, options);
+  if (!start)
+    return start.takeError();
+  auto paces = plan->paces(program, options);
+  Training training = trainingOf(program, *start, paces, options);
+  bool isMpi = options.backend == Backend::Mpi;
+  auto object = compile(program, lowered, training, /*isLinked=*/isMpi);
   if (!object)
     return object.takeError();
-  std::vector<std::vector<int64_t>> paces;
-  if (options.pace) {
-    paces = pacesOf(program, *plan->predicted);
-    if (int64_t ps = longestMessagePs(program, *plan->predicted))
-      llvm::outs() << "--pace: messages are as fast as this machine; the "
-                      "longest is predicted to take "
-                   << llvm::format("%.3f us\n", double(ps) / 1e6);
-  }
-  std::vector<Memory> start = startOf(program, layout, model);
   llvm::Expected<RunResult> result =
-      options.backend == Backend::Mpi
-          ? runMpi(program, **object, std::move(start), options)
-          : runLoopback(program, **object, std::move(start), options, paces);
+      isMpi ? runMpi(program, **object, options)
+            : runLoopback(program, **object, training, options);
   if (!result)
     return result.takeError();
   if (llvm::Error error =
           reportTimes(program, *result, std::move(plan->costs),
                       std::move(plan->predicted), std::move(plan->files)))
     return error;
-  if (llvm::Error error = saveParameters(program, *result, layout, options))
+  if (llvm::Error error =
+          saveParameters(program, *result, training.model, options))
     return error;
   holds = true;
-  return options.checks
-             ? check(program, *result, *reference, model, options, holds)
-             : llvm::Error::success();
+  return options.checks ? check(program, *result, start->reference,
+                                start->model, options, holds)
+                        : llvm::Error::success();
 }
 
 static int runAll(const Options &options) {
@@ -382,13 +422,17 @@ static int runAll(const Options &options) {
   mlir::FailureOr<PreparedProgram> program = prepare(options, context);
   if (mlir::failed(program))
     return kFailed;
+  if (options.emit == Emit::Executable) {
+    llvm::Error error = emitExecutable(*program, options);
+    return error ? fail(std::move(error)) : 0;
+  }
   auto lowered = lowerToLLVM(*program, options.form);
   if (mlir::failed(lowered))
     return kFailed;
   bool holds = true;
   llvm::Error error = options.emit == Emit::Nothing
                           ? train(*program, **lowered, options, holds)
-                          : emit(*program, **lowered, options);
+                          : emitCode(**lowered, options);
   if (error)
     return fail(std::move(error));
   return holds ? 0 : kFailed;

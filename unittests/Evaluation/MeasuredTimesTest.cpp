@@ -14,7 +14,9 @@
 #include "PipeSched/Evaluation/MeasuredTimes.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/TestSupport.h"
-#include "PipeSched/Analysis/WorkerPrograms.h"
+#include "../Support/TestTables.h"
+#include "PipeSched/Evaluation/MeasuredProfile.h"
+#include "PipeSched/Facts/ProfileText.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "PipeSched/Schedule/Recompute.h"
@@ -42,22 +44,36 @@ static int64_t nameBlocks(int64_t begin, int64_t end) {
   return begin * 1000 + end;
 }
 
-static CostInputs distinctTimes() {
+/// Times of each stage, as multiples of what shares of its blocks divide by.
+static CostInputs distinctTimes(int64_t numStages) {
+  constexpr int64_t kUnit = 5040;
   CostInputs costs;
   Profile &profile = costs.profile.emplace();
-  kCostedPhases.forEach([&](Phase phase) {
-    profile.phasePs[phase] = {100 + static_cast<int>(phase)};
-  });
-  profile.commPs = {3};
-  profile.sendPs = {2};
+  for (int64_t stage = 0; stage < numStages; ++stage) {
+    kCostedPhases.forEach([&](Phase phase) {
+      profile.phasePs[phase].push_back(
+          kUnit * (100 + static_cast<int>(phase) + 10 * stage));
+    });
+    profile.commPs.push_back(kUnit * (3 + stage));
+  }
   return costs;
+}
+
+/// The number of stages of each path, or 1 if they differ.
+static int64_t numStagesOf(const Table &table) {
+  int64_t numStages = table.placement.getPath(0).getNumStages();
+  for (int64_t path = 1; path < table.placement.getNumPaths(); ++path)
+    if (table.placement.getPath(path).getNumStages() != numStages)
+      return 1;
+  return numStages;
 }
 
 static Execution execute(const Table &table,
                          Transport transport = Transport::Delay) {
   TimingOptions timing;
   timing.transport = transport;
-  return llvm::cantFail(executeTable(table.view(), distinctTimes(), timing));
+  return llvm::cantFail(
+      executeTable(table.view(), distinctTimes(numStagesOf(table)), timing));
 }
 
 /// The tasks of an execution by name. A message has two names.
@@ -137,12 +153,72 @@ static void expectSame(const Execution &found, const Execution &wanted) {
     EXPECT_EQ(found.idle.*cause.ps, wanted.idle.*cause.ps) << cause.key.str();
 }
 
+/// The profile of a run, whose workers post receives at once.
+static Profile profileOf(const Table &table, const MeasuredRun &run) {
+  WorkerPrograms rows =
+      llvm::cantFail(listWorkerPrograms(test::lower(table), table.placement));
+  WorkerStages stages = llvm::cantFail(listWorkerStages(table.placement));
+  std::vector<int64_t> posted(run.startPs.size(), 0), unknown(posted);
+  std::vector<int64_t> end = run.endPs, arrived(posted);
+  for (size_t i = 0; i < end.size(); ++i) {
+    bool isRecv = rows.kind[i] == int8_t(InstructionKind::Recv);
+    arrived[i] = isRecv ? run.endPs[i] : kUnknownNs;
+    unknown[i] = kUnknownNs;
+    if (isRecv)
+      end[i] = 0;
+  }
+  std::vector<WorkerStamps> workers;
+  for (int64_t worker = 0; worker < rows.getNumWorkers(); ++worker) {
+    size_t begin = rows.rowBegins[worker];
+    size_t size = rows.rowBegins[worker + 1] - begin;
+    auto slice = [&](const std::vector<int64_t> &times) {
+      return llvm::ArrayRef(times).slice(begin, size);
+    };
+    workers.push_back({slice(posted), slice(run.startPs), slice(end),
+                       slice(unknown), slice(arrived)});
+  }
+  return llvm::cantFail(makeProfile(rows, stages, {1, workers}, false));
+}
+
+/// The name in a profile of what an instruction shows; "" if it shows none.
+static llvm::StringRef shownBy(const WorkerPrograms &rows, uint32_t i) {
+  auto kind = static_cast<InstructionKind>(rows.kind[i]);
+  if (kind == InstructionKind::Send)
+    return "comm";
+  bool isHidden = kind == InstructionKind::Recv ||
+                  kind == InstructionKind::Wait || rows.second.stage[i] >= 0;
+  // A sum is that of its first member.
+  if (kind == InstructionKind::AllReduce)
+    isHidden = llvm::is_contained(llvm::ArrayRef(rows.group).take_front(i),
+                                  rows.group[i]);
+  return isHidden ? "" : profileNames()[rows.first.phase[i]];
+}
+
+/// What the prediction was made from, where it shows: ps are taken for ns.
+static void expectProfileBack(const Table &table, const Execution &execution) {
+  Profile found = profileOf(table, runOf(table, execution));
+  Profile given = *distinctTimes(numStagesOf(table)).profile;
+  WorkerPrograms rows =
+      llvm::cantFail(listWorkerPrograms(test::lower(table), table.placement));
+  auto timeOf = [](Profile &profile, llvm::StringRef name, size_t stage) {
+    const std::vector<int64_t> &times = *findTimes(profile, name);
+    EXPECT_FALSE(times.empty()) << name.str();
+    return times[times.size() == 1 ? 0 : stage];
+  };
+  for (uint32_t i = 0; i < rows.kind.size(); ++i)
+    if (llvm::StringRef name = shownBy(rows, i); !name.empty())
+      ASSERT_EQ(timeOf(found, name, rows.first.stage[i]),
+                1000 * timeOf(given, name, rows.first.stage[i]))
+          << name.str() << " of stage " << rows.first.stage[i];
+}
+
 static void expectPredictionBack(const Table &table) {
   Execution wanted = execute(table);
   Execution found =
       llvm::cantFail(withMeasuredTimes(wanted, runOf(table, wanted)));
   expectSame(found, wanted);
   EXPECT_TRUE(found.criticalPath.empty());
+  expectProfileBack(table, wanted);
 }
 
 TEST(MeasuredTimes, OfTheFamiliesAreThePrediction) {
@@ -160,6 +236,54 @@ TEST(MeasuredTimes, OfOptimizerStepsAreThePrediction) {
                       .rows;
       expectPredictionBack(step);
     });
+}
+
+/// Stages of two paths share blocks on a worker, and own some of theirs.
+TEST(MeasuredTimes, OfSharedBlocksAreThePrediction) {
+  Path halves = pathOn({0, 1}, {{0, 4, 2}}),
+       others = pathOn({1, 0}, {{1, 4, 2}});
+  halves.blocks = {2, 2};
+  others.blocks = {1, 3};
+  Table table;
+  table.placement = makePlacement(2, 4, {halves, others});
+  table.rows = {
+      test::parseRow("0F0 0F2 1F1 1F3 1B1 1B3 0B0 0B2"),
+      test::parseRow("0F1 0F3 1F0 1F2 1B0 1B2 0B1 0B3"),
+  };
+  table.rows =
+      llvm::cantFail(addOptimizerStep(table.view(), ReductionPlace::End,
+                                      ReducedStages::All))
+          .rows;
+  expectPredictionBack(table);
+}
+
+/// Several paths whose stages differ in number have one time.
+TEST(MeasuredTimes, OfPathsOfOtherLengthsAreThePrediction) {
+  Table table;
+  table.placement = makePlacement(
+      2, 2, {pathOn({0, 1}, {{0, 2, 2}}), pathOn({0, 1, 1, 0}, {{1, 2, 2}})});
+  table.rows = {test::parseRow("0F0 0F1 3F1 3B1 0B0 0B1"),
+                test::parseRow("1F0 1F1 2F1 1B0 2B1 1B1")};
+  expectPredictionBack(table);
+}
+
+/// 2F runs in pairs alone: it has half of one with 0F, and a third of one with
+/// 0B. What a stage runs by itself as well has the time of that.
+TEST(MeasuredTimes, PairsAreDividedAmongTheirStages) {
+  Table table = test::makeTable(
+      2, {0, 1, 0}, {"0F0 0F1+2F0 2B0 2F1+0B0 2B1 0B1", "1F0 1F1 1B0 1B1"});
+  MeasuredRun run;
+  WorkerPrograms rows =
+      llvm::cantFail(listWorkerPrograms(test::lower(table), table.placement));
+  for (uint32_t i = 0; i < rows.kind.size(); ++i) {
+    bool isPair = rows.second.stage[i] >= 0;
+    run.startPs.push_back(0);
+    run.endPs.push_back(isPair ? 9 : rows.first.phase[i] == 0 ? 4 : 7);
+  }
+  Profile profile = profileOf(table, run);
+  EXPECT_EQ(profile.overlappedPs, (std::vector<int64_t>{9000}));
+  EXPECT_EQ(profile.phasePs[0], (std::vector<int64_t>{4000, 4000, 3750}));
+  EXPECT_EQ(profile.phasePs[1], (std::vector<int64_t>{7000}));
 }
 
 TEST(MeasuredTimes, OfRecomputeAndOffloadAreThePrediction) {

@@ -11,7 +11,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 using namespace runtime_test;
 
@@ -126,6 +129,164 @@ TEST(World, PacesInstructions) {
   ASSERT_NE(log, nullptr);
   EXPECT_GE(log[1] - log[0], 1990000); // the clock of the log is calibrated
   EXPECT_LT(log[3] - log[2], log[1] - log[0]);
+}
+
+/// A world of two workers, whose instruction 0 is paced to 20 ms on worker 0
+/// and to 5 ms on worker 1, and the clock of the test.
+struct PacedWorld {
+  World world;
+  static constexpr int64_t kMs = 1000000;
+
+  explicit PacedWorld(PipeschedMessages messages, bool blocking = false)
+      : world(Sizes(), messages, blocking) {
+    const int64_t slow[] = {20 * kMs, 0, 0, 0}, fast[] = {5 * kMs, 0, 0, 0};
+    EXPECT_EQ(pipesched_rt_world_pace(world.get(), 0, slow), PIPESCHED_RT_OK);
+    EXPECT_EQ(pipesched_rt_world_pace(world.get(), 1, fast), PIPESCHED_RT_OK);
+  }
+  static double msSince(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(
+               std::chrono::steady_clock::now() - begin)
+        .count();
+  }
+};
+
+using PacedMessages = BothMessages;
+INSTANTIATE_TEST_SUITE_P(World, PacedMessages,
+                         testing::Values(PIPESCHED_RT_RENDEZVOUS,
+                                         PIPESCHED_RT_BUFFERED),
+                         nameOfMessages);
+
+/// Either side may come first; the message takes the time of its send. Each is
+/// seen by its wait, while both workers do other things.
+TEST_P(PacedMessages, ArriveInTheirTime) {
+  for (bool isRecvFirst : {false, true}) {
+    PacedWorld paced(GetParam());
+    std::atomic<std::chrono::steady_clock::time_point> sent;
+    EXPECT_EQ(paced.world.run([&](const Worker &w) {
+      int32_t number = w.index == 0 ? 7 : 0;
+      bool isSender = w.index == 0;
+      if (isSender == isRecvFirst)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      if (isSender)
+        sent = std::chrono::steady_clock::now();
+      w.begin(0);
+      isSender ? w.send(&number, 4, 1, 0, 0) : w.recv(&number, 4, 0, 0, 0);
+      w.end(0);
+      w.wait(0);
+      if (!isSender || GetParam() == PIPESCHED_RT_RENDEZVOUS)
+        EXPECT_GE(PacedWorld::msSince(sent), 20);
+      return number == 7 ? 0 : 1;
+    }),
+              0)
+        << paced.world.error();
+  }
+}
+
+TEST(World, PacesSendsThatBlock) {
+  PacedWorld paced(PIPESCHED_RT_RENDEZVOUS, /*blocking=*/true);
+  EXPECT_EQ(paced.world.run([&](const Worker &w) {
+    auto begin = std::chrono::steady_clock::now();
+    w.begin(0);
+    if (w.index == 0) {
+      w.send(w.arena, 8, 1, 0, 0);
+      EXPECT_GE(PacedWorld::msSince(begin), 20);
+    } else {
+      w.recv(w.arena, 8, 0, 0, 0);
+    }
+    w.end(0);
+    return 0;
+  }),
+            0)
+      << paced.world.error();
+}
+
+/// Copies of one instruction take its time together, those of two one after the
+/// other; a sum lasts as long as its slowest member says.
+TEST(World, PacesCopiesAndSums) {
+  PacedWorld paced(PIPESCHED_RT_RENDEZVOUS);
+  std::atomic<std::chrono::steady_clock::time_point> slowest;
+  EXPECT_EQ(paced.world.run([&](const Worker &w) {
+    auto begin = std::chrono::steady_clock::now();
+    for (int32_t i : {0, 1}) {
+      w.begin(0);
+      pipesched_rt_offload(w.context, w.host, w.arena, 8, 2 * i);
+      pipesched_rt_offload(w.context, w.host, w.arena, 8, 2 * i + 1);
+      w.end(0);
+    }
+    w.wait(1);
+    EXPECT_GE(PacedWorld::msSince(begin), w.index == 0 ? 20 : 5);
+    w.wait(3);
+    EXPECT_GE(PacedWorld::msSince(begin), w.index == 0 ? 40 : 10);
+    const int32_t both[] = {0, 1};
+    if (w.index == 0)
+      slowest = std::chrono::steady_clock::now();
+    w.begin(0);
+    pipesched_rt_all_reduce(w.context, w.arena, 2, PIPESCHED_RT_I32, 0, both, 2,
+                            4);
+    w.end(0);
+    w.wait(4);
+    EXPECT_GE(PacedWorld::msSince(slowest), 20);
+    return 0;
+  }),
+            0)
+      << paced.world.error();
+}
+
+//===----------------------------------------------------------------------===//
+// Trainings
+//===----------------------------------------------------------------------===//
+
+/// Runs a training of two workers and two microbatches. A step doubles the
+/// number that its block begins with, and leaves it as a loss.
+static std::string train(const PipeschedTraining &training, int32_t &status) {
+  program.sizes = Sizes();
+  program.step = [](const Worker &w) {
+    auto *block = reinterpret_cast<float *>(w.persistent);
+    block[0] *= 2;
+    block[16 + w.index] = block[0];
+    return 0;
+  };
+  char name[] = "program";
+  char *argv[] = {name, nullptr};
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  status =
+      pipesched_rt_train(1, argv, stepOf, sizeOf, [] { return ""; }, &training);
+  return testing::internal::GetCapturedStdout() +
+         testing::internal::GetCapturedStderr();
+}
+
+TEST(Training, BeginsWithItsPiecesAndPrintsLosses) {
+  const float one = 1, three = 3;
+  const PipeschedPiece pieces[] = {{0, 0, 4, &one}, {1, 0, 4, &three}};
+  const int64_t losses[] = {64, 64};
+  PipeschedTraining training = {2,      2,      pieces, 2, PIPESCHED_RT_F32,
+                                losses, nullptr};
+  int32_t status = 1;
+  std::string text = train(training, status);
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(text.find("step 0: loss 8, "), std::string::npos) << text;
+  EXPECT_NE(text.find("step 1: loss 16, "), std::string::npos) << text;
+}
+
+TEST(Training, IsRefusedWhereItDoesNotFit) {
+  const PipeschedPiece outside[] = {{1, 4092, 8, nullptr}};
+  const int64_t losses[] = {-1, 64}, beyond[] = {-1, 4090};
+  int32_t status = 0;
+  PipeschedTraining training = {1,      1,      outside, 2, PIPESCHED_RT_F32,
+                                losses, nullptr};
+  EXPECT_EQ(train(training, status),
+            "error: worker 1: the training has 8 bytes at offset 4092 of a "
+            "block of 4096 bytes\n");
+  EXPECT_EQ(status, 1);
+  training.num_pieces = 0;
+  training.losses = beyond;
+  EXPECT_EQ(train(training, status),
+            "error: worker 1: the training has losses that its block of 4096 "
+            "bytes cannot hold\n");
+  training.losses = losses;
+  training.loss_type = PIPESCHED_RT_I32;
+  EXPECT_NE(train(training, status).find("cannot hold"), std::string::npos);
 }
 
 TEST(World, RunsMoreWorkersThanCores) {

@@ -192,6 +192,39 @@ PIPESCHED_RT_API int32_t pipesched_rt_main(int argc, char **argv,
                                            PipeschedSizeFunction size,
                                            PipeschedLayoutFunction layout);
 
+/// Bytes that are in the persistent block of a worker before the first step.
+typedef struct PipeschedPiece {
+  int64_t worker, offset, bytes;
+  const void *data;
+} PipeschedPiece;
+
+/// What a program knows of its training beyond one step. Numbers have 64 bits,
+/// so that the struct can be written as data without a C compiler.
+typedef struct PipeschedTraining {
+  /// Steps to run where the command line does not say how many.
+  int64_t steps;
+  /// What blocks begin with; all other bytes are 0.
+  int64_t num_pieces;
+  const PipeschedPiece *pieces;
+  /// Each step leaves one loss for each microbatch in the persistent blocks:
+  /// numbers of a floating-point type (PIPESCHED_RT_F32, ..) at the offset of
+  /// the worker in `losses`, or none where that is -1. Those of microbatches
+  /// that another worker computes are 0.
+  int64_t microbatches, loss_type;
+  const int64_t *losses;
+  /// For each worker what pipesched_rt_world_pace takes, or NULL.
+  const int64_t *const *paces;
+} PipeschedTraining;
+
+/// Does what pipesched_rt_main does, but begins with the pieces of `training`
+/// instead of zeros, and prints the loss of each step: the sum over its
+/// microbatches in their order, whichever workers had them.
+PIPESCHED_RT_API int32_t pipesched_rt_train(int argc, char **argv,
+                                            PipeschedStepFunction step,
+                                            PipeschedSizeFunction size,
+                                            PipeschedLayoutFunction layout,
+                                            const PipeschedTraining *training);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,386 @@
+//===- MeasuredProfile.cpp - From times of a run to a profile -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Collects the times of each phase by stage, adds those that a profile needs
+// and the run did not show apart, and takes means.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/MeasuredProfile.h"
+#include "PipeSched/Schedule/Program.h"
+#include "PipeSched/Support/MakeError.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+#include <map>
+#include <numeric>
+
+using namespace pipesched;
+
+namespace {
+
+/// Times in ns, by the position of the stage on its path: stages of several
+/// paths share the times of a profile.
+struct Samples {
+  void add(int32_t stage, double ns) {
+    byStage[stage].push_back(std::max(ns, 0.0));
+  }
+  bool has(int32_t stage) const { return byStage.count(stage); }
+  bool empty() const { return byStage.empty(); }
+  double mean(int32_t stage) const { return meanOf(byStage.at(stage)); }
+
+  /// One time in ps for each stage; those without a sample have that of all
+  /// together. One for all if there are no `numStages`, or if all are equal.
+  std::vector<int64_t> take(std::optional<int64_t> numStages,
+                            double (*typical)(std::vector<double>)) const;
+
+  std::map<int32_t, std::vector<double>> byStage;
+
+  static double meanOf(std::vector<double> times) {
+    return std::accumulate(times.begin(), times.end(), 0.0) /
+           double(times.size());
+  }
+  static double medianOf(std::vector<double> times) {
+    llvm::sort(times);
+    size_t half = times.size() / 2;
+    return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
+  }
+};
+
+/// How many of its blocks a stage owns: those that its O steps and its G sums.
+struct Share {
+  int64_t owned = 1, held = 1;
+};
+
+class ProfileMaker {
+public:
+  ProfileMaker(const WorkerPrograms &programs, const WorkerStages &stages,
+               const MeasuredRows &rows);
+  Profile run(bool withIssue);
+
+private:
+  void readWorker(int64_t worker, bool withIssue);
+  void readCompute(uint32_t i, double ns);
+  void readPair(uint32_t i, double ns);
+  void readArrival(int64_t worker, uint32_t i);
+  void readSum(int32_t group);
+  std::vector<double> findIssues(int64_t worker) const;
+  void addIssues(int64_t worker, int64_t step,
+                 std::vector<double> &issues) const;
+  int64_t waitEnd(int64_t worker, uint32_t i, size_t at) const;
+  void fill();
+
+  InstructionKind kind(uint32_t i) const {
+    return static_cast<InstructionKind>(programs.kind[i]);
+  }
+  uint32_t begin(int64_t worker) const { return programs.rowBegins[worker]; }
+  size_t size(int64_t worker) const {
+    return programs.rowBegins[worker + 1] - begin(worker);
+  }
+  /// Where the time of instruction `i` in a step is.
+  size_t at(int64_t worker, int64_t step, uint32_t i) const {
+    return step * size(worker) + (i - begin(worker));
+  }
+  Share shareOf(uint32_t i) const {
+    auto found = shares.find({programs.first.path[i], programs.first.stage[i]});
+    return found == shares.end() ? Share() : found->second;
+  }
+  static Phase phaseOf(const InstructionCells &cells, uint32_t i) {
+    return *phaseFromCode(cells.phase[i]);
+  }
+
+  const WorkerPrograms &programs;
+  const MeasuredRows &rows;
+  /// By path and stage.
+  std::map<std::pair<int32_t, int32_t>, Share> shares;
+  std::optional<int64_t> numStages; ///< of each path
+  PhaseMap<Samples> phases;
+  Samples pairs, messages;
+  /// What the cells of pairs take: parts of the pair by their unit slots.
+  PhaseMap<Samples> partsOfPairs;
+  /// By message: its send, and the worker of that.
+  std::vector<std::pair<int64_t, uint32_t>> sends;
+  /// By group: worker and instruction of each all-reduce.
+  std::map<int32_t, std::vector<std::pair<int64_t, uint32_t>>> sums;
+};
+
+} // namespace
+
+/// Exact for any two times.
+static double between(int64_t begin, int64_t end) {
+  return double(static_cast<__int128>(end) - begin);
+}
+
+static int64_t toPs(double ns) {
+  constexpr double kLimit = 0x1p62;
+  return std::llround(std::min(1000 * ns, kLimit));
+}
+
+std::vector<int64_t>
+Samples::take(std::optional<int64_t> numStages,
+              double (*typical)(std::vector<double>)) const {
+  if (empty())
+    return {};
+  std::vector<double> all;
+  for (const auto &[stage, times] : byStage)
+    llvm::append_range(all, times);
+  int64_t ofAll = toPs(typical(all));
+  std::vector<int64_t> result(numStages.value_or(1), ofAll);
+  for (const auto &[stage, times] : byStage)
+    if (numStages && stage < *numStages)
+      result[stage] = toPs(typical(times));
+  return llvm::all_equal(result) ? std::vector<int64_t>(1, result.front())
+                                 : result;
+}
+
+ProfileMaker::ProfileMaker(const WorkerPrograms &programs,
+                           const WorkerStages &stages, const MeasuredRows &rows)
+    : programs(programs), rows(rows) {
+  std::map<int32_t, int64_t> lengths; // by path
+  const WorkerParameterSets &sets = stages.sets;
+  for (size_t worker = 0; worker + 1 < stages.begins.size(); ++worker)
+    for (uint32_t i = stages.begins[worker]; i < stages.begins[worker + 1];
+         ++i) {
+      auto countBlocks = [&](int32_t end) {
+        int64_t count = 0;
+        for (uint32_t set = sets.begins[worker] + stages.firstSet[i];
+             set < sets.begins[worker] + end; ++set)
+          count += sets.endBlock[set] - sets.firstBlock[set];
+        return count;
+      };
+      Share share = {countBlocks(stages.endOwnedSet[i]),
+                     countBlocks(stages.endSet[i])};
+      if (share.held == 0) // it has an embedding or a head at most
+        share = {stages.endOwnedSet[i] > stages.firstSet[i], 1};
+      shares[{stages.path[i], stages.stage[i]}] = share;
+      int64_t &length = lengths[stages.path[i]];
+      length = std::max<int64_t>(length, stages.stage[i] + 1);
+    }
+  if (!lengths.empty() && llvm::all_equal(llvm::make_second_range(lengths)))
+    numStages = lengths.begin()->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Samples
+//===----------------------------------------------------------------------===//
+
+/// The cells of a pair may be of two stages; the time of both is that of the
+/// first.
+void ProfileMaker::readPair(uint32_t i, double ns) {
+  pairs.add(programs.first.stage[i], ns);
+  auto slots = [&](const InstructionCells &cells) {
+    return double(traitsOf(phaseOf(cells, i)).unitSlots);
+  };
+  double both = slots(programs.first) + slots(programs.second);
+  for (const InstructionCells *cells : {&programs.first, &programs.second})
+    partsOfPairs[phaseOf(*cells, i)].add(cells->stage[i],
+                                         ns * slots(*cells) / both);
+}
+
+/// O is measured for the blocks that a stage owns; a profile has the time of
+/// all blocks, since another schedule may divide them in another way.
+void ProfileMaker::readCompute(uint32_t i, double ns) {
+  if (programs.second.stage[i] >= 0) {
+    readPair(i, ns);
+    return;
+  }
+  Phase phase = phaseOf(programs.first, i);
+  Share share = phase == Phase::Optimizer ? shareOf(i) : Share();
+  if (share.owned > 0)
+    phases[phase].add(programs.first.stage[i],
+                      ns * double(share.held) / double(share.owned));
+}
+
+void ProfileMaker::readWorker(int64_t worker, bool withIssue) {
+  const WorkerStamps &stamps = rows.workers[worker];
+  std::vector<double> issues(stamps.start.size());
+  if (withIssue)
+    issues = findIssues(worker);
+  for (uint32_t i = begin(worker); i < begin(worker + 1); ++i) {
+    InstructionKind what = kind(i);
+    if (what == InstructionKind::Send) {
+      if (sends.size() <= size_t(programs.message[i]))
+        sends.resize(programs.message[i] + 1);
+      sends[programs.message[i]] = {worker, i};
+    } else if (what == InstructionKind::AllReduce) {
+      sums[programs.group[i]].push_back({worker, i});
+    }
+    for (int64_t step = 0; step < rows.numSteps; ++step) {
+      size_t k = at(worker, step, i);
+      if (what == InstructionKind::Compute)
+        readCompute(i, between(stamps.start[k], stamps.end[k]) + issues[k]);
+      else if (traitsOf(what).role == InstructionRole::Copy)
+        phases[phaseOf(programs.first, i)].add(
+            programs.first.stage[i],
+            between(stamps.start[k], stamps.arrived[k] == kUnknownNs
+                                         ? stamps.end[k]
+                                         : stamps.arrived[k]));
+    }
+  }
+}
+
+/// A message takes from its send, or from when its receive was posted if that
+/// is later, to its arrival.
+void ProfileMaker::readArrival(int64_t worker, uint32_t i) {
+  auto [sender, send] = sends[programs.message[i]];
+  const WorkerStamps &stamps = rows.workers[worker];
+  for (int64_t step = 0; step < rows.numSteps; ++step) {
+    size_t k = at(worker, step, i);
+    if (stamps.arrived[k] == kUnknownNs)
+      continue;
+    int64_t sent = rows.workers[sender].start[at(sender, step, send)];
+    messages.add(programs.first.stage[send],
+                 between(std::max(sent, stamps.end[k]), stamps.arrived[k]));
+  }
+}
+
+/// A sum runs from its last member's start until the first sees its end. A
+/// profile has the time for all blocks of a stage, as of O. It counts for the
+/// stage of its first member, from which predictions take it.
+void ProfileMaker::readSum(int32_t group) {
+  const auto &members = sums.at(group);
+  uint32_t first = members.front().second;
+  double blocks = std::max<double>(
+      1, double(programs.endBlock[group] - programs.firstBlock[group]));
+  for (int64_t step = 0; step < rows.numSteps; ++step) {
+    int64_t start = std::numeric_limits<int64_t>::min();
+    int64_t end = std::numeric_limits<int64_t>::max();
+    for (auto [worker, i] : members) {
+      const WorkerStamps &stamps = rows.workers[worker];
+      size_t k = at(worker, step, i);
+      start = std::max(start, stamps.start[k]);
+      end = std::min(end, std::max(stamps.done[k], stamps.end[k]));
+    }
+    phases[Phase::AllReduce].add(programs.first.stage[first],
+                                 between(start, end) *
+                                     double(shareOf(first).held) / blocks);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Issue
+//===----------------------------------------------------------------------===//
+
+/// When the last thing that an instruction waits for was there, from its ready
+/// to its start.
+int64_t ProfileMaker::waitEnd(int64_t worker, uint32_t i, size_t at) const {
+  const WorkerStamps &stamps = rows.workers[worker];
+  const uint32_t *waits = &programs.waitBegins[i + worker];
+  int64_t end = stamps.ready[at];
+  for (uint32_t wait = waits[0]; wait < waits[1]; ++wait) {
+    size_t other = at - (i - begin(worker)) +
+                   programs.waits[programs.rowWaits[worker] + wait];
+    end = std::max(end, stamps.arrived[other] == kUnknownNs
+                            ? stamps.done[other]
+                            : stamps.arrived[other]);
+  }
+  return std::min(end, stamps.start[at]);
+}
+
+///     compute | gap | send | gap | recv | gap | wait ...... | unpack | compute
+///     `-------------- of the first ----------'               `of the next-'
+void ProfileMaker::addIssues(int64_t worker, int64_t step,
+                             std::vector<double> &issues) const {
+  const WorkerStamps &stamps = rows.workers[worker];
+  auto order = llvm::to_vector(llvm::seq(begin(worker), begin(worker + 1)));
+  llvm::sort(order, [&](uint32_t a, uint32_t b) {
+    return std::pair(stamps.ready[at(worker, step, a)], a) <
+           std::pair(stamps.ready[at(worker, step, b)], b);
+  });
+  std::optional<size_t> last;
+  int64_t reached = std::numeric_limits<int64_t>::min();
+  for (uint32_t i : order) {
+    size_t k = at(worker, step, i);
+    int64_t ready = stamps.ready[k], end = stamps.end[k];
+    if (last && ready > reached)
+      issues[*last] += between(reached, ready);
+    InstructionKind what = kind(i);
+    if (last &&
+        (what == InstructionKind::Send || what == InstructionKind::Recv ||
+         what == InstructionKind::AllReduce))
+      issues[*last] += between(ready, end);
+    if (what == InstructionKind::Compute) {
+      issues[k] += between(waitEnd(worker, i, k), stamps.start[k]);
+      last = k;
+    }
+    reached = std::max(reached, end);
+  }
+  if (last) // what follows the last compute delays none
+    issues[*last] = 0;
+}
+
+/// By step and compute: the time until the next compute in which the worker
+/// neither computes nor waits nor copies; and what it took to unpack messages
+/// before the compute itself.
+std::vector<double> ProfileMaker::findIssues(int64_t worker) const {
+  std::vector<double> issues(rows.workers[worker].ready.size());
+  for (int64_t step = 0; step < rows.numSteps; ++step)
+    addIssues(worker, step, issues);
+  return issues;
+}
+
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
+/// Adds times that a run does not show apart: a cell that a stage runs in pairs
+/// alone has its part of these, unless it is a B that is known as I and W.
+/// Where other stages have a B, one that splits has I + W.
+void ProfileMaker::fill() {
+  Samples &whole = phases[Phase::Backward];
+  const Samples &inputGrad = phases[Phase::InputGrad];
+  const Samples &weightGrad = phases[Phase::WeightGrad];
+  Samples split;
+  for (const auto &[stage, times] : inputGrad.byStage)
+    if (weightGrad.has(stage))
+      split.add(stage, inputGrad.mean(stage) + weightGrad.mean(stage));
+  for (auto [known, parts] : llvm::zip(phases, partsOfPairs))
+    for (const auto &[stage, times] : parts.byStage)
+      if (!known.has(stage) && !(&known == &whole && split.has(stage)))
+        known.byStage[stage] = times;
+  if (!whole.empty())
+    whole.byStage.insert(split.byStage.begin(), split.byStage.end());
+}
+
+Profile ProfileMaker::run(bool withIssue) {
+  for (int64_t worker = 0; worker < programs.getNumWorkers(); ++worker)
+    readWorker(worker, withIssue);
+  for (int64_t worker = 0; worker < programs.getNumWorkers(); ++worker)
+    for (uint32_t i = begin(worker); i < begin(worker + 1); ++i)
+      if (kind(i) == InstructionKind::Recv)
+        readArrival(worker, i);
+  for (const auto &[group, members] : sums)
+    readSum(group);
+  fill();
+  Profile profile;
+  for (auto [times, samples] : llvm::zip(profile.phasePs, phases))
+    times = samples.take(numStages, Samples::meanOf);
+  profile.overlappedPs = pairs.take(numStages, Samples::meanOf);
+  profile.commPs = messages.take(numStages, Samples::medianOf);
+  return profile;
+}
+
+llvm::Expected<Profile> pipesched::makeProfile(const WorkerPrograms &programs,
+                                               const WorkerStages &stages,
+                                               const MeasuredRows &rows,
+                                               bool withIssue) {
+  if (int64_t(rows.workers.size()) != programs.getNumWorkers())
+    return makeError("measured times of " + llvm::Twine(rows.workers.size()) +
+                     " workers, the program has " +
+                     llvm::Twine(programs.getNumWorkers()));
+  for (auto [worker, stamps] : llvm::enumerate(rows.workers)) {
+    size_t wanted = rows.numSteps * (programs.rowBegins[worker + 1] -
+                                     programs.rowBegins[worker]);
+    for (llvm::ArrayRef<int64_t> times :
+         {stamps.ready, stamps.start, stamps.end, stamps.done, stamps.arrived})
+      if (times.size() != wanted)
+        return makeError("worker " + llvm::Twine(worker) + " has " +
+                         llvm::Twine(times.size()) + " times, wanted " +
+                         llvm::Twine(wanted));
+  }
+  return ProfileMaker(programs, stages, rows).run(withIssue);
+}

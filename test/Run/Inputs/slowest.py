@@ -1,0 +1,16 @@
+"""Checks that every step of a run took at least so many ms, and its loss.
+
+Usage: slowest.py MS LOSS < what pipesched-run or an executable printed
+"""
+
+import re
+import sys
+
+least, loss = float(sys.argv[1]), sys.argv[2]
+text = sys.stdin.read()
+steps = re.findall(r"^step \d+: loss (\S+), ([\d.]+) ms$", text, re.M)
+assert steps, text
+for found, ms in steps:
+    assert found == loss, f"loss {found}, wanted {loss}"
+    assert float(ms) >= least, f"{ms} ms, wanted {least}"
+print(f"all steps take at least {least:g} ms")
