@@ -1,4 +1,4 @@
-//===- Measure.cpp - Measured beside predicted times ----------------------===//
+//===- Measurement.cpp - Measured beside predicted times ------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Measure.h"
+#include "PipeSched/Run/Measurement.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Evaluation/MeasuredTimes.h"
