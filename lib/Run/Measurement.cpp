@@ -21,6 +21,7 @@
 #include "PipeSched/Evaluation/MeasuredTimes.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Facts/ProfileText.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <map>
@@ -192,10 +193,10 @@ llvm::Expected<Profile> Measurement::profile() const {
       listWorkerStages(program->loaded.placement);
   if (!stages)
     return stages.takeError();
-  std::vector<WorkerStamps> views;
-  for (const Stamps &each : stamps)
-    views.push_back(
-        {each.ready, each.start, each.end, each.done, each.arrived});
+  auto views = llvm::map_to_vector(stamps, [](const Stamps &each) {
+    return WorkerStamps{each.ready, each.start, each.end, each.done,
+                        each.arrived};
+  });
   return makeProfile(rows, *stages, {int64_t(steps.size()), views},
                      /*withIssue=*/false);
 }
