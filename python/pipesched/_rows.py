@@ -24,17 +24,12 @@ RawCell: TypeAlias = "tuple[int, int, int, bool]"
 """Stage, number of the phase, microbatch (of O and G the path, of idle entries the slots), and
 whether it runs overlapped with the next one."""
 
-<<<<<<< ours
-_CODES = {letter: code for code, letter in enumerate(PHASES) if letter}
-_CELL = re.compile(rf"([0-9]+)([{''.join(_CODES.keys() - {'_'})}])([0-9]+)")
-_IDLE = re.compile(r"_([0-9]*)")
-_IDLE_CODE = _CODES["_"]
-=======
-_CELL = re.compile(rf"([0-9]{{1,18}})([{''.join(PHASES)}])([0-9]{{1,18}})")
+_CODES: dict[str, int] = {letter: code for code, letter in enumerate(PHASES) if letter}
+_CELL = re.compile(
+    rf"([0-9]{{1,18}})([{''.join(letter for letter in _CODES if letter != '_')}])([0-9]{{1,18}})"
+)
 _IDLE = re.compile(r"_([0-9]{0,18})")
-_CODES: dict[str, int] = {letter: code for code, letter in enumerate(PHASES)}
-_IDLE_CODE = len(PHASES)
->>>>>>> theirs
+_IDLE_CODE = _CODES["_"]
 _OF_PATHS = (_CODES["O"], _CODES["G"], _IDLE_CODE)
 """The phases whose number is no microbatch."""
 
