@@ -5,7 +5,8 @@
 """Compares compiled stage functions with the same graphs in NumPy.
 
 Each function has several results, which share fills and are slices, reshapes,
-products and sums of each other. Numbers are small integers in f64, so that
+products and sums of each other, gathers and scatters whose indices are numbers
+of another tensor, and loops that move numbers one by one. Numbers are small integers in f64, so that
 every result is exact. Functions of one batch are compiled as one module.
 """
 
@@ -23,6 +24,8 @@ SHAPES = [(4, 6), (2, 2, 6), (6, 4), (24,), (6, 6), (4, 4)]
 RUNTIME = """
 void pipesched_rt_begin(void *c, int i) {}
 void pipesched_rt_end(void *c, int i) {}
+int pipesched_rt_fail(void *c, const char *t) { return 3; }
+int pipesched_rt_fail_index(void *c, const char *t, long i, long n) { return 3; }
 """
 
 
@@ -179,10 +182,90 @@ class Graph:
                   f"{tensor(a.shape)}",
                   np.concatenate([a[:, half[1]:], b[:, :half[1]]], axis=1))
 
+    def indices(self, count, size, in_turn):
+        """A tensor of places below `size`, which are numbers of another tensor:
+        of its first column, or its first number and those that follow."""
+        found = self.pick(lambda shape: len(shape) == 2 and shape[0] >= count)
+        if not found:
+            return None
+        name, a = found
+        places = [int(a[0 if in_turn else i, 0]) + (i if in_turn else 0) for i in range(count)]
+        line = len(self.lines)
+        row = "%zero_index" if in_turn else f"%i{line}"
+        added = f"%i{line}" if in_turn else "%zero_index"
+        text = f"""tensor.generate {{
+  ^bb0(%i{line}: index, %j{line}: index):
+    %a{line} = tensor.extract {name}[{row}, %zero_index] : {tensor(a.shape)}
+    %b{line} = arith.fptosi %a{line} : f64 to i64
+    %c{line} = arith.index_cast %b{line} : i64 to index
+    %d{line} = arith.addi %c{line}, {added} : index
+    %n{line} = arith.constant {size} : index
+    %e{line} = arith.remsi %d{line}, %n{line} : index
+    %f{line} = arith.addi %e{line}, %n{line} : index
+    %g{line} = arith.remsi %f{line}, %n{line} : index
+    tensor.yield %g{line} : index
+  }} : tensor<{count}x1xindex>"""
+        return self.helper(text), [place % size for place in places]
+
+    def gather(self):
+        name, a = self.pick(lambda shape: len(shape) == 2)
+        dim, count = self.rng.randint(0, 1), self.rng.choice([4, 6])
+        made = self.indices(count, a.shape[dim], in_turn=False)
+        if not made:
+            return
+        places, numbers = made
+        value = np.take(a, numbers, axis=dim)
+        value = value if dim == 0 else value.T.copy()
+        self.emit(f"tensor.gather {name}[{places}] gather_dims([{dim}]) : ({tensor(a.shape)}, "
+                  f"tensor<{count}x1xindex>) -> {tensor(value.shape)}", value)
+
+    def scatter(self):
+        into, b = self.pick(lambda shape: len(shape) == 2)
+        count = self.rng.randint(1, b.shape[0])
+        name, a = self.pick(lambda shape: len(shape) == 2)
+        made = self.indices(count, b.shape[0], in_turn=True)
+        if not made or a.shape[0] < count or a.shape[1] < b.shape[1]:
+            return
+        places, numbers = made
+        sizes = (count, b.shape[1])
+        part = self.helper(f"tensor.extract_slice {name}{offsets((0, 0), sizes)} : "
+                           f"{tensor(a.shape)} to {tensor(sizes)}")
+        result = b.copy()
+        result[numbers] = a[:count, :b.shape[1]]
+        self.emit(f"tensor.scatter {part} into {into}[{places}] scatter_dims([0]) unique : "
+                  f"({tensor(sizes)}, {tensor(b.shape)}, tensor<{count}x1xindex>) -> "
+                  f"{tensor(b.shape)}", result)
+
+    def loop(self):
+        """Moves the rows of a tensor in reverse, as affine loops; every second
+        one is added to what is there."""
+        name, a = self.pick(lambda shape: len(shape) == 2)
+        into, b = self.pick(lambda shape: shape == a.shape)
+        kind, line = tensor(a.shape), len(self.lines)
+        result = a[::-1].copy()
+        result[::2] += b[::2]
+        self.emit(f"""affine.for %i{line} = 0 to {a.shape[0]} iter_args(%s{line} = {into}) -> ({kind}) {{
+    %r{line} = affine.for %j{line} = 0 to {a.shape[1]} iter_args(%t{line} = %s{line}) -> ({kind}) {{
+      %k{line} = affine.apply affine_map<(d0) -> ({a.shape[0] - 1} - d0)>(%i{line})
+      %a{line} = tensor.extract {name}[%k{line}, %j{line}] : {kind}
+      %b{line} = tensor.extract %t{line}[%i{line}, %j{line}] : {kind}
+      %c{line} = affine.if affine_set<(d0) : (d0 mod 2 == 0)>(%i{line}) -> f64 {{
+        %d{line} = arith.addf %a{line}, %b{line} : f64
+        affine.yield %d{line} : f64
+      }} else {{
+        affine.yield %a{line} : f64
+      }}
+      %u{line} = tensor.insert %c{line} into %t{line}[%i{line}, %j{line}] : {kind}
+      affine.yield %u{line} : {kind}
+    }}
+    affine.yield %r{line} : {kind}
+  }}""", result)
+
     def grow(self, count):
         kinds = [self.matmul, self.matmul, self.elementwise, self.elementwise,
                  self.accumulate, self.reshape, self.reshape, self.transpose,
-                 self.broadcast, self.slice, self.pad, self.concat]
+                 self.broadcast, self.slice, self.pad, self.concat,
+                 self.gather, self.scatter, self.loop]
         for _ in range(count):
             self.rng.choice(kinds)()
 
@@ -231,6 +314,7 @@ pipe.schedule @s{n} workers 1 microbatches 1 {{
 }}
 func.func @f{n}({params}, %x: tensor<1xf64> {{pipe.input}}) -> ({outs}) {{
   %zero = arith.constant 0.0 : f64
+  %zero_index = arith.constant 0 : index
 {body}
   return {names} : {types}
 }}

@@ -24,6 +24,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/SetVector.h"
@@ -220,6 +221,32 @@ LogicalResult CheckLowering::verifyNotCalled(func::FuncOp function) {
   return success();
 }
 
+/// Numbers that LLVM calls poison, such as a float that does not fit into an
+/// integer: a branch on one lets it drop the branch, and with that the check.
+static bool mayBePoison(Operation *op) {
+  if (isa<arith::FPToSIOp, arith::FPToUIOp>(op))
+    return op->getResult(0).getType().isInteger();
+  if (!isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op) ||
+      !op->getResult(0).getType().isInteger())
+    return false;
+  std::optional<int64_t> by = getConstantIntValue(op->getOperand(1));
+  return !by || *by < 0 ||
+         *by >= op->getResult(0).getType().getIntOrFloatBitWidth();
+}
+
+/// Lets them be any number, but the same wherever they are used.
+static void freeze(func::FuncOp function) {
+  function.walk([](Operation *op) {
+    if (!mayBePoison(op))
+      return;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Value frozen =
+        LLVM::FreezeOp::create(builder, op->getLoc(), op->getResult(0));
+    op->getResult(0).replaceAllUsesExcept(frozen, frozen.getDefiningOp());
+  });
+}
+
 LogicalResult CheckLowering::run(func::FuncOp function) {
   SmallVector<Operation *> checks;
   WalkResult result = function.walk([&](Operation *op) {
@@ -239,6 +266,8 @@ LogicalResult CheckLowering::run(func::FuncOp function) {
   if (!checks.empty() && handler.empty() && !isKernel(function) &&
       failed(verifyNotCalled(function)))
     return failure();
+  if (!checks.empty())
+    freeze(function);
   std::vector<SmallVector<Operation *>> frees = findFrees(function, checks);
   for (auto [check, list] : llvm::zip_equal(checks, frees))
     lower(check, function, list);

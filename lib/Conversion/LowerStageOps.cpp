@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -42,6 +43,11 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 // Decomposition
 //===----------------------------------------------------------------------===//
+
+static bool hasStaticShape(Value value) {
+  auto shaped = dyn_cast<ShapedType>(value.getType());
+  return !shaped || shaped.hasStaticShape();
+}
 
 static bool isDivision(Operation *op) {
   return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
@@ -82,6 +88,66 @@ struct GeneralizeDivisions : OpInterfaceRewritePattern<linalg::LinalgOp> {
                       [](Operation &inner) { return isDivision(&inner); }))
       return failure();
     return linalg::generalizeNamedOp(rewriter, op);
+  }
+};
+} // namespace
+
+/// A float of each element, as a constant of `type`.
+static Value constantLike(OpBuilder &builder, Location loc, Type type,
+                          const APFloat &value) {
+  TypedAttr attribute = FloatAttr::get(getElementTypeOrSelf(type), value);
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    attribute = DenseElementsAttr::get(shaped, value);
+  return arith::ConstantOp::create(builder, loc, attribute);
+}
+
+static Value compareMagnitude(OpBuilder &builder, Location loc,
+                              arith::CmpFPredicate predicate, Value number,
+                              const APFloat &value) {
+  Value magnitude = math::AbsFOp::create(builder, loc, number);
+  return arith::CmpFOp::create(
+      builder, loc, predicate, magnitude,
+      constantLike(builder, loc, number.getType(), value));
+}
+
+static const llvm::fltSemantics &semanticsOf(Value number) {
+  return cast<FloatType>(getElementTypeOrSelf(number)).getFloatSemantics();
+}
+
+namespace {
+/// math.isinf and math.isnormal, of which upstream lowers isfinite alone.
+struct CompareInfinity : OpRewritePattern<math::IsInfOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::IsInfOp op,
+                                PatternRewriter &rewriter) const override {
+    Value number = op.getOperand();
+    if (!hasStaticShape(number))
+      return failure();
+    rewriter.replaceOp(
+        op, compareMagnitude(rewriter, op.getLoc(), arith::CmpFPredicate::OEQ,
+                             number, APFloat::getInf(semanticsOf(number))));
+    return success();
+  }
+};
+
+struct CompareNormal : OpRewritePattern<math::IsNormalOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::IsNormalOp op,
+                                PatternRewriter &rewriter) const override {
+    Value number = op.getOperand();
+    if (!hasStaticShape(number))
+      return failure();
+    const llvm::fltSemantics &semantics = semanticsOf(number);
+    Location loc = op.getLoc();
+    Value isFinite = compareMagnitude(rewriter, loc, arith::CmpFPredicate::OLT,
+                                      number, APFloat::getInf(semantics));
+    Value isLarge =
+        compareMagnitude(rewriter, loc, arith::CmpFPredicate::OGE, number,
+                         APFloat::getSmallestNormalized(semantics));
+    rewriter.replaceOpWithNewOp<arith::AndIOp>(op, isFinite, isLarge);
+    return success();
   }
 };
 } // namespace
@@ -163,6 +229,10 @@ static LogicalResult checkOp(Operation *op, func::FuncOp function) {
              << getElementTypeOrSelf(type)
              << ", which cannot be compiled; wanted f16, bf16, f32 or f64";
   }
+  if (isa<math::IPowIOp>(op))
+    return op->emitOpError("in ")
+           << describeWithStages(function)
+           << " cannot be compiled: multiply in a loop, or use math.fpowi";
   // What is left of these has an error already.
   if (isa<tensor::GatherOp, tensor::ScatterOp>(op))
     return success();
@@ -180,8 +250,9 @@ struct LowerStageOpsPass
     : pipesched::impl::LowerStageOpsPassBase<LowerStageOpsPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<DecomposeSoftmax, DivisionToGeneric, GeneralizeDivisions>(
-        &getContext());
+    patterns.add<CompareInfinity, CompareNormal, DecomposeSoftmax,
+                 DivisionToGeneric, GeneralizeDivisions>(&getContext());
+    math::populateExpansionPatterns(patterns, {"clampf"});
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     bool holds = true;

@@ -77,6 +77,7 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createVerifyKernelStoresPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
+  options.allowReturnAllocsFromLoops = true;
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   manager.addPass(bufferization::createOneShotBufferizePass(options));
@@ -85,6 +86,9 @@ static void addBufferization(OpPassManager &manager) {
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
   manager.addPass(createConvertBufferizationToMemRefPass());
+  // Its helper takes memrefs of unknown sizes, which are no bare pointers.
+  manager.addPass(createInlinerPass());
+  manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerMemRefCopiesPass());
 }
 

@@ -147,6 +147,23 @@ run::compileObject(mlir::ModuleOp module, const NativeEntries *entries) {
       std::move(bytes), "schedule.o", /*RequiresNullTerminator=*/false);
 }
 
+#if defined(__x86_64__)
+// LLVM calls these of the compiler's library where the processor does not
+// convert halves itself.
+extern "C" {
+void __extendhfsf2();
+void __truncdfhf2();
+void __truncsfhf2();
+}
+static const NativeSymbol kCompilerLibrary[] = {
+    {"__extendhfsf2", reinterpret_cast<void *>(&__extendhfsf2)},
+    {"__truncdfhf2", reinterpret_cast<void *>(&__truncdfhf2)},
+    {"__truncsfhf2", reinterpret_cast<void *>(&__truncsfhf2)},
+};
+#else
+static const llvm::ArrayRef<NativeSymbol> kCompilerLibrary;
+#endif
+
 llvm::Expected<LoadedObject>
 LoadedObject::load(const llvm::MemoryBuffer &object,
                    llvm::ArrayRef<NativeSymbol> symbols) {
@@ -156,7 +173,8 @@ LoadedObject::load(const llvm::MemoryBuffer &object,
     return made.takeError();
   orc::LLJIT &jit = **made;
   orc::SymbolMap map;
-  for (const NativeSymbol &symbol : symbols)
+  for (const NativeSymbol &symbol : llvm::concat<const NativeSymbol>(
+           symbols, llvm::ArrayRef(kCompilerLibrary)))
     map[jit.mangleAndIntern(symbol.name)] = {
         orc::ExecutorAddr::fromPtr(symbol.address),
         llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};

@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace pipesched {
 #define GEN_PASS_DEF_CONVERTEXECTOFUNCPASS
@@ -92,13 +93,28 @@ static void noteUses(const StepPlan &plan, ArrayRef<func::FuncOp> functions) {
   uses.write();
 }
 
+/// Lets the function and all that it calls be inlined: what they check can end
+/// the kernel only as a part of it.
+static void allowInlining(func::FuncOp function, SymbolTable &symbols) {
+  SetVector<Operation *> reached;
+  reached.insert(function);
+  for (size_t next = 0; next < reached.size(); ++next) {
+    cast<func::FuncOp>(reached[next]).setNoInline(false);
+    reached[next]->walk([&](func::CallOp call) {
+      call.setNoInline(false);
+      if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
+        reached.insert(callee);
+    });
+  }
+}
+
 /// Functions of stages, so that they disappear when they have been inlined.
-static void makePrivate(StepPlan &plan) {
+static void makePrivate(StepPlan &plan, SymbolTable &symbols) {
   for (KernelPlan &kernel : plan.kernels)
     for (const KernelCall &call : kernel.kernel->calls) {
       func::FuncOp function = call.function->op;
       function.setPrivate();
-      function.setNoInline(false);
+      allowInlining(function, symbols);
     }
 }
 
@@ -146,7 +162,8 @@ static LogicalResult verifyNames(Operation *owner, const StepPlan &plan,
   return success();
 }
 
-static void convert(Operation *owner, StepPlan &plan, ProgramForm form) {
+static void convert(Operation *owner, StepPlan &plan, ProgramForm form,
+                    SymbolTable &symbols) {
   auto module = owner->getParentOfType<ModuleOp>();
   ImplicitLocOpBuilder builder(owner->getLoc(), owner);
   StringRef name = nameOf(owner);
@@ -160,7 +177,7 @@ static void convert(Operation *owner, StepPlan &plan, ProgramForm form) {
   else
     createStraightForm(builder, name, plan, kernels, runtime);
   createEntries(builder, name, plan);
-  makePrivate(plan);
+  makePrivate(plan, symbols);
   owner->erase();
 }
 
@@ -174,7 +191,7 @@ LogicalResult pipesched::replaceByFunctions(ModuleOp module,
     if (failed(verifyNames(owner.op, *owner.plan, symbols)))
       return failure();
   for (PlannedOwner &owner : owners)
-    convert(owner.op, *owner.plan, form);
+    convert(owner.op, *owner.plan, form, symbols);
   dropFacts(module);
   return success();
 }

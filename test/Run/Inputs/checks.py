@@ -71,6 +71,34 @@ KINDS = {
             : (tensor<4xi64>, tensor<6xi64>, tensor<4x1xi64>) -> tensor<6xi64>
         %y = tensor.extract_slice %put[1] [4] [1] : tensor<6xi64> to tensor<4xi64>\n""",
                 "tensor.scatter", INDEX),
+    "float_index": (SIX + """
+        %i64 = tensor.extract %x[%c0] : tensor<4xi64>
+        %f = arith.sitofp %i64 : i64 to f64
+        %large = math.exp2 %f : f64
+        %larger = arith.mulf %large, %large : f64
+        %much = arith.mulf %larger, %larger : f64
+        %more = arith.mulf %much, %much : f64
+        %most = arith.mulf %more, %more : f64
+        %third = arith.constant 2.3283064365386963e-10 : f64
+        %scaled = arith.mulf %most, %third : f64
+        %k64 = arith.fptosi %scaled : f64 to i64
+        %k32 = arith.trunci %k64 : i64 to i32
+        %wide = arith.extsi %k32 : i32 to i64
+        %same = arith.cmpi eq, %wide, %k64 : i64
+        %i = arith.index_cast %k64 : i64 to index
+        %r = tensor.extract %six[%i] : tensor<6xi64>\n""" + SPREAD,
+                    "tensor.extract", "dimension 0: index "),
+    "carried_new": (SIX + """
+        %c30 = arith.constant dense<30> : tensor<4xi64>
+        %both:2 = scf.for %k = %c0 to %c5 step %c1 iter_args(%s = %x, %t = %c30)
+            -> (tensor<4xi64>, tensor<4xi64>) {
+          scf.yield %t, %s : tensor<4xi64>, tensor<4xi64>
+        }
+        %i64 = tensor.extract %both#1[%c3] : tensor<4xi64>
+        %i = arith.index_cast %i64 : i64 to index
+        %r = tensor.extract %six[%i] : tensor<6xi64>
+        %y = linalg.fill ins(%r : i64) outs(%both#0 : tensor<4xi64>) -> tensor<4xi64>\n""",
+                    "tensor.extract", INDEX),
     "loop_step": (ZERO.format(least=0) + """
         %step = arith.index_cast %d : i64 to index
         %minus = arith.subi %c0, %step : index
