@@ -73,6 +73,33 @@ MLIR_CAPI_EXPORTED PipeschedEnumValue pipeschedGetEnumValue(intptr_t enumIndex,
                                                             intptr_t value);
 
 //===----------------------------------------------------------------------===//
+// Deployments
+//===----------------------------------------------------------------------===//
+
+/// How the value of an option is written: as an integer from 1, as a number
+/// from 1, or as the name of a value of the enum that has the option's name.
+typedef enum PipeschedDeploymentKind {
+  PipeschedDeploymentCount,
+  PipeschedDeploymentRatio,
+  PipeschedDeploymentChoice
+} PipeschedDeploymentKind;
+
+/// An option that says how a training is divided. `unsaid` is its default and
+/// `most` the largest number (0 for a choice). `matters` says for whom:
+/// `always`, `given` (only where it is given), `experts` (models that have
+/// some), or where the option of that name is above 1. Without a `title` the
+/// name is one.
+typedef struct PipeschedDeploymentOption {
+  MlirStringRef name, unsaid, unit, title, matters, summary;
+  PipeschedDeploymentKind kind;
+  int64_t most;
+} PipeschedDeploymentOption;
+
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumDeploymentOptions(void);
+MLIR_CAPI_EXPORTED PipeschedDeploymentOption
+pipeschedGetDeploymentOption(intptr_t option);
+
+//===----------------------------------------------------------------------===//
 // Systems and models
 //===----------------------------------------------------------------------===//
 

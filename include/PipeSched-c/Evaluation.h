@@ -126,11 +126,17 @@ typedef struct PipeschedCostOptions {
   double expertBalance;    ///< rows of the fullest of them by the mean; 0: one
   PipeschedContextExchange contextExchange;
   PipeschedExpertDispatch expertDispatch;
+  /// How the training is divided, by the names and values that
+  /// pipeschedGetDeploymentOption lists. These have priority over the fields
+  /// above; options that are newer than those have no field.
+  intptr_t numDeploymentOptions;
+  const PipeschedOption *deploymentOptions;
 } PipeschedCostOptions;
 
 /// Errors: descriptions that cannot be read; numbers out of range or given
 /// without a model or system; both a microbatch size and a global batch;
-/// degrees that do not divide.
+/// degrees that do not divide; unknown options of a deployment, or values that
+/// they do not have.
 MLIR_CAPI_EXPORTED PipeschedCosts pipeschedCostsCreate(
     PipeschedCostOptions options, MlirStringCallback onError, void *userData);
 MLIR_CAPI_EXPORTED void pipeschedCostsDestroy(PipeschedCosts costs);

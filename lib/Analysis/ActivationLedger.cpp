@@ -14,17 +14,6 @@
 
 using namespace pipesched;
 
-ActivationLedger::ActivationLedger(const Placement &placement,
-                                   const MemoryFacts &facts)
-    : placement(placement), facts(facts) {
-  offsets.reserve(placement.getNumGlobalStages() + 1);
-  offsets.push_back(0);
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    for (int64_t stage = 0; stage < placement.getPath(path).getNumStages();
-         ++stage)
-      offsets.push_back(offsets.back() + placement.countOnPath(path));
-}
-
 llvm::Error ActivationLedger::read(llvm::ArrayRef<Cell> cells) {
   auto isMoved = [](Cell cell) {
     return cell.is(Phase::Recompute) || cell.isCopy();
@@ -34,12 +23,13 @@ llvm::Error ActivationLedger::read(llvm::ArrayRef<Cell> cells) {
   // A complete table has a cell for each entry. A sparse program may have up to
   // 2^20 entries, or 64 per task, so that the array stays in proportion.
   constexpr std::size_t minLimit = std::size_t(1) << 20;
-  if (offsets.back() > std::max(minLimit, cells.size() * 64))
+  std::size_t numPairs = placement.getNumPairs();
+  if (numPairs > std::max(minLimit, cells.size() * 64))
     return llvm::createStringError(
         "memory of recomputed or offloaded activations needs microbatches that "
         "are in use: there are %zu tasks for %zu pairs of stage and microbatch",
-        cells.size(), offsets.back());
-  entries.assign(offsets.back(), HeldActivation());
+        cells.size(), numPairs);
+  entries.assign(numPairs, HeldActivation());
   for (Cell cell : cells)
     if (cell.is(Phase::Recompute))
       at(cell).isRecomputed = true;

@@ -65,7 +65,8 @@ MemoryChange finishKept(Cell cell, const StageMemory &stage);
 /// The activations of a program.
 class ActivationLedger {
 public:
-  ActivationLedger(const Placement &placement, const MemoryFacts &facts);
+  ActivationLedger(const Placement &placement, const MemoryFacts &facts)
+      : placement(placement), facts(facts) {}
 
   /// Reads the cells of a program. If some are R, D or U, each activation gets
   /// an entry. Errors: a program with far more activations than tasks.
@@ -86,15 +87,11 @@ private:
   const StageMemory &memoryOf(Cell cell) const {
     return facts.stages[placement.globalStage(cell)];
   }
-  HeldActivation &at(Cell cell) {
-    return entries[offsets[placement.globalStage(cell)] +
-                   placement.rankOnPath(cell.getMicrobatch())];
-  }
+  HeldActivation &at(Cell cell) { return entries[placement.pairOf(cell)]; }
 
   const Placement &placement;
   const MemoryFacts &facts;
-  std::vector<std::size_t> offsets;    ///< by global stage, and the end
-  std::vector<HeldActivation> entries; ///< empty: not needed
+  std::vector<HeldActivation> entries; ///< by pair; empty: not needed
 };
 
 // In the header because a walk calls them for every cell.

@@ -48,7 +48,7 @@ public:
   /// it, or if an F comes again.
   HeldActivation *at(Cell cell, uint32_t stage) {
     InFlight<HeldActivation> &place = places[stage];
-    int64_t rank = placement.rankOnPath(cell.getMicrobatch());
+    int64_t rank = placement.rankOf(cell);
     if (!cell.is(Phase::Forward))
       return place.find(rank);
     HeldActivation *activation = place.insert(rank, allocator);

@@ -22,30 +22,25 @@ namespace pipesched {
 /// are no bits if the table has no R.
 class RecomputedCells {
 public:
-  RecomputedCells(const TableView &table, const PhaseCounts &counts) {
+  RecomputedCells(const TableView &table, const PhaseCounts &counts)
+      : placement(*table.placement) {
     if (!counts.has(Phase::Recompute))
       return;
-    const Placement &placement = *table.placement;
-    offsets.push_back(0);
-    for (int64_t stage = 0; stage != placement.getNumGlobalStages(); ++stage)
-      offsets.push_back(offsets.back() +
-                        placement.countOnPath(placement.pathOfStage(stage)));
-    bits.assign(offsets.back(), false);
+    bits.assign(placement.getNumPairs(), false);
     for (llvm::ArrayRef<Cell> row : table.rows)
       for (Cell cell : row)
         if (cell.is(Phase::Recompute))
-          bits[offsets[placement.globalStage(cell)] +
-               placement.rankOnPath(cell.getMicrobatch())] = true;
+          bits[placement.pairOf(cell)] = true;
   }
 
   bool isEmpty() const { return bits.empty(); }
   bool contains(uint32_t stage, int64_t rank) const {
-    return !bits.empty() && bits[offsets[stage] + rank];
+    return !bits.empty() && bits[placement.firstPairOf(stage) + rank];
   }
 
 private:
-  std::vector<size_t> offsets; ///< by global stage
-  std::vector<bool> bits;      ///< by offset and rank on the path
+  const Placement &placement;
+  std::vector<bool> bits; ///< by pair
 };
 
 } // namespace pipesched

@@ -65,8 +65,7 @@ private:
   void release(RowCounts &row, Cell cell, uint32_t stage);
   bool isRecomputed(Cell cell, uint32_t stage) const {
     return !recomputed.isEmpty() &&
-           recomputed.contains(stage,
-                               placement.rankOnPath(cell.getMicrobatch()));
+           recomputed.contains(stage, placement.rankOf(cell));
   }
 
   const Placement &placement;
@@ -87,8 +86,7 @@ inline void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
       (cell.is(Phase::Forward) && isRecomputed(cell, stage)))
     return;
   row.peak = std::max(row.peak, ++row.live);
-  if (int64_t *begin = live[stage].insert(
-          placement.rankOnPath(cell.getMicrobatch()), allocator))
+  if (int64_t *begin = live[stage].insert(placement.rankOf(cell), allocator))
     *begin = slot;
   else
     isMissing = true;
@@ -98,7 +96,7 @@ inline void SlotCounts::release(RowCounts &row, Cell cell, uint32_t stage) {
   if (!cell.isIn(kReleasingPhases))
     return;
   --row.live;
-  int64_t *begin = live[stage].find(placement.rankOnPath(cell.getMicrobatch()));
+  int64_t *begin = live[stage].find(placement.rankOf(cell));
   if (!begin) {
     isMissing = true;
     return;

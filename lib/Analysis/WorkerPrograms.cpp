@@ -201,7 +201,7 @@ void Lister::numberRow(int64_t row) {
 void Lister::addCell(InstructionCells &cells, Cell cell) {
   cells.path.push_back(placement.pathOf(cell));
   cells.stage.push_back(cell.getStage());
-  cells.microbatch.push_back(cell.getMicrobatch());
+  cells.microbatch.push_back(cell.getNumber());
   cells.phase.push_back(traitsOf(cell.getPhase()).code);
   int activation = 0;
   if (!cell.isPerPath() && recomputed.contains(cell))

@@ -11,7 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched-c/Catalogue.h"
+#include "Enums.h"
 #include "PipeSched/Description/Description.h"
+#include "PipeSched/Facts/Deployment.h"
 #include "PipeSched/Schedule/Families.h"
 #include "mlir/CAPI/Support.h"
 
@@ -57,6 +59,34 @@ bool pipeschedFamilyTakesOption(intptr_t family, intptr_t option) {
   const Family *taking = find(families(), family);
   const FamilyOptionInfo *taken = find(familyOptions(), option);
   return taking && taken && taking->takes(taken->option);
+}
+
+//===----------------------------------------------------------------------===//
+// Deployments
+//===----------------------------------------------------------------------===//
+
+static_assert(isSame(PipeschedDeploymentCount, DeploymentKind::Count) &&
+              isSame(PipeschedDeploymentRatio, DeploymentKind::Ratio) &&
+              isSame(PipeschedDeploymentChoice, DeploymentKind::Choice));
+
+intptr_t pipeschedGetNumDeploymentOptions(void) {
+  return deploymentOptions().size();
+}
+
+PipeschedDeploymentOption pipeschedGetDeploymentOption(intptr_t option) {
+  const DeploymentOption *info = find(deploymentOptions(), option);
+  if (!info)
+    return {};
+  int64_t scale = info->kind == DeploymentKind::Ratio ? kOnePpm : 1;
+  bool isChoice = info->kind == DeploymentKind::Choice;
+  return {wrap(info->name),
+          wrap(info->unsaidText),
+          wrap(info->unit),
+          wrap(info->title),
+          wrap(info->matters),
+          wrap(info->summary),
+          static_cast<PipeschedDeploymentKind>(info->kind),
+          isChoice ? 0 : info->most / scale};
 }
 
 //===----------------------------------------------------------------------===//

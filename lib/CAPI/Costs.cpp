@@ -27,10 +27,7 @@ struct CostChoices {
   Recompute recompute = Recompute::None;
   AttentionKernels attention = AttentionKernels::AsDescribed;
   Precision precision = Precision::BF16;
-  Sharding sharding = Sharding::None;
-  RankOrder rankOrder = RankOrder::Data;
-  ContextExchange contextExchange = ContextExchange::Ring;
-  ExpertDispatch expertDispatch = ExpertDispatch::AllToAll;
+  Deployment deployment;
 };
 } // namespace
 
@@ -47,12 +44,13 @@ readChoices(const PipeschedCostOptions &options) {
   reader.read("recompute", options.recompute, choices.recompute);
   reader.read("attention", options.attention, choices.attention);
   reader.read("precision", options.precision, choices.precision);
-  reader.read("sharding", options.sharding, choices.sharding);
-  reader.read("rank-order", options.rankOrder, choices.rankOrder);
+  Deployment &deployment = choices.deployment;
+  reader.read("sharding", options.sharding, deployment.sharding);
+  reader.read("rank-order", options.rankOrder, deployment.rankOrder);
   reader.read("context-exchange", options.contextExchange,
-              choices.contextExchange);
+              deployment.contextExchange);
   reader.read("expert-dispatch", options.expertDispatch,
-              choices.expertDispatch);
+              deployment.expertDispatch);
   if (llvm::Error error = reader.take())
     return std::move(error);
   return choices;
@@ -81,7 +79,7 @@ readArchitecture(const PipeschedSource &source, int64_t sequence) {
   }
 }
 
-static llvm::Expected<SystemFacts>
+static llvm::Expected<HardwareFacts>
 readDescribedSystem(const PipeschedSource &source) {
   llvm::StringRef text = readText(source.text);
   switch (source.kind) {
@@ -96,30 +94,42 @@ readDescribedSystem(const PipeschedSource &source) {
   }
 }
 
-static ModelSplit readSplit(const PipeschedCostOptions &options,
-                            const CostChoices &choices) {
+/// Reads the numbers of a deployment, whose choices are read before, and then
+/// the options that are given by name.
+static llvm::Expected<Deployment>
+readDeployment(const PipeschedCostOptions &options, Deployment deployment) {
   auto orOne = [](auto value) { return value == 0 ? 1 : value; };
-  return {orOne(options.contextParallel), orOne(options.expertParallel),
-          orOne(options.expertBalance), choices.contextExchange,
-          choices.expertDispatch};
+  deployment.dataParallel = orOne(options.dataParallel);
+  deployment.contextParallel = orOne(options.contextParallel);
+  deployment.expertParallel = orOne(options.expertParallel);
+  const DeploymentOption *balance =
+      llvm::cantFail(findDeploymentOption("expert-balance"));
+  if (llvm::Error error =
+          setOption(deployment, *balance, orOne(options.expertBalance)))
+    return std::move(error);
+  auto named = readArray("options of a deployment", options.deploymentOptions,
+                         options.numDeploymentOptions);
+  if (!named)
+    return named.takeError();
+  for (const PipeschedOption &option : *named)
+    if (llvm::Error error = setOption(deployment, readText(option.name),
+                                      readText(option.value)))
+      return std::move(error);
+  return deployment;
 }
 
 static llvm::Expected<SystemFacts>
 readSystem(const PipeschedCostOptions &options, const CostChoices &choices) {
-  llvm::Expected<SystemFacts> system = readDescribedSystem(options.system);
-  if (!system)
-    return system;
+  llvm::Expected<HardwareFacts> hardware = readDescribedSystem(options.system);
+  if (!hardware)
+    return hardware.takeError();
   if (options.accelerators != 0)
-    if (llvm::Error error = setAccelerators(*system, options.accelerators))
+    if (llvm::Error error = setAccelerators(*hardware, options.accelerators))
       return std::move(error);
-  if (options.dataParallel != 0)
-    if (llvm::Error error = setDataParallel(*system, options.dataParallel))
-      return std::move(error);
-  system->sharding = choices.sharding;
-  system->rankOrder = choices.rankOrder;
-  if (llvm::Error error = setModelSplit(*system, readSplit(options, choices)))
-    return std::move(error);
-  return system;
+  auto deployment = readDeployment(options, choices.deployment);
+  if (!deployment)
+    return errorOfSystem(hardware->name, deployment.takeError());
+  return deploy(std::move(*hardware), *deployment);
 }
 
 static llvm::Expected<Profile> readProfile(const PipeschedSource &source) {
@@ -153,19 +163,13 @@ static llvm::Error checkSystemOptions(const PipeschedCostOptions &options,
   if (options.accelerators != 0)
     return llvm::createStringError(
         "accelerators are those of a system; none is given");
-  if (options.dataParallel > 1 || choices.sharding != Sharding::None ||
-      choices.rankOrder != RankOrder::Data)
-    return llvm::createStringError("data-parallel, sharding and rank-order are "
-                                   "about a system; none is given");
-  ModelSplit split = readSplit(options, choices), whole;
-  if (split.contextParallel != 1 || split.expertParallel != 1 ||
-      split.expertBalance != 1 ||
-      split.contextExchange != whole.contextExchange ||
-      split.expertDispatch != whole.expertDispatch)
-    return llvm::createStringError(
-        "context-parallel, expert-parallel, expert-balance, context-exchange "
-        "and expert-dispatch are about a system; none is given");
-  return llvm::Error::success();
+  auto deployment = readDeployment(options, choices.deployment);
+  if (!deployment)
+    return deployment.takeError();
+  if (*deployment == Deployment())
+    return llvm::Error::success();
+  return llvm::createStringError(listDeploymentOptions() +
+                                 " are about a system; none is given");
 }
 
 /// Options that expand a model are an error without a model or out of range.

@@ -16,6 +16,7 @@
 #include "PipeSched/CostModel/BalanceLayers.h"
 #include "PipeSched/CostModel/Transformer/Architecture.h"
 #include "PipeSched/Evaluation/SlotMeasure.h"
+#include "PipeSched/Facts/Deployment.h"
 #include "PipeSched/Optimize/OptimizeSchedule.h"
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Generators.h"
@@ -160,10 +161,8 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<Recompute>("recompute"),
     makeListed<AttentionKernels>("attention"),
     makeListed<Precision>("precision"),
-    makeListed<Sharding>("sharding"),
-    makeListed<RankOrder>("rank-order"),
-    makeListed<ContextExchange>("context-exchange"),
-    makeListed<ExpertDispatch>("expert-dispatch"),
+#define DEPLOYMENT_CHOICE(Enum, member, name, ...) makeListed<Enum>(name),
+#include "PipeSched/Facts/Deployment.def"
     makeListed<PipeschedOptimizerStep>("optimizer-step"),
     makeListed<PipeschedSourceKind>("source"),
     makeListed<SvgVariant>("svg-variant"),

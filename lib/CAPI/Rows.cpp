@@ -56,7 +56,7 @@ bool pipeschedPhaseHasCost(PipeschedPhase phase) {
 
 static PipeschedCell cellOf(Cell cell) {
   return {static_cast<PipeschedPhase>(traitsOf(cell.getPhase()).code),
-          cell.getStage(), cell.getMicrobatch(), cell.overlapsNext()};
+          cell.getStage(), cell.getNumber(), cell.overlapsNext()};
 }
 
 static std::string rangeText(const char *what, int64_t first, int64_t last,

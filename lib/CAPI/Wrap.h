@@ -112,7 +112,7 @@ public:
     put(columns.index, index);
     put(columns.stage, cell.getStage());
     put(columns.phase, traitsOf(cell.getPhase()).code);
-    put(columns.microbatch, cell.getMicrobatch());
+    put(columns.microbatch, cell.getNumber());
     put(columns.startPs, startPs);
     put(columns.endPs, endPs);
     ++row;

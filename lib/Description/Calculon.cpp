@@ -221,8 +221,8 @@ static CalculonNetwork readNetwork(const json::Value &value, std::string path,
 /// Joins pods by the last network and their nodes by the second one, if sizes
 /// are such. Otherwise the last one joins all nodes.
 static void addPods(llvm::ArrayRef<CalculonNetwork> networks,
-                    SystemFacts &facts) {
-  SystemFacts withPods = facts;
+                    HardwareFacts &facts) {
+  HardwareFacts withPods = facts;
   withPods.network = networks[1].link;
   withPods.spine = networks.back().link;
   withPods.acceleratorsPerPod = networks[1].size;
@@ -241,7 +241,7 @@ static void addPods(llvm::ArrayRef<CalculonNetwork> networks,
 /// The first network joins the accelerators of a node, the last one joins
 /// nodes; a single network does both. Of more than two, those in between join
 /// the nodes of a pod.
-static void readNetworks(FieldReader &reader, SystemFacts &facts) {
+static void readNetworks(FieldReader &reader, HardwareFacts &facts) {
   const json::Value *value = reader.require("networks");
   if (!value)
     return;
@@ -273,10 +273,11 @@ static void readNetworks(FieldReader &reader, SystemFacts &facts) {
                           "'processor_usage' is left out");
 }
 
-SystemFacts pipesched::readCalculonSystem(const json::Value &file,
-                                          StringRef path, FileErrors &errors) {
+HardwareFacts pipesched::readCalculonSystem(const json::Value &file,
+                                            StringRef path,
+                                            FileErrors &errors) {
   FieldReader reader(&file, "", errors);
-  SystemFacts facts;
+  HardwareFacts facts;
   facts.name = reader.text("name", nameOfFile(path));
   if (facts.name.empty())
     facts.name = "calculon";

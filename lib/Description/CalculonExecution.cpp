@@ -13,6 +13,7 @@
 
 #include "PipeSched/Description/CalculonExecution.h"
 #include "FieldReader.h"
+#include "PipeSched/Facts/Deployment.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 

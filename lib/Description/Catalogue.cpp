@@ -70,7 +70,7 @@ findFile(llvm::ArrayRef<EmbeddedFile> files, StringRef what, StringRef name) {
   return unknownName(files, what, name);
 }
 
-llvm::Expected<SystemFacts> pipesched::findSystem(StringRef name) {
+llvm::Expected<HardwareFacts> pipesched::findSystem(StringRef name) {
   llvm::Expected<const EmbeddedFile *> file =
       findFile(kSystems, "system", name);
   if (!file)
@@ -91,7 +91,7 @@ llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name,
 // From files
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<SystemFacts> pipesched::readSystem(StringRef path) {
+llvm::Expected<HardwareFacts> pipesched::readSystem(StringRef path) {
   auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();

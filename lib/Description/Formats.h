@@ -21,8 +21,8 @@ namespace pipesched {
 /// Fields of PipeSched's own files, docs/schemas/*.schema.json.
 Architecture readModelFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);
-SystemFacts readSystemFields(const llvm::json::Value &file, SourceRule rule,
-                             FileErrors &errors);
+HardwareFacts readSystemFields(const llvm::json::Value &file, SourceRule rule,
+                               FileErrors &errors);
 /// Times of stages. Errors name an entry of a list by its index, from 0.
 Profile readTimesFields(const llvm::json::Value &file, FileErrors &errors);
 
@@ -38,8 +38,8 @@ bool isCalculonApplication(const llvm::json::Object &file);
 Architecture readCalculonApplication(const llvm::json::Value &file,
                                      llvm::StringRef path, FileErrors &errors);
 bool isCalculonSystem(const llvm::json::Object &file);
-SystemFacts readCalculonSystem(const llvm::json::Value &file,
-                               llvm::StringRef path, FileErrors &errors);
+HardwareFacts readCalculonSystem(const llvm::json::Value &file,
+                                 llvm::StringRef path, FileErrors &errors);
 
 /// The name of a model or system whose file gives none: the file's stem, or its
 /// folder's name if the stem says nothing ("config").

@@ -389,7 +389,7 @@ static void writeCells(llvm::ArrayRef<AnswerCell> cells,
   StringRef separator = "\n";
   for (const AnswerCell &cell : cells) {
     os << separator << "  [\"" << phaseLetter(cell.cell.getPhase()) << "\", "
-       << cell.cell.getStage() << ", " << cell.cell.getMicrobatch() << ", "
+       << cell.cell.getStage() << ", " << cell.cell.getNumber() << ", "
        << cell.worker << ", " << cell.start << ", " << cell.end << "]";
     separator = ",\n";
   }

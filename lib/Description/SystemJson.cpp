@@ -149,7 +149,7 @@ static void relate(AttentionRates &rates) {
 }
 
 /// Reads `attention`: the rates of attention kernels, each by its head size.
-static void readAttention(FieldReader &parent, SystemFacts &facts) {
+static void readAttention(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("attention");
   const json::Array *kernels = value ? value->getAsArray() : nullptr;
   FileErrors &errors = parent.getErrors();
@@ -178,7 +178,7 @@ static void readAttention(FieldReader &parent, SystemFacts &facts) {
 /// Reads `multiprocessors`, of which an accelerator may give some to kernels
 /// that communicate, and which compute nothing then (arXiv 2412.19437, section
 /// 3.2.2). The rates of the engines become those of the others.
-static void readMultiprocessors(FieldReader &parent, SystemFacts &facts) {
+static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("multiprocessors");
   if (!value)
     return;
@@ -223,7 +223,7 @@ static LinkFacts readLink(FieldReader &parent, StringRef name,
   return facts;
 }
 
-static void readMemory(FieldReader &parent, SystemFacts &facts) {
+static void readMemory(FieldReader &parent, HardwareFacts &facts) {
   FieldReader reader(parent.require("memory"), parent.pathOf("memory"),
                      parent.getErrors());
   facts.memoryBytes = reader.scaled("capacity_gb", kGiga);
@@ -243,10 +243,10 @@ static int64_t readBlock(FieldReader &reader, StringRef name, int64_t most) {
   return number;
 }
 
-SystemFacts pipesched::readSystemFields(const json::Value &file,
-                                        SourceRule rule, FileErrors &errors) {
+HardwareFacts pipesched::readSystemFields(const json::Value &file,
+                                          SourceRule rule, FileErrors &errors) {
   FieldReader reader(&file, "", errors);
-  SystemFacts facts;
+  HardwareFacts facts;
   reader.text("$schema", "");
   facts.name = reader.text("name");
   facts.source = reader.text("description");
@@ -275,16 +275,16 @@ SystemFacts pipesched::readSystemFields(const json::Value &file,
   return facts;
 }
 
-llvm::Expected<SystemFacts>
+llvm::Expected<HardwareFacts>
 pipesched::systemFromJson(StringRef text, StringRef file, SourceRule rule) {
   llvm::Expected<json::Value> value = parseJson(text, file);
   if (!value)
     return value.takeError();
   FileErrors errors(file);
   const json::Object *object = value->getAsObject();
-  SystemFacts facts = object && isCalculonSystem(*object)
-                          ? readCalculonSystem(*value, file, errors)
-                          : readSystemFields(*value, rule, errors);
+  HardwareFacts facts = object && isCalculonSystem(*object)
+                            ? readCalculonSystem(*value, file, errors)
+                            : readSystemFields(*value, rule, errors);
   if (errors.any())
     return errors.take();
   return facts;

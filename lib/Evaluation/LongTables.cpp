@@ -64,9 +64,7 @@ static std::array<int64_t, 3> rankedCell(const Placement &placement, Cell cell,
                                          int64_t ranksLess) {
   return {static_cast<int64_t>(cell.getPhase()) * 2 + cell.overlapsNext(),
           placement.globalStage(cell),
-          cell.isPerPath()
-              ? 0
-              : placement.rankOnPath(cell.getMicrobatch()) - ranksLess};
+          cell.isPerPath() ? 0 : placement.rankOf(cell) - ranksLess};
 }
 
 bool pipesched::growsByPeriods(const Configuration &configuration,

@@ -244,7 +244,7 @@ static std::pair<int64_t, int64_t> entryOf(ArrayRef<Cell> row, int64_t index) {
 /// starts, in a table without copies.
 static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
   auto keyOf = [](Cell cell) {
-    return Cell(cell.getStage(), Phase::Forward, cell.getMicrobatch()).getRaw();
+    return Cell(cell.getStage(), Phase::Forward, cell.getUnit()).getRaw();
   };
   std::unordered_set<uint64_t> recomputed, held;
   for (Cell cell : row)

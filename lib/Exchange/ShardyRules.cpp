@@ -144,8 +144,7 @@ void RulesWriter::writeFragment(int64_t worker, Cell cell) {
   isFirst = false;
   os << "FragmentInfo(origins=[\"" << options.stagePrefix << cell.getStage()
      << '"' << (cell.is(Phase::Forward) ? "" : "(1)") << "],mesh_name=\""
-     << options.meshPrefix << worker
-     << "\",call_counter=" << cell.getMicrobatch();
+     << options.meshPrefix << worker << "\",call_counter=" << cell.getUnit();
   if (options.stageIds)
     os << ",stage=" << cell.getStage();
   if (cell.is(Phase::InputGrad))

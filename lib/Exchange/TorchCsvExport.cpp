@@ -92,7 +92,7 @@ static Violation describeReplicas(const TableView &table) {
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
     for (auto [index, cell] : llvm::enumerate(table.rows[row]))
       if (!cell.isIdle() && !cell.isPerPath() &&
-          placement.pathOf(cell.getMicrobatch()) == 1) {
+          placement.pathOf(cell.getUnit()) == 1) {
         int64_t first = placement.workerOf(cell.getStage());
         violation.notes.push_back(
             {CellRef{row, int64_t(index)},
@@ -131,7 +131,7 @@ pipesched::findUnorderedForward(const TableView &table) {
   for (auto [index, cell] : llvm::enumerate(table.rows[row])) {
     if (!cell.is(Phase::Forward) || cell.getStage() != last)
       continue;
-    if (cell.getMicrobatch() < previous)
+    if (cell.getUnit() < previous)
       return makeViolation(
           formatv(
               "cell {0} ({1}) comes after {2}: PyTorch's runtime pairs losses "
@@ -140,7 +140,7 @@ pipesched::findUnorderedForward(const TableView &table) {
               "that order",
               index, cell, Cell(last, Phase::Forward, previous)),
           CellRef{row, int64_t(index)});
-    previous = cell.getMicrobatch();
+    previous = cell.getUnit();
   }
   return std::nullopt;
 }
@@ -248,9 +248,8 @@ void CommLowering::send(int64_t row, Cell cell) {
     return;
   bool isForward = cell.is(Phase::Forward);
   Phase phase = isForward ? Phase::Forward : Phase::Backward;
-  Cell sent(cell.getStage(), phase, cell.getMicrobatch());
-  Cell received(cell.getStage() + (isForward ? 1 : -1), phase,
-                cell.getMicrobatch());
+  Cell sent(cell.getStage(), phase, cell.getUnit());
+  Cell received(cell.getStage() + (isForward ? 1 : -1), phase, cell.getUnit());
   llvm::raw_string_ostream sender(startField(ranks[row].text));
   printMessage(sender, TorchToken::Send, sent);
   llvm::raw_string_ostream receiver(startField(ranks[peer].text));

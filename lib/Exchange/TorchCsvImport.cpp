@@ -139,16 +139,16 @@ Error Importer::placeStage(TorchFieldRef at, const TorchToken &token) {
 /// A microbatch must stay on one path.
 Error Importer::placeMicrobatch(TorchFieldRef at, Cell cell) {
   int32_t path = cell.getStage() / *options.stagesPerPath;
-  int32_t other = pathOfMicrobatch.insert(cell.getMicrobatch(), path, at);
+  int32_t other = pathOfMicrobatch.insert(cell.getUnit(), path, at);
   if (other < 0 || other == path)
     return Error::success();
   return errorAt(at, formatv("{0} puts microbatch {1} on path {2}, where "
                              "earlier cells put it on path {3}",
-                             cell, cell.getMicrobatch(), path, other));
+                             cell, cell.getUnit(), path, other));
 }
 
 Error Importer::addCell(TorchFieldRef at, Cell cell) {
-  numMicrobatches = std::max(numMicrobatches, cell.getMicrobatch() + 1);
+  numMicrobatches = std::max(numMicrobatches, cell.getUnit() + 1);
   if (!options.stagesPerPath) {
     table.rows.back().push_back(cell);
     return Error::success();
@@ -156,7 +156,7 @@ Error Importer::addCell(TorchFieldRef at, Cell cell) {
   if (Error error = placeMicrobatch(at, cell))
     return error;
   table.rows.back().emplace_back(cell.getStage() % *options.stagesPerPath,
-                                 cell.getPhase(), cell.getMicrobatch(),
+                                 cell.getPhase(), cell.getUnit(),
                                  cell.overlapsNext());
   return Error::success();
 }

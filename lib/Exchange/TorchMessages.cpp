@@ -91,13 +91,12 @@ private:
 /// The cell that an activation or gradient goes to; senderOf is the inverse.
 static Cell receiverOf(Cell sender) {
   int64_t step = sender.is(Phase::Forward) ? 1 : -1;
-  return Cell(sender.getStage() + step, sender.getPhase(),
-              sender.getMicrobatch());
+  return Cell(sender.getStage() + step, sender.getPhase(), sender.getUnit());
 }
 static Cell senderOf(Cell receiver) {
   int64_t step = receiver.is(Phase::Forward) ? -1 : 1;
   return Cell(receiver.getStage() + step, receiver.getPhase(),
-              receiver.getMicrobatch());
+              receiver.getUnit());
 }
 
 void MessageChecker::add(Role role, Cell sender, TorchFieldRef at) {
@@ -109,7 +108,7 @@ void MessageChecker::addCellEvents(TorchFieldRef at, Cell cell) {
     return;
   bool isForward = cell.is(Phase::Forward);
   Cell message(cell.getStage(), isForward ? Phase::Forward : Phase::Backward,
-               cell.getMicrobatch());
+               cell.getUnit());
   bool first = isFirst(cell.getStage()), last = isLast(cell.getStage());
   if (isForward ? !last : !first)
     add(Produce, message, at);

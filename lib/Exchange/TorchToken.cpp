@@ -171,7 +171,7 @@ Expected<TorchToken> pipesched::parseTorchToken(StringRef field) {
 void pipesched::printMessage(llvm::raw_ostream &os, TorchToken::Kind kind,
                              Cell cell) {
   os << cell.getStage() << (kind == TorchToken::Send ? "SEND_" : "RECV_")
-     << phaseLetter(cell.getPhase()) << cell.getMicrobatch();
+     << phaseLetter(cell.getPhase()) << cell.getUnit();
 }
 
 std::string pipesched::nameOfMessage(TorchToken::Kind kind, Cell cell) {

@@ -16,7 +16,7 @@ using namespace pipesched;
 
 void Cell::print(llvm::raw_ostream &os) const {
   if (!isIdle()) {
-    os << getStage() << phaseLetter(getPhase()) << getMicrobatch();
+    os << getStage() << phaseLetter(getPhase()) << getNumber();
     return;
   }
   os << '_';

@@ -33,7 +33,7 @@ unsigned Dependences::predecessors(Cell cell,
   const PhaseTraits &traits = traitsOf(cell.getPhase());
   if (traits.number != CellNumber::Unit)
     return 0;
-  int64_t own = index.entryOf(cell.getStage(), cell.getMicrobatch());
+  int64_t own = index.entryOf(cell);
   Collector preds{out};
   traits.order.needs.forEach(
       [&](Phase phase) { preds.push(index.at(own, phase)); });
@@ -55,7 +55,7 @@ int64_t Dependences::messageDestination(Cell cell) const {
   std::optional<Flow> flow = flowMadeBy(cell.getPhase(), gradientAfter);
   if (!flow)
     return -1;
-  int64_t path = placement.pathOf(cell.getMicrobatch());
+  int64_t path = placement.pathOf(cell.getUnit());
   int64_t stage = targetOf(*flow, cell.getStage());
   if (stage < 0 || stage == placement.getNumStages(path))
     return -1;
@@ -63,7 +63,7 @@ int64_t Dependences::messageDestination(Cell cell) const {
   int64_t worker = placement.workerOf(global);
   if (worker == placement.workerOf(placement.globalStage(cell)))
     return -1;
-  int64_t entry = index.entryOf(stage, cell.getMicrobatch());
+  int64_t entry = index.entryOf(stage, cell.getUnit());
   bool isNeeded = false;
   kTakers[static_cast<unsigned>(*flow)].forEach([&](Phase phase) {
     isNeeded |= index.at(entry, phase) != CellIndex::kNone;

@@ -49,8 +49,7 @@ public:
 
 private:
   uint32_t findRecompute(Cell cell) const {
-    return index.lookup(cell.getStage(), Phase::Recompute,
-                        cell.getMicrobatch());
+    return index.lookup(cell.getStage(), Phase::Recompute, cell.getUnit());
   }
 
   /// Whether a cell makes the activations that its backward uses: R does, or F
@@ -68,8 +67,7 @@ private:
     --live;
     uint32_t maker = findRecompute(cell);
     if (maker == CellIndex::kNone)
-      maker =
-          index.lookup(cell.getStage(), Phase::Forward, cell.getMicrobatch());
+      maker = index.lookup(cell.getStage(), Phase::Forward, cell.getUnit());
     int64_t retention = last - slots.start[maker];
     ++numRetained;
     totalRetention += static_cast<double>(retention);

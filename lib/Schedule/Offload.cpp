@@ -101,9 +101,7 @@ private:
     uint32_t forward;
   };
 
-  int64_t entryOf(Cell cell) const {
-    return index.entryOf(cell.getStage(), cell.getMicrobatch());
-  }
+  int64_t entryOf(Cell cell) const { return index.entryOf(cell); }
 
   void chooseRow(ArrayRef<Cell> row) {
     candidates.clear();
@@ -120,7 +118,8 @@ private:
 
   void consider(Cell forward) {
     if (!isInRanges(options.stages, forward.getStage()) ||
-        !isInRanges(options.microbatches, forward.getMicrobatch()))
+        !isInRanges(options.microbatches,
+                    table.placement->microbatchOf(forward.getUnit())))
       return;
     int64_t entry = entryOf(forward);
     Uses uses = usesOf(index, entry);
@@ -196,7 +195,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 static Cell copyOf(Cell cell, Phase phase) {
-  return Cell(cell.getStage(), phase, cell.getMicrobatch());
+  return Cell(cell.getStage(), phase, cell.getUnit());
 }
 
 namespace {
@@ -273,9 +272,7 @@ private:
     Cell cell;
   };
 
-  int64_t entryOf(Cell cell) const {
-    return index.entryOf(cell.getStage(), cell.getMicrobatch());
-  }
+  int64_t entryOf(Cell cell) const { return index.entryOf(cell); }
   bool isRecomputed(int64_t entry) const {
     return index.at(entry, Phase::Recompute) != CellIndex::kNone;
   }

@@ -177,9 +177,15 @@ char PathError::ID = 0;
 
 Expected<Placement> Placement::create(int64_t numWorkers,
                                       int64_t numMicrobatches,
-                                      std::vector<Path> paths) {
+                                      std::vector<Path> paths,
+                                      int64_t numSlices) {
   if (Error error = checkSizes(numWorkers, numMicrobatches, paths.size()))
     return std::move(error);
+  if (numSlices < 1 || numSlices > Cell::kMaxMicrobatches / numMicrobatches)
+    return formatError("{0} slices of each of {1} microbatches: there may be 1 "
+                       "to {2}",
+                       numSlices, numMicrobatches,
+                       Cell::kMaxMicrobatches / numMicrobatches);
   for (auto [number, path] : llvm::enumerate(paths))
     if (Error error = checkPath(number, path, numWorkers, numMicrobatches))
       return llvm::make_error<PathError>(number,
@@ -187,6 +193,7 @@ Expected<Placement> Placement::create(int64_t numWorkers,
   Placement placement;
   placement.numWorkers = numWorkers;
   placement.numMicrobatches = numMicrobatches;
+  placement.numSlices = numSlices;
   placement.paths = std::move(paths);
   if (Error error = placement.assignMicrobatches())
     return std::move(error);
@@ -194,14 +201,14 @@ Expected<Placement> Placement::create(int64_t numWorkers,
   return placement;
 }
 
-/// Fills `counts` and, if several paths take microbatches, the arrays by
-/// microbatch. On a single path the rank is the microbatch itself.
+/// Fills `counts` and, if several paths take microbatches, the arrays by unit.
+/// On a single path the rank is the microbatch itself.
 Error Placement::assignMicrobatches() {
   counts.assign(paths.size(), 0);
   if (llvm::all_of(paths,
                    [](const Path &path) { return path.takes.empty(); })) {
     if (paths.size() == 1)
-      counts[0] = numMicrobatches;
+      counts[0] = getNumUnits();
     return Error::success();
   }
   for (auto [number, path] : llvm::enumerate(paths))
@@ -210,13 +217,13 @@ Error Placement::assignMicrobatches() {
   const Path &first = paths.front();
   MicrobatchRange all = {0, numMicrobatches, 1};
   if (paths.size() == 1 && first.takes.size() == 1 && first.takes[0] == all) {
-    counts[0] = numMicrobatches;
+    counts[0] = getNumUnits();
     return Error::success();
   }
-  if (numMicrobatches > kMaxAssignedMicrobatches)
+  if (getNumUnits() > kMaxAssignedMicrobatches)
     return formatError("{0} microbatches: there may be {1} at most where paths "
                        "say which ones they take",
-                       numMicrobatches, kMaxAssignedMicrobatches);
+                       getNumUnits(), kMaxAssignedMicrobatches);
   if (Error error = checkCover(paths, numMicrobatches))
     return error;
   indexMicrobatches();
@@ -225,17 +232,19 @@ Error Placement::assignMicrobatches() {
 
 void Placement::indexMicrobatches() {
   if (paths.size() == 1) {
-    counts[0] = numMicrobatches;
+    counts[0] = getNumUnits();
     return;
   }
-  pathOfMicrobatch.resize(numMicrobatches);
-  rankOfMicrobatch.resize(numMicrobatches);
+  pathOfUnit.resize(getNumUnits());
+  rankOfUnit.resize(getNumUnits());
   for (auto [number, path] : llvm::enumerate(paths))
     for (const MicrobatchRange &range : path.takes)
       for (int64_t i = 0, n = range.size(); i < n; ++i)
-        pathOfMicrobatch[range.begin + i * range.step] = number;
-  for (int64_t microbatch = 0; microbatch < numMicrobatches; ++microbatch)
-    rankOfMicrobatch[microbatch] = counts[pathOfMicrobatch[microbatch]]++;
+        std::fill_n(pathOfUnit.begin() +
+                        unitOf(range.begin + i * range.step, 0),
+                    numSlices, number);
+  for (int64_t unit = 0; unit < getNumUnits(); ++unit)
+    rankOfUnit[unit] = counts[pathOfUnit[unit]]++;
 }
 
 void Placement::indexStages() {
@@ -244,8 +253,8 @@ void Placement::indexStages() {
   for (auto [number, path] : llvm::enumerate(paths)) {
     stageOffsets.push_back(stageOffsets.back() + path.getNumStages());
     maxStages = std::max(maxStages, path.getNumStages());
-    numPairs += path.getNumStages() * counts[number];
     for (int32_t worker : path.workers) {
+      pairOffsets.push_back(pairOffsets.back() + counts[number]);
       workerOfStage.push_back(worker);
       localStages.push_back(localStageCounts[worker]++);
       localPairOffsets.push_back(localPairCounts[worker]);
@@ -262,7 +271,7 @@ Placement::withTakes(llvm::ArrayRef<std::vector<MicrobatchRange>> takes) const {
   std::vector<Path> assigned = paths;
   for (auto [path, ranges] : llvm::zip_equal(assigned, takes))
     path.takes = ranges;
-  return create(numWorkers, numMicrobatches, std::move(assigned));
+  return create(numWorkers, numMicrobatches, std::move(assigned), numSlices);
 }
 
 /// The sum of a path's lengths; stages count 1 each if it has none.

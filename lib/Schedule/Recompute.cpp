@@ -67,8 +67,7 @@ private:
         if (cell.is(Phase::Forward))
           choose(cell, {row, i + static_cast<int64_t>(cells.size())}, numKept);
       for (Cell cell : cells)
-        if (cell.isIn(kReleasingPhases) &&
-            isKept.test(index.entryOf(cell.getStage(), cell.getMicrobatch())))
+        if (cell.isIn(kReleasingPhases) && isKept.test(index.entryOf(cell)))
           --numKept;
     });
   }
@@ -76,9 +75,10 @@ private:
   /// Decides for the activations of a forward whose entry ends at `end`.
   void choose(Cell forward, CellRef end, int64_t &numKept) {
     if (!isInRanges(options.stages, forward.getStage()) ||
-        !isInRanges(options.microbatches, forward.getMicrobatch()))
+        !isInRanges(options.microbatches,
+                    table.placement->microbatchOf(forward.getUnit())))
       return;
-    int64_t entry = index.entryOf(forward.getStage(), forward.getMicrobatch());
+    int64_t entry = index.entryOf(forward);
     if (index.at(entry, Phase::Recompute) != CellIndex::kNone) {
       ++numPresent;
       return;
@@ -127,7 +127,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 static Cell recomputeOf(Cell cell) {
-  return Cell(cell.getStage(), Phase::Recompute, cell.getMicrobatch());
+  return Cell(cell.getStage(), Phase::Recompute, cell.getUnit());
 }
 
 /// Places each R right before its backward or overlapped pair:
@@ -137,8 +137,7 @@ static std::vector<Row> placeBefore(const TableView &table,
                                     const CellIndex &index,
                                     const llvm::BitVector &isChosen) {
   auto needs = [&](Cell cell) {
-    return cell.isIn(kBackwardStarts) &&
-           isChosen.test(index.entryOf(cell.getStage(), cell.getMicrobatch()));
+    return cell.isIn(kBackwardStarts) && isChosen.test(index.entryOf(cell));
   };
   std::vector<Row> rows;
   rows.reserve(table.rows.size());
@@ -198,9 +197,7 @@ private:
     std::vector<uint32_t> ready;
   };
 
-  int64_t entryOf(Cell cell) const {
-    return index.entryOf(cell.getStage(), cell.getMicrobatch());
-  }
+  int64_t entryOf(Cell cell) const { return index.entryOf(cell); }
   bool needsRecompute(Cell cell) const {
     return cell.isIn(kBackwardStarts) && isChosen.test(entryOf(cell)) &&
            !isAhead.test(entryOf(cell));

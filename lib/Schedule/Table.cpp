@@ -80,11 +80,6 @@ void CellIndex::layOut(const TableView &table,
     if (phaseCounts[phase] != 0)
       columnOfPhase[phase] = numColumns++;
   });
-  entryOffsets = {0};
-  for (int64_t path = 0; path < placement->getNumPaths(); ++path)
-    entryOffsets.push_back(entryOffsets.back() +
-                           placement->getNumStages(path) *
-                               placement->countOnPath(path));
   rowBegins = {0};
   for (llvm::ArrayRef<Cell> row : table.rows)
     rowBegins.push_back(rowBegins.back() + row.size());
@@ -98,7 +93,7 @@ Error CellIndex::fill(const TableView &table) {
       uint32_t here = flat++;
       if (!cell.isIn(kIndexedPhases))
         continue;
-      int64_t entry = entryOf(cell.getStage(), cell.getMicrobatch());
+      int64_t entry = entryOf(cell);
       int32_t column = columnOfPhase[cell.getPhase()];
       uint32_t &slot = entries[entry * numColumns + column];
       if (slot != kNone)

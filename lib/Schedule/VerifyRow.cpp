@@ -49,12 +49,6 @@ private:
     return {CellRef{row, i}, std::move(message), {}};
   }
 
-  /// Dense number of a cell's stage and microbatch on this worker.
-  int64_t pairOf(Cell cell) const {
-    return placement.localPairOffset(placement.globalStage(cell)) +
-           placement.rankOnPath(cell.getMicrobatch());
-  }
-
   const Placement &placement;
   int64_t row;
   llvm::ArrayRef<Cell> cells;
@@ -107,14 +101,13 @@ std::optional<Violation> RowVerifier::checkCell(int64_t i) {
 std::optional<Violation> RowVerifier::checkNumber(int64_t i) const {
   Cell cell = cells[i];
   bool isPath = cell.isPerPath();
-  int64_t count =
-      isPath ? placement.getNumPaths() : placement.getNumMicrobatches();
-  if (cell.getMicrobatch() < count)
+  int64_t count = isPath ? placement.getNumPaths() : placement.getNumUnits();
+  if (cell.getNumber() < count)
     return std::nullopt;
-  return at(i, formatv("{0}: {1} {2} is out of range: there {3} {4} (0 to {5})",
-                       name(i), isPath ? "path" : "microbatch",
-                       cell.getMicrobatch(), count == 1 ? "is" : "are", count,
-                       count - 1));
+  return at(i,
+            formatv("{0}: {1} {2} is out of range: there {3} {4} (0 to {5})",
+                    name(i), isPath ? "path" : "microbatch", cell.getNumber(),
+                    count == 1 ? "is" : "are", count, count - 1));
 }
 
 std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
@@ -157,7 +150,7 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
                              name(i + 1)));
   if (isOrdered(first) && isOrdered(second) &&
       first.getStage() == second.getStage() &&
-      first.getMicrobatch() == second.getMicrobatch())
+      first.getUnit() == second.getUnit())
     return at(i, formatv("{0} is overlapped with {1} of the same stage and "
                          "microbatch: one waits for the other",
                          name(i), second));
@@ -170,16 +163,18 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
 std::optional<Violation> RowVerifier::checkOrder() const {
   int64_t numPairs = placement.getNumLocalPairs(row);
   if (numPairs <= static_cast<int64_t>(8 * cells.size()) + 1024)
-    return checkOrder(numPairs, [&](Cell cell) { return pairOf(cell); });
+    return checkOrder(numPairs,
+                      [&](Cell cell) { return placement.localPairOf(cell); });
   std::vector<int64_t> pairs;
   pairs.reserve(cells.size());
   for (Cell cell : cells)
     if (isOrdered(cell))
-      pairs.push_back(pairOf(cell));
+      pairs.push_back(placement.localPairOf(cell));
   llvm::sort(pairs);
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   return checkOrder(pairs.size(), [&](Cell cell) {
-    return llvm::lower_bound(pairs, pairOf(cell)) - pairs.begin();
+    return llvm::lower_bound(pairs, placement.localPairOf(cell)) -
+           pairs.begin();
   });
 }
 

@@ -52,8 +52,7 @@ static int64_t firstMissingRank(const Placement &placement, ArrayRef<Cell> row,
   std::vector<bool> isPresent(numForwards, false);
   for (Cell cell : row)
     if (cell.is(Phase::Forward) && placement.globalStage(cell) == globalStage)
-      if (int64_t rank = placement.rankOnPath(cell.getMicrobatch());
-          rank < numForwards)
+      if (int64_t rank = placement.rankOf(cell); rank < numForwards)
         isPresent[rank] = true;
   return llvm::find(isPresent, false) - isPresent.begin();
 }

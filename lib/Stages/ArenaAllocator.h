@@ -15,6 +15,7 @@
 #define PIPESCHED_LIB_STAGES_ARENAALLOCATOR_H
 
 #include "IntervalTree.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include <optional>
 

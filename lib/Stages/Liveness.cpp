@@ -63,8 +63,8 @@ private:
   uint32_t rankMicrobatches();
   uint32_t rankOf(Cell cell) const {
     if (ranked.empty())
-      return cell.getMicrobatch();
-    return llvm::lower_bound(ranked, cell.getMicrobatch()) - ranked.begin();
+      return cell.getUnit();
+    return llvm::lower_bound(ranked, cell.getUnit()) - ranked.begin();
   }
   bool isHere(int64_t stage, int64_t path) const;
   Edges edgesOf(int64_t stage, int64_t path) const;
@@ -114,7 +114,7 @@ uint32_t LivenessFinder::rankMicrobatches() {
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
     if (at(i).cell.isPerPath() || at(i).is(InstructionKind::AllReduce))
       continue;
-    found.push_back(at(i).cell.getMicrobatch());
+    found.push_back(at(i).cell.getUnit());
     end = std::max(end, found.back() + 1);
   }
   if (end <= static_cast<int64_t>(found.size()))
@@ -260,7 +260,7 @@ LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   if (cell.isPerPath())
     return listAccesses(instruction, /*path=*/0);
   rank = rankOf(cell);
-  int64_t path = loaded.placement.pathOf(cell.getMicrobatch());
+  int64_t path = loaded.placement.pathOf(cell.getUnit());
   size_t place = path * begins.size() + cell.getStage();
   place = place * kNumPhases + static_cast<unsigned>(cell.getPhase());
   auto &listed =
@@ -338,7 +338,7 @@ LogicalResult LivenessFinder::read(uint32_t instruction, uint32_t tensor) {
   if (current[tensor] == kNone)
     return emitTableError(loaded.ops[instruction])
            << "reads a tensor of stage " << at(instruction).cell.getStage()
-           << " and microbatch " << at(instruction).cell.getMicrobatch()
+           << " and microbatch " << at(instruction).cell.getUnit()
            << " that no instruction of worker " << worker
            << " in front of it has made or received";
   TensorVersion &version = result.versions[current[tensor]];

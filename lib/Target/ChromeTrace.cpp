@@ -214,7 +214,7 @@ void TraceWriter::writeArguments(OStream &json, uint32_t task, Lane lane) {
   Cell cell = graph.cell[task];
   json.attribute("phase", enumMeaning(cell.getPhase()));
   if (!cell.isPerPath())
-    json.attribute("microbatch", cell.getMicrobatch());
+    json.attribute("microbatch", cell.getNumber());
   json.attribute("stage", cell.getStage());
   if (result.placement.getNumPaths() > 1)
     json.attribute("path", result.placement.pathOf(cell));

@@ -81,7 +81,7 @@ void ColumnWriter::addItem(uint32_t task) {
   columns.peer.push_back(graph.peer[task]);
   columns.stage.push_back(static_cast<int32_t>(placement.globalStage(cell)));
   columns.phase.push_back(traitsOf(cell.getPhase()).code);
-  columns.microbatch.push_back(static_cast<int32_t>(cell.getMicrobatch()));
+  columns.microbatch.push_back(static_cast<int32_t>(cell.getNumber()));
   columns.startPs.push_back(ends.startPs(task));
   columns.releasePs.push_back(ends.releasePs(task));
   columns.endPs.push_back(ends.arrivalPs(task));
@@ -98,7 +98,7 @@ void ColumnWriter::addSecond(uint32_t task) {
   columns.secondStage.push_back(
       orNone([&] { return placement.globalStage(*second); }));
   columns.secondMicrobatch.push_back(
-      orNone([&] { return second->getMicrobatch(); }));
+      orNone([&] { return second->getNumber(); }));
   columns.secondPhase.push_back(static_cast<int8_t>(
       orNone([&] { return traitsOf(second->getPhase()).code; })));
 }

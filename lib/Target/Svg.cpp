@@ -349,7 +349,7 @@ void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
   if (cell.isPerPath())
     os << phaseLetter(cell.getPhase());
   else
-    os << cell.getMicrobatch();
+    os << cell.getNumber();
   os << "</text>\n";
 }
 

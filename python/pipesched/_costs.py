@@ -5,29 +5,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
-from typing import Any, TypedDict
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import cache, partial
+from typing import Any
 
-from . import _core, _times_of
+from . import _core, _deployment, _times_of
+from ._deployment import Deployment, DeploymentOptions
 from ._division import Division
 from ._errors import PipeSchedError
 from ._layer_times import LayerTimes, names_layers
 from ._options import (
     Attention,
     Balance,
-    ContextExchange,
-    ExpertDispatch,
     Precision,
-    RankOrder,
     RawTiming,
     Recompute,
-    Sharding,
     TimesOf,
     TimingOptions,
     code_of,
     integer,
-    number_of,
     raw_timing,
 )
 from ._text import valid
@@ -49,7 +45,7 @@ Description = str | Mapping[str, Any] | os.PathLike[str]
 """The name of a description that ships, its fields, or the path of a JSON file."""
 
 
-class CostOptions(TypedDict, total=False):
+class CostOptions(DeploymentOptions, total=False):
     """The arguments of `Costs`, for functions that pass them on."""
 
     times: Times | None
@@ -64,17 +60,9 @@ class CostOptions(TypedDict, total=False):
     accelerators: int | None
     recompute: Recompute
     attention: Attention | None
-    data_parallel: int
-    sharding: Sharding
     sequence_parallel: bool
     precision: Precision
-    rank_order: RankOrder
     balance: Balance
-    context_parallel: int
-    expert_parallel: int
-    expert_balance: float
-    context_exchange: ContextExchange
-    expert_dispatch: ExpertDispatch
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
@@ -159,7 +147,7 @@ def _times(times: Times | None) -> _Source:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Costs:
+class Costs(Deployment):
     """The costs of schedules, read once for any number of them.
 
     `times` has the times of messages and of the phases of a stage: one time for all stages, or one
@@ -221,17 +209,9 @@ class Costs:
     accelerators: int | None = None
     recompute: Recompute = "none"
     attention: Attention | None = None
-    data_parallel: int = 1
-    sharding: Sharding = "none"
     sequence_parallel: bool = True
     precision: Precision = "bf16"
-    rank_order: RankOrder = "data"
     balance: Balance = "auto"
-    context_parallel: int = 1
-    expert_parallel: int = 1
-    expert_balance: float = 1.0
-    context_exchange: ContextExchange = "ring"
-    expert_dispatch: ExpertDispatch = "all-to-all"
     _raw: _core.Costs = field(init=False, compare=False)
     """The costs without times of layers, since these depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
@@ -254,19 +234,12 @@ class Costs:
             _given("sequence", self.sequence, 1, 0),
             _given("boundary_bytes", self.boundary_bytes, 0, -1),
             _given("accelerators", self.accelerators, 1, 0),
-            integer("data_parallel", self.data_parallel, 1),
-            integer("context_parallel", self.context_parallel, 1),
-            integer("expert_parallel", self.expert_parallel, 1),
         )
         choices = (
             code_of(Recompute, "recompute", self.recompute),
             0 if attention is None else code_of(Attention, "attention", attention),
             code_of(Precision, "precision", self.precision),
-            code_of(Sharding, "sharding", self.sharding),
-            code_of(RankOrder, "rank_order", self.rank_order),
             int(not self.sequence_parallel),
-            code_of(ContextExchange, "context_exchange", self.context_exchange),
-            code_of(ExpertDispatch, "expert_dispatch", self.expert_dispatch),
         )
         raw = _core.Costs(
             model=_description(self.model),
@@ -274,8 +247,7 @@ class Costs:
             profile=None if self.times_of == "layer" else _times(self.times),
             numbers=numbers,
             choices=choices,
-            # A number that is missing is 0 in C, so that it has to be checked here.
-            expert_balance=number_of("expert_balance", self.expert_balance, 1.0),
+            deployment=_deployment.raw(self),
             parameter_bytes=_parameter_bytes(self.parameter_bytes),
         )
         object.__setattr__(self, "_raw", raw)
@@ -333,7 +305,7 @@ class Costs:
         return _core.sizes(self._raw)["accelerators"] or None
 
     def _given_options(self) -> dict[str, Any]:
-        options = ((f, getattr(self, f.name)) for f in fields(self) if f.init)
+        options = ((f, getattr(self, f.name)) for f in argument_fields())
         return {f.name: value for f, value in options if value != f.default}
 
     def __repr__(self) -> str:
@@ -342,6 +314,13 @@ class Costs:
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(Costs, **self._given_options()), ()
+
+
+@cache
+def argument_fields() -> tuple[Field[Any], ...]:
+    """The arguments of `Costs`, those of its base last."""
+    given = (f for f in fields(Costs) if f.init)
+    return tuple(sorted(given, key=lambda f: f.name in _deployment.OPTIONS))
 
 
 def read_simulation(

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type
 from . import _core
 from ._batch import Configuration
 from ._catalogue import canonical, families
-from ._costs import Costs, _looks_like_path
+from ._costs import Costs, _looks_like_path, argument_fields
 from ._errors import Diagnostic, Location, PipeSchedError
 from ._families import own_families, own_family, refuse_place
 from ._json import twice
@@ -46,7 +46,7 @@ def _hints() -> dict[str, Any]:
     families and their options, which are compared with each other, stand together.
     """
     costs, point = get_type_hints(Costs), get_type_hints(Configuration)
-    of_costs = {f.name: costs[f.name] for f in fields(Costs) if f.init}
+    of_costs = {f.name: costs[f.name] for f in argument_fields()}
     special = ("family", "paths", "options", "costs", *_SIZES)
     timed = {f.name: point[f.name] for f in fields(Configuration) if f.name not in special}
     sizes = dict.fromkeys(_SIZES, int)
@@ -56,7 +56,7 @@ def _hints() -> dict[str, Any]:
 
 AXES: dict[str, Any] = _hints()
 OPTIONS = tuple(FamilyOptions.__annotations__)
-COSTS = tuple(f.name for f in fields(Costs) if f.init)
+COSTS = tuple(f.name for f in argument_fields())
 NOT_OF_TABLE = {*COSTS, *TimingOptions.__annotations__}
 """Axes that change times only. All other axes determine the table of a point."""
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}

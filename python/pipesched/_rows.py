@@ -24,15 +24,22 @@ RawCell: TypeAlias = "tuple[int, int, int, bool]"
 """Stage, number of the phase, microbatch (of O and G the path, of idle entries the slots), and
 whether it runs overlapped with the next one."""
 
+<<<<<<< ours
 _CODES = {letter: code for code, letter in enumerate(PHASES) if letter}
 _CELL = re.compile(rf"([0-9]+)([{''.join(_CODES.keys() - {'_'})}])([0-9]+)")
 _IDLE = re.compile(r"_([0-9]*)")
 _IDLE_CODE = _CODES["_"]
+=======
+_CELL = re.compile(rf"([0-9]{{1,18}})([{''.join(PHASES)}])([0-9]{{1,18}})")
+_IDLE = re.compile(r"_([0-9]{0,18})")
+_CODES: dict[str, int] = {letter: code for code, letter in enumerate(PHASES)}
+_IDLE_CODE = len(PHASES)
+>>>>>>> theirs
 _OF_PATHS = (_CODES["O"], _CODES["G"], _IDLE_CODE)
 """The phases whose number is no microbatch."""
 
 _LARGEST = 2**63 - 1
-"""Of the numbers that the library is given."""
+"""Of the numbers that the library is given; numbers of text are shorter."""
 
 
 def _is_number(value: object) -> bool:
@@ -48,13 +55,16 @@ def _cell(stage: Any, phase: object, number: Any) -> list[RawCell] | None:
 
 def _read(text: str) -> list[RawCell] | None:
     """A cell, a pair or idle slots as they are written."""
+    if cell := _CELL.fullmatch(text):  # most entries
+        return [(int(cell[1]), _CODES[cell[2]], int(cell[3]), False)]
     words = text.strip()
     if idle := _IDLE.fullmatch(words):
-        slots = int(idle[1] or 1)
-        return [(0, _IDLE_CODE, slots, False)] if slots <= _LARGEST else None
-    parts = [_CELL.fullmatch(part) for part in words.split("+")]
-    cells = [_cell(*part.groups()) if part else None for part in parts]
-    return _pair(cells) if len(cells) <= 2 else None
+        return [(0, _IDLE_CODE, int(idle[1] or 1), False)]
+    parts = words.split("+")
+    if len(parts) == 1:
+        return None if words == text else _read(words)
+    are_cells = len(parts) == 2 and all(map(_CELL.fullmatch, parts))
+    return _pair([_read(part) for part in parts]) if are_cells else None
 
 
 def _pair(entries: Sequence[list[RawCell] | None]) -> list[RawCell] | None:
@@ -69,10 +79,10 @@ def _pair(entries: Sequence[list[RawCell] | None]) -> list[RawCell] | None:
 
 def _cells_of(entry: Any) -> list[RawCell] | None:
     """The cells of an entry; None if it is none."""
-    if entry is None:
-        return [(0, _IDLE_CODE, 1, False)]
     if isinstance(entry, str):
         return _read(entry)
+    if entry is None:
+        return [(0, _IDLE_CODE, 1, False)]
     if isinstance(entry, Cell):
         return _cell(entry.stage, entry.phase, entry.microbatch)
     if not isinstance(entry, Sequence):

@@ -67,6 +67,21 @@ static nb::list listOptions() {
   return options;
 }
 
+/// One tuple per option of a training: (name, kind, default, largest number,
+/// unit, title, when it matters, summary).
+static nb::list listDeployment() {
+  static constexpr const char *kinds[] = {"count", "ratio", "choice"};
+  nb::list options;
+  for (intptr_t i = 0; i < pipeschedGetNumDeploymentOptions(); ++i) {
+    PipeschedDeploymentOption info = pipeschedGetDeploymentOption(i);
+    options.append(nb::make_tuple(
+        toPython(info.name), kinds[info.kind], toPython(info.unsaid), info.most,
+        toPython(info.unit), toPython(info.title), toPython(info.matters),
+        toPython(info.summary)));
+  }
+  return options;
+}
+
 /// Maps the name of each enum to the names of its values.
 static nb::dict listEnums() {
   nb::dict enums;
@@ -124,6 +139,9 @@ static void bindCatalogue(nb::module_ &m) {
         nb::sig("def family_aliases() -> list[tuple[str, str]]"));
   m.def("family_options", listOptions,
         nb::sig("def family_options() -> list[tuple[str, str, str]]"));
+  m.def("deployment", listDeployment,
+        nb::sig("def deployment() -> "
+                "list[tuple[str, str, str, int, str, str, str, str]]"));
   m.def("enums", listEnums,
         nb::sig("def enums() -> dict[str, tuple[str, ...]]"));
   m.def(

@@ -31,12 +31,17 @@ static const int64_t *dataOrNull(const Lengths &lengths) {
   return lengths ? lengths->data() : nullptr;
 }
 
+static std::vector<PipeschedOption> toRefs(const Options &options) {
+  std::vector<PipeschedOption> refs;
+  for (const auto &[name, value] : options)
+    refs.push_back({toRef(name), toRef(value)});
+  return refs;
+}
+
 Problem::Problem(std::string givenFamily, int64_t workers, int64_t microbatches,
                  Options givenOptions, std::vector<Path> givenPaths)
     : family(std::move(givenFamily)), options(std::move(givenOptions)),
-      paths(std::move(givenPaths)) {
-  for (const auto &[name, value] : options)
-    optionRefs.push_back({toRef(name), toRef(value)});
+      paths(std::move(givenPaths)), optionRefs(toRefs(options)) {
   takes.reserve(paths.size());
   for (const Path &path : paths) {
     const auto &stages = std::get<0>(path);
@@ -69,7 +74,8 @@ static PipeschedSource readSource(const Costs::Source &source) {
 
 Costs::Costs(const Source &model, const Source &system, const Source &profile,
              const Numbers &numbers, const Choices &choices,
-             double expertBalance, const ParameterBytes &parameterBytes) {
+             const Options &deployment, const ParameterBytes &parameterBytes) {
+  std::vector<PipeschedOption> deploymentRefs = toRefs(deployment);
   PipeschedCostOptions options = {};
   options.model = readSource(model);
   options.system = readSource(system);
@@ -80,18 +86,12 @@ Costs::Costs(const Source &model, const Source &system, const Source &profile,
   options.boundaryBytes = numbers[3];
   options.parameterBytes = parameterBytes ? parameterBytes->data() : nullptr;
   options.accelerators = numbers[4];
-  options.dataParallel = numbers[5];
   options.recompute = static_cast<PipeschedRecompute>(choices[0]);
   options.attention = static_cast<PipeschedAttention>(choices[1]);
   options.precision = static_cast<PipeschedPrecision>(choices[2]);
-  options.sharding = static_cast<PipeschedSharding>(choices[3]);
-  options.rankOrder = static_cast<PipeschedRankOrder>(choices[4]);
-  options.withoutSequenceParallel = choices[5] != 0;
-  options.contextExchange = static_cast<PipeschedContextExchange>(choices[6]);
-  options.expertDispatch = static_cast<PipeschedExpertDispatch>(choices[7]);
-  options.contextParallel = numbers[6];
-  options.expertParallel = numbers[7];
-  options.expertBalance = expertBalance;
+  options.withoutSequenceParallel = choices[3] != 0;
+  options.numDeploymentOptions = deploymentRefs.size();
+  options.deploymentOptions = deploymentRefs.data();
   Text error;
   {
     nb::gil_scoped_release release;
@@ -113,11 +113,11 @@ void pipesched::python::bindProblem(nb::module_ &m) {
   nb::class_<Costs>(m, "Costs", "The costs of schedules.")
       .def(nb::init<const Costs::Source &, const Costs::Source &,
                     const Costs::Source &, const Costs::Numbers &,
-                    const Costs::Choices &, double,
+                    const Costs::Choices &, const Options &,
                     const Costs::ParameterBytes &>(),
            nb::arg("model").none(), nb::arg("system").none(),
            nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"),
-           nb::arg("expert_balance"), nb::arg("parameter_bytes").none())
+           nb::arg("deployment"), nb::arg("parameter_bytes").none())
       .def_prop_ro("peak_flops",
                    [](const Costs &costs) {
                      return pipeschedCostsGetPeakFlops(costs.get());

@@ -60,16 +60,14 @@ public:
   using Source = std::optional<std::pair<int, std::string>>;
   /// Bytes of a parameter's weight, gradient and optimizer state, or nothing.
   using ParameterBytes = std::optional<std::array<int64_t, 3>>;
-  /// Microbatch size, global batch, sequence, boundary bytes, accelerators,
-  /// data parallel, context parallel, expert parallel.
-  using Numbers = std::array<int64_t, 8>;
-  /// Recompute, attention, precision, sharding, rank order, whether sequence
-  /// parallelism is off, context exchange, expert dispatch.
-  using Choices = std::array<int, 8>;
+  /// Microbatch size, global batch, sequence, boundary bytes, accelerators.
+  using Numbers = std::array<int64_t, 5>;
+  /// Recompute, attention, precision, whether sequence parallelism is off.
+  using Choices = std::array<int, 4>;
 
   Costs(const Source &model, const Source &system, const Source &profile,
-        const Numbers &numbers, const Choices &choices, double expertBalance,
-        const ParameterBytes &parameterBytes);
+        const Numbers &numbers, const Choices &choices,
+        const Options &deployment, const ParameterBytes &parameterBytes);
   Costs(const Costs &) = delete;
   ~Costs() { pipeschedCostsDestroy(costs); }
 

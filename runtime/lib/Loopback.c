@@ -311,8 +311,11 @@ int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
   struct Bucket *bucket = bucketOf(&world->workers[peer], source, tag);
   lockWorld(world);
   struct Post *recv = takeMatch(bucket, source, tag, false);
-  if (recv)
-    return carry(worker, started, recv, NULL, data, bytes);
+  if (recv) {
+    int32_t status = carry(worker, started, recv, NULL, data, bytes);
+    bool isLate = !status && world->options.blocking && started->until > 0;
+    return isLate ? blockUntilDone(worker, request, index) : status;
+  }
   struct Woken woken = {NULL};
   if (world->options.messages == PIPESCHED_RT_BUFFERED) {
     unlockWorld(world, &woken);

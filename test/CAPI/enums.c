@@ -73,7 +73,7 @@ static void printNames(void) {
   // CHECK-NEXT: rank-order: data pipeline
   // CHECK-NEXT: context-exchange: ring gather
   // CHECK-NEXT: expert-dispatch: all-to-all per-node
-  // CHECK-NEXT: optimizer-step: none overlapped exposed
+  // CHECK:      optimizer-step: none overlapped exposed
   // CHECK-NEXT: source: none name file json times
   // CHECK-NEXT: svg-variant: timed slots rows
   // CHECK-NEXT: torch-csv-format: compute_only compute_comms
@@ -104,6 +104,44 @@ static void printOutOfRange(void) {
          (int)pipeschedGetSystem(-1).text.length,
          (int)pipeschedGetModel(pipeschedGetNumModels()).text.length);
   // CHECK-NEXT: empty: 0 0 0 0 0 0
+  intptr_t options = pipeschedGetNumDeploymentOptions();
+  printf("empty: %d %d\n",
+         (int)pipeschedGetDeploymentOption(options).name.length,
+         (int)pipeschedGetDeploymentOption(-1).name.length);
+  // CHECK-NEXT: empty: 0 0
+}
+
+//===----------------------------------------------------------------------===//
+// Options of a training
+//===----------------------------------------------------------------------===//
+
+static void printDeploymentOptions(void) {
+  for (intptr_t i = 0; i < pipeschedGetNumDeploymentOptions(); ++i) {
+    PipeschedDeploymentOption option = pipeschedGetDeploymentOption(i);
+    print(option.name, NULL);
+    printf(" %d ", option.kind);
+    print(option.unsaid, NULL);
+    printf(" %lld [", (long long)option.most);
+    print(option.unit, NULL);
+    printf("] [");
+    print(option.title, NULL);
+    printf("] ");
+    print(option.matters, NULL);
+    printf(": ");
+    print(option.summary, NULL);
+    printf("\n");
+  }
+  // CHECK-NEXT: data-parallel 0 1 2147483647 [pipelines] [pipelines] always:
+  // CHECK-SAME: Equal pipelines, which divide the global batch
+  // CHECK-NEXT: sharding 2 none 0 [] [] data-parallel: What
+  // CHECK-NEXT: rank-order 2 data 0 [] [] data-parallel: What
+  // CHECK-NEXT: context-parallel 0 1 9223372036854775807 [accelerators]
+  // CHECK-SAME: [context parallelism] given: Accelerators of a worker
+  // CHECK-NEXT: expert-parallel 0 1 9223372036854775807 [accelerators]
+  // CHECK-SAME: [expert parallelism] experts: Accelerators of a stage
+  // CHECK-NEXT: expert-balance 1 1 1000 [ratio] [] expert-parallel: Rows
+  // CHECK-NEXT: context-exchange 2 ring 0 [] [] context-parallel: How
+  // CHECK-NEXT: expert-dispatch 2 all-to-all 0 [] [] expert-parallel: What
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,6 +200,41 @@ static void refuseCosts(void) {
   createCosts(options);
   // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all) or 1
   // CHECK-SAME: (per-node), found 3
+}
+
+static void refuseDeployment(const char *name, const char *value) {
+  PipeschedOption option = {text(name), text(value)};
+  PipeschedCostOptions options = shippedCosts();
+  options.numDeploymentOptions = 1;
+  options.deploymentOptions = &option;
+  price(options);
+}
+
+/// Options by name.
+static void refuseDeployments(void) {
+  refuseDeployment("data-parallel", "4");
+  refuseDeployment("expert-dispatch", "per-node");
+  printf("deployments\n");
+  // CHECK: deployments
+  refuseDeployment("data_parallel", "4");
+  // CHECK-NEXT: error: system 'h100-sxm': no training has an option
+  // CHECK-SAME: 'data_parallel', the closest is 'data-parallel'
+  refuseDeployment("data-parallel", "0");
+  // CHECK-NEXT: error: system 'h100-sxm': expected 1 to 2147483647
+  // CHECK-SAME: data-parallel pipelines, found 0
+  refuseDeployment("data-parallel", "2.5");
+  // CHECK-NEXT: data-parallel pipelines, found '2.5'
+  refuseDeployment("expert-balance", "nan");
+  // CHECK-NEXT: from 1 to 1000, found nan
+  refuseDeployment("expert-balance", "1000.5");
+  // CHECK-NEXT: from 1 to 1000, found 1000.5
+  refuseDeployment("sharding", "ful");
+  // CHECK-NEXT: error: system 'h100-sxm': expected sharding to be none,
+  // CHECK-SAME: optimizer, gradients, full-kept or full, found 'ful'
+  PipeschedCostOptions options = shippedCosts();
+  options.numDeploymentOptions = 1;
+  price(options);
+  // CHECK-NEXT: error: system 'h100-sxm': {{.*}}options of a deployment
 }
 
 static void refuseSources(void) {
@@ -280,7 +353,9 @@ static void refuseWithIR(void) {
 int main(void) {
   printNames();
   printOutOfRange();
+  printDeploymentOptions();
   refuseCosts();
+  refuseDeployments();
   refuseSources();
   takePairs();
   refuseConfigurations();

@@ -143,12 +143,19 @@ static void printSteps(void) {
   peers.boundaryBytes = -1;
   peers.dataParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
-  // CHECK-NEXT: error: data-parallel, sharding and rank-order are about
+  // CHECK-NEXT: error: data-parallel, sharding, rank-order, context-parallel,
+  // CHECK-SAME: expert-parallel, expert-balance, context-exchange and
+  // CHECK-SAME: expert-dispatch are about a system; none is given
   peers.dataParallel = 0;
   peers.expertParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
-  // CHECK-NEXT: error: context-parallel, expert-parallel, expert-balance,
-  // CHECK-SAME: context-exchange and expert-dispatch are about a system
+  // CHECK-NEXT: expert-dispatch are about a system; none is given
+  peers.expertParallel = 0;
+  PipeschedOption dispatch = {text("expert-dispatch"), text("per-node")};
+  peers.numDeploymentOptions = 1;
+  peers.deploymentOptions = &dispatch;
+  pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
+  // CHECK-NEXT: expert-dispatch are about a system; none is given
   PipeschedConfiguration configuration = {0};
   configuration.problem = problem("1f1b", 1, 1);
   configuration.costs = profiled("F=1ms,B=2ms,G=4ms,O=8ms");

@@ -13,40 +13,11 @@
 #ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_BACKEND_H
 #define PIPESCHED_TOOLS_PIPESCHED_RUN_BACKEND_H
 
-#include "Native.h"
 #include "Options.h"
-#include "Program.h"
-#include "State.h"
+#include "PipeSched/Run/Native.h"
+#include "PipeSched/Run/Program.h"
 
 namespace pipesched::run {
-
-struct Span {
-  int64_t begin, end; ///< ns on a clock that all workers share
-};
-
-/// When the instructions of one worker ran. Instructions are numbered in the
-/// order of its text; `exec.wait` has no number.
-struct WorkerLog {
-  int64_t numInstructions = 0;
-  std::vector<Span> instructions; ///< [step][instruction]
-  std::vector<Span> steps;
-
-  Span at(int64_t step, int64_t instruction) const {
-    return instructions[step * numInstructions + instruction];
-  }
-};
-
-struct RunResult {
-  std::vector<Memory> blocks; ///< by worker, after the last step
-  std::vector<WorkerLog> logs;
-
-  int64_t getNumSteps() const { return logs.front().steps.size(); }
-  /// From the first start of a worker to the last end.
-  Span spanOf(int64_t step) const;
-};
-
-/// The sum of the losses of all microbatches, in their order.
-double lossOf(const PreparedProgram &program, llvm::ArrayRef<Memory> blocks);
 
 /// Runs all steps of a training, and prints the loss and the time of each step.
 /// Errors: those of the runtime, such as what each worker waits for in a

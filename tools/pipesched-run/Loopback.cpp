@@ -15,36 +15,10 @@
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Regex.h"
-#include <numeric>
 
 using namespace pipesched;
 using namespace pipesched::run;
 using llvm::StringRef;
-
-Span RunResult::spanOf(int64_t step) const {
-  Span span = logs.front().steps[step];
-  for (const WorkerLog &log : logs) {
-    span.begin = std::min(span.begin, log.steps[step].begin);
-    span.end = std::max(span.end, log.steps[step].end);
-  }
-  return span;
-}
-
-double run::lossOf(const PreparedProgram &program,
-                   llvm::ArrayRef<Memory> blocks) {
-  // As pipesched_rt_train adds them up. Losses of microbatches of other workers
-  // are zero.
-  std::vector<double> losses;
-  for (auto [layout, block] : llvm::zip(program.layouts, blocks))
-    for (const PersistentTensor &tensor : layout.tensors) {
-      if (tensor.kind != PersistentKind::Loss)
-        continue;
-      losses.resize(tensor.type.getNumElements());
-      double *next = losses.data();
-      forEachNumber(tensor, block, [&](double number) { *next++ += number; });
-    }
-  return std::accumulate(losses.begin(), losses.end(), 0.0);
-}
 
 namespace {
 

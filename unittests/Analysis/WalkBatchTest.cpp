@@ -60,7 +60,7 @@ static int64_t slowDown(int32_t worker, Cell cell, std::optional<Cell> second,
 
 static int64_t slowDownSome(int32_t worker, Cell cell,
                             std::optional<Cell> second, int64_t ps) {
-  return slowDown(worker, cell, second, ps) + cell.getMicrobatch() % 5;
+  return slowDown(worker, cell, second, ps) + cell.getUnit() % 5;
 }
 
 static void multiply(StageCosts &costs, int64_t factor) {

@@ -99,7 +99,7 @@ TEST(StatedFacts, BackwardsRecomputeWithoutCells) {
 
 TEST(StatedFacts, StepsAreShardedLikeTheState) {
   SystemFacts system = unitSystem();
-  llvm::cantFail(setDataParallel(system, 2));
+  system.dataParallel = 2;
   system.sharding = Sharding::Optimizer;
   EXPECT_EQ(timeOf(secondCost(unevenModel(), system), Phase::Optimizer),
             3 * 70 / 2);

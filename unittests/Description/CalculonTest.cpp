@@ -41,7 +41,7 @@ static std::string with(StringRef name, StringRef from, StringRef to) {
   return text.replace(at, from.size(), to.str());
 }
 
-static llvm::Expected<SystemFacts> readSystemText(StringRef text) {
+static llvm::Expected<HardwareFacts> readSystemText(StringRef text) {
   return systemFromJson(text, "x.json", SourceRule::Optional);
 }
 
@@ -85,7 +85,7 @@ TEST(CalculonApplication, BadFieldsAreNamed) {
 //===----------------------------------------------------------------------===//
 
 TEST(CalculonSystem, UnitsAndRoles) {
-  SystemFacts system = llvm::cantFail(readSystemText(textOf("system")));
+  HardwareFacts system = llvm::cantFail(readSystemText(textOf("system")));
   EXPECT_EQ(system.matrix.flopsPerSecond, 312000000000000);
   EXPECT_EQ(system.vector.flopsPerSecond, 78000000000000);
   EXPECT_EQ(system.memoryBytes, int64_t(80) << 30);
@@ -102,7 +102,7 @@ TEST(CalculonSystem, UnitsAndRoles) {
 
 /// A share holds from its size up to the next size.
 TEST(CalculonSystem, EfficienciesAreSteps) {
-  SystemFacts system = llvm::cantFail(readSystemText(textOf("system")));
+  HardwareFacts system = llvm::cantFail(readSystemText(textOf("system")));
   const EfficiencyCurve &curve = system.matrix.efficiency;
   EXPECT_DOUBLE_EQ(curve.at(0), 0.1);
   EXPECT_DOUBLE_EQ(curve.at(0.999999999e9), 0.1);
@@ -114,7 +114,7 @@ TEST(CalculonSystem, EfficienciesAreSteps) {
 }
 
 TEST(CalculonSystem, NotesNameWhatIsLeftOut) {
-  SystemFacts system = llvm::cantFail(readSystemText(textOf("system")));
+  HardwareFacts system = llvm::cantFail(readSystemText(textOf("system")));
   EXPECT_THAT(
       system.notes,
       ElementsAre("all-reduces are rings at the network's bandwidth, not the "
@@ -125,7 +125,7 @@ TEST(CalculonSystem, NotesNameWhatIsLeftOut) {
 }
 
 TEST(CalculonSystem, DataTypesAreChosen) {
-  SystemFacts system = llvm::cantFail(readSystemText(
+  HardwareFacts system = llvm::cantFail(readSystemText(
       with("system", "\"float16\": {\n      \"tflops\": 312",
            "\"float8\": {\"tflops\": 624, \"gflops_efficiency\": [[0, 1]]},\n"
            "\"float16\": {\n      \"tflops\": 312")));
@@ -161,7 +161,7 @@ TEST(CalculonSystem, NodesAndNarrowRatesAreRead) {
   std::string text = with("system", "\"matrix\": {",
                           "\"matrix\": {\"float8\": {\"tflops\": 624, "
                           "\"gflops_efficiency\": [[0, 0.9]]},");
-  SystemFacts system = llvm::cantFail(readSystemText(text));
+  HardwareFacts system = llvm::cantFail(readSystemText(text));
   EXPECT_EQ(system.matrix.flopsPerSecond, 312000000000000);
   EXPECT_EQ(system.matrix.fp8FlopsPerSecond, 624000000000000);
 }
@@ -176,7 +176,7 @@ TEST(CalculonSystem, NetworksInBetweenJoinPods) {
                  next + ",")));
   };
   // The shipped file goes on with 8 and 65,536 accelerators.
-  SystemFacts pods = withNext("");
+  HardwareFacts pods = withNext("");
   EXPECT_EQ(pods.acceleratorsPerNode, 4);
   EXPECT_EQ(pods.acceleratorsPerPod, 8);
   EXPECT_EQ(pods.network.bytesPerSecond, 300000000000);
@@ -185,13 +185,13 @@ TEST(CalculonSystem, NetworksInBetweenJoinPods) {
 
   std::string next = ", {\"bandwidth\": 100, \"efficiency\": 0.65, "
                      "\"latency\": 0, \"ops\": {}, \"size\": ";
-  SystemFacts four = withNext(next + "4}");
+  HardwareFacts four = withNext(next + "4}");
   EXPECT_EQ(four.acceleratorsPerPod, 4);
   EXPECT_EQ(four.network.bytesPerSecond, 100000000000);
   EXPECT_THAT(four.notes, Contains("takes the first, the second and the last "
                                    "of 4 networks"));
 
-  SystemFacts parts = withNext(next + "6}");
+  HardwareFacts parts = withNext(next + "6}");
   EXPECT_EQ(parts.acceleratorsPerPod, 0);
   EXPECT_EQ(parts.network.bytesPerSecond, 25000000000);
   EXPECT_EQ(parts.spine.bytesPerSecond, 0);

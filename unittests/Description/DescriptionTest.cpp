@@ -54,7 +54,7 @@ static std::string modelWith(StringRef from, StringRef to) {
 
 TEST(Shipped, SystemsAreCompleteAndSourced) {
   for (const EmbeddedFile &file : embeddedSystems()) {
-    llvm::Expected<SystemFacts> system =
+    llvm::Expected<HardwareFacts> system =
         systemFromJson(file.text, file.name, SourceRule::Required);
     ASSERT_TRUE(bool(system)) << llvm::toString(system.takeError());
     EXPECT_EQ(system->name, file.name.str());
@@ -81,7 +81,7 @@ TEST(Shipped, PaperSystemsScaleByTen) {
     for (auto [compute, computeScale] :
          {std::pair{"fast", 10.0}, {"mid", 1.0}, {"slow", 0.1}}) {
       std::string name = std::string(network) + "_nw_" + compute + "_cp";
-      SystemFacts system = llvm::cantFail(findSystem(name));
+      HardwareFacts system = llvm::cantFail(findSystem(name));
       EXPECT_EQ(system.network.bytesPerSecond, int64_t(50e9 * networkScale));
       EXPECT_EQ(system.matrix.flopsPerSecond, int64_t(1e15 * computeScale));
       EXPECT_EQ(system.vector.flopsPerSecond, system.matrix.flopsPerSecond);
@@ -94,7 +94,7 @@ TEST(Shipped, PaperSystemsScaleByTen) {
 }
 
 TEST(Shipped, DecimalsBecomeWholeNumbers) {
-  SystemFacts system = llvm::cantFail(findSystem("h100"));
+  HardwareFacts system = llvm::cantFail(findSystem("h100"));
   EXPECT_EQ(system.name, "h100-sxm");
   EXPECT_EQ(system.matrix.flopsPerSecond, 989400000000000);
   EXPECT_EQ(system.memoryBytes, 80000000000);
@@ -144,7 +144,7 @@ TEST(Shipped, DenseQwen3ModelsHaveAllTheirParameters) {
 /// of the pointwise kernels, so the measurement must lie between our two
 /// variants.
 TEST(Shipped, MeasuredLayerIsBetweenFusedAndUnfused) {
-  SystemFacts system = llvm::cantFail(findSystem("a100-sxm-80gb"));
+  HardwareFacts system = llvm::cantFail(findSystem("a100-sxm-80gb"));
   system.accelerators = 8;
   Architecture arch;
   arch.hidden = arch.attentionWidth = 6144;
@@ -285,7 +285,7 @@ static std::string withAttention(StringRef from, StringRef to) {
 }
 
 TEST(System, AttentionHasSharesOfItsFastestRate) {
-  SystemFacts system = llvm::cantFail(
+  HardwareFacts system = llvm::cantFail(
       systemFromJson(withAttention("", ""), "x.json", SourceRule::Optional));
   ASSERT_EQ(system.attention.size(), 1u);
   EXPECT_EQ(system.attention.front(),

@@ -86,7 +86,7 @@ static std::map<InstructionName, uint32_t> nameTasks(const Execution &execution,
     auto add = [&](int64_t worker, InstructionKind kind, Cell named,
                    int64_t block) {
       tasks[{worker, int(kind), named.getStage(), int(named.getPhase()),
-             named.getMicrobatch(), block}] = task;
+             named.getUnit(), block}] = task;
     };
     if (graph.is(task, InstructionRole::Collective)) {
       int32_t number = graph.peer[task];

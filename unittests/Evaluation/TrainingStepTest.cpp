@@ -121,10 +121,12 @@ TEST(DataParallel, ShardingDividesTheOptimizer) {
 
 TEST(DataParallel, ThereIsAtLeastOne) {
   SystemFacts system = linkedSystem();
-  EXPECT_EQ(llvm::toString(setDataParallel(system, 0)),
+  system.dataParallel = 0;
+  EXPECT_EQ(llvm::toString(checkSplit(system)),
             "system 'toy': expected 1 to 2147483647 data-parallel pipelines, "
             "found 0");
-  EXPECT_EQ(llvm::toString(setDataParallel(system, kMaxDataParallel + 1)),
+  system.dataParallel = kMaxDataParallel + 1;
+  EXPECT_EQ(llvm::toString(checkSplit(system)),
             "system 'toy': expected 1 to 2147483647 data-parallel pipelines, "
             "found 2147483648");
 }

@@ -245,10 +245,10 @@ std::vector<Row> repeat(const Problem &problem, const std::vector<Row> &rows,
   for (int64_t step = 0; step < numSteps; ++step)
     for (auto [row, all] : llvm::zip(rows, repeated))
       for (Cell cell : row)
-        all.push_back(cell.isIdle() ? cell
-                                    : Cell(cell.getStage(), cell.getPhase(),
-                                           cell.getMicrobatch() +
-                                               step * numMicrobatches));
+        all.push_back(cell.isIdle()
+                          ? cell
+                          : Cell(cell.getStage(), cell.getPhase(),
+                                 cell.getUnit() + step * numMicrobatches));
   return repeated;
 }
 

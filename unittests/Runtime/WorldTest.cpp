@@ -183,21 +183,25 @@ TEST_P(PacedMessages, ArriveInTheirTime) {
 }
 
 TEST(World, PacesSendsThatBlock) {
-  PacedWorld paced(PIPESCHED_RT_RENDEZVOUS, /*blocking=*/true);
-  EXPECT_EQ(paced.world.run([&](const Worker &w) {
-    auto begin = std::chrono::steady_clock::now();
-    w.begin(0);
-    if (w.index == 0) {
-      w.send(w.arena, 8, 1, 0, 0);
-      EXPECT_GE(PacedWorld::msSince(begin), 20);
-    } else {
-      w.recv(w.arena, 8, 0, 0, 0);
-    }
-    w.end(0);
-    return 0;
-  }),
-            0)
-      << paced.world.error();
+  for (bool isRecvFirst : {false, true}) {
+    PacedWorld paced(PIPESCHED_RT_RENDEZVOUS, /*blocking=*/true);
+    EXPECT_EQ(paced.world.run([&](const Worker &w) {
+      if ((w.index == 0) == isRecvFirst)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      auto begin = std::chrono::steady_clock::now();
+      w.begin(0);
+      if (w.index == 0) {
+        w.send(w.arena, 8, 1, 0, 0);
+        EXPECT_GE(PacedWorld::msSince(begin), 20);
+      } else {
+        w.recv(w.arena, 8, 0, 0, 0);
+      }
+      w.end(0);
+      return 0;
+    }),
+              0)
+        << paced.world.error();
+  }
 }
 
 /// Copies of one instruction take its time together, those of two one after the

@@ -19,7 +19,7 @@ TEST(Cell, KeepsItsPartsAtTheirLimits) {
   Cell cell(Cell::kMaxStages - 1, Phase::Reload, Cell::kMaxMicrobatches, true);
   EXPECT_EQ(cell.getStage(), Cell::kMaxStages - 1);
   EXPECT_EQ(cell.getPhase(), Phase::Reload);
-  EXPECT_EQ(cell.getMicrobatch(), Cell::kMaxMicrobatches);
+  EXPECT_EQ(cell.getUnit(), Cell::kMaxMicrobatches);
   EXPECT_TRUE(cell.overlapsNext());
   EXPECT_EQ(Cell::fromRaw(cell.getRaw()), cell);
 }

@@ -173,7 +173,7 @@ private:
   }
 
   void finish(Cell cell, int64_t slot) {
-    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    int64_t stage = cell.getStage(), microbatch = cell.getUnit();
     int64_t stages = placement.getNumStages(placement.pathOf(cell));
     Phase backward = options.splitBackward ? Phase::InputGrad : Phase::Backward;
     bool isAfterInput = options.gradientAfter == GradientAfter::InputGrad;

@@ -32,6 +32,47 @@ static Path withWeights(Path path, std::vector<int64_t> weights) {
   return path;
 }
 
+/// Slices of a microbatch are units in a row, on the path of the microbatch;
+/// the pairs of all stages and units are numbered without gaps.
+TEST(Placement, NumbersUnitsOfSlices) {
+  Path down = pathOn({0, 1}), up = pathOn({1, 0});
+  down.takes = {{0, 3, 2}};
+  up.takes = {{1, 2, 1}};
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 3, {down, up}, /*numSlices=*/2));
+  EXPECT_EQ(placement.getNumMicrobatches(), 3);
+  EXPECT_EQ(placement.getNumUnits(), 6);
+  EXPECT_EQ(placement.countOnPath(0), 4);
+  EXPECT_EQ(placement.countOnPath(1), 2);
+  EXPECT_EQ(placement.getNumPairs(), 2 * 4 + 2 * 2);
+  std::vector<int64_t> ranks, paths;
+  std::vector<bool> isPair(placement.getNumPairs());
+  for (int64_t unit = 0; unit < placement.getNumUnits(); ++unit) {
+    EXPECT_EQ(
+        placement.unitOf(placement.microbatchOf(unit), placement.sliceOf(unit)),
+        unit);
+    ranks.push_back(placement.rankOnPath(unit));
+    paths.push_back(placement.pathOf(unit));
+    for (int64_t stage : {0, 1}) {
+      Cell cell(stage, Phase::Forward, unit);
+      EXPECT_FALSE(isPair[placement.pairOf(cell)]);
+      isPair[placement.pairOf(cell)] = true;
+    }
+  }
+  EXPECT_EQ(paths, (std::vector<int64_t>{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(ranks, (std::vector<int64_t>{0, 1, 0, 1, 2, 3}));
+  EXPECT_EQ(llvm::count(isPair, true), placement.getNumPairs());
+  EXPECT_EQ(placement.getNumLocalPairs(0), 4 + 2);
+}
+
+TEST(Placement, RefusesSlicesThatDoNotFit) {
+  EXPECT_EQ(errorOf(Placement::create(1, 4, {pathOn({0})}, 0)),
+            "0 slices of each of 4 microbatches: there may be 1 to 536870911");
+  EXPECT_EQ(errorOf(Placement::create(1, 4, {pathOn({0})}, 536870912)),
+            "536870912 slices of each of 4 microbatches: there may be 1 to "
+            "536870911");
+}
+
 TEST(Placement, LooksUpOnePath) {
   Placement placement = makePlacement(2, 3, {pathOn({0, 1, 1, 0})});
   EXPECT_TRUE(placement.isAssigned());

@@ -52,10 +52,9 @@ static std::vector<int64_t> wholeActivations(const Table &table) {
   for (const Row &row : table.rows) {
     int64_t held = 0, peak = 0;
     for (Cell cell : row) {
-      bool isRecomputed =
-          !cell.isIdle() && !cell.isPerPath() &&
-          index.lookup(cell.getStage(), Phase::Recompute,
-                       cell.getMicrobatch()) != CellIndex::kNone;
+      bool isRecomputed = !cell.isIdle() && !cell.isPerPath() &&
+                          index.lookup(cell.getStage(), Phase::Recompute,
+                                       cell.getUnit()) != CellIndex::kNone;
       held += cell.is(Phase::Recompute) ||
               (cell.is(Phase::Forward) && !isRecomputed);
       peak = std::max(peak, held);
@@ -217,8 +216,8 @@ static void expectRightBefore(const Row &row) {
       --at;
     bool isFound = false;
     while (at-- > 0 && row[at].is(Phase::Recompute))
-      isFound |= row[at] == Cell(row[i].getStage(), Phase::Recompute,
-                                 row[i].getMicrobatch());
+      isFound |= row[at] ==
+                 Cell(row[i].getStage(), Phase::Recompute, row[i].getUnit());
     EXPECT_TRUE(isFound) << row[i].str() << " in " << printRow(row);
   }
 }

@@ -214,7 +214,7 @@ private:
   }
 
   int64_t readyAt(Cell cell) const {
-    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    int64_t stage = cell.getStage(), microbatch = cell.getUnit();
     int64_t last =
         table.placement.getNumStages(table.placement.pathOf(cell)) - 1;
     if (cell.is(Phase::Forward) && stage > 0)

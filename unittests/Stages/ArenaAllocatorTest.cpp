@@ -194,7 +194,7 @@ private:
       return;
     uint32_t index = number(standings.size());
     if (standings[index] != Reader::Done)
-      set(index, Reader(unsigned(standings[index]) - 1));
+      set(index, Reader(number(unsigned(standings[index]))));
   }
 
   /// As after a leap over instructions.

@@ -121,7 +121,7 @@ private:
              std::to_string(static_cast<int>(name.role)) + "." +
              std::to_string(name.index);
     }
-    return text + " of " + std::to_string(cell.getMicrobatch());
+    return text + " of " + std::to_string(cell.getUnit());
   }
   Memory::Range rangeOf(int64_t offset, RankedTensorType type) const {
     EXPECT_EQ(offset % 64, 0);

@@ -47,7 +47,7 @@ private:
     Cell made = row[forward].withOverlap(false);
     size_t begin = forward + 1 + row[forward].overlapsNext(), end = begin;
     auto needs = [&](Cell cell) {
-      return cell.getMicrobatch() == made.getMicrobatch() &&
+      return cell.getUnit() == made.getUnit() &&
              cell.getStage() == made.getStage() &&
              (cell.is(Phase::Recompute) || cell.is(Phase::Backward) ||
               cell.is(Phase::InputGrad));

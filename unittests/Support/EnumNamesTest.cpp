@@ -136,7 +136,7 @@ static PassOption takes(const char *pass, const char *option) {
 
 /// Every option of a pass that is an enum.
 static std::vector<PassOption> passOptions() {
-  return {
+  std::vector<PassOption> options = {
       takes<Transport>("pipe-verify", "transport"),
       takes<MessageSemantics>("pipe-verify", "messages"),
       takes<MessageSemantics>("exec-verify", "messages"),
@@ -148,10 +148,6 @@ static std::vector<PassOption> passOptions() {
       takes<Recompute>("pipe-optimize", "recompute"),
       takes<Precision>("pipe-attach-model", "precision"),
       takes<AttentionKernels>("pipe-attach-model", "attention"),
-      takes<Sharding>("pipe-attach-system", "sharding"),
-      takes<RankOrder>("pipe-attach-system", "rank-order"),
-      takes<ContextExchange>("pipe-attach-system", "context-exchange"),
-      takes<ExpertDispatch>("pipe-attach-system", "expert-dispatch"),
       takes<OffloadAmount>("pipe-add-offload", "amount"),
       takes<optimize::Objective>("pipe-optimize", "objective"),
       takes<ReductionPlace>("pipe-add-optimizer", "all-reduce"),
@@ -163,6 +159,11 @@ static std::vector<PassOption> passOptions() {
       takes<ChimeraConstruction>("pipe-schedule-chimera", "construction"),
       takes<GradientAfter>("pipe-schedule-1f1b", "gradient-after"),
   };
+  for (const DeploymentOption &option : deploymentOptions())
+    if (option.kind == DeploymentKind::Choice)
+      options.push_back({"pipe-attach-system", option.name.data(),
+                         llvm::SmallVector<llvm::StringRef>(option.values)});
+  return options;
 }
 
 TEST(EnumNames, PassesTakeEveryName) {

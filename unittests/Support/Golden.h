@@ -79,7 +79,7 @@ inline std::vector<Row> goldenRows(const Table &table) {
     for (Cell cell : cells)
       if (!cell.isIdle())
         row.emplace_back(table.placement.globalStage(cell), cell.getPhase(),
-                         cell.getMicrobatch(), cell.overlapsNext());
+                         cell.getUnit(), cell.overlapsNext());
   }
   return rows;
 }

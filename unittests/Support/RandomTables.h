@@ -82,7 +82,7 @@ private:
   /// Runs a cell and makes ready the cells that waited only for it.
   void run(Cell cell) {
     append(cell);
-    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    int64_t stage = cell.getStage(), microbatch = cell.getUnit();
     if (cell.is(Phase::Forward)) {
       runBetween(cell);
       if (stage + 1 < numStages(microbatch))

@@ -17,6 +17,7 @@
 
 #include "PipeSched/CostModel/RankLayout.h"
 #include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Facts/System.h"
 #include "PipeSched/Schedule/Replicas.h"
 #include "PipeSched/Schedule/Table.h"
 #include "llvm/ADT/STLExtras.h"

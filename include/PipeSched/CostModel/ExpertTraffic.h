@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_COSTMODEL_EXPERTTRAFFIC_H
 #define PIPESCHED_COSTMODEL_EXPERTTRAFFIC_H
 
-#include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Facts/System.h"
 
 namespace pipesched {
 

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_COSTMODEL_RANKLAYOUT_H
 #define PIPESCHED_COSTMODEL_RANKLAYOUT_H
 
-#include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Facts/System.h"
 #include <array>
 
 namespace pipesched {

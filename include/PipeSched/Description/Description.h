@@ -28,7 +28,7 @@ enum class SourceRule { Optional, Required };
 /// field: text that is no JSON; a field that is unknown (with the closest known
 /// one), missing, repeated, of a wrong type or out of range; a source for an
 /// absent field; a number without a source if `rule` requires one.
-llvm::Expected<SystemFacts>
+llvm::Expected<HardwareFacts>
 systemFromJson(llvm::StringRef text, llvm::StringRef file, SourceRule rule);
 /// The fields decide the format. A `sequence` above 0 replaces that of the
 /// text; Hugging Face configurations have none. Further errors: those of
@@ -44,14 +44,14 @@ llvm::Expected<Profile> profileFromJson(llvm::StringRef text,
                                         llvm::StringRef file);
 
 /// The same from a file. Further errors: a file that cannot be read.
-llvm::Expected<SystemFacts> readSystem(llvm::StringRef path);
+llvm::Expected<HardwareFacts> readSystem(llvm::StringRef path);
 llvm::Expected<Architecture> readArchitecture(llvm::StringRef path,
                                               int64_t sequence = 0);
 llvm::Expected<Profile> readProfile(llvm::StringRef path);
 
 /// Finds a shipped description by its name or an alias. Errors: an unknown
 /// name, with the closest known one and a list of all.
-llvm::Expected<SystemFacts> findSystem(llvm::StringRef name);
+llvm::Expected<HardwareFacts> findSystem(llvm::StringRef name);
 llvm::Expected<Architecture> findArchitecture(llvm::StringRef name,
                                               int64_t sequence = 0);
 

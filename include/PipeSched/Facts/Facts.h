@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Facts only, no costs: the plain structs behind pipe.model, the system
-// attributes and the profile attribute. A cost model turns them into times
-// (CostModel.h).
+// attributes and the profile attribute. A cost
+// model turns them into times (CostModel.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -280,7 +280,7 @@ struct ModelFacts {
 };
 
 //===----------------------------------------------------------------------===//
-// System
+// Hardware
 //===----------------------------------------------------------------------===//
 
 /// Efficiency by size in parts per million, piecewise linear between points and
@@ -347,81 +347,12 @@ struct LinkFacts {
   }
 };
 
-/// What data-parallel pipelines divide among them (docs/CostModel.md, "A
-/// training step").
-enum class Sharding : uint8_t {
-  None,
-  Optimizer, ///< the optimizer's state (ZeRO-1)
-  Gradients, ///< gradients too (ZeRO-2)
-  FullKept,  ///< weights too, gathered once per step and kept (FSDP)
-  Full       ///< weights too, gathered for each use (FSDP)
-};
-
-template <>
-struct EnumNames<Sharding> {
-  static constexpr EnumName<Sharding> values[] = {
-      {Sharding::None, "none", "Nothing"},
-      {Sharding::Optimizer, "optimizer", "The optimizer's state (ZeRO-1)"},
-      {Sharding::Gradients, "gradients",
-       "Gradients and the optimizer's state (ZeRO-2)"},
-      {Sharding::FullKept, "full-kept",
-       "Weights too, gathered once per step (FSDP)"},
-      {Sharding::Full, "full", "Weights too, gathered for each use (FSDP)"}};
-};
-
-/// What ranks count through after the accelerators of a worker.
-enum class RankOrder : uint8_t {
-  Data,    ///< its peers in other pipelines, then workers
-  Pipeline ///< the workers of a pipeline, then pipelines
-};
-
-template <>
-struct EnumNames<RankOrder> {
-  static constexpr EnumName<RankOrder> values[] = {
-      {RankOrder::Data, "data", "The peers of a worker in other pipelines"},
-      {RankOrder::Pipeline, "pipeline", "The workers of a pipeline"}};
-};
-
-/// How the ranks that divide a sequence see each other's keys and values
-/// (docs/CostModel.md, "Context parallelism").
-enum class ContextExchange : uint8_t {
-  Ring,  ///< passed from rank to rank while the attention computes
-  Gather ///< all of them gathered before the attention begins
-};
-
-template <>
-struct EnumNames<ContextExchange> {
-  static constexpr EnumName<ContextExchange> values[] = {
-      {ContextExchange::Ring, "ring",
-       "Keys and values go around while the attention computes"},
-      {ContextExchange::Gather, "gather",
-       "Keys and values are gathered before the attention"}};
-};
-
-/// What tokens send to experts on other nodes (docs/CostModel.md, "Expert
-/// parallelism").
-enum class ExpertDispatch : uint8_t {
-  AllToAll, ///< a copy for each expert
-  PerNode   ///< a copy for each node, which passes it on over its link
-};
-
-template <>
-struct EnumNames<ExpertDispatch> {
-  static constexpr EnumName<ExpertDispatch> values[] = {
-      {ExpertDispatch::AllToAll, "all-to-all", "A copy for each expert"},
-      {ExpertDispatch::PerNode, "per-node",
-       "A copy for each node with experts of the token"}};
-};
-
 inline constexpr int64_t kMaxAcceleratorsPerNode = 65536;
 inline constexpr int64_t kMaxAcceleratorsPerPod = 65536;
-inline constexpr int64_t kMaxDataParallel = 2147483647;
-/// An expert balance of one, in parts per million.
-inline constexpr int64_t kEvenBalance = 1000000;
-inline constexpr int64_t kMaxExpertBalance = 1000 * kEvenBalance;
 
-/// A worker is `accelerators` equal devices that share work evenly.
-struct SystemFacts {
+/// The hardware. A worker is `accelerators` equal devices that share work
+/// evenly.
+struct HardwareFacts {
   std::string name, source;
   /// What a reader assumed or left out, for people to read; equality ignores
   /// it.
@@ -443,27 +374,8 @@ struct SystemFacts {
   /// Accelerators that `network` joins, whole nodes, and beyond which `spine`
   /// does; 0: `network` joins all.
   int64_t acceleratorsPerPod = 0;
-  /// Number of equal pipelines, each of which trains on a part of the batch. A
-  /// schedule describes one of them.
-  int64_t dataParallel = 1;
-  Sharding sharding = Sharding::None;
-  RankOrder rankOrder = RankOrder::Data;
-  /// Of the accelerators of a worker, so many divide a sequence; each of their
-  /// groups of tensorParallel() consecutive ones divides the widths of layers.
-  int64_t contextParallel = 1;
-  /// Consecutive ranks among the accelerators x dataParallel ones of a stage
-  /// that divide the experts, each of which is then whole on its rank. 1: the
-  /// ranks of a tensor-parallel group divide experts as they do other layers.
-  int64_t expertParallel = 1;
-  /// Rows of the rank that gets the most, divided by the mean; parts per
-  /// million, at least kEvenBalance. Matters with expertParallel only.
-  int64_t expertBalancePpm = kEvenBalance;
-  ContextExchange contextExchange = ContextExchange::Ring;
-  ExpertDispatch expertDispatch = ExpertDispatch::AllToAll;
 
-  int64_t tensorParallel() const { return accelerators / contextParallel; }
-
-  friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
+  friend bool operator==(const HardwareFacts &a, const HardwareFacts &b) {
     return a.name == b.name && a.source == b.source &&
            a.accelerators == b.accelerators && a.matrix == b.matrix &&
            a.vector == b.vector && a.attention == b.attention &&
@@ -472,51 +384,22 @@ struct SystemFacts {
            a.network == b.network && a.spine == b.spine && a.host == b.host &&
            a.overlapsMemory == b.overlapsMemory &&
            a.acceleratorsPerNode == b.acceleratorsPerNode &&
-           a.acceleratorsPerPod == b.acceleratorsPerPod &&
-           a.dataParallel == b.dataParallel && a.sharding == b.sharding &&
-           a.rankOrder == b.rankOrder &&
-           a.contextParallel == b.contextParallel &&
-           a.expertParallel == b.expertParallel &&
-           a.expertBalancePpm == b.expertBalancePpm &&
-           a.contextExchange == b.contextExchange &&
-           a.expertDispatch == b.expertDispatch;
+           a.acceleratorsPerPod == b.acceleratorsPerPod;
   }
 };
 
 /// The rates of a kernel at a head size; null if the system has none.
-const AttentionRates *findAttentionRates(const SystemFacts &system,
+const AttentionRates *findAttentionRates(const HardwareFacts &hardware,
                                          FlashKernel kernel, int64_t headSize);
 
 /// Gives every worker `accelerators` devices and their share of the bandwidth
 /// of network and spine. Errors: fewer than one; several without a link; bytes
 /// over int64.
-llvm::Error setAccelerators(SystemFacts &system, int64_t accelerators);
+llvm::Error setAccelerators(HardwareFacts &hardware, int64_t accelerators);
 
 /// What is wrong with the levels of the network, or nothing: nodes without a
 /// link; a spine without pods, or pods without one; pods of parts of nodes.
-std::optional<std::string> mistakeInLevels(const SystemFacts &system);
-
-/// Sets how many equal pipelines there are. Errors: fewer than one or more than
-/// kMaxDataParallel.
-llvm::Error setDataParallel(SystemFacts &system, int64_t dataParallel);
-
-/// How experts and sequences are divided.
-struct ModelSplit {
-  int64_t contextParallel = 1, expertParallel = 1;
-  double expertBalance = 1; ///< rows of the fullest rank divided by the mean
-  ContextExchange contextExchange = ContextExchange::Ring;
-  ExpertDispatch expertDispatch = ExpertDispatch::AllToAll;
-};
-
-/// Sets how experts and sequences are divided; `accelerators` and
-/// `dataParallel` are set before. Errors: those of checkSplit; a balance that
-/// is no number from 1 to 1000.
-llvm::Error setModelSplit(SystemFacts &system, const ModelSplit &split);
-
-/// Errors, with the nearest degrees that go: a context-parallel degree that
-/// does not divide the accelerators of a worker; an expert-parallel degree that
-/// does not divide the accelerators of a stage in all pipelines.
-llvm::Error checkSplit(const SystemFacts &system);
+std::optional<std::string> mistakeInLevels(const HardwareFacts &hardware);
 
 //===----------------------------------------------------------------------===//
 // Profile

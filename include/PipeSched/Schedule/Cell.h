@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A cell is a phase of a microbatch on a stage, written
-// <stage><phase><microbatch> (2F0). It packs into 8 bytes, so that a row is a
-// flat array.
+// A cell is a phase of a unit on a stage, written <stage><phase><unit> (2F0).
+// It packs into 8 bytes, so that a row is a flat array.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,15 +33,15 @@ public:
   static constexpr int64_t kMaxMicrobatches = (int64_t(1) << 31) - 1;
 
   constexpr Cell() = default;
-  constexpr Cell(int64_t stage, Phase phase, int64_t microbatch,
+  constexpr Cell(int64_t stage, Phase phase, int64_t number,
                  bool overlapsNext = false)
       : bits(static_cast<uint64_t>(phase) << 56 |
              static_cast<uint64_t>(stage) << 32 |
              static_cast<uint64_t>(overlapsNext) << 31 |
-             static_cast<uint64_t>(microbatch)) {
+             static_cast<uint64_t>(number)) {
     assert(stage >= 0 && stage < kMaxStages && "stage out of the cell's range");
-    assert(microbatch >= 0 && microbatch <= kMaxMicrobatches &&
-           "microbatch out of the cell's range");
+    assert(number >= 0 && number <= kMaxMicrobatches &&
+           "number out of the cell's range");
   }
 
   static constexpr Cell idle(int64_t slots) {
@@ -58,8 +57,14 @@ public:
   constexpr uint64_t getRaw() const { return bits; }
   constexpr Phase getPhase() const { return static_cast<Phase>(bits >> 56); }
   constexpr int64_t getStage() const { return bits >> 32 & 0xffffff; }
-  constexpr int64_t getMicrobatch() const { return bits & 0x7fffffff; }
-  constexpr int64_t getIdleSlots() const { return getMicrobatch(); }
+  /// What the number counts, CellNumber of the phase says.
+  constexpr int64_t getNumber() const { return bits & 0x7fffffff; }
+  /// The number of a cell of a unit: microbatch x slices + slice, which
+  /// Placement::microbatchOf and sliceOf take apart.
+  constexpr int64_t getUnit() const { return getNumber(); }
+  /// The number of O and G.
+  constexpr int64_t getPath() const { return getNumber(); }
+  constexpr int64_t getIdleSlots() const { return getNumber(); }
   constexpr bool overlapsNext() const { return bits >> 31 & 1; }
   constexpr Cell withOverlap(bool overlaps) const {
     return fromRaw((bits & ~(uint64_t(1) << 31)) | uint64_t(overlaps) << 31);

@@ -103,15 +103,15 @@ private:
     if (cell.getStage() == 0)
       return {};
     int64_t stage = cell.getStage() - 1;
-    return {index.lookup(stage, Phase::Forward, cell.getMicrobatch()),
+    return {index.lookup(stage, Phase::Forward, cell.getUnit()),
             placement.workerOf(placement.globalStage(cell) - 1)};
   }
   Producer gradientAbove(Cell cell) const {
-    int64_t path = placement.pathOf(cell.getMicrobatch());
+    int64_t path = placement.pathOf(cell.getUnit());
     int64_t stage = cell.getStage() + 1;
     if (stage == placement.getNumStages(path))
       return {};
-    int64_t entry = index.entryOf(stage, cell.getMicrobatch());
+    int64_t entry = index.entryOf(stage, cell.getUnit());
     uint32_t flat = index.at(entry, Phase::Backward);
     if (flat == CellIndex::kNone)
       flat = index.at(entry, gradientPhase(gradientAfter));

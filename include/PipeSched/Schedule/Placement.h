@@ -94,8 +94,10 @@ public:
   /// Several paths without any `takes` are accepted and are `!isAssigned()`.
   /// Linear in paths and ranges; several paths, or `takes` other than one range
   /// of all, take time and memory linear in microbatches, at most 2^28 of them.
-  static llvm::Expected<Placement>
-  create(int64_t numWorkers, int64_t numMicrobatches, std::vector<Path> paths);
+  static llvm::Expected<Placement> create(int64_t numWorkers,
+                                          int64_t numMicrobatches,
+                                          std::vector<Path> paths,
+                                          int64_t numSlices = 1);
 
   int64_t getNumWorkers() const { return numWorkers; }
   int64_t getNumMicrobatches() const { return numMicrobatches; }
@@ -103,24 +105,34 @@ public:
   const Path &getPath(int64_t path) const { return paths[path]; }
   int64_t getNumPaths() const { return paths.size(); }
 
-  /// Whether every microbatch is assigned to a path.
-  bool isAssigned() const {
-    return paths.size() == 1 || !pathOfMicrobatch.empty();
+  /// Into how many slices each microbatch is divided along its tokens. A slice
+  /// of a microbatch is a unit: what cells run, messages carry and indices
+  /// number. Gradients, losses and batches are of microbatches.
+  int64_t getNumSlices() const { return numSlices; }
+  int64_t getNumUnits() const { return numMicrobatches * numSlices; }
+  int64_t unitOf(int64_t microbatch, int64_t slice) const {
+    return microbatch * numSlices + slice;
   }
-  /// The path of a microbatch in 0..N-1; requires isAssigned().
-  int64_t pathOf(int64_t microbatch) const {
-    return pathOfMicrobatch.empty() ? 0 : pathOfMicrobatch[microbatch];
+  int64_t microbatchOf(int64_t unit) const { return unit / numSlices; }
+  int64_t sliceOf(int64_t unit) const { return unit % numSlices; }
+
+  /// Whether every microbatch has its path.
+  bool isAssigned() const { return paths.size() == 1 || !pathOfUnit.empty(); }
+  /// The path of a unit, which all slices of a microbatch take; requires
+  /// isAssigned().
+  int64_t pathOf(int64_t unit) const {
+    return pathOfUnit.empty() ? 0 : pathOfUnit[unit];
   }
-  /// How many microbatches before this one take the same path.
-  int64_t rankOnPath(int64_t microbatch) const {
-    return rankOfMicrobatch.empty() ? microbatch : rankOfMicrobatch[microbatch];
+  /// How many units before this one take the same path.
+  int64_t rankOnPath(int64_t unit) const {
+    return rankOfUnit.empty() ? unit : rankOfUnit[unit];
   }
+  int64_t rankOf(Cell cell) const { return rankOnPath(cell.getUnit()); }
+  /// How many units take a path.
   int64_t countOnPath(int64_t path) const { return counts[path]; }
-  /// The path to which the stage of a cell belongs (for O and G, the number of
-  /// the cell).
+  /// The path on which a cell's stage is a position (for O and G, its number).
   int64_t pathOf(Cell cell) const {
-    return cell.isPerPath() ? cell.getMicrobatch()
-                            : pathOf(cell.getMicrobatch());
+    return cell.isPerPath() ? cell.getPath() : pathOf(cell.getUnit());
   }
 
   int64_t stageOffset(int64_t path) const { return stageOffsets[path]; }
@@ -139,9 +151,21 @@ public:
   int64_t getNumStages(int64_t path) const {
     return stageOffsets[path + 1] - stageOffsets[path];
   }
-  /// Number of (stage, microbatch) pairs: the forward cells of a complete
+  /// Number of pairs of a stage and a unit: the forward cells of a complete
   /// table.
-  int64_t getNumPairs() const { return numPairs; }
+  int64_t getNumPairs() const { return pairOffsets.back(); }
+  /// The number of a stage and a unit of its path among all pairs: by global
+  /// stage, then by rank on the path.
+  int64_t pairOf(int64_t globalStage, int64_t unit) const {
+    return pairOffsets[globalStage] + rankOnPath(unit);
+  }
+  int64_t pairOf(Cell cell) const {
+    return pairOf(globalStage(cell), cell.getUnit());
+  }
+  /// The first pair of a global stage.
+  int64_t firstPairOf(int64_t globalStage) const {
+    return pairOffsets[globalStage];
+  }
   /// The largest number of stages of a path.
   int64_t getMaxStages() const { return maxStages; }
 
@@ -153,14 +177,18 @@ public:
   int64_t localStage(int64_t globalStage) const {
     return localStages[globalStage];
   }
-  /// The number of (stage, microbatch) pairs of a worker, and how many of them
-  /// belong to earlier stages. The latter plus rankOnPath numbers the pairs of
-  /// a worker without gaps.
+  /// The number of pairs of a stage and a unit on a worker, and how many of
+  /// them belong to earlier stages.
   int64_t getNumLocalPairs(int64_t worker) const {
     return localPairCounts[worker];
   }
   int64_t localPairOffset(int64_t globalStage) const {
     return localPairOffsets[globalStage];
+  }
+  /// The number of a cell's stage and unit among the pairs of its worker,
+  /// without gaps.
+  int64_t localPairOf(Cell cell) const {
+    return localPairOffset(globalStage(cell)) + rankOf(cell);
   }
 
   /// The same placement with microbatches assigned to paths.
@@ -172,15 +200,16 @@ private:
   void indexMicrobatches();
   void indexStages();
 
-  int64_t numWorkers = 0, numMicrobatches = 0, maxStages = 0, numPairs = 0;
+  int64_t numWorkers = 0, numMicrobatches = 0, numSlices = 1, maxStages = 0;
   std::vector<Path> paths;
   std::vector<int64_t> stageOffsets = {0}; ///< P + 1 entries
-  std::vector<int64_t> counts;             ///< microbatches per path
+  std::vector<int64_t> pairOffsets = {0};  ///< by global stage, and the end
+  std::vector<int64_t> counts;             ///< units per path
   std::vector<int32_t> workerOfStage;      ///< by global stage
   std::vector<int32_t> localStages;        ///< by global stage
   std::vector<int64_t> localPairOffsets;   ///< by global stage
-  std::vector<int64_t> localStageCounts, localPairCounts;  ///< by worker
-  std::vector<int32_t> pathOfMicrobatch, rankOfMicrobatch; ///< N, or empty
+  std::vector<int64_t> localStageCounts, localPairCounts; ///< by worker
+  std::vector<int32_t> pathOfUnit, rankOfUnit;            ///< by unit, or empty
 };
 
 /// The relative lengths of all stages, by global stage: their blocks or

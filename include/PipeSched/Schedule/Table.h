@@ -81,7 +81,7 @@ decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
 
 /// The position of each cell of a table, in one dense array:
 ///
-///   entry = offset of the path + stage x count on the path + rank on the path
+///   entry = Placement::pairOf(stage, unit)
 ///   entries[entry x columns + column of the phase] = flat index
 ///
 /// Cells are numbered row by row, including idle entries ("flat index").
@@ -101,14 +101,14 @@ public:
   /// verifyTable reports the same findings with their positions.
   static llvm::Expected<CellIndex> create(const TableView &table);
 
-  /// The entry of a stage and microbatch, for several look-ups with at().
-  int64_t entryOf(int64_t stage, int64_t microbatch) const {
-    int64_t path = placement->pathOf(microbatch);
-    return entryOffsets[path] + stage * placement->countOnPath(path) +
-           placement->rankOnPath(microbatch);
+  /// The entry of a stage and unit, for several look-ups with at().
+  int64_t entryOf(int64_t stage, int64_t unit) const {
+    return placement->pairOf(
+        placement->stageOffset(placement->pathOf(unit)) + stage, unit);
   }
+  int64_t entryOf(Cell cell) const { return placement->pairOf(cell); }
   /// Entries are numbered by path, stage and rank on the path.
-  int64_t getNumEntries() const { return entryOffsets.back(); }
+  int64_t getNumEntries() const { return placement->getNumPairs(); }
   /// Flat index of a phase of the entry, or kNone.
   uint32_t at(int64_t entry, Phase phase) const {
     int32_t column = columnOfPhase[phase];
@@ -139,8 +139,7 @@ private:
   const Placement *placement = nullptr;
   PhaseMap<int32_t> columnOfPhase;
   int64_t numColumns = 0;
-  std::vector<int64_t> entryOffsets; ///< by path, P + 1
-  std::vector<uint32_t> rowBegins;   ///< by row, D + 1
+  std::vector<uint32_t> rowBegins; ///< by row, D + 1
   std::vector<uint32_t> entries;
   std::shared_ptr<const ParameterSets> parameterSets;
   std::shared_ptr<const Collectives> collectives;

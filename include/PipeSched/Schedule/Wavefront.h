@@ -196,10 +196,10 @@ private:
   }
   Trip tripOf(Cell cell) const {
     if (!hasPaths)
-      return {0, static_cast<int32_t>(cell.getMicrobatch())};
+      return {0, static_cast<int32_t>(cell.getUnit())};
     if (LLVM_UNLIKELY(cell.isPerPath()))
-      return {firstKindOf(placement.stageOffset(cell.getMicrobatch())), 0};
-    return trips[cell.getMicrobatch()];
+      return {firstKindOf(placement.stageOffset(cell.getPath())), 0};
+    return trips[cell.getUnit()];
   }
 
   const Placement &placement;
@@ -241,7 +241,7 @@ bool walkInSlots(const TableView &table, const Collectives *collectives,
                  Handler &handler) {
   const Placement &placement = *table.placement;
   if (placement.getNumPaths() > 1 ||
-      placement.countOnPath(0) != placement.getNumMicrobatches())
+      placement.countOnPath(0) != placement.getNumUnits())
     return WavefrontOf<Item, Handler, /*hasPaths=*/true>(table, collectives,
                                                          handler)
         .run();
@@ -292,8 +292,8 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
 
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::addTrips() {
-  trips.reserve(placement.getNumMicrobatches());
-  for (int64_t number = 0; number != placement.getNumMicrobatches(); ++number) {
+  trips.reserve(placement.getNumUnits());
+  for (int64_t number = 0; number != placement.getNumUnits(); ++number) {
     uint32_t stage = placement.stageOffset(placement.pathOf(number));
     trips.push_back({firstKindOf(stage),
                      static_cast<int32_t>(placement.rankOnPath(number))});

@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_TRANSFORMS_COSTPASSES_TD
 #define PIPESCHED_TRANSFORMS_COSTPASSES_TD
 
+include "PipeSched/Transforms/DeploymentOptions.td"
 include "PipeSched/Transforms/PassBase.td"
 
 def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
@@ -203,33 +204,8 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     Option<"file", "file", "std::string", /*default=*/"",
            "Path of a description">,
     Option<"accelerators", "accelerators", "int64_t", /*default=*/"0",
-           "Devices of a worker; 0: those of the description">,
-    Option<"dataParallel", "data-parallel", "int64_t", /*default=*/"1",
-           "Equal pipelines">,
-    Option<"sharding", "sharding", "::pipesched::Sharding",
-           /*default=*/"::pipesched::Sharding::None",
-           "What pipelines divide among them",
-           [{::pipesched::enumOptionValues<::pipesched::Sharding>()}]>,
-    Option<"rankOrder", "rank-order", "::pipesched::RankOrder",
-           /*default=*/"::pipesched::RankOrder::Data",
-           "What stands next to each other",
-           [{::pipesched::enumOptionValues<::pipesched::RankOrder>()}]>,
-    Option<"contextParallel", "context-parallel", "int64_t", /*default=*/"1",
-           "Accelerators of a worker that divide a sequence">,
-    Option<"expertParallel", "expert-parallel", "int64_t", /*default=*/"1",
-           "Accelerators of a stage that divide the experts">,
-    Option<"expertBalance", "expert-balance", "double", /*default=*/"1.0",
-           "Rows of the fullest of them divided by the mean">,
-    Option<"contextExchange", "context-exchange",
-           "::pipesched::ContextExchange",
-           /*default=*/"::pipesched::ContextExchange::Ring",
-           "How accelerators see the keys and values of others",
-           [{::pipesched::enumOptionValues<::pipesched::ContextExchange>()}]>,
-    Option<"expertDispatch", "expert-dispatch", "::pipesched::ExpertDispatch",
-           /*default=*/"::pipesched::ExpertDispatch::AllToAll",
-           "What tokens send to experts on other nodes",
-           [{::pipesched::enumOptionValues<::pipesched::ExpertDispatch>()}]>
-  ];
+           "Devices of a worker; 0: those of the description">
+  ] # DeploymentOptions;
 }
 
 def PipeAttachProfilePass : Pipe_ModulePass<"pipe-attach-profile"> {

@@ -24,7 +24,7 @@ void StepPlan::describe(uint32_t instruction, std::string &text) const {
   auto addCell = [&](Cell added) {
     text += llvm::utostr(added.getStage());
     text += phaseLetter(added.getPhase());
-    text += llvm::utostr(added.getMicrobatch());
+    text += llvm::utostr(added.getNumber());
   };
   if (kind != InstructionKind::Compute) {
     text += enumName(kind);
@@ -71,7 +71,7 @@ private:
   int64_t growth(uint32_t i, uint32_t period, uint32_t half) const {
     auto microbatch = [&](uint32_t j) {
       return plan.placed.loaded.program.instructions[instructions[j] + half]
-          .cell.getMicrobatch();
+          .cell.getNumber();
     };
     return microbatch(i + period) - microbatch(i);
   }

@@ -138,7 +138,7 @@ LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
   if (failed(verifyBuffers(instruction, *kernel, own)))
     return failure();
   put({kernels.numberOf(*kernel, layout), slotOf(stageBegins[cell.getStage()]),
-       slotOf(losses), static_cast<uint32_t>(cell.getMicrobatch())});
+       slotOf(losses), static_cast<uint32_t>(cell.getUnit())});
   for (int64_t offset : own)
     words.push_back(slotOf(offset));
   return success();

@@ -327,9 +327,9 @@ bool RowReader::readCell(uint32_t worker, Cell cell) {
   if (!type)
     return true; // joins, idle slots, O and G
   const Placement &placement = encoding.problem.placement;
-  if (cell.getMicrobatch() >= placement.getNumMicrobatches())
+  if (cell.getUnit() >= placement.getNumUnits())
     return false;
-  int64_t path = placement.pathOf(cell.getMicrobatch());
+  int64_t path = placement.pathOf(cell.getUnit());
   if (cell.getStage() >= placement.getNumStages(path))
     return false;
   uint32_t stage = placement.globalStage(cell);
@@ -340,7 +340,7 @@ bool RowReader::readCell(uint32_t worker, Cell cell) {
   hasExtras |= *type >= CellType::Recompute;
   if (*type == CellType::WeightGrad && !encoding.splitBackward)
     return true; // part of its B, which stands in place of I
-  uint32_t rank = placement.rankOnPath(cell.getMicrobatch());
+  uint32_t rank = placement.rankOf(cell);
   if (!add(worker, encoding.token(stage, *type, rank)))
     return false;
   return !cell.is(Phase::Backward) || !encoding.splitBackward ||

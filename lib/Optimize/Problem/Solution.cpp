@@ -181,11 +181,7 @@ public:
 
 private:
   void addCell(Cell cell, int64_t start);
-  size_t pairOf(Cell cell) const {
-    const Placement &placement = problem.placement;
-    return placement.localPairOffset(placement.globalStage(cell)) +
-           placement.rankOnPath(cell.getMicrobatch());
-  }
+  size_t pairOf(Cell cell) const { return problem.placement.localPairOf(cell); }
 
   const Problem &problem;
   ArrayRef<Cell> row;
@@ -257,11 +253,7 @@ private:
     uint32_t offload = 0, reload = 0;
   };
 
-  Pair &pairOf(Cell cell) {
-    const Placement &placement = problem.placement;
-    return pairs[placement.localPairOffset(placement.globalStage(cell)) +
-                 placement.rankOnPath(cell.getMicrobatch())];
-  }
+  Pair &pairOf(Cell cell) { return pairs[problem.placement.localPairOf(cell)]; }
   void add(Cell cell, int64_t atStart, int64_t atEnd);
   void visit(Cell cell);
   void visitReload(Cell cell, int64_t bytes);

@@ -60,8 +60,8 @@ StepSweep::Step StepSweep::makeStep(int64_t row, int64_t i,
   if (producer && producer.worker != row)
     step.delay = delayOf(step.cell);
   if (step.cell.is(Phase::Offload)) {
-    step.producer = index.lookup(step.cell.getStage(), Phase::Forward,
-                                 step.cell.getMicrobatch());
+    step.producer =
+        index.lookup(step.cell.getStage(), Phase::Forward, step.cell.getUnit());
     step.delay =
         problem.stages[problem.placement.globalStage(step.cell)].offloadDelay;
   }
@@ -72,9 +72,9 @@ StepSweep::Step StepSweep::makeStep(int64_t row, int64_t i,
 uint32_t StepSweep::findCopy(Cell cell) const {
   const PhaseOrder &order = traitsOf(cell.getPhase()).order;
   PhaseSet copies = (order.needs | order.uses) & kCopyPhases;
-  return copies.isEmpty() ? CellIndex::kNone
-                          : index.lookup(cell.getStage(), copies.first(),
-                                         cell.getMicrobatch());
+  return copies.isEmpty()
+             ? CellIndex::kNone
+             : index.lookup(cell.getStage(), copies.first(), cell.getUnit());
 }
 
 int64_t StepSweep::durationOf(Cell cell) const {

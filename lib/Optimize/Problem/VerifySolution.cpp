@@ -53,11 +53,10 @@ private:
   llvm::Error checkMakespan() const;
 
   const PairSpans &at(int64_t stage, int64_t microbatch) const {
-    return pairs[pairOffsets[stage] + placement.rankOnPath(microbatch)];
+    return pairs[placement.pairOf(stage, microbatch)];
   }
   Span spanOf(Cell cell) const {
-    return at(placement.globalStage(cell),
-              cell.getMicrobatch())[cell.getPhase()];
+    return at(placement.globalStage(cell), cell.getUnit())[cell.getPhase()];
   }
   int64_t durationOf(Cell cell) const;
   Phase backward() const {
@@ -77,8 +76,7 @@ private:
   const Problem &problem;
   const Placement &placement;
   const Solution &solution;
-  std::vector<int64_t> pairOffsets; ///< by global stage
-  std::vector<PairSpans> pairs;     ///< by stage and rank on its path
+  std::vector<PairSpans> pairs; ///< Placement::pairOf
 };
 
 } // namespace
@@ -125,12 +123,11 @@ llvm::Error SolutionCheck::checkCell(int64_t worker, int64_t i) const {
                              solution.starts[worker][i]));
   if (cell.isIdle())
     return llvm::Error::success();
-  if (cell.getMicrobatch() >= placement.getNumMicrobatches())
+  if (cell.getUnit() >= placement.getNumUnits())
     return makeError(formatv("{0}: there are {1} microbatches",
                              nameOf(worker, i),
                              placement.getNumMicrobatches()));
-  int64_t numStages =
-      placement.getNumStages(placement.pathOf(cell.getMicrobatch()));
+  int64_t numStages = placement.getNumStages(placement.pathOf(cell.getUnit()));
   if (cell.getStage() >= numStages)
     return makeError(
         formatv("{0}: its path has {1} stages", nameOf(worker, i), numStages));
@@ -153,10 +150,7 @@ llvm::Error SolutionCheck::readRow(int64_t worker) {
       return error;
     if (cell.isIdle() || cell.isJoin())
       continue;
-    int64_t stage = placement.globalStage(cell);
-    Span &span =
-        pairs[pairOffsets[stage] + placement.rankOnPath(cell.getMicrobatch())]
-             [cell.getPhase()];
+    Span &span = pairs[placement.pairOf(cell)][cell.getPhase()];
     if (span)
       return makeError(nameOf(worker, i) + " is there twice");
     span.start = solution.starts[worker][i];
@@ -305,13 +299,7 @@ llvm::Error SolutionCheck::checkMakespan() const {
 llvm::Error SolutionCheck::run() {
   if (llvm::Error error = checkShape())
     return error;
-  int64_t numPairs = 0;
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
-      pairOffsets.push_back(numPairs);
-      numPairs += placement.countOnPath(path);
-    }
-  pairs.resize(numPairs);
+  pairs.resize(placement.getNumPairs());
   for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
     if (llvm::Error error = readRow(worker))
       return error;
@@ -361,7 +349,7 @@ static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
   std::vector<std::pair<int64_t, int64_t>> recomputed;
   for (Cell cell : row)
     if (cell.is(Phase::Recompute))
-      recomputed.emplace_back(cell.getStage(), cell.getMicrobatch());
+      recomputed.emplace_back(cell.getStage(), cell.getUnit());
   llvm::sort(recomputed);
   std::vector<MemoryEvent> events;
   for (auto [i, cell] : llvm::enumerate(row)) {
@@ -369,7 +357,7 @@ static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
       continue;
     bool isRecomputed =
         std::binary_search(recomputed.begin(), recomputed.end(),
-                           std::pair(cell.getStage(), cell.getMicrobatch()));
+                           std::pair(cell.getStage(), cell.getUnit()));
     addEvents(problem.stages[placement.globalStage(cell)], cell,
               solution.starts[worker][i], isRecomputed, events);
   }

@@ -72,7 +72,7 @@ private:
   /// Releases the cells that the end of a cell makes ready, along the chain
   /// F0 .. F(S-1), I(S-1), W(S-1), .. I0, W0.
   void releaseAfter(Cell cell) {
-    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    int64_t stage = cell.getStage(), microbatch = cell.getUnit();
     if (cell.is(Phase::Forward)) {
       bool isLast =
           stage + 1 == placement.getNumStages(placement.pathOf(microbatch));

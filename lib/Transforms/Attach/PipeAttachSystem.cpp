@@ -42,27 +42,44 @@ private:
         expectOne(module, getArgument(), "name", name, "file", file);
     if (failed(given))
       return failure();
-    llvm::Expected<SystemFacts> system =
+    llvm::Expected<HardwareFacts> hardware =
         *given == OneOf::First ? findSystem(name) : readSystem(file);
+    if (!hardware)
+      return emitError(module.getLoc()) << llvm::toString(hardware.takeError());
+    llvm::Expected<SystemFacts> system = deployOn(std::move(*hardware));
     if (!system)
       return emitError(module.getLoc()) << llvm::toString(system.takeError());
-    if (accelerators != 0)
-      if (llvm::Error error = setAccelerators(*system, accelerators))
-        return emitError(module.getLoc()) << llvm::toString(std::move(error));
-    if (llvm::Error error = setDataParallel(*system, dataParallel))
-      return emitError(module.getLoc()) << llvm::toString(std::move(error));
-    system->sharding = sharding;
-    system->rankOrder = rankOrder;
-    if (llvm::Error error = setModelSplit(
-            *system, {contextParallel, expertParallel, expertBalance,
-                      contextExchange, expertDispatch}))
-      return emitError(module.getLoc()) << llvm::toString(std::move(error));
     for (const std::string &note : system->notes)
       emitRemark(module.getLoc())
           << "system '" << system->name << "': " << note;
     module->setAttr(DLTIDialect::kTargetSystemDescAttrName,
                     systemToAttribute(&getContext(), *system));
     return success();
+  }
+
+  llvm::Expected<SystemFacts> deployOn(HardwareFacts hardware) const {
+    if (accelerators != 0)
+      if (llvm::Error error = setAccelerators(hardware, accelerators))
+        return std::move(error);
+    llvm::Expected<Deployment> deployment = readDeployment();
+    if (!deployment)
+      return errorOfSystem(hardware.name, deployment.takeError());
+    return deploy(std::move(hardware), *deployment);
+  }
+
+  llvm::Expected<Deployment> readDeployment() const {
+    Deployment deployment;
+    const DeploymentOption *option = deploymentOptions().begin();
+#define DEPLOYMENT_SET(value)                                                  \
+  if (llvm::Error error = setOption(deployment, *option++, value))             \
+    return std::move(error);
+#define DEPLOYMENT_COUNT(member, ...) DEPLOYMENT_SET(member.getValue())
+#define DEPLOYMENT_RATIO(member, ...) DEPLOYMENT_SET(member.getValue())
+#define DEPLOYMENT_CHOICE(Enum, member, ...)                                   \
+  DEPLOYMENT_SET(static_cast<int64_t>(member.getValue()))
+#include "PipeSched/Facts/Deployment.def"
+#undef DEPLOYMENT_SET
+    return deployment;
   }
 };
 } // namespace

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeAlias, cast
 
 import pipesched
-from pipesched import Costs, Family, FamilyOptions, _grid
+from pipesched import Costs, Family, FamilyOptions, _deployment, _grid
 from pipesched._catalogue import canonical as canonical
 from pipesched._layer_times import names_layers
 from pipesched._options import (
     Attention,
     Balance,
-    ContextExchange,
-    ExpertDispatch,
     Precision,
-    RankOrder,
     ReceivePlacement,
     Recompute,
     Runtime,
-    Sharding,
     TimesOf,
     Transport,
     names_of,
@@ -131,41 +127,20 @@ BALANCE = (
 )
 
 
-def _add_split(group: argparse._ArgumentGroup) -> None:
-    """Adds how sequences and experts are divided."""
-    group.add_argument(
-        "--context-parallel",
-        type=positive,
-        default=1,
-        metavar="C",
-        help="accelerators of a worker that divide a sequence",
-    )
-    group.add_argument(
-        "--context-exchange",
-        choices=names_of(ContextExchange),
-        default="ring",
-        help="how they see the keys and values of others",
-    )
-    group.add_argument(
-        "--expert-parallel",
-        type=positive,
-        default=1,
-        metavar="E",
-        help="accelerators of a stage, in all pipelines, that divide the experts",
-    )
-    group.add_argument(
-        "--expert-balance",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="rows of the fullest of them, divided by the mean",
-    )
-    group.add_argument(
-        "--expert-dispatch",
-        choices=names_of(ExpertDispatch),
-        default="all-to-all",
-        help="what tokens send: a copy for each expert, or for each node",
-    )
+def add_deployment(
+    group: argparse._ArgumentGroup, options: Mapping[str, _deployment.Option]
+) -> None:
+    """Adds options that say how a training is divided."""
+    for option in options.values():
+        types: dict[str, Callable[[str], Any]] = {"count": positive, "ratio": float, "choice": str}
+        group.add_argument(
+            f"--{option.flag}",
+            type=types[option.kind],
+            choices=option.choices if option.kind == "choice" else None,
+            default=option.unsaid,
+            metavar=option.unit.upper() or None,
+            help=option.phrase,
+        )
 
 
 def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
@@ -205,23 +180,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         action="store_false",
         help="each of them does norms, dropouts and residuals in full",
     )
-    group.add_argument(
-        "--data-parallel",
-        type=positive,
-        default=1,
-        metavar="P",
-        help="equal pipelines, which divide the global batch",
-    )
-    group.add_argument(
-        "--sharding", choices=names_of(Sharding), default="none", help="over the pipelines"
-    )
-    group.add_argument(
-        "--rank-order",
-        choices=names_of(RankOrder),
-        default="data",
-        help="what is on one node before the other: data or pipeline parallelism",
-    )
-    _add_split(group)
+    add_deployment(group, _deployment.OPTIONS)
     group.add_argument("--balance", choices=names_of(Balance), default="auto", help=BALANCE)
 
 
@@ -252,15 +211,8 @@ _DEFAULTS: dict[str, Any] = {
     "precision": "bf16",
     "accelerators": None,
     "sequence_parallel": True,
-    "data_parallel": 1,
-    "sharding": "none",
-    "rank_order": "data",
     "balance": "auto",
-    "context_parallel": 1,
-    "context_exchange": "ring",
-    "expert_parallel": 1,
-    "expert_balance": 1.0,
-    "expert_dispatch": "all-to-all",
+    **{name: option.unsaid for name, option in _deployment.OPTIONS.items()},
 }
 
 

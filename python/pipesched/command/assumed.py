@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from pipesched import Costs, _core
+from pipesched import Costs, _core, _deployment
 from pipesched._division import Counts
 from pipesched.planning import Request
 
@@ -76,34 +76,28 @@ def _system(costs: Costs, is_given: Given) -> Facts:
         found["GPUs/worker"] = str(costs._accelerators)
     if not is_given("sequence_parallel") and costs._accelerators != 1:
         found["sequence parallelism"] = "on" if costs.sequence_parallel else "off"
-    if not is_given("data_parallel"):
-        found["pipelines"] = str(costs.data_parallel)
-    if costs.data_parallel > 1:
-        if not is_given("sharding"):
-            found["sharding"] = costs.sharding
-        if not is_given("rank_order"):
-            found["rank order"] = costs.rank_order
-    return found | _split(costs, is_given)
+    for name, option in _deployment.OPTIONS.items():
+        if _matters(costs, option) and not is_given(name):
+            found[option.title] = _said(getattr(costs, name))
+    return found
+
+
+def _matters(costs: Costs, option: _deployment.Option) -> bool:
+    """Whether an option of a deployment can move an answer, beside the values of the others."""
+    if option.matters == "experts":
+        ranks = (costs._accelerators or 1) * costs.data_parallel
+        return ranks > 1 and _has_experts(costs)
+    if option.matters in _deployment.OPTIONS:
+        return int(getattr(costs, option.matters)) > 1
+    return option.matters == "always"
+
+
+def _said(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _has_experts(costs: Costs) -> bool:
     return costs.model is not None and bool(json.loads(costs._raw.model())["expert_parameters"])
-
-
-def _split(costs: Costs, is_given: Given) -> Facts:
-    """How experts are divided, and sequences if they are."""
-    found: Facts = {}
-    ranks = (costs._accelerators or 1) * costs.data_parallel
-    if ranks > 1 and not is_given("expert_parallel") and _has_experts(costs):
-        found["expert parallelism"] = str(costs.expert_parallel)
-    if costs.expert_parallel > 1:
-        if not is_given("expert_balance"):
-            found["expert balance"] = f"{costs.expert_balance:g}"
-        if not is_given("expert_dispatch"):
-            found["expert dispatch"] = costs.expert_dispatch
-    if costs.context_parallel > 1 and not is_given("context_exchange"):
-        found["context exchange"] = costs.context_exchange
-    return found
 
 
 def _are_messages_free(costs: Costs | None) -> bool:
@@ -230,9 +224,11 @@ def _divided_by(request: Request) -> Facts:
         found["sequence parallelism"] = "on"
     if request.context != (1,):
         found["context exchange"] = str(request.context_exchange)
-    if request.experts and request.expert != (1,):
-        found["expert balance"] = f"{request.expert_balance:g}"
-        found["expert dispatch"] = request.expert_dispatch
+    some_experts = bool(request.experts) and request.expert != (1,)
+    are_divided = {"experts": some_experts, "expert_parallel": some_experts, "given": False}
+    for name, option in _deployment.HELD.items():
+        if are_divided.get(option.matters, True):
+            found[option.title] = _said(getattr(request, name))
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pipesched
+from pipesched import _deployment
 from pipesched._costs import _looks_like_path
 from pipesched._options import pass_options
 from pipesched._times_of import Place
@@ -87,14 +88,7 @@ def _system(arguments: argparse.Namespace) -> str:
     options = {
         **named_or_file(str(source(arguments.system, pipesched.systems))),
         "accelerators": _unlike(arguments, "accelerators"),
-        "data-parallel": _unlike(arguments, "data_parallel", 1),
-        "sharding": _unlike(arguments, "sharding", "none"),
-        "rank-order": _unlike(arguments, "rank_order", "data"),
-        "context-parallel": _unlike(arguments, "context_parallel", 1),
-        "expert-parallel": _unlike(arguments, "expert_parallel", 1),
-        "expert-balance": _unlike(arguments, "expert_balance", 1.0),
-        "context-exchange": _unlike(arguments, "context_exchange", "ring"),
-        "expert-dispatch": _unlike(arguments, "expert_dispatch", "all-to-all"),
+        **_deployment.unlike(vars(arguments)),
     }
     return one_pass("pipe-attach-system", options)
 

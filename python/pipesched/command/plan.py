@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pipesched
+from pipesched import _deployment
 from pipesched._options import (
     Attention,
     ContextExchange,
-    ExpertDispatch,
     Precision,
     Recompute,
     Sharding,
@@ -30,7 +30,7 @@ from pipesched.planning._passes import ENDING, attaching, placing
 from pipesched.planning._why import gib
 
 from . import assumed, page, passes
-from .arguments import TIMES_OF, UsageError, integers, names, positive, source
+from .arguments import TIMES_OF, UsageError, add_deployment, integers, names, positive, source
 from .entries import Size
 from .output import (
     Column,
@@ -47,8 +47,6 @@ from .output import (
 EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --global-batch 256
   pipesched plan --model llama3-8b --system dgx-h100 --gpus 16 --global-batch 64 \\
       --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
-
-BALANCE_HELP = "rows of the accelerator with the most, divided by the mean"
 
 COLUMNS = (
     Column("", "name", left=True),
@@ -96,13 +94,7 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
         choices=names_of(ContextExchange),
         help="of keys and values among parts of a sequence; by default the framework's",
     )
-    group.add_argument("--expert-balance", type=float, default=1.0, metavar="X", help=BALANCE_HELP)
-    group.add_argument(
-        "--expert-dispatch",
-        choices=names_of(ExpertDispatch),
-        default="all-to-all",
-        help="what tokens send: a copy for each expert, or for each node",
-    )
+    add_deployment(group, _deployment.HELD)
     group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
     group.add_argument(
         "--reserve",
@@ -199,7 +191,8 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
-    given = {name: getattr(arguments, name) for name in Limits.__annotations__}
+    names_of_limits = {**Limits.__annotations__, **_deployment.HELD}
+    given = {name: getattr(arguments, name) for name in names_of_limits}
     return cast(Limits, given)
 
 

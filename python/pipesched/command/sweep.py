@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pipesched
 from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
+from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched._division import Counts
 from pipesched._grid import AXES, OPTIONS, Point, configuration, kinds
 from pipesched._grid import COSTS as _COSTS
@@ -131,7 +132,8 @@ def _words(axis: str) -> Callable[[str], list[Any]]:
 
 def _help(axis: str) -> str:
     choices = _BOOLS if kinds(axis) == (bool,) else [k for k in kinds(axis) if isinstance(k, str)]
-    return _HELP.get(axis) or ",".join(choices) or axis.replace("_", " ")
+    said = OPTIONS_OF_TRAINING[axis].phrase if axis in OPTIONS_OF_TRAINING else ""
+    return _HELP.get(axis) or ",".join(choices) or said or axis.replace("_", " ")
 
 
 def _add_axes(parser: argparse.ArgumentParser) -> None:

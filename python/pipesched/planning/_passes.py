@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from .._costs import _FILE, _JSON, Description, _description
+from .._deployment import unlike
 from .._files import write_whole
 from .._options import pass_options
 from ._candidate import Candidate, Shape
@@ -49,28 +50,10 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
     system = {
         **_source("system", request.system, folder),
         "accelerators": shape.worker,
-        "data-parallel": None if shape.data == 1 else shape.data,
-        "sharding": None if shape.sharding == "none" else shape.sharding,
-        **_split(request, shape),
+        **unlike(request.deployment(shape), effective=True),
     }
     attached = one_pass("pipe-attach-system", system)
     return [one_pass("pipe-attach-model", model), attached] if model else [attached]
-
-
-def _split(request: Request, shape: Shape) -> dict[str, object]:
-    """How sequences and experts are divided, without defaults."""
-    found: dict[str, object] = {}
-    if shape.context > 1:
-        found["context-parallel"] = shape.context
-        if request.context_exchange != "ring":
-            found["context-exchange"] = request.context_exchange
-    if shape.expert > 1:
-        found["expert-parallel"] = shape.expert
-        if request.expert_balance != 1:
-            found["expert-balance"] = request.expert_balance
-        if request.expert_dispatch != "all-to-all":
-            found["expert-dispatch"] = request.expert_dispatch
-    return found
 
 
 def placing(candidate: Candidate) -> str:

@@ -8,16 +8,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from .. import _core
 from .._catalogue import canonical
 from .._costs import Costs, Description, Times
+from .._deployment import HELD, DeploymentOptions, Held, HeldOptions
 from .._errors import PipeSchedError
 from .._options import (
     Attention,
     ContextExchange,
-    ExpertDispatch,
     Precision,
     Recompute,
     Sharding,
@@ -30,6 +30,7 @@ from .._options import (
     text_of,
 )
 from . import _own_times
+from ._candidate import Shape
 from ._frameworks import (
     DEFAULT,
     FRAMEWORKS,
@@ -61,7 +62,7 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(|ms|s|min|h)")
 T = TypeVar("T")
 
 
-class Limits(TypedDict, total=False):
+class Limits(HeldOptions, total=False):
     """Restrictions on what a plan may choose from. A key that is not given allows all sensible
     values.
 
@@ -82,8 +83,6 @@ class Limits(TypedDict, total=False):
     precision: Precision
     transport: Transport
     context_exchange: ContextExchange | None
-    expert_balance: float
-    expert_dispatch: ExpertDispatch
     schedules: Sequence[str] | None
     tensor: Sequence[int] | None
     stages: Sequence[int] | None
@@ -169,7 +168,7 @@ def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Held):
     """A model, a system, the number of accelerators and sequences, and the limits on choices."""
 
     model: Description | None
@@ -181,8 +180,6 @@ class Request:
     precision: Precision = "bf16"
     transport: Transport = "overlap"
     context_exchange: ContextExchange | None = None
-    expert_balance: float = 1.0
-    expert_dispatch: ExpertDispatch = "all-to-all"
     schedules: Sequence[str] | None = None
     tensor: Sequence[int] | None = None
     stages: Sequence[int] | None = None
@@ -247,12 +244,25 @@ class Request:
         """The framework whose memory is counted."""
         return FRAMEWORKS[self.launcher or DEFAULT]
 
+    def deployment(self, shape: Shape) -> DeploymentOptions:
+        """How a training of this shape is divided."""
+        return {
+            "data_parallel": shape.data,
+            "sharding": shape.sharding,
+            "rank_order": "data",
+            "context_parallel": shape.context,
+            "expert_parallel": shape.expert,
+            "context_exchange": self.context_exchange or "ring",
+            **cast(HeldOptions, {name: getattr(self, name) for name in HELD}),
+        }
+
     def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
         """The bytes that this framework holds for a parameter."""
         return parameter_bytes(self.framework.name, self.precision, sharding)
 
     def _check_exchange(self) -> None:
-        code_of(ExpertDispatch, "expert_dispatch", self.expert_dispatch)
+        for name, option in HELD.items():
+            option.text(getattr(self, name))
         if self.context_exchange is None:
             return
         code_of(ContextExchange, "context_exchange", self.context_exchange)

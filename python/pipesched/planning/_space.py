@@ -216,15 +216,9 @@ class Space:
                 accelerators=shape.worker,
                 microbatch_size=shape.microbatch_size,
                 recompute=shape.recompute,
-                data_parallel=shape.data,
-                sharding=shape.sharding,
                 precision=request.precision,
                 parameter_bytes=request.parameter_bytes(shape.sharding),
-                context_parallel=shape.context,
-                context_exchange=request.context_exchange or "ring",
-                expert_parallel=shape.expert,
-                expert_balance=request.expert_balance,
-                expert_dispatch=request.expert_dispatch,
+                **request.deployment(shape),
             )
         return self._costs[key]
 

@@ -82,7 +82,7 @@ LogicalResult AllReduceVerifier::verifyStage(const AllReduceEnd &end) const {
   InFlightDiagnostic diagnostic = pipe::emitTableError(opOf(end))
                                   << "reduces " << str(end.blocks) << ", stage "
                                   << cell.getStage() << " of path "
-                                  << cell.getMicrobatch();
+                                  << cell.getNumber();
   BlockSpan held = replicas.blocksOfStage(stage);
   if (!isWithin(held, replicas.piecesOf(stage)))
     return diagnostic << " holds " << str(held);

@@ -128,7 +128,7 @@ static void nameResult(OpAsmSetValueNameFn setName, Operation *op,
 
 static void nameByPhase(OpAsmSetValueNameFn setName, Operation *op, Cell cell) {
   char letter = llvm::toLower(phaseLetter(cell.getPhase()));
-  nameResult(setName, op, StringRef(&letter, 1), cell.getMicrobatch(),
+  nameResult(setName, op, StringRef(&letter, 1), cell.getNumber(),
              cell.getStage());
 }
 
@@ -140,24 +140,23 @@ void ComputeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   llvm::raw_string_ostream os(name);
   for (Cell cell : {getCell(), *overlapped})
     os << (name.empty() ? "" : "_")
-       << llvm::toLower(phaseLetter(cell.getPhase())) << cell.getMicrobatch();
+       << llvm::toLower(phaseLetter(cell.getPhase())) << cell.getNumber();
   setName(getDone(), name);
 }
 
 void SendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   Cell cell = getCell();
   nameResult(setName, *this, cell.is(Phase::Forward) ? "s" : "sg",
-             cell.getMicrobatch(), cell.getStage());
+             cell.getNumber(), cell.getStage());
 }
 
 /// Names a receive by the stage that needs the message.
 void RecvOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   Cell cell = getCell();
   if (cell.is(Phase::Forward))
-    nameResult(setName, *this, "act", cell.getMicrobatch(),
-               cell.getStage() + 1);
+    nameResult(setName, *this, "act", cell.getNumber(), cell.getStage() + 1);
   else
-    nameResult(setName, *this, "g", cell.getMicrobatch(), cell.getStage() - 1);
+    nameResult(setName, *this, "g", cell.getNumber(), cell.getStage() - 1);
 }
 
 void OffloadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -169,8 +168,7 @@ void ReloadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 void AllReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(setName, *this, "ar", getCell().getMicrobatch(),
-             getCell().getStage());
+  nameResult(setName, *this, "ar", getCell().getNumber(), getCell().getStage());
 }
 
 //===----------------------------------------------------------------------===//

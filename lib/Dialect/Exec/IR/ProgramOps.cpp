@@ -61,7 +61,7 @@ int64_t ProgramOp::getNumMicrobatches() {
     for (InstructionOpInterface instruction : instructionsOf(worker))
       forEachCell(instruction, [&](Cell cell) {
         if (!cell.isPerPath())
-          highest = std::max(highest, cell.getMicrobatch());
+          highest = std::max(highest, cell.getNumber());
       });
   return highest + 1;
 }
@@ -215,7 +215,7 @@ LogicalResult ProgramVerifier::verifyPlacement() {
 }
 
 LogicalResult ProgramVerifier::verifyRange(Operation &op, Cell cell) {
-  int64_t number = cell.getMicrobatch();
+  int64_t number = cell.getNumber();
   int64_t limit =
       cell.isPerPath() ? std::max<int64_t>(1, numPaths) : numMicrobatches;
   if (number < limit) // program_c3

@@ -249,7 +249,7 @@ static char *writeCellText(char *out, Cell cell) {
   *out++ = phaseLetter(cell.getPhase());
   if (cell.isIdle() && cell.getIdleSlots() == 1)
     return out;
-  return writeNumber(out, cell.getMicrobatch());
+  return writeNumber(out, cell.getNumber());
 }
 
 void printCell(AsmPrinter &printer, Cell cell) {

@@ -24,7 +24,7 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 namespace {
-constexpr Field kWorkerFields[] = {
+constexpr Field kHardwareFields[] = {
     {"name", FieldKind::Text, true},
     {"accelerators", FieldKind::Count, true},
     {"matrix", FieldKind::Engine, true},
@@ -37,17 +37,24 @@ constexpr Field kWorkerFields[] = {
     {"no_overlap", FieldKind::Flag, false},
     {"accelerators_per_node", FieldKind::Count, false},
     {"accelerators_per_pod", FieldKind::Count, false},
-    {"data_parallel", FieldKind::Count, false},
-    {"sharding", FieldKind::Text, false},
-    {"rank_order", FieldKind::Text, false},
-    {"context_parallel", FieldKind::Count, false},
-    {"expert_parallel", FieldKind::Count, false},
-    {"expert_balance_ppm", FieldKind::Count, false},
-    {"context_exchange", FieldKind::Text, false},
-    {"expert_dispatch", FieldKind::Text, false},
-    {"source", FieldKind::Text, false},
 };
+constexpr Field kSourceField = {"source", FieldKind::Text, false};
 } // namespace
+
+/// The hardware, how a training is divided on it, and the source of both.
+static ArrayRef<Field> workerFields() {
+  static const SmallVector<Field> fields = [] {
+    SmallVector<Field> made(ArrayRef<Field>{kHardwareFields});
+    for (const DeploymentOption &option : deploymentOptions())
+      made.push_back({option.attribute,
+                      option.kind == DeploymentKind::Choice ? FieldKind::Text
+                                                            : FieldKind::Count,
+                      false});
+    made.push_back(kSourceField);
+    return made;
+  }();
+  return fields;
+}
 
 //===----------------------------------------------------------------------===//
 // Devices
@@ -144,42 +151,55 @@ static LinkFacts linkOf(Attribute value) {
 //===----------------------------------------------------------------------===//
 
 Attribute WorkerSpecAttr::parse(AsmParser &parser, Type) {
-  return parseDevice<WorkerSpecAttr>(parser, kWorkerFields);
+  return parseDevice<WorkerSpecAttr>(parser, workerFields());
 }
 
 void WorkerSpecAttr::print(AsmPrinter &printer) const {
   printDevice(printer, getFields());
 }
 
-/// Checks that a text, if it is given, is the name of a value of the enum.
-template <typename Enum>
-static LogicalResult
-verifyEnumName(function_ref<InFlightDiagnostic()> emitError, StringRef name,
-               Attribute value) {
+/// worker_spec_c2, worker_spec_c4, worker_spec_c5: reads the value of an
+/// option, if it is given.
+static LogicalResult readOption(function_ref<InFlightDiagnostic()> emitError,
+                                const DeploymentOption &option, Attribute value,
+                                Deployment &deployment) {
   if (!value)
     return success();
-  StringRef text = cast<StringAttr>(value);
-  if (enumFromName<Enum>(text))
+  if (auto text = dyn_cast<StringAttr>(value)) {
+    ArrayRef<StringRef> words = option.values;
+    const StringRef *found = llvm::find(words, text.getValue());
+    if (found == words.end())
+      return emitError() << "expected " << option.attribute << " to be \""
+                         << llvm::join(words, "\" or \"") << "\", found \""
+                         << text.getValue() << '"';
+    option.put(deployment, found - words.begin());
     return success();
-  return emitError() << "expected " << name << " to be "
-                     << quoteEnumNames<Enum>() << ", found \"" << text << '"';
+  }
+  int64_t number = cast<IntegerAttr>(value).getInt();
+  option.put(deployment, number);
+  if (number >= option.least && number <= option.most)
+    return success();
+  InFlightDiagnostic diagnostic = emitError();
+  diagnostic << "expected " << option.attribute;
+  if (option.least > 1) // else the kind of the field bounds it
+    diagnostic << " from " << option.least << " to " << option.most;
+  else
+    diagnostic << " of at most " << option.most;
+  return diagnostic << ", found " << number;
 }
 
 /// worker_spec_c5: degrees divide what they divide.
-static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError,
-                                 function_ref<Attribute(StringRef)> find) {
+static LogicalResult
+verifyDeployment(function_ref<InFlightDiagnostic()> emitError,
+                 function_ref<Attribute(StringRef)> find) {
   SystemFacts facts;
   facts.name = textOf(find("name"));
   facts.accelerators = integerOr(find("accelerators"), 1);
-  facts.dataParallel = integerOr(find("data_parallel"), 1);
-  facts.contextParallel = integerOr(find("context_parallel"), 1);
-  facts.expertParallel = integerOr(find("expert_parallel"), 1);
+  for (const DeploymentOption &option : deploymentOptions())
+    if (failed(readOption(emitError, option, find(option.attribute), facts)))
+      return failure();
   if (llvm::Error error = checkSplit(facts))
     return emitError() << llvm::toString(std::move(error));
-  int64_t balance = integerOr(find("expert_balance_ppm"), kEvenBalance);
-  if (balance < kEvenBalance || balance > kMaxExpertBalance)
-    return emitError() << "expected expert_balance_ppm from " << kEvenBalance
-                       << " to " << kMaxExpertBalance << ", found " << balance;
   return success();
 }
 
@@ -201,7 +221,7 @@ verifyAttention(function_ref<InFlightDiagnostic()> emitError, Attribute value) {
 LogicalResult
 WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<DataLayoutEntryInterface> fields) {
-  if (failed(verifyDevice(emitError, kWorkerFields, getMnemonic(), fields)))
+  if (failed(verifyDevice(emitError, workerFields(), getMnemonic(), fields)))
     return failure();
   auto find = [&](StringRef name) -> Attribute {
     for (DataLayoutEntryInterface entry : fields)
@@ -212,7 +232,6 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   int64_t accelerators = integerOr(find("accelerators"), 1);
   int64_t perNode = integerOr(find("accelerators_per_node"), 0);
   int64_t perPod = integerOr(find("accelerators_per_pod"), 0);
-  int64_t dataParallel = integerOr(find("data_parallel"), 1);
   if (accelerators > 1 && !find("link"))
     return emitError() << "worker_spec has " << accelerators
                        << " accelerators and no 'link' among them";
@@ -229,20 +248,9 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected accelerators_per_pod to be a multiple of "
                           "accelerators_per_node, "
                        << perNode << ", found " << perPod;
-  if (dataParallel > kMaxDataParallel)
-    return emitError() << "expected data_parallel of at most "
-                       << kMaxDataParallel << ", found " << dataParallel;
-  return failure(
-      failed(
-          verifyEnumName<Sharding>(emitError, "sharding", find("sharding"))) ||
-      failed(verifyEnumName<RankOrder>(emitError, "rank_order",
-                                       find("rank_order"))) ||
-      failed(verifyEnumName<ContextExchange>(emitError, "context_exchange",
-                                             find("context_exchange"))) ||
-      failed(verifyEnumName<ExpertDispatch>(emitError, "expert_dispatch",
-                                            find("expert_dispatch"))) ||
-      failed(verifyAttention(emitError, find("attention"))) ||
-      failed(verifySplit(emitError, find)));
+  if (failed(verifyAttention(emitError, find("attention"))))
+    return failure();
+  return verifyDeployment(emitError, find);
 }
 
 DataLayoutEntryListRef WorkerSpecAttr::getEntries() const {
@@ -262,6 +270,17 @@ static ArrayAttr attentionRates(MLIRContext *context,
   return rates.empty() ? ArrayAttr() : ArrayAttr::get(context, attributes);
 }
 
+/// Null for the default, which is not written.
+static Attribute optionValue(Builder &builder, const DeploymentOption &option,
+                             const Deployment &deployment) {
+  if (!option.isGiven(deployment))
+    return {};
+  int64_t value = option.get(deployment);
+  if (option.kind == DeploymentKind::Choice)
+    return builder.getStringAttr(option.values[value]);
+  return builder.getI64IntegerAttr(value);
+}
+
 WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
                                    const SystemFacts &facts) {
   Builder builder(context);
@@ -271,12 +290,6 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
   };
   auto number = [&](int64_t value, int64_t unsaid) {
     return value == unsaid ? IntegerAttr() : builder.getI64IntegerAttr(value);
-  };
-  // The first value of an enum is the default, which is not written.
-  auto word = [&](auto value) {
-    return static_cast<unsigned>(value) == 0
-               ? StringAttr()
-               : builder.getStringAttr(enumName(value));
   };
   FieldValues values = {
       builder.getStringAttr(facts.name),
@@ -291,17 +304,12 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
       number(facts.acceleratorsPerNode, 0),
       number(facts.acceleratorsPerPod, 0),
-      number(facts.dataParallel, 1),
-      word(facts.sharding),
-      word(facts.rankOrder),
-      number(facts.contextParallel, 1),
-      number(facts.expertParallel, 1),
-      number(facts.expertBalancePpm, kEvenBalance),
-      word(facts.contextExchange),
-      word(facts.expertDispatch),
-      facts.source.empty() ? StringAttr() : builder.getStringAttr(facts.source),
   };
-  return get(context, makeEntries(context, kWorkerFields, values));
+  for (const DeploymentOption &option : deploymentOptions())
+    values.push_back(optionValue(builder, option, facts));
+  values.push_back(facts.source.empty() ? StringAttr()
+                                        : builder.getStringAttr(facts.source));
+  return get(context, makeEntries(context, workerFields(), values));
 }
 
 SystemFacts WorkerSpecAttr::toFacts() const {
@@ -324,20 +332,8 @@ SystemFacts WorkerSpecAttr::toFacts() const {
       integerOr(lookUp(*this, "accelerators_per_node"), 0);
   facts.acceleratorsPerPod =
       integerOr(lookUp(*this, "accelerators_per_pod"), 0);
-  facts.dataParallel = integerOr(lookUp(*this, "data_parallel"), 1);
-  auto read = [&](auto &value, StringRef name) {
-    using Enum = std::decay_t<decltype(value)>;
-    if (Attribute text = lookUp(*this, name))
-      value = *enumFromName<Enum>(textOf(text));
-  };
-  read(facts.sharding, "sharding");
-  read(facts.rankOrder, "rank_order");
-  facts.contextParallel = integerOr(lookUp(*this, "context_parallel"), 1);
-  facts.expertParallel = integerOr(lookUp(*this, "expert_parallel"), 1);
-  facts.expertBalancePpm =
-      integerOr(lookUp(*this, "expert_balance_ppm"), kEvenBalance);
-  read(facts.contextExchange, "context_exchange");
-  read(facts.expertDispatch, "expert_dispatch");
+  for (const DeploymentOption &option : deploymentOptions())
+    (void)readOption(nullptr, option, lookUp(*this, option.attribute), facts);
   return facts;
 }
 

@@ -28,6 +28,10 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 
+namespace pipesched {
+struct SystemFacts; // System.h
+} // namespace pipesched
+
 #include "PipeSched/Dialect/Pipe/IR/PipeDialect.h.inc"
 #include "PipeSched/Dialect/Pipe/IR/PipeEnums.h.inc"
 #include "PipeSched/Dialect/Pipe/IR/PipeInterfaces.h.inc"

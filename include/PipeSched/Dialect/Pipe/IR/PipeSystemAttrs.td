@@ -239,16 +239,14 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, and no other field except
       `attention`, `link`, `host`, `no_overlap`, `accelerators_per_node`,
-      `accelerators_per_pod`, `data_parallel`, `sharding`, `rank_order`,
-      `context_parallel`, `expert_parallel`, `expert_balance_ppm`,
-      `context_exchange`, `expert_dispatch` and `source`.
+      `accelerators_per_pod`, `source`, and a field for each option of a
+      training, as `pipe-attach-system` lists them, from `data_parallel` on.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
       `accelerators_per_node` and `accelerators_per_pod` are at most 65,536,
       `data_parallel` at most 2^31 - 1.
     - `worker_spec_c3`: several accelerators need a `link`, and so do nodes;
       pods consist of whole nodes.
-    - `worker_spec_c4`: `sharding`, `rank_order`, `context_exchange` and
-      `expert_dispatch` are among their words.
+    - `worker_spec_c4`: `sharding` and all other choices are among their words.
     - `worker_spec_c5`: `context_parallel` divides `accelerators`,
       `expert_parallel` divides `accelerators` times `data_parallel`, and
       `expert_balance_ppm` is from 10^6 to 10^9.

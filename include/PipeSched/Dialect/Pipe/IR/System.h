@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_DIALECT_PIPE_IR_SYSTEM_H
 #define PIPESCHED_DIALECT_PIPE_IR_SYSTEM_H
 
-#include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Facts/System.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 

@@ -1,5 +1,4 @@
-//===- ReferenceModel.cpp - Runs the unpipelined model
-//-------------------------===//
+//===- ReferenceModel.cpp - Runs the unpipelined model --------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ReferenceModel.h"
+#include "PipeSched/Run/ReferenceModel.h"
 #include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/Stages/Reference.h"
 #include "PipeSched/Stages/StageUses.h"

@@ -12,10 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H
-#define PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H
+#ifndef PIPESCHED_RUN_NATIVE_H
+#define PIPESCHED_RUN_NATIVE_H
 
-#include "Training.h"
+#include "PipeSched/Run/Training.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/Error.h"
@@ -81,4 +81,4 @@ private:
 
 } // namespace pipesched::run
 
-#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H
+#endif // PIPESCHED_RUN_NATIVE_H

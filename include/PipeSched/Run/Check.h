@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_CHECK_H
-#define PIPESCHED_TOOLS_PIPESCHED_RUN_CHECK_H
+#ifndef PIPESCHED_RUN_CHECK_H
+#define PIPESCHED_RUN_CHECK_H
 
-#include "Program.h"
-#include "State.h"
+#include "PipeSched/Run/Program.h"
+#include "PipeSched/Run/State.h"
 
 namespace pipesched::run {
 
@@ -31,4 +31,4 @@ bool checkRun(const PreparedProgram &program, llvm::ArrayRef<Memory> workers,
 
 } // namespace pipesched::run
 
-#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_CHECK_H
+#endif // PIPESCHED_RUN_CHECK_H

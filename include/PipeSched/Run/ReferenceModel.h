@@ -1,5 +1,4 @@
-//===- ReferenceModel.h - Runs the unpipelined model -----------------*- C++
-//-*-===//
+//===- ReferenceModel.h - Runs the unpipelined model ------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,11 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_REFERENCEMODEL_H
-#define PIPESCHED_TOOLS_PIPESCHED_RUN_REFERENCEMODEL_H
+#ifndef PIPESCHED_RUN_REFERENCEMODEL_H
+#define PIPESCHED_RUN_REFERENCEMODEL_H
 
-#include "Native.h"
-#include "State.h"
+#include "PipeSched/Run/Native.h"
+#include "PipeSched/Run/State.h"
 
 namespace pipesched::run {
 
@@ -47,4 +46,4 @@ private:
 
 } // namespace pipesched::run
 
-#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_REFERENCEMODEL_H
+#endif // PIPESCHED_RUN_REFERENCEMODEL_H

@@ -1,4 +1,4 @@
-//===- Program.cpp - The program to run -----------------------------------===//
+//===- Prepare.cpp - The program to run -----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,11 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Program.h"
+#include "Prepare.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
-#include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/InputFile.h"
@@ -231,12 +230,6 @@ static LogicalResult load(PreparedProgram &program) {
   return success();
 }
 
-pipe::PlacementOwnerOpInterface PreparedProgram::getOwner() const {
-  if (op)
-    return cast<PlacementOwnerOpInterface>(*op);
-  return source.get().lookupSymbol<PlacementOwnerOpInterface>(name);
-}
-
 /// Takes the schedule as it is, to make code from it. What an executable starts
 /// from is known without a program.
 static FailureOr<PreparedProgram> takeSchedule(PreparedProgram program,
@@ -304,23 +297,4 @@ FailureOr<PreparedProgram> run::prepare(const Options &options,
   if (failed(makeProgram(program, bool(schedule))))
     return failure();
   return program;
-}
-
-FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
-                                                  ProgramForm form) {
-  bool isSchedule = bool(program.source);
-  OwningOpRef<ModuleOp> module =
-      isSchedule ? std::move(program.source)
-                 : OwningOpRef<ModuleOp>(program.module.get().clone());
-  // What the program does not call, such as init functions, is left out.
-  for (auto function : module->getOps<func::FuncOp>())
-    function.setPrivate();
-  PassManager manager(module->getContext());
-  ToLLVMOptions options;
-  options.from = isSchedule ? ToLLVMStart::Schedule : ToLLVMStart::Buffers;
-  options.form = form;
-  buildToLLVMPipeline(manager, options);
-  if (failed(manager.run(*module)))
-    return failure();
-  return std::move(module);
 }

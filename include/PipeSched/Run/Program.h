@@ -1,4 +1,4 @@
-//===- Program.h - The program to run ---------------------------*- C++ -*-===//
+//===- Program.h - Programs that run, and their runs ------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,23 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a file with functions of stages to an exec.program whose buffers are
-// assigned.
+// A program whose buffers are assigned, what code is made of it, and what a run
+// of it leaves.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_PROGRAM_H
-#define PIPESCHED_TOOLS_PIPESCHED_RUN_PROGRAM_H
+#ifndef PIPESCHED_RUN_PROGRAM_H
+#define PIPESCHED_RUN_PROGRAM_H
 
-#include "Options.h"
 #include "PipeSched/Adapter/LoadProgram.h"
-#include "PipeSched/Stages/PersistentLayout.h"
+#include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Run/State.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace pipesched::run {
-
-/// Dialects and interfaces that reading, compiling and running need.
-void registerAll(mlir::DialectRegistry &registry);
 
 /// A program in its module, ready for code generation.
 struct PreparedProgram {
@@ -47,18 +44,39 @@ struct PreparedProgram {
   llvm::StringRef getName() const { return name; }
 };
 
-/// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
-/// for a run or a paced executable, assigns its buffers. Errors are emitted: no
-/// schedule with stages, or several; a family that needs another number of
-/// stages than the file has; a stage that no data reaches; those of the passes.
-mlir::FailureOr<PreparedProgram> prepare(const Options &options,
-                                         mlir::MLIRContext &context);
-
 /// Lowers the source, which it takes, or a copy of the module to the LLVM
 /// dialect.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerToLLVM(PreparedProgram &program, ProgramForm form);
 
+struct Span {
+  int64_t begin, end; ///< ns on a clock that all workers share
+};
+
+/// When the instructions of one worker ran. Instructions are numbered in the
+/// order of its text; `exec.wait` has no number.
+struct WorkerLog {
+  int64_t numInstructions = 0;
+  std::vector<Span> instructions; ///< [step][instruction]
+  std::vector<Span> steps;
+
+  Span at(int64_t step, int64_t instruction) const {
+    return instructions[step * numInstructions + instruction];
+  }
+};
+
+struct RunResult {
+  std::vector<Memory> blocks; ///< by worker, after the last step
+  std::vector<WorkerLog> logs;
+
+  int64_t getNumSteps() const { return logs.front().steps.size(); }
+  /// From the first start of a worker to the last end.
+  Span spanOf(int64_t step) const;
+};
+
+/// The sum of the losses of all microbatches, in their order.
+double lossOf(const PreparedProgram &program, llvm::ArrayRef<Memory> blocks);
+
 } // namespace pipesched::run
 
-#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_PROGRAM_H
+#endif // PIPESCHED_RUN_PROGRAM_H

@@ -1,4 +1,4 @@
-//===- Measure.h - Measured beside predicted times --------------*- C++ -*-===//
+//===- Measurement.h - Measured beside predicted times ----------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,12 +11,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_MEASURE_H
-#define PIPESCHED_TOOLS_PIPESCHED_RUN_MEASURE_H
+#ifndef PIPESCHED_RUN_MEASUREMENT_H
+#define PIPESCHED_RUN_MEASUREMENT_H
 
-#include "Backend.h"
 #include "PipeSched/Evaluation/MeasuredProfile.h"
 #include "PipeSched/Evaluation/NamedEvaluation.h"
+#include "PipeSched/Run/Program.h"
 
 namespace pipesched::run {
 
@@ -99,4 +99,4 @@ std::string profileToJson(const Profile &profile);
 
 } // namespace pipesched::run
 
-#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_MEASURE_H
+#endif // PIPESCHED_RUN_MEASUREMENT_H

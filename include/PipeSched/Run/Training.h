@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_TRAINING_H
-#define PIPESCHED_TOOLS_PIPESCHED_RUN_TRAINING_H
+#ifndef PIPESCHED_RUN_TRAINING_H
+#define PIPESCHED_RUN_TRAINING_H
 
-#include "State.h"
+#include "PipeSched/Run/State.h"
 
 namespace llvm {
 class Module;
@@ -41,4 +41,4 @@ void addTraining(llvm::Module &module, const Training &training,
 
 } // namespace pipesched::run
 
-#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_TRAINING_H
+#endif // PIPESCHED_RUN_TRAINING_H

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Training.h"
+#include "PipeSched/Run/Training.h"
 #include "PipeSched-rt/Runtime.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseMap.h"

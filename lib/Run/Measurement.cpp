@@ -1,4 +1,4 @@
-//===- Measure.cpp - Measured beside predicted times ----------------------===//
+//===- Measurement.cpp - Measured beside predicted times ------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,12 +15,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Measure.h"
+#include "PipeSched/Run/Measurement.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Evaluation/MeasuredTimes.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Facts/ProfileText.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include <map>
@@ -192,10 +193,10 @@ llvm::Expected<Profile> Measurement::profile() const {
       listWorkerStages(program->loaded.placement);
   if (!stages)
     return stages.takeError();
-  std::vector<WorkerStamps> views;
-  for (const Stamps &each : stamps)
-    views.push_back(
-        {each.ready, each.start, each.end, each.done, each.arrived});
+  auto views = llvm::map_to_vector(stamps, [](const Stamps &each) {
+    return WorkerStamps{each.ready, each.start, each.end, each.done,
+                        each.arrived};
+  });
   return makeProfile(rows, *stages, {int64_t(steps.size()), views},
                      /*withIssue=*/false);
 }

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_STATE_H
-#define PIPESCHED_TOOLS_PIPESCHED_RUN_STATE_H
+#ifndef PIPESCHED_RUN_STATE_H
+#define PIPESCHED_RUN_STATE_H
 
 #include "PipeSched/Stages/PersistentLayout.h"
 #include "llvm/Support/Error.h"
@@ -77,4 +77,4 @@ llvm::Error writeParameters(llvm::StringRef folder,
 
 } // namespace pipesched::run
 
-#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_STATE_H
+#endif // PIPESCHED_RUN_STATE_H

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "State.h"
+#include "PipeSched/Run/State.h"
 #include "PipeSched/Support/InputFile.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputFile.h"

@@ -1,0 +1,171 @@
+//===- Deployment.h - How a training is divided -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How a training is divided on a system, and the table of the options that say
+// so (Deployment.def).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_FACTS_DEPLOYMENT_H
+#define PIPESCHED_FACTS_DEPLOYMENT_H
+
+#include "PipeSched/Support/EnumNames.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace pipesched {
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+/// What data-parallel pipelines divide among them (docs/CostModel.md, "A
+/// training step").
+enum class Sharding : uint8_t {
+  None,
+  Optimizer, ///< the optimizer's state (ZeRO-1)
+  Gradients, ///< gradients too (ZeRO-2)
+  FullKept,  ///< weights too, gathered once per step and kept (FSDP)
+  Full       ///< weights too, gathered for each use (FSDP)
+};
+
+template <>
+struct EnumNames<Sharding> {
+  static constexpr EnumName<Sharding> values[] = {
+      {Sharding::None, "none", "Nothing"},
+      {Sharding::Optimizer, "optimizer", "The optimizer's state (ZeRO-1)"},
+      {Sharding::Gradients, "gradients",
+       "Gradients and the optimizer's state (ZeRO-2)"},
+      {Sharding::FullKept, "full-kept",
+       "Weights too, gathered once per step (FSDP)"},
+      {Sharding::Full, "full", "Weights too, gathered for each use (FSDP)"}};
+};
+
+/// What ranks count through after the accelerators of a worker.
+enum class RankOrder : uint8_t {
+  Data,    ///< its peers in other pipelines, then workers
+  Pipeline ///< the workers of a pipeline, then pipelines
+};
+
+template <>
+struct EnumNames<RankOrder> {
+  static constexpr EnumName<RankOrder> values[] = {
+      {RankOrder::Data, "data", "The peers of a worker in other pipelines"},
+      {RankOrder::Pipeline, "pipeline", "The workers of a pipeline"}};
+};
+
+/// How the ranks that divide a sequence see each other's keys and values
+/// (docs/CostModel.md, "Context parallelism").
+enum class ContextExchange : uint8_t {
+  Ring,  ///< passed from rank to rank while the attention computes
+  Gather ///< all of them gathered before the attention begins
+};
+
+template <>
+struct EnumNames<ContextExchange> {
+  static constexpr EnumName<ContextExchange> values[] = {
+      {ContextExchange::Ring, "ring",
+       "Keys and values go around while the attention computes"},
+      {ContextExchange::Gather, "gather",
+       "Keys and values are gathered before the attention"}};
+};
+
+/// What tokens send to experts on other nodes (docs/CostModel.md, "Expert
+/// parallelism").
+enum class ExpertDispatch : uint8_t {
+  AllToAll, ///< a copy for each expert
+  PerNode   ///< a copy for each node, which passes it on over its link
+};
+
+template <>
+struct EnumNames<ExpertDispatch> {
+  static constexpr EnumName<ExpertDispatch> values[] = {
+      {ExpertDispatch::AllToAll, "all-to-all", "A copy for each expert"},
+      {ExpertDispatch::PerNode, "per-node",
+       "A copy for each node with experts of the token"}};
+};
+
+//===----------------------------------------------------------------------===//
+// Deployments
+//===----------------------------------------------------------------------===//
+
+/// A ratio of one, in the parts per million that ratios are held in.
+inline constexpr int64_t kOnePpm = 1000000;
+inline constexpr int64_t kEvenBalance = kOnePpm;
+inline constexpr int64_t kMaxDataParallel = 2147483647;
+
+/// One member for each row of Deployment.def.
+struct Deployment {
+#define DEPLOYMENT_COUNT(member, name, unsaid, ...) int64_t member = unsaid;
+#define DEPLOYMENT_RATIO(member, name, unsaid, ...)                            \
+  int64_t member##Ppm = unsaid * kOnePpm;
+#define DEPLOYMENT_CHOICE(Enum, member, name, unsaid, ...)                     \
+  Enum member = Enum::unsaid;
+#include "PipeSched/Facts/Deployment.def"
+};
+
+/// Deployments are equal if all their options are.
+bool operator==(const Deployment &a, const Deployment &b);
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+/// How an option is held, always as a 64-bit integer.
+enum class DeploymentKind : uint8_t {
+  Count, ///< an integer from 1
+  Ratio, ///< parts per million, from kOnePpm
+  Choice ///< the number of a value of an enum
+};
+
+/// A row of Deployment.def, which says what the columns mean.
+struct DeploymentOption {
+  int64_t (*get)(const Deployment &);
+  void (*put)(Deployment &, int64_t);
+  DeploymentKind kind;
+  llvm::StringRef name;
+  int64_t unsaid, least, most; ///< as they are held
+  llvm::StringRef matters, summary, wanted, unit, title;
+  llvm::ArrayRef<llvm::StringRef> values = {}; ///< of a choice, their names
+  std::string attribute = {};                  ///< the name of the field in IR
+  std::string unsaidText = {}; ///< the default, as people write it
+
+  bool isGiven(const Deployment &deployment) const {
+    return get(deployment) != unsaid;
+  }
+};
+
+/// All options, in the order of the table.
+llvm::ArrayRef<DeploymentOption> deploymentOptions();
+
+/// Errors: no option has this name, with the closest.
+llvm::Expected<const DeploymentOption *>
+findDeploymentOption(llvm::StringRef name);
+
+/// The names of all options as prose: "data-parallel, sharding and ...".
+std::string listDeploymentOptions();
+
+/// Sets an option to a value as it is held. Errors: a value out of range.
+llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
+                      int64_t value);
+
+/// Sets an option that is a ratio. Errors: one out of range, or no number.
+llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
+                      double ratio);
+
+/// Sets an option of any kind by name and text. Errors: an unknown name; text
+/// that is no value of the option; those of the other functions.
+llvm::Error setOption(Deployment &deployment, llvm::StringRef name,
+                      llvm::StringRef value);
+
+/// Errors: the first value that is out of range.
+llvm::Error checkRanges(const Deployment &deployment);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_FACTS_DEPLOYMENT_H

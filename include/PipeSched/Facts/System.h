@@ -1,0 +1,53 @@
+//===- System.h - Hardware with a training on it ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a cost model reads of a system: the hardware, and how a training is
+// divided on it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_FACTS_SYSTEM_H
+#define PIPESCHED_FACTS_SYSTEM_H
+
+#include "PipeSched/Facts/Deployment.h"
+#include "PipeSched/Facts/Facts.h"
+
+namespace pipesched {
+
+/// Hardware, and how a training is divided on it.
+struct SystemFacts : HardwareFacts, Deployment {
+  SystemFacts() = default;
+  SystemFacts(HardwareFacts hardware, Deployment deployment = {})
+      : HardwareFacts(std::move(hardware)), Deployment(deployment) {}
+
+  const HardwareFacts &hardware() const { return *this; }
+  const Deployment &deployment() const { return *this; }
+  int64_t tensorParallel() const { return accelerators / contextParallel; }
+
+  friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
+    return a.hardware() == b.hardware() && a.deployment() == b.deployment();
+  }
+};
+
+/// Divides a training on hardware whose number of accelerators is set before.
+/// Errors: those of checkSplit.
+llvm::Expected<SystemFacts> deploy(HardwareFacts hardware,
+                                   const Deployment &deployment);
+
+/// Errors: an option out of range; with the nearest degrees that go, a
+/// context-parallel degree that does not divide the accelerators of a worker,
+/// and an expert-parallel degree that does not divide the accelerators of a
+/// stage in all pipelines.
+llvm::Error checkSplit(const SystemFacts &system);
+
+/// Says of which system an error is.
+llvm::Error errorOfSystem(llvm::StringRef name, llvm::Error error);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_FACTS_SYSTEM_H

@@ -1,0 +1,71 @@
+//===- Program.cpp - Programs that run, and their runs --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lowers programs, and adds up what the workers of a run have left.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Run/Program.h"
+#include "PipeSched/Conversion/ToLLVM.h"
+#include "mlir/Pass/PassManager.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::run;
+using pipe::PlacementOwnerOpInterface;
+
+pipe::PlacementOwnerOpInterface PreparedProgram::getOwner() const {
+  if (op)
+    return cast<PlacementOwnerOpInterface>(*op);
+  return source.get().lookupSymbol<PlacementOwnerOpInterface>(name);
+}
+
+FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
+                                                  ProgramForm form) {
+  bool isSchedule = bool(program.source);
+  OwningOpRef<ModuleOp> module =
+      isSchedule ? std::move(program.source)
+                 : OwningOpRef<ModuleOp>(program.module.get().clone());
+  // What the program does not call, such as init functions, is left out.
+  for (auto function : module->getOps<func::FuncOp>())
+    function.setPrivate();
+  PassManager manager(module->getContext());
+  ToLLVMOptions options;
+  options.from = isSchedule ? ToLLVMStart::Schedule : ToLLVMStart::Buffers;
+  options.form = form;
+  buildToLLVMPipeline(manager, options);
+  if (failed(manager.run(*module)))
+    return failure();
+  return std::move(module);
+}
+
+Span RunResult::spanOf(int64_t step) const {
+  Span span = logs.front().steps[step];
+  for (const WorkerLog &log : logs) {
+    span.begin = std::min(span.begin, log.steps[step].begin);
+    span.end = std::max(span.end, log.steps[step].end);
+  }
+  return span;
+}
+
+double run::lossOf(const PreparedProgram &program,
+                   llvm::ArrayRef<Memory> blocks) {
+  // As pipesched_rt_train adds them up. Losses of microbatches of other workers
+  // are zero.
+  std::vector<double> losses;
+  for (auto [layout, block] : llvm::zip(program.layouts, blocks))
+    for (const PersistentTensor &tensor : layout.tensors) {
+      if (tensor.kind != PersistentKind::Loss)
+        continue;
+      losses.resize(tensor.type.getNumElements());
+      double *next = losses.data();
+      forEachNumber(tensor, block, [&](double number) { *next++ += number; });
+    }
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
+}

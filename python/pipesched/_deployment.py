@@ -1,0 +1,149 @@
+"""How a training is divided on a system: the options of the library's table.
+
+The table is `include/PipeSched/Facts/Deployment.def`; arguments of `Costs`, options of verbs, axes
+of sweeps and settings of plans are made from it. The lists of names and types are for type checkers
+alone, and a test holds them equal to the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, make_dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+from . import _core
+from ._options import (
+    ContextExchange,
+    ExpertDispatch,
+    RankOrder,
+    Sharding,
+    code_of,
+    integer,
+    number_of,
+)
+
+
+class HeldOptions(TypedDict, total=False):
+    """Those that hold for all configurations of a plan."""
+
+    expert_balance: float
+    expert_dispatch: ExpertDispatch
+
+
+class DeploymentOptions(HeldOptions, total=False):
+    """How a training is divided."""
+
+    data_parallel: int
+    sharding: Sharding
+    rank_order: RankOrder
+    context_parallel: int
+    expert_parallel: int
+    context_exchange: ContextExchange
+
+
+class Option(NamedTuple):
+    """A row of the table, which says what the columns mean."""
+
+    name: str
+    kind: str
+    unsaid: Any
+    most: int
+    unit: str
+    title: str
+    matters: str
+    summary: str
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line and in passes."""
+        return self.name.replace("_", "-")
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names of its values, of a choice."""
+        return _core.enums()[self.flag]
+
+    @property
+    def phrase(self) -> str:
+        """What it says, for the middle of a sentence."""
+        return self.summary[:1].lower() + self.summary[1:]
+
+    @property
+    def hint(self) -> Any:
+        """The type of its values."""
+        if self.kind == "choice":
+            return Literal[self.choices]
+        return int if self.kind == "count" else float
+
+    def text(self, value: Any) -> str:
+        """The value as the library reads it. Raises an error for one that cannot be a value."""
+        if self.kind == "count":
+            return str(integer(self.name, value, 1))
+        if self.kind == "ratio":
+            return repr(number_of(self.name, value, 1.0))
+        code_of(self.hint, self.name, value)
+        return str(value)
+
+
+def _read(name: str, kind: str, unsaid: str, most: int, *words: str) -> Option:
+    value: Any = {"count": int, "ratio": float, "choice": str}[kind](unsaid)
+    unit, title, matters, summary = words
+    title = title or name.replace("-", " ")
+    spelled = name.replace("-", "_")
+    return Option(spelled, kind, value, most, unit, title, matters.replace("-", "_"), summary)
+
+
+OPTIONS: dict[str, Option] = {o.name: o for o in (_read(*row) for row in _core.deployment())}
+"""The options by their names in Python, in the order of the table."""
+
+_CHOSEN = {*DeploymentOptions.__annotations__} - {*HeldOptions.__annotations__}
+"""Those that a plan chooses by itself, or as the framework does that runs it."""
+
+HELD = {name: option for name, option in OPTIONS.items() if name not in _CHOSEN}
+
+if TYPE_CHECKING:
+
+    @dataclass(frozen=True, kw_only=True)
+    class Held:
+        """The options of `HELD` as fields."""
+
+        expert_balance: float = 1.0
+        expert_dispatch: ExpertDispatch = "all-to-all"
+
+    @dataclass(frozen=True, kw_only=True)
+    class Deployment(Held):
+        """All options as fields."""
+
+        data_parallel: int = 1
+        sharding: Sharding = "none"
+        rank_order: RankOrder = "data"
+        context_parallel: int = 1
+        expert_parallel: int = 1
+        context_exchange: ContextExchange = "ring"
+
+else:
+
+    def _fields(name: str, options: Iterable[Option]) -> type:
+        fields = [(option.name, option.hint, option.unsaid) for option in options]
+        return make_dataclass(name, fields, frozen=True, kw_only=True)
+
+    Held = _fields("Held", HELD.values())
+    Deployment = _fields("Deployment", OPTIONS.values())
+
+
+def unlike(values: Mapping[str, Any], *, effective: bool = False) -> dict[str, Any]:
+    """The options, by flag, whose values are not the defaults; with `effective` only those that
+    matter beside the others.
+    """
+    return {
+        option.flag: values[name]
+        for name, option in OPTIONS.items()
+        if values.get(name, option.unsaid) != option.unsaid
+        and not (effective and values.get(option.matters) == 1)
+    }
+
+
+def raw(deployment: Deployment) -> list[tuple[str, str]]:
+    """The options in the form that the library takes."""
+    texts = ((o, o.text(getattr(deployment, o.name))) for o in OPTIONS.values())
+    return [(option.flag, text) for option, text in texts if text != str(option.unsaid)]

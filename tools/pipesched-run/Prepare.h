@@ -1,0 +1,34 @@
+//===- Prepare.h - The program to run ---------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From a file with functions of stages to an exec.program whose buffers are
+// assigned.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_PREPARE_H
+#define PIPESCHED_TOOLS_PIPESCHED_RUN_PREPARE_H
+
+#include "Options.h"
+#include "PipeSched/Run/Program.h"
+
+namespace pipesched::run {
+
+/// Dialects and interfaces that reading, compiling and running need.
+void registerAll(mlir::DialectRegistry &registry);
+
+/// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
+/// for a run or a paced executable, assigns its buffers. Errors are emitted: no
+/// schedule with stages, or several; a family that needs another number of
+/// stages than the file has; a stage that no data reaches; those of the passes.
+mlir::FailureOr<PreparedProgram> prepare(const Options &options,
+                                         mlir::MLIRContext &context);
+
+} // namespace pipesched::run
+
+#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_PREPARE_H

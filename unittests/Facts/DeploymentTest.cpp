@@ -1,0 +1,161 @@
+//===- DeploymentTest.cpp - Tests for the options of a training -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Facts/System.h"
+#include "llvm/ADT/StringSet.h"
+#include <gtest/gtest.h>
+
+using namespace pipesched;
+
+static std::string setError(llvm::StringRef name, llvm::StringRef value) {
+  Deployment deployment;
+  return llvm::toString(setOption(deployment, name, value));
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+TEST(DeploymentTable, RowsAreSound) {
+  llvm::StringSet<> names, attributes;
+  for (const DeploymentOption &option : deploymentOptions()) {
+    SCOPED_TRACE(option.name.str());
+    EXPECT_TRUE(names.insert(option.name).second);
+    EXPECT_TRUE(attributes.insert(option.attribute).second);
+    EXPECT_EQ(option.get(Deployment()), option.unsaid);
+    EXPECT_LE(option.least, option.unsaid);
+    EXPECT_LE(option.unsaid, option.most);
+    EXPECT_FALSE(option.summary.empty() || option.summary.ends_with("."));
+    EXPECT_EQ(option.values.empty(), option.kind != DeploymentKind::Choice);
+    EXPECT_EQ(option.wanted.empty(), option.kind == DeploymentKind::Choice);
+    EXPECT_EQ(option.unit.empty(), option.kind == DeploymentKind::Choice);
+  }
+}
+
+/// When an option matters is one of three words, or the name of a number.
+TEST(DeploymentTable, OptionsMatterBesideOthers) {
+  for (const DeploymentOption &option : deploymentOptions()) {
+    SCOPED_TRACE(option.name.str());
+    llvm::StringRef matters = option.matters;
+    if (matters == "always" || matters == "given" || matters == "experts")
+      continue;
+    llvm::Expected<const DeploymentOption *> other =
+        findDeploymentOption(matters);
+    ASSERT_TRUE(bool(other)) << llvm::toString(other.takeError());
+    EXPECT_EQ((*other)->kind, DeploymentKind::Count);
+  }
+}
+
+TEST(DeploymentTable, FieldsAreThoseOfPrintedIR) {
+  std::vector<std::string> attributes;
+  for (const DeploymentOption &option : deploymentOptions())
+    attributes.push_back(option.attribute);
+  attributes.resize(8); // new ones come last
+  EXPECT_EQ(attributes,
+            (std::vector<std::string>{"data_parallel", "sharding", "rank_order",
+                                      "context_parallel", "expert_parallel",
+                                      "expert_balance_ppm", "context_exchange",
+                                      "expert_dispatch"}));
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// Each option is a part of equality, and changes nothing else.
+TEST(Deployment, OptionsAreIndependent) {
+  for (const DeploymentOption &option : deploymentOptions()) {
+    SCOPED_TRACE(option.name.str());
+    Deployment deployment;
+    EXPECT_FALSE(option.isGiven(deployment));
+    int64_t other = option.unsaid + (option.unsaid == option.most ? -1 : 1);
+    llvm::cantFail(setOption(deployment, option, other));
+    EXPECT_FALSE(deployment == Deployment());
+    for (const DeploymentOption &each : deploymentOptions())
+      EXPECT_EQ(each.isGiven(deployment), &each == &option);
+    option.put(deployment, option.unsaid);
+    EXPECT_TRUE(deployment == Deployment());
+  }
+}
+
+TEST(Deployment, ReadsTexts) {
+  Deployment deployment;
+  llvm::cantFail(setOption(deployment, "data-parallel", "4"));
+  llvm::cantFail(setOption(deployment, "sharding", "full-kept"));
+  llvm::cantFail(setOption(deployment, "expert-balance", "1.25"));
+  EXPECT_EQ(deployment.dataParallel, 4);
+  EXPECT_EQ(deployment.sharding, Sharding::FullKept);
+  EXPECT_EQ(deployment.expertBalancePpm, 1250000);
+}
+
+TEST(Deployment, SaysWhatItWants) {
+  EXPECT_EQ(setError("data-paralel", "4"),
+            "no training has an option 'data-paralel', the closest is "
+            "'data-parallel'");
+  EXPECT_EQ(setError("data-parallel", "two"),
+            "expected 1 to 2147483647 data-parallel pipelines, found 'two'");
+  EXPECT_EQ(setError("context-parallel", "0"),
+            "expected a degree of context parallelism of at least 1, found 0");
+  EXPECT_EQ(setError("context-parallel", "9223372036854775808"),
+            "expected a degree of context parallelism of at least 1, found "
+            "'9223372036854775808'");
+  EXPECT_EQ(setError("expert-balance", "0.5"),
+            "expected an expert balance (rows of the fullest rank divided by "
+            "the mean) from 1 to 1000, found 0.500000");
+  EXPECT_EQ(setError("expert-dispatch", "per_node"),
+            "expected expert-dispatch to be all-to-all or per-node, found "
+            "'per_node'");
+}
+
+TEST(Deployment, StaysAsItIsAfterAnError) {
+  Deployment deployment;
+  deployment.dataParallel = 3;
+  EXPECT_TRUE(llvm::errorToBool(setOption(deployment, "data-parallel", "-1")));
+  EXPECT_TRUE(llvm::errorToBool(setOption(deployment, "sharding", "")));
+  Deployment expected;
+  expected.dataParallel = 3;
+  EXPECT_TRUE(deployment == expected);
+}
+
+//===----------------------------------------------------------------------===//
+// Systems
+//===----------------------------------------------------------------------===//
+
+TEST(Deploy, ChecksEveryOption) {
+  HardwareFacts hardware;
+  hardware.name = "toy";
+  for (const DeploymentOption &option : deploymentOptions()) {
+    SCOPED_TRACE(option.name.str());
+    Deployment deployment;
+    option.put(deployment, option.least - 1);
+    if (option.get(deployment) != option.least - 1)
+      continue; // the member cannot be wrong
+    llvm::Expected<SystemFacts> system = deploy(hardware, deployment);
+    ASSERT_FALSE(bool(system));
+    EXPECT_TRUE(llvm::StringRef(llvm::toString(system.takeError()))
+                    .starts_with("system 'toy': expected "));
+  }
+}
+
+TEST(Deploy, IsHardwareAndDeployment) {
+  HardwareFacts hardware;
+  hardware.accelerators = 4;
+  Deployment deployment;
+  deployment.contextParallel = 2;
+  SystemFacts system = llvm::cantFail(deploy(hardware, deployment));
+  EXPECT_TRUE(system.hardware() == hardware);
+  EXPECT_TRUE(system.deployment() == deployment);
+  EXPECT_EQ(system.tensorParallel(), 2);
+  SystemFacts other = system;
+  EXPECT_TRUE(system == other);
+  other.dataParallel = 2;
+  EXPECT_FALSE(system == other);
+  other = system;
+  other.memoryBytes = 1;
+  EXPECT_FALSE(system == other);
+}
