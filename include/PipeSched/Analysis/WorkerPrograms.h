@@ -30,7 +30,7 @@ enum ActivationBits : int8_t {
 struct InstructionCells {
   std::vector<int32_t> path, stage;
   std::vector<int32_t> microbatch; ///< the path for O and G
-  std::vector<int8_t> phase;       ///< a Phase
+  std::vector<int8_t> phase;       ///< PhaseTraits::code
   std::vector<int8_t> activation;  ///< ActivationBits; 0 for O and G
 };
 
