@@ -12,7 +12,7 @@ must have that text. So a page fails when the file is renamed, or when the
 example has moved to another one.
 
 Usage: check-guides.py [--root FOLDER] [--all]; prints `file:line: what` and
-fails if any page is wrong, or if there is none; with --all if one of the four
+fails if any page is wrong, or if there is none; with --all if one of the five
 pages is missing.
 """
 
@@ -21,7 +21,7 @@ import pathlib
 import re
 import sys
 
-PAGES = ("AddCollective", "AddExport", "AddFamily", "AddTransport")
+PAGES = ("AddCollective", "AddExport", "AddFamily", "AddOption", "AddTransport")
 FOLDERS = (
     "benchmarks|cmake|docs|include|lib|models|python|scripts|systems|test|tools|unittests|utils"
 )
@@ -56,7 +56,7 @@ def complaints(root, page):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("--all", action="store_true", help="all four pages must exist")
+    parser.add_argument("--all", action="store_true", help="all five pages must exist")
     arguments = parser.parse_args()
     docs = arguments.root / "docs"
     pages = sorted(docs.glob("Add*.md"))
