@@ -21,7 +21,8 @@ import pathlib
 import re
 import sys
 
-PAGES = ("AddCollective", "AddExport", "AddFamily", "AddInstruction", "AddPhase", "AddTransport")
+PAGES = ("AddCollective", "AddExport", "AddFamily", "AddInstruction", "AddOption", "AddPhase",
+         "AddTransport")
 FOLDERS = (
     "benchmarks|cmake|docs|include|lib|models|python|scripts|systems|test|tools|unittests|utils"
 )

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+import ast
+import pathlib
+import pickle
+from dataclasses import fields, replace
+from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
-from pipesched import PipeSchedError, _core
+from pipesched import Costs, PipeSchedError, _core, _deployment
+from pipesched._deployment import (
+    HELD,
+    OPTIONS,
+    Deployment,
+    DeploymentOptions,
+    HeldOptions,
+    raw,
+    unlike,
+)
 from pipesched._options import ENUMS, Attention, Transport, code_of, names_of
 
 
@@ -34,3 +47,51 @@ def test_other_literals_are_their_own_lists() -> None:
     colours = Literal["red", "green"]
     assert names_of(colours) == ("red", "green")
     assert code_of(colours, "colour", "green") == 1
+
+
+def test_types_of_deployments_are_the_table() -> None:
+    listed = {row[0].replace("-", "_"): row[1] for row in _core.deployment()}
+    assert {name: option.kind for name, option in OPTIONS.items()} == listed
+    hints = get_type_hints(DeploymentOptions)
+    assert hints == {name: option.hint for name, option in OPTIONS.items()}
+    assert {*HELD} == {*HeldOptions.__annotations__}
+    defaults = {f.name: f.default for f in fields(Deployment)}
+    assert defaults == {name: option.unsaid for name, option in OPTIONS.items()}
+    assert tuple(defaults) == tuple(OPTIONS)
+
+
+def declared(name: str) -> dict[str, tuple[str, Any]]:
+    """The fields that type checkers read of a class, with types and defaults as written."""
+    tree = ast.parse(pathlib.Path(_deployment.__file__).read_text(encoding="utf-8"))
+    (found,) = (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name)
+    listed = (n for n in found.body if isinstance(n, ast.AnnAssign))
+    return {
+        ast.unparse(n.target): (ast.unparse(n.annotation), ast.literal_eval(n.value))
+        for n in listed
+        if n.value is not None
+    }
+
+
+def test_fields_for_type_checkers_are_the_table() -> None:
+    known = {**vars(_deployment), "int": int, "float": float}
+    held, chosen = declared("Held"), declared("Deployment")
+    assert {*held} == {*HELD}
+    assert {*held} | {*chosen} == {*OPTIONS}
+    for name, (hint, default) in {**held, **chosen}.items():
+        assert eval(hint, known) == OPTIONS[name].hint
+        assert default == OPTIONS[name].unsaid
+
+
+def test_unlike_lists_what_is_not_the_default() -> None:
+    given = {"data_parallel": 4, "sharding": "none", "expert_balance": 1.5, "expert_parallel": 1}
+    assert unlike(given) == {"data-parallel": 4, "expert-balance": 1.5}
+    assert unlike(given, effective=True) == {"data-parallel": 4}
+    assert unlike({}) == {}
+
+
+def test_options_are_passed_by_name_and_text() -> None:
+    costs = Costs(system="h100-sxm", data_parallel=4, expert_balance=1, sharding="full")
+    assert raw(costs) == [("data-parallel", "4"), ("sharding", "full")]
+    assert repr(costs) == "Costs(system='h100-sxm', data_parallel=4, sharding='full')"
+    assert pickle.loads(pickle.dumps(costs)) == costs
+    assert replace(costs, sharding="none").data_parallel == 4

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""Makes a change that a page docs/Add*.md describes, in a copy of the sources, and builds with it.
+
+This shows that the page is complete: a change is a list of insertions, each next to the line that
+a sentence "`file` mentions `text`" of the page is about, and may change no other file. The change
+is a text of parts that begin with one of
+
+    ==== before `lib/Facts/Facts.cpp` mentions `getNumLayers`
+    ==== after `lib/Facts/Facts.cpp` mentions `getNumLayers`
+    ==== behind `lib/Facts/Facts.cpp` mentions `getNumLayers`
+    ==== new `lib/Schedule/Toy.cpp`
+
+and go on with the lines to insert: before or after the first line with the text, or behind its
+paragraph, at the next empty line; or with those of a new file. The name of a new file has a
+placeholder on the page, so that it is not looked up there.
+
+Of the build folder, whose targets have to be up to date, only what depends on changed files is
+built again; everything else is linked from there. Nothing is written outside of --out, which gets
+the folders `tree` and `build`.
+
+Usage: try-change.py CHANGE --page docs/AddOption.md --build build/release --out FOLDER [--most N]
+[--jobs J] [--targets FILE...]; fails if the page does not describe the change, if it changes more
+than N files, or if something does not compile. Prints the files.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import filecmp
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+PART = re.compile(r"==== (before|after|behind|new) `([^`\n]+)`(?:\s+mentions\s+`([^`\n]+)`)?\s*$")
+LEFT_OUT = ("build", ".git", ".venv", "dist")
+
+
+class Mistake(Exception):
+    """A change that cannot be made, or does not compile."""
+
+
+# The change
+
+
+def parts_of(text):
+    """Returns (line, kind, file, anchor, lines) of each part."""
+    parts = []
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        if line.startswith("===="):
+            match = PART.match(line)
+            if match is None or (match[1] == "new") != (match[3] is None):
+                raise Mistake(f"{number}: expected ==== before|after|behind `file` mentions `x`, "
+                              f"or ==== new `file`, found {line.strip()!r}")
+            parts.append((number, *match.groups(), []))
+        elif not parts:
+            raise Mistake(f"{number}: expected a part, found {line.strip()!r}")
+        else:
+            parts[-1][-1].append(line)
+    return parts
+
+
+def mentions_of(page):
+    """The sentences of a page, as the check of pages reads them."""
+    spec = importlib.util.spec_from_file_location(
+        "guides", pathlib.Path(__file__).with_name("check-guides.py"))
+    guides = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(guides)
+    text = guides.FENCED.sub("", page.read_text(encoding="utf-8"))
+    return {(match[1], match[2]) for match in guides.MENTIONS.finditer(text)}
+
+
+def apply(parts, tree, said, page):
+    """Makes the change below `tree` and returns the files in their order."""
+    changed = {}
+    for number, kind, file, anchor, lines in parts:
+        path = tree / file
+        changed[file] = None
+        if kind == "new":
+            if path.exists():
+                raise Mistake(f"{number}: {file} is there already")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(lines), encoding="utf-8")
+            continue
+        if (file, anchor) not in said:
+            raise Mistake(f"{number}: {page} does not say that {file} mentions {anchor}")
+        if not path.is_file():
+            raise Mistake(f"{number}: {page} mentions {file}, which does not exist")
+        old = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        place = next((i for i, line in enumerate(old) if anchor in line), None)
+        if place is None:
+            raise Mistake(f"{number}: no line of {file} mentions {anchor}")
+        place += kind == "after"
+        while kind == "behind" and place < len(old) and old[place].strip():
+            place += 1
+        path.write_text("".join(old[:place] + lines + old[place:]), encoding="utf-8")
+    return list(changed)
+
+
+# The build
+
+
+Edge = collections.namedtuple("Edge", "rule outputs inputs command")
+
+
+def read_edges(build):
+    """The edges of build.ninja by output, with the headers that compilers found."""
+    def ask(*words):
+        return subprocess.run(["ninja", "-C", build, *words], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+    commands = {row["output"]: row["command"] for row in json.loads(ask("-t", "compdb", "-x"))}
+    headers, output = collections.defaultdict(list), None
+    for line in ask("-t", "deps").splitlines():
+        if line.startswith("    "):
+            headers[output].append(line.strip())
+        elif ": #deps" in line:
+            output = line.partition(": #deps")[0]
+    text = (build / "build.ninja").read_text(encoding="utf-8").replace("$\n", "")
+    text = text.replace("${cmake_ninja_workdir}", f"{build}/")
+    edges = {}
+    for line in text.splitlines():
+        if not line.startswith("build "):
+            continue
+        left, right = re.split(r"(?<!\$):", line[len("build "):], maxsplit=1)
+        words = [word.replace("$ ", " ").replace("$:", ":")
+                 for word in re.split(r"(?<!\$) +", right) if word]
+        if "||" in words:
+            words = words[:words.index("||")]
+        outputs = [os.path.relpath(w, build) if w.startswith(f"{build}/") else w
+                   for w in left.split() if w != "|"]
+        outputs = list(dict.fromkeys(outputs))
+        inputs = [w for w in words[1:] if w != "|"] + headers[outputs[0]]
+        edge = Edge(words[0], outputs, inputs, commands.get(outputs[0]))
+        edges.update(dict.fromkeys(outputs, edge))
+    return edges
+
+
+class Build:
+    """Builds again what depends on changed files, in a folder of links to all that does not."""
+
+    def __init__(self, root, build, out):
+        self.root, self.build = root, build
+        self.tree, self.out = out / "tree", out / "build"
+        self.edges = read_edges(build)
+        self.dirty = {}  # path as in build.ninja -> whether it differs from the original
+
+    def link(self):
+        """Fills the new build folder with links."""
+        for folder, _, files in os.walk(self.build):
+            copy = self.out / pathlib.Path(folder).relative_to(self.build)
+            copy.mkdir(parents=True, exist_ok=True)
+            for name in files:
+                (copy / name).symlink_to(pathlib.Path(folder, name))
+
+    def key(self, path):
+        """A path as build.ninja spells outputs."""
+        return os.path.relpath(path, self.build) if path.startswith(f"{self.build}/") else path
+
+    def order(self, targets):
+        """All edges that the targets need, each behind those that it needs."""
+        found, seen = [], set()
+        stack = [(target, False) for target in targets]
+        while stack:
+            path, is_done = stack.pop()
+            edge = self.edges.get(path)
+            if edge is None or (not is_done and edge.outputs[0] in seen):
+                continue
+            if is_done:
+                found.append(edge)
+                continue
+            seen.add(edge.outputs[0])
+            stack.append((path, True))
+            stack += [(self.key(each), False) for each in edge.inputs]
+        return found
+
+    def is_dirty(self, edge):
+        return any(self.dirty.get(self.key(path), False) for path in edge.inputs)
+
+    def run(self, edge):
+        """Runs the command of an edge in the new folders; raises Mistake if it fails."""
+        for output in edge.outputs:
+            (self.out / output).unlink(missing_ok=True)
+        command = re.sub(rf"{re.escape(str(self.build))}(?!/CMakeFiles/[^ ]*cmake_pch)",
+                         str(self.out), edge.command)
+        kept = re.escape(str(self.build.relative_to(self.root)))
+        command = re.sub(rf"{re.escape(str(self.root))}(?!/{kept})", str(self.tree), command)
+        done = subprocess.run(command, shell=True, cwd=self.out, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            raise Mistake(f" {edge.outputs[0]} is not built: {done.stdout}")
+
+    def finish(self, edge):
+        """Outputs that are as before make nothing else dirty."""
+        for output in edge.outputs:
+            self.dirty[output] = edge.command is None or not filecmp.cmp(
+                self.out / output, self.build / output, shallow=False)
+
+    def make(self, changed, targets, jobs):
+        """Builds the targets and returns how many commands ran."""
+        self.dirty = {str(self.root / file): True for file in changed}
+        steps = {"generate": [], "compile": [], "link": []}
+        for edge in self.order(targets):
+            kind = "compile" if "_COMPILER_" in edge.rule else "link" if "_LINKER_" in edge.rule \
+                else "generate"
+            steps[kind].append(edge)
+        count = sum(map(self.make_one, steps["generate"]))
+        compiled = [edge for edge in steps["compile"] if self.is_dirty(edge)]
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(self.run, compiled))
+        for edge in compiled:
+            self.finish(edge)
+        return count + len(compiled) + sum(map(self.make_one, steps["link"]))
+
+    def make_one(self, edge):
+        """Returns whether a command ran."""
+        if not self.is_dirty(edge):
+            return False
+        if edge.command:
+            self.run(edge)
+        self.finish(edge)
+        return bool(edge.command)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("change", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path, required=True)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--most", type=int, default=8, help="files that may change (8)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--targets", nargs="*", default=(), help="without it, nothing is built")
+    arguments = parser.parse_args()
+    root, out = arguments.root.resolve(), arguments.out.resolve()
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(root, out / "tree", ignore=lambda folder, names: [
+        name for name in names if pathlib.Path(folder) == root and name in LEFT_OUT])
+    try:
+        parts = parts_of(arguments.change.read_text(encoding="utf-8"))
+        said = mentions_of(root / arguments.page)
+        changed = apply(parts, out / "tree", said, arguments.page)
+        if len(changed) > arguments.most:
+            raise Mistake(f" changes {len(changed)} files, expected at most {arguments.most}")
+        print(*changed, sep="\n")
+        if arguments.targets:
+            build = Build(root, arguments.build.resolve(), out)
+            build.link()
+            count = build.make(changed, arguments.targets, arguments.jobs)
+            print(f"{count} commands", file=sys.stderr)
+    except Mistake as mistake:
+        print(f"{arguments.change}:{mistake}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
