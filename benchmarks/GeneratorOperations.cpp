@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 

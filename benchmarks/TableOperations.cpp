@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
-#include "PipeSched/Schedule/Backward.h"
-#include "PipeSched/Schedule/Recompute.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Edit/Backward.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 
 using namespace pipesched;
 using namespace pipesched::bench;

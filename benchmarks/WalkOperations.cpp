@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
-#include "PipeSched/Analysis/WalkTable.h"
-#include "PipeSched/Schedule/Offload.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Analysis/Walk/WalkTable.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
 
 using namespace pipesched;
 using namespace pipesched::bench;

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Target/Report.h"
 #include "llvm/Support/JSON.h"
 

@@ -15,7 +15,7 @@
 #define PIPESCHED_BENCHMARKS_WORKLOAD_H
 
 #include "PipeSched/Evaluation/NamedEvaluation.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 
 namespace pipesched::bench {
 

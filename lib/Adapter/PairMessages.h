@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_LIB_ADAPTER_PAIRMESSAGES_H
 #define PIPESCHED_LIB_ADAPTER_PAIRMESSAGES_H
 
-#include "PipeSched/Schedule/Program.h"
+#include "PipeSched/Schedule/Program/Program.h"
 
 namespace pipesched {
 

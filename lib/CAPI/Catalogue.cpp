@@ -14,7 +14,7 @@
 #include "Enums.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Facts/Deployment.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "mlir/CAPI/Support.h"
 
 using namespace pipesched;

@@ -13,7 +13,7 @@
 #include "PipeSched-c/Program.h"
 #include "Enums.h"
 #include "PipeSched/Adapter/LoadProgram.h"
-#include "PipeSched/Analysis/WorkerPrograms.h"
+#include "PipeSched/Analysis/Graph/WorkerPrograms.h"
 #include "PipeSched/Conversion/PipeToExec.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Evaluation/MeasuredProfile.h"

@@ -15,7 +15,7 @@
 #define PIPESCHED_LIB_CAPI_ROWS_H
 
 #include "PipeSched-c/Schedule.h"
-#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Schedule/Table/Table.h"
 #include "llvm/Support/Error.h"
 
 namespace pipesched {

@@ -15,7 +15,7 @@
 #define PIPESCHED_LIB_COSTMODEL_REDUCTIONS_H
 
 #include "PipeSched/CostModel/CostModel.h"
-#include "PipeSched/Schedule/ParameterSets.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
 
 namespace pipesched {
 

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StageLayers.h"
-#include "PipeSched/Schedule/ParameterSets.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"

@@ -13,8 +13,8 @@
 
 #include "AddFormula.h"
 #include "CostPlacement.h"
-#include "PipeSched/Analysis/WalkTable.h"
-#include "PipeSched/Schedule/Period.h"
+#include "PipeSched/Analysis/Walk/WalkTable.h"
+#include "PipeSched/Schedule/Table/Period.h"
 
 using namespace pipesched;
 

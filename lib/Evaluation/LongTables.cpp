@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LongTables.h"
-#include "PipeSched/Schedule/Period.h"
+#include "PipeSched/Schedule/Table/Period.h"
 #include "PipeSched/Support/FormatError.h"
 
 using namespace pipesched;

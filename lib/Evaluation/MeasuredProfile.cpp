@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/MeasuredProfile.h"
-#include "PipeSched/Schedule/Program.h"
+#include "PipeSched/Schedule/Program/Program.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>

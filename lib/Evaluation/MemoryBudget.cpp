@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/MemoryBudget.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/StringExtras.h"

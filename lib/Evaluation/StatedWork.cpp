@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/StatedWork.h"
-#include "PipeSched/Analysis/TaskCost.h"
-#include "PipeSched/Analysis/TaskEnds.h"
+#include "PipeSched/Analysis/Graph/TaskCost.h"
+#include "PipeSched/Analysis/Graph/TaskEnds.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 

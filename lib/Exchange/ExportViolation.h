@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_LIB_EXCHANGE_EXPORTVIOLATION_H
 #define PIPESCHED_LIB_EXCHANGE_EXPORTVIOLATION_H
 
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 
 namespace pipesched {
 

@@ -12,7 +12,7 @@
 
 #include "ExportViolation.h"
 #include "PipeSched/Exchange/TorchCsv.h"
-#include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 #include "TorchActions.h"
 #include "TorchComms.h"
 #include "llvm/ADT/BitVector.h"

@@ -14,7 +14,7 @@
 #include "PipeSched/Optimize/Candidates.h"
 #include "PipeSched/CostModel/MicrobatchSizes.h"
 #include "PipeSched/Facts/ProfileText.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Support/ClosestName.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -14,7 +14,7 @@
 #include "PipeSched/Optimize/OptimizeSchedule.h"
 #include "PipeSched/Optimize/Bounds.h"
 #include "PipeSched/Optimize/Cache.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/AssignBuffers.h"
-#include "PipeSched/Analysis/Messages.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
 #include "RowAssigner.h"
 
 using namespace mlir;

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_STAGES_ROWWAITS_H
 #define PIPESCHED_LIB_STAGES_ROWWAITS_H
 
-#include "PipeSched/Schedule/Program.h"
+#include "PipeSched/Schedule/Program/Program.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 

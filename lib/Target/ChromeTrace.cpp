@@ -14,8 +14,8 @@
 #include "PipeSched/Target/ChromeTrace.h"
 #include "Format.h"
 #include "Picture.h"
-#include "PipeSched/Analysis/IdleSpans.h"
-#include "PipeSched/Analysis/TaskEnds.h"
+#include "PipeSched/Analysis/Graph/IdleSpans.h"
+#include "PipeSched/Analysis/Graph/TaskEnds.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/JSON.h"
 

@@ -15,8 +15,8 @@
 #include "Format.h"
 #include "Palette.h"
 #include "Picture.h"
-#include "PipeSched/Analysis/IdleSpans.h"
-#include "PipeSched/Analysis/TaskEnds.h"
+#include "PipeSched/Analysis/Graph/IdleSpans.h"
+#include "PipeSched/Analysis/Graph/TaskEnds.h"
 #include "llvm/Support/JSON.h"
 
 using namespace pipesched;

@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_LIB_TARGET_FORMAT_H
 #define PIPESCHED_LIB_TARGET_FORMAT_H
 
-#include "PipeSched/Analysis/TaskGraph.h"
+#include "PipeSched/Analysis/Graph/TaskGraph.h"
 
 namespace pipesched {
 

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_TARGET_PALETTE_H
 #define PIPESCHED_LIB_TARGET_PALETTE_H
 
-#include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Schedule/Table/Cell.h"
 
 namespace pipesched {
 

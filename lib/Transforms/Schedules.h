@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_TRANSFORMS_SCHEDULES_H
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 #include "PipeSched/Transforms/SelectSchedules.h"
 
 namespace pipesched::pipe {

@@ -23,7 +23,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Exchange/ShardyRules.h"
 #include "PipeSched/InitAll.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "PipeSched/Target/Comparison.h"
 #include "PipeSched/Target/Report.h"

@@ -14,7 +14,7 @@
 #define PIPESCHED_TOOLS_PIPESCHED_RUN_OPTIONS_H
 
 #include "PipeSched/Conversion/Passes.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "llvm/Support/CommandLine.h"
 #include <memory>

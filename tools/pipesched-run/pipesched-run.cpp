@@ -14,7 +14,7 @@
 #include "Backend.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
-#include "PipeSched/Analysis/Messages.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Run/Check.h"

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/AnyTimeMemory.h"
+#include "PipeSched/Analysis/Memory/AnyTimeMemory.h"
 #include "../Support/RandomTables.h"
 #include "../Support/RandomTimes.h"
 #include "../Support/TestSupport.h"
-#include "PipeSched/Schedule/Offload.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
 
 using namespace pipesched;
 using namespace pipesched::test;

@@ -14,8 +14,8 @@
 
 #include "../Support/RunProcesses.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Generators.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 #include <random>
 
 using namespace pipesched;

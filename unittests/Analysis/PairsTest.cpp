@@ -14,8 +14,8 @@
 #include "../Support/FamilyCases.h"
 #include "../Support/PairProcesses.h"
 #include "../Support/TestSupport.h"
-#include "PipeSched/Analysis/Messages.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 
 using namespace pipesched;
 

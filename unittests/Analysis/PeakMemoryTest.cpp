@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestSupport.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 
 using namespace pipesched;
 using namespace pipesched::test;

@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/FamilyCases.h"
-#include "PipeSched/Analysis/Messages.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 #include <random>
 
 using namespace pipesched;

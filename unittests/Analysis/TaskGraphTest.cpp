@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestSupport.h"
-#include "PipeSched/Schedule/Generators.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 
 using namespace pipesched;
 using namespace pipesched::test;

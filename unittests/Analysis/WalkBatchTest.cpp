@@ -17,10 +17,10 @@
 #include "../Support/RandomCosts.h"
 #include "../Support/RandomTables.h"
 #include "../Support/TestEffort.h"
-#include "PipeSched/Analysis/WalkTable.h"
-#include "PipeSched/Schedule/Lanes.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Analysis/Walk/WalkTable.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
+#include "PipeSched/Schedule/Walk/Lanes.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

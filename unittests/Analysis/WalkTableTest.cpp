@@ -12,15 +12,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/WalkTable.h"
+#include "PipeSched/Analysis/Walk/WalkTable.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/ChangedTables.h"
 #include "../Support/RandomCosts.h"
 #include "../Support/RandomTables.h"
 #include "../Support/TestEffort.h"
-#include "PipeSched/Schedule/Offload.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/WorkerPrograms.h"
+#include "PipeSched/Analysis/Graph/WorkerPrograms.h"
 #include "../Support/RandomTables.h"
-#include "PipeSched/Analysis/TaskGraph.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Analysis/Graph/TaskGraph.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 #include <map>
 
 using namespace pipesched;

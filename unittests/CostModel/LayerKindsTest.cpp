@@ -15,7 +15,7 @@
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/CostModel/Transformer/ModelSummary.h"
 #include "PipeSched/CostModel/Transformer/TransformerBlock.h"
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -14,7 +14,7 @@
 #include "Sharding.h"
 #include "../Support/ToyCosts.h"
 #include "PipeSched/CostModel/Runtime.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "gtest/gtest.h"
 #include <random>
 #include <set>

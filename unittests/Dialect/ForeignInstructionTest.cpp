@@ -13,7 +13,7 @@
 
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadProgram.h"
-#include "PipeSched/Analysis/Messages.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"

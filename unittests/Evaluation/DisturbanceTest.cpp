@@ -14,8 +14,8 @@
 #include "PipeSched/Evaluation/Disturbance.h"
 #include "../Support/AllFamilies.h"
 #include "PipeSched/Evaluation/Evaluate.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 
 using namespace pipesched;
 

@@ -8,7 +8,7 @@
 
 #include "../Support/TestSupport.h"
 #include "PipeSched/Evaluation/Summary.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>

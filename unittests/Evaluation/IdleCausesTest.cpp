@@ -13,7 +13,7 @@
 
 #include "../Support/FamilyCases.h"
 #include "../Support/TestSupport.h"
-#include "PipeSched/Analysis/IdleSpans.h"
+#include "PipeSched/Analysis/Graph/IdleSpans.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Facts/ProfileText.h"
 #include <map>

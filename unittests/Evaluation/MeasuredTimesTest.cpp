@@ -17,9 +17,9 @@
 #include "../Support/TestTables.h"
 #include "PipeSched/Evaluation/MeasuredProfile.h"
 #include "PipeSched/Facts/ProfileText.h"
-#include "PipeSched/Schedule/Offload.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include <map>
 
 using namespace pipesched;
@@ -282,8 +282,8 @@ TEST(MeasuredTimes, PairsAreDividedAmongTheirStages) {
   }
   Profile profile = profileOf(table, run);
   EXPECT_EQ(profile.overlappedPs, (std::vector<int64_t>{9000}));
-  EXPECT_EQ(profile.phasePs[0], (std::vector<int64_t>{4000, 4000, 3750}));
-  EXPECT_EQ(profile.phasePs[1], (std::vector<int64_t>{7000}));
+  EXPECT_EQ(profile.phasePs[Phase::Forward], (std::vector<int64_t>{4000, 4000, 3750}));
+  EXPECT_EQ(profile.phasePs[Phase::Backward], (std::vector<int64_t>{7000}));
 }
 
 TEST(MeasuredTimes, OfRecomputeAndOffloadAreThePrediction) {

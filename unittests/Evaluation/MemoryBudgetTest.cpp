@@ -8,7 +8,7 @@
 
 #include "PipeSched/Evaluation/MemoryBudget.h"
 #include "../Support/AllFamilies.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 
 using namespace pipesched;
 

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Offload.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/RandomTables.h"
 #include "PipeSched/Evaluation/MemoryBudget.h"

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include "../Support/AllFamilies.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 

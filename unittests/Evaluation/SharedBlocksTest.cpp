@@ -13,12 +13,12 @@
 
 #include "../Support/AllFamilies.h"
 #include "../Support/ToyCosts.h"
-#include "PipeSched/Analysis/TaskEnds.h"
+#include "PipeSched/Analysis/Graph/TaskEnds.h"
 #include "PipeSched/Evaluation/Evaluate.h"
-#include "PipeSched/Schedule/Generators.h"
-#include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/ParameterSets.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
 #include <random>
 #include <set>
 

@@ -13,9 +13,9 @@
 
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "../Support/AllFamilies.h"
-#include "PipeSched/Schedule/Offload.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 
 using namespace pipesched;
 

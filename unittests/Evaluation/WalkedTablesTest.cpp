@@ -15,8 +15,8 @@
 #include "../Support/ChangedTables.h"
 #include "../Support/ToyCosts.h"
 #include "PipeSched/Evaluation/Evaluate.h"
-#include "PipeSched/Schedule/Collectives.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Table/Collectives.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

@@ -14,7 +14,7 @@
 #include "PipeSched/Exchange/ShardyRules.h"
 #include "../Support/CheckTable.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/StringSaver.h"
 #include "gmock/gmock.h"

@@ -14,7 +14,7 @@
 #include "../Support/CheckTable.h"
 #include "../Support/TestTables.h"
 #include "PipeSched/Exchange/TorchCsv.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include "gmock/gmock.h"
 
 using namespace pipesched;

@@ -13,7 +13,7 @@
 #include "PipeSched/Optimize/Candidates.h"
 #include "../Support/ErrorText.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 
 using namespace pipesched;
 

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/Timeline.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Analysis/Graph/Timeline.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 #include "RandomProblems.h"
 
 using namespace pipesched;

@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../lib/Optimize/Search/StaticSeeds.h"
-#include "PipeSched/Schedule/Offload.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include "TestProblems.h"
 
 using namespace pipesched;

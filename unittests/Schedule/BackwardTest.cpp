@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Backward.h"
+#include "PipeSched/Schedule/Edit/Backward.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/Golden.h"
 #include "../Support/RandomTables.h"

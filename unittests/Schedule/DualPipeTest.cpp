@@ -12,7 +12,7 @@
 
 #include "../Support/CheckTable.h"
 #include "../Support/Golden.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 
 using namespace pipesched;
 using llvm::Expected;

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Formulas.h"
+#include "PipeSched/Schedule/Family/Formulas.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 

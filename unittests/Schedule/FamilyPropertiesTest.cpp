@@ -16,8 +16,8 @@
 
 #include "../Support/CheckTable.h"
 #include "../Support/FamilyCases.h"
-#include "PipeSched/Analysis/Messages.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 
 using namespace pipesched;
 using llvm::StringRef;

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Formulas.h"
+#include "PipeSched/Schedule/Family/Formulas.h"
 #include "../Support/TestTables.h"
 
 using namespace pipesched;

@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/ForwardSends.h"
+#include "PipeSched/Schedule/Program/ForwardSends.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 
 using namespace pipesched;
 using Waits = std::vector<std::string>;

@@ -13,7 +13,7 @@
 
 #include "../Support/CheckTable.h"
 #include "../Support/TestEffort.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include <cmath>
 
 using namespace pipesched;

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 
 using namespace pipesched;
 using Rows = std::vector<std::string>;

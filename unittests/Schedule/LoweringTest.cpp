@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Collectives.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Table/Collectives.h"
 
 using namespace pipesched;
 using Listing = std::vector<std::string>;

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Metrics.h"
+#include "PipeSched/Schedule/Table/Metrics.h"
 #include "../Support/TestTables.h"
 
 using namespace pipesched;

@@ -12,13 +12,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
 #include "../Support/CheckTable.h"
 #include "../Support/RunProcesses.h"
 #include "../Support/TestEffort.h"
-#include "PipeSched/Analysis/Messages.h"
-#include "PipeSched/Schedule/Generators.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
+#include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 #include <random>
 
 using namespace pipesched;

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/ParameterSets.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
 #include "../Support/RandomPaths.h"
 
 using namespace pipesched;

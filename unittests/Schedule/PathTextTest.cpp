@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/PathText.h"
+#include "PipeSched/Schedule/Table/PathText.h"
 #include "../Support/TestTables.h"
 
 using namespace pipesched;

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Period.h"
-#include "PipeSched/Schedule/Families.h"
-#include "PipeSched/Schedule/WavefrontParts.h"
+#include "PipeSched/Schedule/Table/Period.h"
+#include "PipeSched/Schedule/Family/Families.h"
+#include "PipeSched/Schedule/Walk/WavefrontParts.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Phases.h"
+#include "PipeSched/Schedule/Table/Phases.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

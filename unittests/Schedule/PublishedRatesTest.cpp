@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/CheckTable.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>

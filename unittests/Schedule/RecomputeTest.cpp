@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/RandomTables.h"
 #include "../Support/TestEffort.h"

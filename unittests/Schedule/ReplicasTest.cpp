@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Replicas.h"
+#include "PipeSched/Schedule/Table/Replicas.h"
 #include "../Support/RandomPaths.h"
 
 using namespace pipesched;

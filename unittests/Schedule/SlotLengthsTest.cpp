@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/AllFamilies.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 
 using namespace pipesched;
 using Counts = std::vector<int64_t>;

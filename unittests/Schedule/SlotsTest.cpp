@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Generators.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 
 using namespace pipesched;
 using Rows = std::vector<std::string>;

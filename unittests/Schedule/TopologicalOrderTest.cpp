@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/TopologicalOrder.h"
+#include "PipeSched/Schedule/Walk/TopologicalOrder.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 #include <random>
 
 using namespace pipesched;

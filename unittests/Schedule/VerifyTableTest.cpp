@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Generators.h"
-#include "PipeSched/Schedule/TopologicalOrder.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Walk/TopologicalOrder.h"
 #include <random>
 
 using namespace pipesched;

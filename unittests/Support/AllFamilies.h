@@ -14,7 +14,7 @@
 #define PIPESCHED_UNITTESTS_SUPPORT_ALLFAMILIES_H
 
 #include "CheckTable.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 
 namespace pipesched {
 

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_CHANGEDTABLES_H
 #define PIPESCHED_UNITTESTS_SUPPORT_CHANGEDTABLES_H
 
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include "llvm/ADT/STLExtras.h"
 #include <random>
 

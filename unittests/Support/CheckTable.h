@@ -14,10 +14,10 @@
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_CHECKTABLE_H
 #define PIPESCHED_UNITTESTS_SUPPORT_CHECKTABLE_H
 
-#include "PipeSched/Schedule/Formulas.h"
-#include "PipeSched/Schedule/Metrics.h"
-#include "PipeSched/Schedule/RowSweep.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Family/Formulas.h"
+#include "PipeSched/Schedule/Table/Metrics.h"
+#include "PipeSched/Schedule/Walk/RowSweep.h"
 #include "TestTables.h"
 
 namespace pipesched {

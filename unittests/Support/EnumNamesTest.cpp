@@ -16,7 +16,7 @@
 #include "PipeSched/Exchange/ShardyRules.h"
 #include "PipeSched/Exchange/TorchCsv.h"
 #include "PipeSched/InitAll.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"

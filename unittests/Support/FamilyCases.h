@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_FAMILYCASES_H
 #define PIPESCHED_UNITTESTS_SUPPORT_FAMILYCASES_H
 
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "TestEffort.h"
 #include "TestTables.h"
 

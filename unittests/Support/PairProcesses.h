@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_PAIRPROCESSES_H
 #define PIPESCHED_UNITTESTS_SUPPORT_PAIRPROCESSES_H
 
-#include "PipeSched/Schedule/Program.h"
+#include "PipeSched/Schedule/Program/Program.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
 #include <map>

@@ -16,7 +16,7 @@
 #define PIPESCHED_UNITTESTS_SUPPORT_RANDOMTABLES_H
 
 #include "CheckTable.h"
-#include "PipeSched/Schedule/Dependences.h"
+#include "PipeSched/Schedule/Table/Dependences.h"
 #include <random>
 
 namespace pipesched {

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_RUNPROCESSES_H
 #define PIPESCHED_UNITTESTS_SUPPORT_RUNPROCESSES_H
 
-#include "PipeSched/Analysis/Messages.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
 #include <map>

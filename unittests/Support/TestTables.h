@@ -15,7 +15,7 @@
 #define PIPESCHED_UNITTESTS_SUPPORT_TESTTABLES_H
 
 #include "ErrorText.h"
-#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Schedule/Table/Table.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 

@@ -14,7 +14,7 @@
 #define PIPESCHED_UNITTESTS_TARGET_RESULTS_H
 
 #include "PipeSched/Evaluation/NamedEvaluation.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include <deque>
 
 namespace pipesched::test {

@@ -13,7 +13,7 @@
 
 #include "PipeSched/Target/TextPicture.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/Unicode.h"
 #include "gmock/gmock.h"

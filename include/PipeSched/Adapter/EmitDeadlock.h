@@ -14,7 +14,7 @@
 #define PIPESCHED_ADAPTER_EMITDEADLOCK_H
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Schedule/Deadlock.h"
+#include "PipeSched/Schedule/Program/Deadlock.h"
 
 namespace pipesched {
 

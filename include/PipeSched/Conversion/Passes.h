@@ -13,8 +13,8 @@
 #ifndef PIPESCHED_CONVERSION_PASSES_H
 #define PIPESCHED_CONVERSION_PASSES_H
 
-#include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/MessageSemantics.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
+#include "PipeSched/Schedule/Program/MessageSemantics.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

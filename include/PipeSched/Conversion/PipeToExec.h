@@ -15,7 +15,7 @@
 #define PIPESCHED_CONVERSION_PIPETOEXEC_H
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
-#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace pipesched {

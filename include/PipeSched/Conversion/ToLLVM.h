@@ -14,7 +14,7 @@
 #define PIPESCHED_CONVERSION_TOLLVM_H
 
 #include "PipeSched/Conversion/Passes.h"
-#include "PipeSched/Schedule/MessageSemantics.h"
+#include "PipeSched/Schedule/Program/MessageSemantics.h"
 #include "mlir/Pass/PassOptions.h"
 
 namespace pipesched {

@@ -18,8 +18,8 @@
 #include "PipeSched/CostModel/RankLayout.h"
 #include "PipeSched/Facts/StageCosts.h"
 #include "PipeSched/Facts/System.h"
-#include "PipeSched/Schedule/Replicas.h"
-#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Schedule/Table/Replicas.h"
+#include "PipeSched/Schedule/Table/Table.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace pipesched {

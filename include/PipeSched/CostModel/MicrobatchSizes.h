@@ -15,7 +15,7 @@
 #define PIPESCHED_COSTMODEL_MICROBATCHSIZES_H
 
 #include "PipeSched/Facts/Facts.h"
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 
 namespace pipesched {
 

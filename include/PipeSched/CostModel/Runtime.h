@@ -14,7 +14,7 @@
 #define PIPESCHED_COSTMODEL_RUNTIME_H
 
 #include "PipeSched/Facts/StageCosts.h"
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/Support/Error.h"
 

@@ -14,8 +14,8 @@
 #ifndef PIPESCHED_EVALUATION_DISTURBANCE_H
 #define PIPESCHED_EVALUATION_DISTURBANCE_H
 
-#include "PipeSched/Analysis/TaskGraph.h"
-#include "PipeSched/Analysis/Timeline.h"
+#include "PipeSched/Analysis/Graph/TaskGraph.h"
+#include "PipeSched/Analysis/Graph/Timeline.h"
 #include <memory>
 
 namespace pipesched {

@@ -14,14 +14,14 @@
 #ifndef PIPESCHED_EVALUATION_EVALUATE_H
 #define PIPESCHED_EVALUATION_EVALUATE_H
 
-#include "PipeSched/Analysis/PeakMemory.h"
+#include "PipeSched/Analysis/Memory/PeakMemory.h"
 #include "PipeSched/CostModel/Runtime.h"
 #include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Evaluation/StatedWork.h"
-#include "PipeSched/Schedule/Formulas.h"
-#include "PipeSched/Schedule/ForwardSends.h"
-#include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/Metrics.h"
+#include "PipeSched/Schedule/Family/Formulas.h"
+#include "PipeSched/Schedule/Program/ForwardSends.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
+#include "PipeSched/Schedule/Table/Metrics.h"
 #include <memory>
 
 namespace pipesched {

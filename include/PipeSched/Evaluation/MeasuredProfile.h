@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_EVALUATION_MEASUREDPROFILE_H
 #define PIPESCHED_EVALUATION_MEASUREDPROFILE_H
 
-#include "PipeSched/Analysis/WorkerPrograms.h"
+#include "PipeSched/Analysis/Graph/WorkerPrograms.h"
 #include "PipeSched/Facts/Facts.h"
 
 namespace pipesched {

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_EVALUATION_MEMORYBUDGET_H
 #define PIPESCHED_EVALUATION_MEMORYBUDGET_H
 
-#include "PipeSched/Analysis/AnyTimeMemory.h"
+#include "PipeSched/Analysis/Memory/AnyTimeMemory.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 
 namespace pipesched {

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_EVALUATION_STATEDWORK_H
 #define PIPESCHED_EVALUATION_STATEDWORK_H
 
-#include "PipeSched/Analysis/PeakMemory.h"
+#include "PipeSched/Analysis/Memory/PeakMemory.h"
 #include "PipeSched/CostModel/CostModel.h"
 
 namespace pipesched {

@@ -16,8 +16,8 @@
 
 #include "PipeSched/Evaluation/CostSources.h"
 #include "PipeSched/Evaluation/NamedEvaluation.h"
-#include "PipeSched/Schedule/Families.h"
-#include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Family/Families.h"
 
 namespace pipesched {
 

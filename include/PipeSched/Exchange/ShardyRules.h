@@ -15,8 +15,8 @@
 #ifndef PIPESCHED_EXCHANGE_SHARDYRULES_H
 #define PIPESCHED_EXCHANGE_SHARDYRULES_H
 
-#include "PipeSched/Schedule/Table.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Table/Table.h"
 #include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_FACTS_STAGECOSTS_H
 #define PIPESCHED_FACTS_STAGECOSTS_H
 
-#include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Schedule/Table/Cell.h"
 #include <array>
 #include <vector>
 

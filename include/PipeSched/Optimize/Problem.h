@@ -14,8 +14,8 @@
 #ifndef PIPESCHED_OPTIMIZE_PROBLEM_H
 #define PIPESCHED_OPTIMIZE_PROBLEM_H
 
-#include "PipeSched/Analysis/AnyTimeMemory.h"
-#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Analysis/Memory/AnyTimeMemory.h"
+#include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched::optimize {
 

@@ -16,7 +16,7 @@
 #define PIPESCHED_STAGES_ASSIGNBUFFERS_H
 
 #include "PipeSched/Adapter/LoadProgram.h"
-#include "PipeSched/Schedule/MessageSemantics.h"
+#include "PipeSched/Schedule/Program/MessageSemantics.h"
 #include "PipeSched/Stages/Kernels.h"
 
 namespace pipesched {

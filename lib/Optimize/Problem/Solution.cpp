@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Solution.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Support/MakeError.h"
 #include "StepSweep.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -15,7 +15,7 @@
 #define PIPESCHED_LIB_OPTIMIZE_PROBLEM_STEPSWEEP_H
 
 #include "PipeSched/Optimize/Problem.h"
-#include "PipeSched/Schedule/Dependences.h"
+#include "PipeSched/Schedule/Table/Dependences.h"
 
 namespace pipesched::optimize {
 

@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Backward.h"
-#include "PipeSched/Schedule/Families.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Edit/Backward.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "StaticSeeds.h"
 #include <algorithm>
 

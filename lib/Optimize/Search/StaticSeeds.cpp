@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "StaticSeeds.h"
-#include "PipeSched/Schedule/Offload.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include "llvm/ADT/Twine.h"
 #include <tuple>
 

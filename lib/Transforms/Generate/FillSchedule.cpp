@@ -12,7 +12,7 @@
 
 #include "FillSchedule.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
-#include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 
 using namespace mlir;
 using namespace pipesched;

@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_TRANSFORMS_GENERATE_FILLSCHEDULE_H
 
 #include "../Rows/MeasureSlots.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 
 namespace pipesched::pipe {
 

@@ -15,7 +15,7 @@
 #define PIPESCHED_LIB_TRANSFORMS_PLACE_LAYERSTODIVIDE_H
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 
 namespace pipesched::pipe {
 

@@ -14,7 +14,7 @@
 #include "LayersToDivide.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/PathText.h"
+#include "PipeSched/Schedule/Table/PathText.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "llvm/Support/FormatVariadic.h"
 

@@ -13,7 +13,7 @@
 #include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "LayersToDivide.h"
-#include "PipeSched/Schedule/PathText.h"
+#include "PipeSched/Schedule/Table/PathText.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {

@@ -12,7 +12,7 @@
 
 #include "../SchedulePass.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Offload.h"
+#include "PipeSched/Schedule/Edit/Offload.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "ReadRanges.h"
 

@@ -12,7 +12,7 @@
 
 #include "../SchedulePass.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Recompute.h"
+#include "PipeSched/Schedule/Edit/Recompute.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "ReadRanges.h"
 

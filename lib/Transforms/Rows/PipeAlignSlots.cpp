@@ -14,7 +14,7 @@
 #include "MeasureSlots.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {

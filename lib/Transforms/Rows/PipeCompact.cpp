@@ -12,7 +12,7 @@
 
 #include "../SchedulePass.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {

@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_LIB_TRANSFORMS_ROWS_READRANGES_H
 #define PIPESCHED_LIB_TRANSFORMS_ROWS_READRANGES_H
 
-#include "PipeSched/Schedule/IndexRange.h"
+#include "PipeSched/Schedule/Table/IndexRange.h"
 #include "mlir/IR/Operation.h"
 
 namespace pipesched::pipe {

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StoreBackward.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Family/Families.h"
 
 using namespace mlir;
 using namespace pipesched;

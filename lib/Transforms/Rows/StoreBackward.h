@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_TRANSFORMS_ROWS_STOREBACKWARD_H
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Backward.h"
+#include "PipeSched/Schedule/Edit/Backward.h"
 
 namespace pipesched::pipe {
 

@@ -16,7 +16,7 @@
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
-#include "PipeSched/Schedule/ParameterSets.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
 
 namespace pipesched::exec {
 

@@ -13,7 +13,7 @@
 
 #include "PipeSched-c/RegisterEverything.h"
 #include "PipeSched/InitAll.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Family/Generators.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/Timeline.h"
+#include "PipeSched/Analysis/Graph/Timeline.h"
 
 int main() {
   auto *volatile function = &pipesched::computeTimeline;

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_DIALECT_EXEC_IR_COMPACTOPTIONAL_H
 #define PIPESCHED_DIALECT_EXEC_IR_COMPACTOPTIONAL_H
 
-#include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Schedule/Table/Cell.h"
 #include "llvm/ADT/Hashing.h"
 #include <limits>
 #include <optional>

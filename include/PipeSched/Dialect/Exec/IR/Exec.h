@@ -15,8 +15,8 @@
 
 #include "PipeSched/Dialect/Exec/IR/CompactOptional.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Schedule/Instructions.h"
-#include "PipeSched/Schedule/Replicas.h"
+#include "PipeSched/Schedule/Program/Instructions.h"
+#include "PipeSched/Schedule/Table/Replicas.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace pipesched::exec {

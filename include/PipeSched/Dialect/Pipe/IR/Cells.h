@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_DIALECT_PIPE_IR_CELLS_H
 #define PIPESCHED_DIALECT_PIPE_IR_CELLS_H
 
-#include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Schedule/Table/Cell.h"
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include <vector>

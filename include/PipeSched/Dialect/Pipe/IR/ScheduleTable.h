@@ -15,8 +15,8 @@
 #define PIPESCHED_DIALECT_PIPE_IR_SCHEDULETABLE_H
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Schedule/Table.h"
-#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched::pipe {
 

@@ -15,7 +15,7 @@
 #define PIPESCHED_DIALECT_PIPE_IR_SYNTAX_H
 
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
-#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched::pipe {
 

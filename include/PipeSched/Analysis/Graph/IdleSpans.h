@@ -1,0 +1,38 @@
+//===- IdleSpans.h - When workers are idle, and why -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each span of idle time with its cause, for drawings and traces.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_GRAPH_IDLESPANS_H
+#define PIPESCHED_ANALYSIS_GRAPH_IDLESPANS_H
+
+#include "PipeSched/Analysis/Graph/Timeline.h"
+
+namespace pipesched {
+
+/// Time in which a worker is idle for one cause, [beginPs, endPs).
+struct IdleSpan {
+  int32_t worker;
+  uint8_t cause;   ///< an index into kIdleCauses
+  uint32_t before; ///< the compute task that ends the wait, or kNone
+  int64_t beginPs, endPs;
+};
+
+/// The spans whose lengths computeIdle adds up, by worker, in the order of
+/// time. Together with its cells they fill the step of a worker. Spans without
+/// length are left out. Neighbours with the same cause become one span if the
+/// same cell ends both. Linear in tasks and edges.
+std::vector<std::vector<IdleSpan>> listIdle(const TaskGraph &graph,
+                                            const TaskTimes &times,
+                                            const Timeline &timeline);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_GRAPH_IDLESPANS_H

@@ -1,0 +1,41 @@
+//===- TaskCost.h - Cost of a message under a transport ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How a transport charges the cost of a message (docs/CostModel.md, "Messages:
+// Hockney").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_GRAPH_TASKCOST_H
+#define PIPESCHED_ANALYSIS_GRAPH_TASKCOST_H
+
+#include "PipeSched/Analysis/Graph/TaskGraph.h"
+
+namespace pipesched {
+
+/// Times from the cost model, unsigned so that the sum of any two fits.
+struct TaskCost {
+  uint64_t occupancyPs = 0, latencyPs = 0;
+};
+
+inline TaskCost chargeMessage(const MessageCost &message, Transport transport) {
+  uint64_t occupancyPs = message.occupancyPs, latencyPs = message.latencyPs;
+  switch (heldPart(transport)) {
+  case HeldPart::Bandwidth:
+    return {occupancyPs, latencyPs};
+  case HeldPart::None:
+    return {0, occupancyPs + latencyPs};
+  case HeldPart::All:
+    return {occupancyPs + latencyPs, 0};
+  }
+  llvm_unreachable("covered switch");
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_GRAPH_TASKCOST_H

@@ -1,0 +1,67 @@
+//===- TaskEnds.h - Ends of timed tasks and binding edges -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Says of a finished timeline when a task ends and which edge determined when
+// it started.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_GRAPH_TASKENDS_H
+#define PIPESCHED_ANALYSIS_GRAPH_TASKENDS_H
+
+#include "PipeSched/Analysis/Graph/Timeline.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipesched {
+
+class TaskEnds {
+public:
+  TaskEnds(const TaskGraph &graph, const TaskTimes &times,
+           const Timeline &timeline)
+      : graph(graph), times(times), timeline(timeline) {}
+
+  int64_t startPs(uint32_t task) const { return timeline.startPs[task]; }
+  int64_t releasePs(uint32_t task) const {
+    return timeline.startPs[task] + times.occupancyPs[task];
+  }
+  int64_t arrivalPs(uint32_t task) const {
+    return releasePs(task) + times.latencyPs[task];
+  }
+  int64_t endPs(Edge edge) const {
+    return edge.needsArrival() ? arrivalPs(edge.task())
+                               : releasePs(edge.task());
+  }
+  /// The first edge that ends when the task starts; null if the task waited for
+  /// nothing.
+  const Edge *bindingEdge(uint32_t task) const {
+    llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
+    const Edge *binding = llvm::find_if(
+        edges, [&](Edge edge) { return endPs(edge) == startPs(task); });
+    return binding == edges.end() ? nullptr : binding;
+  }
+  /// The first of the edges that end last; null if there are none. On a
+  /// computed timeline it is the binding edge of a task that waited. On a
+  /// measured one no edge may end exactly when the task starts.
+  const Edge *lastEdge(uint32_t task) const {
+    llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
+    const Edge *last = nullptr;
+    for (const Edge &edge : edges)
+      if (!last || endPs(edge) > endPs(*last))
+        last = &edge;
+    return last;
+  }
+
+private:
+  const TaskGraph &graph;
+  const TaskTimes &times;
+  const Timeline &timeline;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_GRAPH_TASKENDS_H

@@ -1,0 +1,134 @@
+//===- TaskGraph.h - Tasks and what they wait for ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tasks of a Program under a transport, in topological order, so that one
+// sweep finds all start times. Linear in instructions and operands.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_GRAPH_TASKGRAPH_H
+#define PIPESCHED_ANALYSIS_GRAPH_TASKGRAPH_H
+
+#include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Schedule/Program/Deadlock.h"
+#include "PipeSched/Schedule/Program/Transport.h"
+#include "PipeSched/Schedule/Table/Placement.h"
+
+namespace pipesched {
+
+/// An edge to a predecessor. The task starts after the predecessor's release
+/// (start + occupancy: the queue is free again) or after its arrival (release +
+/// latency: the data is there).
+class Edge {
+public:
+  Edge() = default;
+  Edge(uint32_t task, bool needsArrival)
+      : bits(task << 1 | unsigned(needsArrival)) {}
+  uint32_t task() const { return bits >> 1; }
+  bool needsArrival() const { return bits & 1; }
+
+private:
+  uint32_t bits = 0;
+};
+
+/// Structure of arrays; index = position in topological order.
+///
+///   task   0   1   2   3        cell[], kind[], worker[], peer[]
+///          |   |  / \  |
+///   edges  .   0 0   1 2        CSR: edges[edgeBegins[t] .. edgeBegins[t+1])
+///
+/// The first edge of a task leads to the task before it in its row, if there is
+/// one. An all-reduce is one task, with the cell and the worker of its first
+/// instruction: it starts when all of its group are ready. It runs on the
+/// network, beside the compute of its workers, unless messages hold rows.
+struct TaskGraph {
+  static constexpr uint32_t kNone = Program::kNone;
+
+  std::vector<Cell> cell; ///< of a message: the cell that produced it
+  /// A Send and its Recv are one task of kind Send; only where messages hold
+  /// rows is the Recv a task of its own. No task is a Wait.
+  std::vector<InstructionKind> kind;
+  std::vector<int32_t> worker; ///< of a Send: the source; a Recv: its own
+  /// Send: the destination; Recv: the source; all-reduce: its number, which is
+  /// that of Program::blocks; else -1.
+  std::vector<int32_t> peer;
+  std::vector<uint32_t> edgeBegins;
+  std::vector<Edge> edges;
+  /// By task: the second cell of an overlapped pair, valid if cell[] has the
+  /// overlap bit. Empty if the program has no pairs.
+  std::vector<Cell> overlapped;
+  /// Compute tasks of each worker in row order: CSR.
+  std::vector<uint32_t> rowBegins, rowTasks;
+  /// By all-reduce number: its task, its blocks, and its workers in ascending
+  /// order (CSR).
+  std::vector<uint32_t> reductions;
+  std::vector<BlockSpan> reducedBlocks;
+  std::vector<uint32_t> groupBegins = {0};
+  std::vector<int32_t> groupWorkers;
+  Transport transport = Transport::Overlap; ///< the one it was built for
+  /// Task of each instruction, for annotation: a merged Send and Recv have the
+  /// same task, a Wait has kNone.
+  std::vector<uint32_t> taskOfInstruction;
+  /// Where the instructions of each worker begin in taskOfInstruction, and its
+  /// end.
+  std::vector<uint32_t> instructionBegins;
+
+  uint32_t size() const { return cell.size(); }
+  bool is(uint32_t task, InstructionRole role) const {
+    return traitsOf(kind[task]).role == role;
+  }
+  /// Whether the task runs in the row of its worker, not beside it.
+  bool holdsRow(uint32_t task) const {
+    return pipesched::holdsRow(kind[task], transport);
+  }
+  /// Whether the task is a Send, which includes its Recv if both are one task.
+  bool isMessage(uint32_t task) const {
+    return kind[task] == InstructionKind::Send;
+  }
+  /// Whether the end of the task is the arrival of a message.
+  bool deliversMessage(uint32_t task) const {
+    return kind[task] == InstructionKind::Recv ||
+           (isMessage(task) && areMessagesMerged(transport));
+  }
+  int64_t getNumWorkers() const { return rowBegins.size() - 1; }
+  llvm::ArrayRef<uint32_t> row(int64_t worker) const {
+    return llvm::ArrayRef(rowTasks).slice(
+        rowBegins[worker], rowBegins[worker + 1] - rowBegins[worker]);
+  }
+  llvm::ArrayRef<int32_t> workersOf(int32_t reduction) const {
+    return llvm::ArrayRef(groupWorkers)
+        .slice(groupBegins[reduction],
+               groupBegins[reduction + 1] - groupBegins[reduction]);
+  }
+  llvm::ArrayRef<Edge> edgesOf(uint32_t task) const {
+    return llvm::ArrayRef(edges).slice(edgeBegins[task],
+                                       edgeBegins[task + 1] - edgeBegins[task]);
+  }
+};
+
+/// Builds the graph. Every Send and Recv must have its partner, every AllReduce
+/// its number, and operands must be earlier instructions of the row other than
+/// a Wait (readers check all three). Errors: DeadlockError; more than 2^31 - 1
+/// tasks or 2^32 - 2 edges.
+llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
+                                         Transport transport);
+
+/// Occupancy and latency of each task in ps, from costs by global stage.
+/// Errors: sums that could overflow int64, naming the largest.
+struct TaskTimes {
+  std::vector<int64_t> occupancyPs;
+  std::vector<int64_t> latencyPs;
+};
+llvm::Expected<TaskTimes> computeTaskTimes(const TaskGraph &graph,
+                                           const Placement &placement,
+                                           const StageCosts &stageCosts,
+                                           Transport transport);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_GRAPH_TASKGRAPH_H

@@ -1,0 +1,129 @@
+//===- Timeline.h - Level 3: when everything happens ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The longest path through the task graph, the tasks on it, and idle time by
+// cause. docs/Dialects/RationaleExec.md explains queues and tokens.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_GRAPH_TIMELINE_H
+#define PIPESCHED_ANALYSIS_GRAPH_TIMELINE_H
+
+#include "PipeSched/Analysis/Graph/TaskGraph.h"
+
+namespace pipesched {
+
+/// Start of each task in ps; its release is start + occupancy.
+struct Timeline {
+  std::vector<int64_t> startPs;
+  int64_t makespanPs = 0; ///< the last arrival or release of any task
+};
+
+/// Finds each start in one sweep in topological order: the latest release or
+/// arrival that the edges of the task wait for.
+Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
+
+/// The makespan of the same graph if messages and all-reduces took no time.
+int64_t freeMakespan(const TaskGraph &graph, const TaskTimes &times,
+                     const Timeline &timeline);
+
+/// Tasks of a longest path, first to last. If several tasks end last, the path
+/// ends with a compute rather than another task, then with that of the lowest
+/// worker, and then with the last of these. If several edges determine the
+/// start of a task, the path follows the first.
+std::vector<uint32_t> criticalPath(const TaskGraph &graph,
+                                   const TaskTimes &times,
+                                   const Timeline &timeline);
+
+/// A task of a path, for callers that do not have the graph.
+struct PathStep {
+  InstructionKind kind = InstructionKind::Compute;
+  Cell cell;                      ///< of a message: the cell that produced it
+  std::optional<Cell> overlapped; ///< the second cell of a pair
+
+  friend bool operator==(const PathStep &a, const PathStep &b) {
+    return a.kind == b.kind && a.cell == b.cell && a.overlapped == b.overlapped;
+  }
+};
+std::vector<PathStep> describePath(const TaskGraph &graph,
+                                   llvm::ArrayRef<uint32_t> tasks);
+
+/// Idle time of each worker by cause, in ps. The causes add up to makespan -
+/// busy (docs/CostModel.md, "Why workers idle"):
+///
+///   fill           before the first cell
+///   dependency     the data that the next cell needs was not computed yet
+///   queue order    the data was computed, but its message stood in a queue
+///                  behind one that was not ready (head of line)
+///   communication  the message was under way, or waited while another one used
+///                  the bandwidth; under Blocking also the time in which a
+///                  send or an all-reduce of the worker itself holds its row
+///   drain          after the last cell
+///
+/// Copies to and from the host count like messages, and so do all-reduces. On a
+/// measured timeline, time after the last thing that a cell needs counts like
+/// the wait for that thing.
+struct IdleTimes {
+  std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, queueOrderPs,
+      communicationPs;
+  /// Start of the first cell and end of the last, by worker; 0 without cells.
+  std::vector<int64_t> firstPs, lastPs;
+  /// Busy time of the copy queues, which run beside the cells.
+  std::vector<int64_t> offloadPs, reloadPs;
+};
+
+/// A cause of idle time: its key in reports and tables, and its column.
+struct IdleCause {
+  llvm::StringLiteral key;
+  std::vector<int64_t> IdleTimes::*ps;
+};
+/// All causes, in the order in which reports show them.
+inline constexpr IdleCause kIdleCauses[] = {
+    {"fill", &IdleTimes::fillPs},
+    {"drain", &IdleTimes::drainPs},
+    {"dependency", &IdleTimes::dependencyPs},
+    {"queue_order", &IdleTimes::queueOrderPs},
+    {"communication", &IdleTimes::communicationPs},
+};
+inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
+
+/// Linear in tasks and edges.
+IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
+                      const Timeline &timeline);
+
+/// The number of messages and of copies; the bytes that each worker sends in
+/// messages, in all-reduces and for parameters that peers divide; how long its
+/// cells wait for these parameters; and what its ranks pass on because they
+/// divide sequences, which is not part of its bytes.
+struct Traffic {
+  int64_t messages = 0, copies = 0;
+  std::vector<int64_t> bytesSent, exposedShardingPs;
+  std::vector<ContextCost> context;
+};
+
+/// By worker: how long rows are on their way to experts and back, and the part
+/// of that time that no compute hides.
+struct DispatchTimes {
+  std::vector<int64_t> allPs, exposedPs;
+
+  /// Adds the times of a cell, or of an overlapped pair.
+  void add(int64_t worker, Cell cell, std::optional<Cell> overlapped,
+           const Placement &placement, const StageCosts &stageCosts);
+};
+DispatchTimes computeDispatches(const TaskGraph &graph,
+                                const Placement &placement,
+                                const StageCosts &stageCosts);
+
+/// Errors: bytes or times over int64.
+llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,
+                                       const Placement &placement,
+                                       const StageCosts &stageCosts);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_GRAPH_TIMELINE_H

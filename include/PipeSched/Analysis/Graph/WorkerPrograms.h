@@ -1,0 +1,118 @@
+//===- WorkerPrograms.h - What each worker runs, for executors --*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A program as columns of numbers that a runtime can execute: each worker finds
+// its instructions, what each waits for, and names of messages and all-reduces
+// on which all workers agree.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_GRAPH_WORKERPROGRAMS_H
+#define PIPESCHED_ANALYSIS_GRAPH_WORKERPROGRAMS_H
+
+#include "PipeSched/Schedule/Program/Program.h"
+
+namespace pipesched {
+
+/// What happens between F and backward to the activation of a cell's stage and
+/// microbatch. Bits of InstructionCells::activation.
+enum ActivationBits : int8_t {
+  kActivationRecomputed = 1, ///< the program has an R for it
+  kActivationOffloaded = 2   ///< the program has a D for it
+};
+
+/// One cell per instruction, as columns.
+struct InstructionCells {
+  std::vector<int32_t> path, stage;
+  std::vector<int32_t> microbatch; ///< the path for O and G
+  std::vector<int8_t> phase;       ///< PhaseTraits::code
+  std::vector<int8_t> activation;  ///< ActivationBits; 0 for O and G
+};
+
+/// The instructions of all workers, row by row, as an executor takes them. An
+/// overlapped pair is one instruction. Instructions are numbered from 0 in each
+/// row; -1 stands for "none".
+///
+///   rowBegins    D + 1 entries: where each row begins in the columns
+///   waitBegins   one entry per instruction and one more per row, from 0 in
+///                each row: row w has entries rowBegins[w] + w and following
+///   rowWaits     D + 1 entries: where the waits of each row begin in `waits`
+struct WorkerPrograms {
+  std::vector<uint32_t> rowBegins;
+  std::vector<int8_t> kind; ///< an InstructionKind
+  InstructionCells first;
+  /// The second half of an overlapped pair; otherwise -1, and 0 in
+  /// `activation`.
+  InstructionCells second;
+  std::vector<int32_t> peer; ///< Send, Recv: the other worker
+  /// Send, Recv: the number of the message, dense from 0 by worker and order of
+  /// the sends. Both ends have the same.
+  std::vector<int32_t> message;
+  /// Send, Recv: how many sends from the same worker to the same worker stand
+  /// before the message's own.
+  std::vector<int32_t> sequence;
+  std::vector<int32_t> group; ///< AllReduce: the number of its group
+  std::vector<int32_t> holds; ///< Wait: the first instruction that it holds
+  /// The instructions of the same row that must be done first, each once. A
+  /// Wait is done when all that it waits for is done; what it holds waits for
+  /// the Wait.
+  std::vector<uint32_t> waitBegins, rowWaits;
+  std::vector<int32_t> waits;
+
+  /// All-reduces by their numbers (Program::blocks). Members are workers,
+  /// ascending. The gradients that are summed are those of `groupPaths` and
+  /// `groupStages`, by path: CSR.
+  std::vector<int64_t> firstBlock, endBlock;
+  std::vector<uint32_t> memberBegins, groupStageBegins; ///< groups + 1
+  std::vector<int32_t> members, groupPaths, groupStages;
+
+  int64_t getNumWorkers() const { return rowBegins.size() - 1; }
+  int64_t getNumGroups() const { return firstBlock.size(); }
+};
+
+/// Lists a program; `placement` is that of its cells. Joins hold what they hold
+/// in every other analysis of the program. Linear, with a factor logarithmic in
+/// the number of R and D if there are any, and in stages for all-reduces.
+/// Errors: more than 2^31 - 1 instructions, or waits of one worker; those of
+/// Replicas if there are all-reduces.
+llvm::Expected<WorkerPrograms> listWorkerPrograms(const Program &program,
+                                                  const Placement &placement);
+
+/// The ParameterSets of each worker, in the order of the model: CSR. Stages are
+/// positions among the stages of the worker.
+struct WorkerParameterSets {
+  std::vector<uint32_t> begins;              ///< workers + 1
+  std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
+  std::vector<int32_t> owner;                ///< the stage that owns it
+  /// The stages that hold it, ascending: CSR for each worker, as waitBegins and
+  /// rowWaits of WorkerPrograms.
+  std::vector<uint32_t> stageBegins, rowStages;
+  std::vector<int32_t> stages;
+};
+
+/// The stages of each worker, ascending by path and then by stage: CSR.
+struct WorkerStages {
+  std::vector<uint32_t> begins; ///< workers + 1
+  std::vector<int32_t> path, stage;
+  std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
+  /// The sets that it holds are [firstSet, endSet) of its worker's, of which it
+  /// owns those before endOwnedSet. All are 0 for a stage without sets.
+  std::vector<int32_t> firstSet, endOwnedSet, endSet;
+  WorkerParameterSets sets;
+  int64_t numBlocks = 0; ///< of the model
+};
+
+/// Lists the stages of a placement, with blocks in the unit of Replicas: layers
+/// of the model if all paths give theirs. Linear in stages and in the stages of
+/// all sets, after ParameterSets::create. Errors: those of
+/// ParameterSets::create. Also: more than 2^31 - 1 stages of all sets.
+llvm::Expected<WorkerStages> listWorkerStages(const Placement &placement);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_GRAPH_WORKERPROGRAMS_H

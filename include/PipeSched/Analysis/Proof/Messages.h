@@ -1,0 +1,63 @@
+//===- Messages.h - Proof that a program finishes ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Proves that a program finishes under the message semantics of a message
+// layer, or returns the cycle of waits in which it stops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_PROOF_MESSAGES_H
+#define PIPESCHED_ANALYSIS_PROOF_MESSAGES_H
+
+#include "PipeSched/Schedule/Program/Deadlock.h"
+#include "PipeSched/Schedule/Program/MessageSemantics.h"
+
+namespace pipesched {
+
+/// Decides whether a program finishes. Linear in instructions and operands.
+///
+/// Except under Pairs, the all-reduces of one G cell begin together, and the
+/// row continues when all of them are done.
+///
+/// The batches of a row are its longest runs of sends and receives that no
+/// compute or all-reduce interrupts:
+///
+///   F0 | send 0F0, recv 1B0 | B0 | send ..         copies and waits between
+///                                                  them do not interrupt
+///
+/// A send or receive that waits for a message of its own run, directly or
+/// through a copy, begins the next batch.
+///
+/// A program that finishes under Rendezvous also finishes under Batched, Fifo
+/// and Unbounded; one that finishes under Fifo also finishes under Unbounded.
+/// Every Send and Recv must have its partner, and operands must be earlier
+/// instructions of the row (readers check both). Errors: DeadlockError; more
+/// than 2^31 - 1 sends, receives and all-reduces.
+llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
+
+/// Decides whether a program finishes in processes that are one thread each and
+/// post their messages: a process walks its row; before an instruction it waits
+/// for the operands of that instruction, and before a compute or reload for
+/// those of the Waits in front of it; sends, receives, copies and all-reduces
+/// are posted there and end on their own. A receive ends when its send is
+/// posted too, a collective when all of its group are, a send by `mode`.
+/// If sends block, a process waits for each send before it goes on. Linear.
+/// Requirements and errors as for verifyMessages, which judges processes whose
+/// receives block as well.
+llvm::Error verifyPosted(const Program &program, SendMode mode,
+                         bool sendsBlock = false);
+
+/// The same for other operands than those of the program: CSR by instruction.
+llvm::Error verifyPosted(const Program &program,
+                         llvm::ArrayRef<uint32_t> operandBegins,
+                         llvm::ArrayRef<uint32_t> operands, SendMode mode,
+                         bool sendsBlock = false);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_PROOF_MESSAGES_H

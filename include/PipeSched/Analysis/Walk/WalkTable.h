@@ -1,0 +1,108 @@
+//===- WalkTable.h - Level 3 of a table, without a graph --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times, memory, idle causes and slots of a table in one walk over its rows
+// (Schedule/Wavefront.h). The results are those of program, graph and timeline,
+// to the picosecond; docs/Dialects/RationaleTimes.md says when which is used.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_WALK_WALKTABLE_H
+#define PIPESCHED_ANALYSIS_WALK_WALKTABLE_H
+
+#include "PipeSched/Analysis/Memory/PeakMemory.h"
+#include "PipeSched/Schedule/Program/ForwardSends.h"
+#include "PipeSched/Schedule/Program/Lowering.h"
+#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Metrics.h"
+#include "PipeSched/Schedule/Table/PhaseCounts.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace pipesched {
+
+/// Whether the walk can time tables under a transport. It can if messages have
+/// no queues, or if they wait in the queues of `overlap` in the order of their
+/// arrival; and if sends return at once. Everything else needs the graph.
+bool canWalkTables(Transport transport, ReceivePlacement receives,
+                   ForwardSends sends);
+
+/// Whether all times together are at most `limitPs`, so that no sum of some can
+/// overflow.
+bool canAddUp(const Placement &placement, const PhaseCounts &counts,
+              const StageCosts &costs, int64_t limitPs);
+
+/// The traffic of a complete table, as computeTraffic finds it. If the rows
+/// leave microbatches out, `placement` and `counts` include these. Nothing if
+/// bytes exceed int64. Also nothing if rows leave microbatches out while pairs
+/// have a measured time and cells wait for peers.
+std::optional<Traffic> sumTraffic(const Placement &placement,
+                                  const TableView &table,
+                                  const PhaseCounts &counts,
+                                  const StageCosts &costs,
+                                  const Collectives *collectives = nullptr);
+
+/// Changes the time of a compute: a cell, or a pair of two, of a worker.
+using ChangePs = llvm::function_ref<int64_t(
+    int32_t worker, Cell cell, std::optional<Cell> overlapped, int64_t ps)>;
+
+/// What the walk reads beside the table. Memory is asked for if `memoryFacts`
+/// is not null. Times must add up (canAddUp).
+struct WalkInputs {
+  const StageCosts *costs = nullptr;
+  Transport transport = Transport::Overlap;
+  const MemoryFacts *memoryFacts = nullptr;
+  /// The all-reduces of the table, if it has G cells. Each G must take part in
+  /// exactly one. Without costs of their own (StageCosts::reductions)
+  /// all-reduces take the times of their phase.
+  const Collectives *collectives = nullptr;
+  ChangePs changePs = nullptr;
+  /// Whether changePs depends on the microbatch of a cell.
+  bool changeVaries = true;
+  /// Whether to leap over periods that repeat (Period.h). The result is the
+  /// same; tests and benchmarks also want to visit every cell.
+  bool mayLeap = true;
+  /// Microbatches that the rows leave out. The results are those of a table
+  /// with so many more where it repeats. The walk has no result if it finds no
+  /// period of which they are a multiple.
+  int64_t numLeftOut = 0;
+  /// Whether to find the critical path, which takes 8 bytes a cell. It is empty
+  /// otherwise, and wherever microbatches are left out.
+  bool wantsPath = true;
+};
+
+struct WalkedTable {
+  int64_t makespanPs = 0;
+  /// The makespan of the same order if communication took no time.
+  int64_t freeMakespanPs = 0;
+  IdleTimes idle;
+  std::vector<PathStep> criticalPath;
+  DispatchTimes dispatches;
+  std::optional<MemoryUsage> memory;
+  TableMetrics unitMetrics; ///< in unit slots
+  /// Cells that were not visited, because the walk repeated itself (Period.h).
+  int64_t numLeapt = 0;
+};
+
+/// Walks a table. Nothing if the walk finds no end because rows wait for each
+/// other or cells are missing, if the table has G cells and no `collectives`
+/// are given, or if bytes exceed int64. The graph and its analyses then say
+/// what is wrong and where.
+std::optional<WalkedTable> walkTable(const TableView &table,
+                                     const PhaseCounts &counts,
+                                     const WalkInputs &inputs);
+
+/// The same for many scenarios, which differ in costs, memory, transport and
+/// changes. The results are those of single walks, except that critical paths
+/// stay empty. One walk goes over the rows for up to 16 of them (Lanes.h).
+std::vector<std::optional<WalkedTable>>
+walkTables(const TableView &table, const PhaseCounts &counts,
+           llvm::ArrayRef<WalkInputs> scenarios);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_WALK_WALKTABLE_H

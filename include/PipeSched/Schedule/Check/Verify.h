@@ -1,0 +1,106 @@
+//===- Verify.h - Checks of rows and tables -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Structural findings as data: what is wrong, at which cell, with notes that
+// point to other cells. Op verifiers, passes and importers turn them into
+// diagnostics.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_CHECK_VERIFY_H
+#define PIPESCHED_SCHEDULE_CHECK_VERIFY_H
+
+#include "PipeSched/Schedule/Walk/RowSweep.h"
+#include <optional>
+#include <string>
+
+namespace pipesched {
+
+/// A finding about a cell. The message names the cell ("cell 3 (2B1) runs
+/// before its forward 2F1"); lower case, no final period.
+struct Violation {
+  struct Note {
+    std::optional<CellRef> at;
+    std::string message;
+  };
+  std::optional<CellRef> at; ///< absent: the schedule as a whole
+  std::string message;
+  std::vector<Note> notes;
+};
+
+/// Checks one row, O(row): every stage is on this worker by its path;
+/// microbatches (or paths) are in range; no cell occurs twice; B and I come
+/// after their own forward, W after its I; there are not both B and I or W; U
+/// comes after D, joins after their copies; idle counts are positive; an
+/// overlap is followed by a compute cell and not chained.
+std::optional<Violation> verifyRow(const Placement &placement, int64_t row,
+                                   llvm::ArrayRef<Cell> cells);
+
+/// Checks a whole table whose rows are verified, linear in its cells. The table
+/// must be complete (F exactly once; B, or I and W, exactly once; R at most
+/// once; D and U together; O and G for owners of blocks, after the gradients of
+/// all stages that share them; G on all replicas or none), acyclic across
+/// workers (a cycle is reported with one note per edge, at most eight, then a
+/// count), and slot-aligned if it says so.
+std::optional<Violation> verifyTable(const TableView &table);
+
+/// The part of verifyTable for aligned tables: by the written slots, a cell
+/// does not start before what it waits for ends; verifySlotLengths accepts the
+/// lengths.
+std::optional<Violation> verifyAligned(const TableView &table,
+                                       const CellIndex &index);
+
+/// Checks the lengths of a table (`slots`) against its verified rows, linear in
+/// cells: every compute cell takes a known number of slots, at least 0, and all
+/// together take at most kMaxSlots.
+std::optional<Violation> verifySlotLengths(const TableView &table);
+
+/// The part of verifyTable for O and G cells of workers that hold blocks by
+/// several stages (ParameterSets.h): the stage of a cell owns blocks; a stage
+/// that holds any of them has no compute cell after the O, no weight gradient
+/// after the G, and neither is overlapped with one. Linear in entries.
+std::optional<Violation> verifyParameterSets(const TableView &table,
+                                             const CellIndex &index);
+
+/// The part of verifyTable for groups of G cells: if blocks are on several
+/// workers, all stages that own them have a G or none has. Linear in entries,
+/// and in pieces times paths.
+std::optional<Violation> verifyCollectives(const TableView &table,
+                                           const CellIndex &index);
+
+/// The part of verifyAligned for G cells: those of a group start together; a G
+/// in several groups starts when all their rows are free.
+std::optional<Violation> verifyMeetings(const TableView &table,
+                                        const CellIndex &index);
+
+/// Turns a cycle of waits, as RowSweep returns it, into a finding.
+Violation describeCycle(const TableView &table, llvm::ArrayRef<CellWait> cycle);
+
+/// A finding as one text, with each note on its own line.
+std::string toString(const Violation &violation);
+
+/// A finding as the error of a function that returns llvm::Expected.
+class ViolationError : public llvm::ErrorInfo<ViolationError> {
+public:
+  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
+  explicit ViolationError(Violation violation)
+      : violation(std::move(violation)) {}
+
+  void log(llvm::raw_ostream &os) const override { os << toString(violation); }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+  const Violation &getViolation() const { return violation; }
+
+private:
+  Violation violation;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_CHECK_VERIFY_H

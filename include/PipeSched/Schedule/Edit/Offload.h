@@ -1,0 +1,86 @@
+//===- Offload.h - Where activations go to host memory ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Adds D and U cells to a table by fixed rules, for all or half of the
+// activations (PipeOffload, Wan et al. 2025, arXiv 2503.01328).
+// docs/Transforms.md describes the rules.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_EDIT_OFFLOAD_H
+#define PIPESCHED_SCHEDULE_EDIT_OFFLOAD_H
+
+#include "PipeSched/Schedule/Table/IndexRange.h"
+#include "PipeSched/Schedule/Table/Table.h"
+#include "PipeSched/Support/EnumNames.h"
+
+namespace pipesched {
+
+enum class OffloadAmount : uint8_t {
+  All,
+  Half, ///< on each worker the half that lives longest; among those that live
+        ///< equally long, every other one
+};
+
+template <>
+struct EnumNames<OffloadAmount> {
+  static constexpr EnumName<OffloadAmount> values[] = {
+      {OffloadAmount::All, "all", "All"},
+      {OffloadAmount::Half, "half",
+       "Of each worker the half that lives longest"}};
+};
+
+struct OffloadOptions {
+  /// Selects activations; empty: all. A stage is a position on its path.
+  std::vector<IndexRange> stages, workers, microbatches;
+  OffloadAmount amount = OffloadAmount::All;
+  /// How many of the selected activations a worker may keep on the device at a
+  /// time; an F that finds fewer activations kept is not offloaded.
+  int64_t keep = 0;
+  /// Number of compute cells that run between the issue of a U and the backward
+  /// that needs it, and that hide the copy.
+  int64_t ahead = 1;
+  /// Number of activations that a worker may hold, including those being
+  /// copied, whatever times cells and copies take: joins delay compute cells
+  /// until there is room. 0: no joins, no limit.
+  int64_t memory = 0;
+};
+
+/// Rows with D and U cells.
+struct OffloadChange {
+  std::vector<Row> rows;
+  int64_t numAdded = 0, numJoins = 0;
+  // Counts of the selected activations:
+  int64_t numPresent = 0;    ///< that the table already offloaded
+  int64_t numRecomputed = 0; ///< skipped: an R makes them again
+  int64_t numBrief = 0;      ///< skipped: at most `ahead` compute cells stand
+                             ///< between F and backward
+};
+
+/// Adds a D right behind each selected F, or behind its overlapped pair, and a
+/// U `ahead` compute cells before its backward. Nothing else moves: an aligned
+/// table keeps its slots.
+///
+///   ahead = 1   0F0 0D0  0F1  0U0 0F2  0B0 0B1 0B2      0D0 runs beside 0F1,
+///                                                       0U0 beside 0F2
+///   memory = 2  0F0 0D0 0F1 0D1 0d0 0F2 0B2 0U0 0d1 ...
+///
+/// With `memory`, a row that has no room for reloads so early issues all of
+/// them later, at a half, a quarter, .. of `ahead`.
+///
+/// Linear in entries; Half sorts each row; `memory` adds a factor logarithmic
+/// in `ahead`. Errors, as ViolationError: what verifyTable finds missing or
+/// circular; a row that holds more than `memory` even if it awaits every copy.
+/// Others: ranges that are out of range; `keep`, `ahead` or `memory` below 0; a
+/// table of more than kMaxTableCells entries.
+llvm::Expected<OffloadChange> addOffload(const TableView &table,
+                                         const OffloadOptions &options = {});
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_EDIT_OFFLOAD_H

@@ -1,0 +1,85 @@
+//===- OptimizerStep.h - O and G cells of a table -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ends a training step: the optimizer step of every block that a worker holds,
+// after the all-reduce of its gradients if other workers hold replicas.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_EDIT_OPTIMIZERSTEP_H
+#define PIPESCHED_SCHEDULE_EDIT_OPTIMIZERSTEP_H
+
+#include "PipeSched/Schedule/Table/Table.h"
+#include "PipeSched/Support/EnumNames.h"
+
+namespace pipesched {
+
+/// Where the gradient all-reduces stand in their rows.
+enum class ReductionPlace : uint8_t {
+  End,   ///< after all other cells
+  Eager, ///< as soon as all workers of a group have their gradients, unless
+         ///< stages are cut
+  None   ///< nowhere: other means keep replicas equal
+};
+
+template <>
+struct EnumNames<ReductionPlace> {
+  static constexpr EnumName<ReductionPlace> values[] = {
+      {ReductionPlace::End, "end", "Behind all other cells of the row"},
+      {ReductionPlace::Eager, "eager",
+       "As soon as all replicas have their gradients"},
+      {ReductionPlace::None, "none", "Nowhere"}};
+};
+
+/// Which stages are reduced.
+enum class ReducedStages : uint8_t {
+  Replicated, ///< stages that own blocks which other workers hold too
+  All         ///< all stages that own blocks, for peers in other pipelines
+};
+
+/// Rows with O and G cells.
+struct OptimizerChange {
+  std::vector<Row> rows;
+  int64_t numSteps = 0;      ///< O cells
+  int64_t numReductions = 0; ///< G cells
+};
+
+/// Appends to each row an O for every stage of its worker that owns blocks
+/// (ParameterSets.h), with a G before it if the stage is reduced. Both follow
+/// the order in which the blocks that the stages own end. An aligned table is
+/// aligned again (alignRows).
+///
+///   End     0F0 0F1 3F2 3B2 3F3 3B3     0B0 0B1 0G0 3G1 0O0 3O1
+///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
+///
+/// Each worker thus reaches its all-reduces in the order of the model, so they
+/// cannot deadlock: the blocks that a worker reduces at a cell lie behind those
+/// of its earlier cells, because a block that several of its stages hold is
+/// owned by the one that ends last.
+///
+/// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
+/// (Replicas.h) stand in all rows at the first slot at which its weight
+/// gradients are present on all workers, so no worker waits for them longer
+/// than the slots say; pieces follow the order of these slots. A cycle of waits
+/// would have to lead back to an earlier slot, so an order that the slots allow
+/// (ReceivePlacement::Arrival, unless sends block) still finishes. A stage that
+/// other paths cut into several pieces would take part in several groups at one
+/// cell, for which there is no single slot: the stages of such a segment are
+/// reduced at the end.
+///
+/// Linear in entries, and in pieces times paths. Errors, as ViolationError:
+/// what verifyTable finds; O or G cells that are already in the table. Others:
+/// those of ParameterSets and of alignRows.
+llvm::Expected<OptimizerChange>
+addOptimizerStep(const TableView &table,
+                 ReductionPlace place = ReductionPlace::End,
+                 ReducedStages reduced = ReducedStages::Replicated);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_EDIT_OPTIMIZERSTEP_H

@@ -1,0 +1,87 @@
+//===- Formulas.h - Level 1: closed formulas of families --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The literature's bubble ratio and activation peak per family, each with its
+// source and the conditions under which it holds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_FAMILY_FORMULAS_H
+#define PIPESCHED_SCHEDULE_FAMILY_FORMULAS_H
+
+#include "PipeSched/Schedule/Family/Families.h"
+#include <string>
+
+namespace pipesched {
+
+/// The inputs of a formula.
+struct FormulaInputs {
+  /// Times of one stage, the same for every stage; commPs is the delay of one
+  /// message (transport `delay`).
+  struct Times {
+    int64_t forwardPs = 0, inputGradPs = 0, weightGradPs = 0, commPs = 0;
+    /// The time of an overlapped pair F+B. No value: the sum of its cells.
+    std::optional<int64_t> overlappedPs = std::nullopt;
+  };
+
+  int64_t workers = 0;
+  int64_t stages = 0; ///< of one path
+  int64_t microbatches = 0;
+  /// The times. No value: they differ between stages, or are unknown.
+  std::optional<Times> times = std::nullopt;
+  int64_t paths = 1;
+  /// Backwards are split into I and, right behind it, W, and send their
+  /// gradient after I. Families that put W off ignore it.
+  bool sendsAfterInput = false;
+  /// The greedy rule made the rows with slots in proportion to these times.
+  bool isMadeForTimes = false;
+  /// The group of interleaved families. No value: their default.
+  std::optional<int64_t> group = std::nullopt;
+  ChimeraConstruction construction = ChimeraConstruction::Concat;
+};
+
+/// Ratios are idle / (idle + work) of a worker, where idle is the makespan
+/// minus its work.
+struct FormulaResult {
+  double bubbleRatio = 0;      ///< as the literature states it
+  int64_t peakActivations = 0; ///< largest over the workers
+  std::string source, conditions;
+  /// The ratio for the given times, messages included. No value without uniform
+  /// times or without a known general form; then generalConditions is the
+  /// reason.
+  std::optional<double> bubbleRatioGeneral;
+  std::string generalSource, generalConditions;
+};
+
+/// The family whose formula holds for a schedule. An alias gives the name of
+/// its family; greedy gives the family of its placement (bidirectional:
+/// chimera, wave: hanayo, linear: 1f1b).
+llvm::StringRef formulaFamilyOf(llvm::StringRef family,
+                                const Placement &placement);
+
+/// The inputs of the formulas of a schedule, except for times. `options` are
+/// those that it was generated with.
+FormulaInputs formulaInputsOf(const Placement &placement,
+                              const FamilyOptions &options = {});
+
+/// The formula of a family ("gpipe", "1f1b", ..., or an alias). Errors: an
+/// unknown family; a family without a closed form, with the reason; sizes
+/// outside its conditions.
+llvm::Expected<FormulaResult> evaluateFormula(llvm::StringRef family,
+                                              const FormulaInputs &inputs);
+
+/// The formula that holds for rows of a family on a placement (see
+/// formulaFamilyOf). Greedy rows have a general form on waves only, because the
+/// other formulas are for another order of cells. Errors: as evaluateFormula.
+llvm::Expected<FormulaResult>
+evaluateFormulaOfRows(llvm::StringRef family, const Placement &placement,
+                      const FormulaInputs &inputs);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_FAMILY_FORMULAS_H

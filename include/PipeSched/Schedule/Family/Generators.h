@@ -1,0 +1,226 @@
+//===- Generators.h - Schedule families ---------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each generator is a pure function from (placement, options) to a table. Its
+// declaration and docs/Schedules.md state its rule, source and limits;
+// Families.h lists all generators by name. There are D workers with V stages
+// each and N microbatches; r is the position of a worker on the path.
+//
+// Errors of every generator: a placement that it has no rule for, with what it
+// found and what it takes; sizes for which its rule is not defined, with the
+// condition that fails and the nearest sizes; a table of more than
+// kMaxTableCells cells. Time and memory are linear in cells unless stated
+// otherwise.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_FAMILY_GENERATORS_H
+#define PIPESCHED_SCHEDULE_FAMILY_GENERATORS_H
+
+#include "PipeSched/Schedule/Table/Table.h"
+
+namespace pipesched {
+
+/// Options that generators share.
+struct GeneratorOptions {
+  bool splitBackward = false; ///< writes B as an adjacent pair I W
+  /// No value: the family's default (W if a generator splits B into a pair).
+  std::optional<GradientAfter> gradientAfter;
+};
+
+//===----------------------------------------------------------------------===//
+// One path that visits every worker once
+//===----------------------------------------------------------------------===//
+
+/// All forwards, then all backwards, both in microbatch order (GPipe, Huang
+/// 2019, arXiv 1811.06965).
+llvm::Expected<Table> generateGPipe(const Placement &placement,
+                                    const GeneratorOptions &options = {});
+
+/// min(N, D-r) warm-up forwards, then one backward and one forward in turn,
+/// then the backwards left (1F1B, Narayanan 2021, arXiv 2104.04473).
+llvm::Expected<Table> generate1F1B(const Placement &placement,
+                                   const GeneratorOptions &options = {});
+
+/// 1F1B with min(N, 2(D-r)-1) warm-up forwards, which leaves each message a
+/// slot to travel (eager 1F1B, as in JaxPP, arXiv 2412.14374).
+llvm::Expected<Table> generateEager1F1B(const Placement &placement,
+                                        const GeneratorOptions &options = {});
+
+/// 1F1B's order with W put off by r microbatches, so that it fills the drain
+/// (ZB-H1, Qi 2024, arXiv 2401.10241). Always split; gradient after I.
+llvm::Expected<Table> generateZBH1(const Placement &placement,
+                                   const GeneratorOptions &options = {});
+
+/// ZB-H1 with the warm-up of eager 1F1B and W put off by 2r: no idle between
+/// the first and the last cell of a worker if N >= 2D-1 (ZB-H2, same paper).
+/// Always split; gradient after I.
+llvm::Expected<Table> generateZBH2(const Placement &placement,
+                                   const GeneratorOptions &options = {});
+
+//===----------------------------------------------------------------------===//
+// One interleaved path: V rounds over all workers in the same order
+//===----------------------------------------------------------------------===//
+
+struct LoopOptions : GeneratorOptions {
+  /// V. The path must agree, except that V rounds of 0..D-1 replace a path
+  /// 0..D-1. No value: as the path says.
+  std::optional<int64_t> chunks;
+};
+
+struct InterleavedOptions : LoopOptions {
+  /// Microbatches that run on a chunk before the next chunk has its turn.
+  /// A value follows Megatron's rule: D <= group <= N (or all N in one group),
+  /// and N mod group is 0 or at least D. No value follows PyTorch's: max(1, N
+  /// div D) groups, a number that must divide N; the group is D if D divides N.
+  std::optional<int64_t> group;
+};
+
+/// All forwards of each stage, stages ascending; then all backwards of each in
+/// reverse, stages descending (looped BFS, Lamy-Poirier 2023, arXiv
+/// 2211.05953).
+llvm::Expected<Table> generateLoopedBFS(const Placement &placement,
+                                        const LoopOptions &options = {});
+
+/// Microbatches in groups of D; forwards by (group, stage ascending,
+/// microbatch), then backwards by (group, stage descending, microbatch) (Shardy
+/// MPMD's circular order, which calls the groups phases).
+llvm::Expected<Table> generateMpmdCircular(const Placement &placement,
+                                           const LoopOptions &options = {});
+
+/// Groups of microbatches take turns on the chunks; min((V-1)group + 2(D-1-r),
+/// NV) warm-up forwards, then one forward and one backward in turn, then the
+/// backwards left (Narayanan 2021, arXiv 2104.04473, section 2.2; Megatron-LM;
+/// PyTorch).
+llvm::Expected<Table>
+generateInterleaved1F1B(const Placement &placement,
+                        const InterleavedOptions &options = {});
+
+/// The interleaved order with (V-1)group + (D-1-r) warm-up forwards, I in place
+/// of B, and W put off by r microbatches (PyTorch's
+/// ScheduleInterleavedZeroBubble after Qi 2024).
+/// Always split; gradient after I.
+llvm::Expected<Table>
+generateInterleavedZB(const Placement &placement,
+                      const InterleavedOptions &options = {});
+
+//===----------------------------------------------------------------------===//
+// Mirrored pairs of paths
+//===----------------------------------------------------------------------===//
+
+/// What Chimera does with more microbatches than a basic unit has.
+enum class ChimeraConstruction : uint8_t {
+  Concat,   ///< units one after the other
+  Doubling, ///< two microbatches in each forward, so that it is as long as a B
+  Halving,  ///< Doubling's order, where a microbatch is half of one
+};
+
+template <>
+struct EnumNames<ChimeraConstruction> {
+  static constexpr EnumName<ChimeraConstruction> values[] = {
+      {ChimeraConstruction::Concat, "concat", "Units one after the other"},
+      {ChimeraConstruction::Doubling, "doubling",
+       "Two microbatches per forward"},
+      {ChimeraConstruction::Halving, "halving",
+       "Doubling for halves of microbatches"}};
+};
+
+struct ChimeraOptions : GeneratorOptions {
+  /// As in placeBidirectional. The paths must agree, except that `pairs`
+  /// mirrored pairs replace a single path 0..D-1. No value: as the paths say,
+  /// or one.
+  std::optional<int64_t> pairs;
+  ChimeraConstruction construction = ChimeraConstruction::Concat;
+};
+
+/// Basic units of D microbatches (2D for doubling and halving), shared evenly
+/// by the paths, that enter every other slot and walk down the path and back
+/// (Chimera, Li & Hoefler 2021, arXiv 2107.06925, sections 3.2 to 3.6). Units
+/// may be incomplete: N must give each path a microbatch, and with halving an
+/// even number of them. Paths without a list of microbatches take turns.
+llvm::Expected<Table> generateChimera(const Placement &placement,
+                                      const ChimeraOptions &options = {});
+
+//===----------------------------------------------------------------------===//
+// One path that goes down the workers and back up: a V, two stages per worker.
+// It replaces a path 0..D-1.
+//===----------------------------------------------------------------------===//
+
+/// No idle slot between the first and the last cell of a worker if
+/// N >= 2D-1 (ZB-V, Qi 2024b, arXiv 2405.15362, in the order of PyTorch's
+/// ScheduleZBVZeroBubble). Always split; gradient after I. Peak 2D.
+llvm::Expected<Table> generateZBV(const Placement &placement,
+                                  const GeneratorOptions &options = {});
+
+/// V-Half and V-Min of the same paper: their building blocks, repeated and
+/// shifted left within the memory that the blocks hold. Forwards keep the order
+/// of the blocks, or those of the first stage may overtake, whichever is
+/// shorter in unit slots. Always split; gradient after I. Peaks: V-Half D+2 for
+/// even and D+1 for odd D; V-Min 2(floor((D+1)/3)+1).
+llvm::Expected<Table> generateVHalf(const Placement &placement,
+                                    const GeneratorOptions &options = {});
+llvm::Expected<Table> generateVMin(const Placement &placement,
+                                   const GeneratorOptions &options = {});
+
+struct ZBAutoOptions : GeneratorOptions {
+  /// Activations (of one stage and microbatch) that a worker may hold, at least
+  /// 2. No value: 2D, as much as 1F1B holds.
+  std::optional<int64_t> memory;
+};
+
+/// The shortest table, in unit slots, of several left-shifted V blocks; a block
+/// that needs more memory than there is gets a longer period.
+llvm::Expected<Table> generateZBAuto(const Placement &placement,
+                                     const ZBAutoOptions &options = {});
+
+/// DualPipe cut in half: both directions on the two legs of one V, where
+/// forwards of one overlap with backwards of the other (DeepSeek-AI 2025, arXiv
+/// 2412.19437). N >= 2D. Some backwards are split; gradient after I. Peak 2D+1.
+llvm::Expected<Table> generateDualPipeV(const Placement &placement,
+                                        const GeneratorOptions &options = {});
+
+/// The same on two mirrored paths with half of the microbatches each, whatever
+/// they took before (DualPipe, DeepSeek-AI 2025, section 3.2.1). Two mirrored
+/// paths replace a path 0..D-1. D and N even, N >= 2D. Peak D+1.
+llvm::Expected<Table> generateDualPipe(const Placement &placement,
+                                       const GeneratorOptions &options = {});
+
+//===----------------------------------------------------------------------===//
+// Any paths
+//===----------------------------------------------------------------------===//
+
+struct GreedyOptions {
+  bool splitBackward = true;
+  GradientAfter gradientAfter = GradientAfter::WeightGrad;
+  /// By global stage; empty: unit slots. The resulting table has the same
+  /// slots. Longer stages (by blocks, by durations) give another order.
+  std::vector<StageSlots> slots;
+};
+
+/// In each slot, every free worker runs the ready cell that is furthest along
+/// its chain (position s for F, 2S-1-s for B, I and W of stage s of S). Of
+/// several, it runs the one that was ready first, then the one that the worker
+/// with the lowest number made ready (arXiv 2605.24006). All microbatches are
+/// ready at slot 0. Paths without a list of microbatches take turns (m mod P of
+/// P paths). O(cells log(D V)).
+llvm::Expected<Table> generateGreedy(const Placement &placement,
+                                     const GreedyOptions &options = {});
+
+struct HanayoOptions : GreedyOptions {
+  /// As in placeWave. The path must agree, except that this many waves replace
+  /// a path 0..D-1. No value: as the path says, or one.
+  std::optional<int64_t> waves;
+};
+
+/// The greedy rule on a wave placement (Hanayo, Liu 2023, arXiv 2308.15762).
+llvm::Expected<Table> generateHanayo(const Placement &placement,
+                                     const HanayoOptions &options = {});
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_FAMILY_GENERATORS_H

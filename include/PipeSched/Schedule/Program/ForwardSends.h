@@ -1,0 +1,44 @@
+//===- ForwardSends.h - Forwards that wait for their messages ---*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A timing option: frameworks that overlap messages with compute only when
+// forwards and backwards alternate send synchronously during warm-up.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_PROGRAM_FORWARDSENDS_H
+#define PIPESCHED_SCHEDULE_PROGRAM_FORWARDSENDS_H
+
+#include "PipeSched/Schedule/Program/Program.h"
+#include "PipeSched/Support/EnumNames.h"
+
+namespace pipesched {
+
+/// What the send of a forward does to the next forward.
+enum class ForwardSends : uint8_t {
+  Async, ///< nothing: a queue sends the message
+  Sync   ///< the next forward starts when the message has arrived
+};
+
+template <>
+struct EnumNames<ForwardSends> {
+  static constexpr EnumName<ForwardSends> values[] = {
+      {ForwardSends::Async, "async", "Nothing"},
+      {ForwardSends::Sync, "sync", "It starts when the message has arrived"}};
+};
+
+/// Makes each F that directly follows another F of its worker wait for the
+/// message of that F, if it sends one: the operands of the F then contain the
+/// receive, which is in another worker's row. This is for timing only: such a
+/// program is no valid exec.program. Overlapped pairs neither wait nor are
+/// waited for. Linear.
+void synchronizeForwards(Program &program);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_PROGRAM_FORWARDSENDS_H

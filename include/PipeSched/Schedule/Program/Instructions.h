@@ -1,0 +1,223 @@
+//===- Instructions.h - The kinds of instructions -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The properties of each kind of instruction, in one table that proofs,
+// timelines, costs, traces and pictures all read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_PROGRAM_INSTRUCTIONS_H
+#define PIPESCHED_SCHEDULE_PROGRAM_INSTRUCTIONS_H
+
+#include "PipeSched/Schedule/Program/Transport.h"
+#include "llvm/ADT/bit.h"
+#include <initializer_list>
+
+namespace pipesched {
+
+enum class InstructionKind : uint8_t {
+  Compute,   ///< F, B, I, W, R, O
+  Send,      ///< `cell` names the message: the cell that produced it
+  Recv,      ///< as for Send
+  Offload,   ///< D
+  Reload,    ///< U
+  Wait,      ///< join: the next Compute or Reload of the row waits for
+             ///< the operands
+  AllReduce, ///< part of a G, among the workers that hold the blocks
+};
+
+/// The names are those of exec's ops.
+template <>
+struct EnumNames<InstructionKind> {
+  static constexpr EnumName<InstructionKind> values[] = {
+      {InstructionKind::Compute, "compute",
+       "Runs a cell, or an overlapped pair of cells"},
+      {InstructionKind::Send, "send", "Sends what a cell has produced"},
+      {InstructionKind::Recv, "recv", "Receives what a cell has produced"},
+      {InstructionKind::Offload, "offload", "Copies an activation to the host"},
+      {InstructionKind::Reload, "reload",
+       "Copies an activation back from the host"},
+      {InstructionKind::Wait, "wait",
+       "A join: an instruction behind it waits for copies"},
+      {InstructionKind::AllReduce, "all_reduce",
+       "Sums gradients of blocks among the workers that hold them"}};
+};
+
+/// What an instruction does, as other instructions see it.
+enum class InstructionRole : uint8_t {
+  Compute,    ///< runs one cell or an overlapped pair in the row
+  Message,    ///< one end of a message between two workers
+  Collective, ///< starts when all workers of its group have reached theirs
+  Copy,       ///< moves activations between a worker and its host
+  Join        ///< takes no time and is no task
+};
+
+/// A queue of a worker, whose instructions run one after the other in program
+/// order.
+enum class Queue : uint8_t {
+  Row,         ///< the compute queue
+  Sends,       ///< outgoing messages
+  Receives,    ///< incoming messages
+  Offloads,    ///< copies to the host
+  Reloads,     ///< copies from the host
+  Pair,        ///< messages with one other worker, a queue for each
+  Collectives, ///< collectives, beside the messages
+};
+
+template <>
+struct EnumNames<Queue> {
+  static constexpr EnumName<Queue> values[] = {
+      {Queue::Row, "compute queue", "Cells of the row"},
+      {Queue::Sends, "send queue", "Outgoing messages"},
+      {Queue::Receives, "receive queue", "Incoming messages"},
+      {Queue::Offloads, "offload queue", "Copies to the host"},
+      {Queue::Reloads, "reload queue", "Copies from the host"},
+      {Queue::Pair, "queue of the pair", "Messages with one other worker"},
+      {Queue::Collectives, "collective queue",
+       "Collectives apart from messages"}};
+};
+inline constexpr unsigned kNumQueues = kNumEnumValues<Queue>;
+
+/// The queues that an instruction occupies, all of them at once.
+class QueueSet {
+public:
+  constexpr QueueSet() = default;
+  constexpr QueueSet(std::initializer_list<Queue> queues) {
+    for (Queue queue : queues)
+      bits |= 1u << static_cast<unsigned>(queue);
+  }
+  constexpr bool contains(Queue queue) const {
+    return bits >> static_cast<unsigned>(queue) & 1;
+  }
+  constexpr bool intersects(QueueSet other) const { return bits & other.bits; }
+  /// Calls `visit(queue)` for each queue, in the order of the enum.
+  template <typename Visit>
+  void forEach(Visit &&visit) const {
+    for (unsigned rest = bits; rest != 0; rest &= rest - 1)
+      visit(static_cast<Queue>(llvm::countr_zero(rest)));
+  }
+
+private:
+  uint8_t bits = 0;
+};
+
+/// How long an instruction takes (docs/CostModel.md).
+enum class CostRule : uint8_t {
+  None,      ///< no time: a Recv, whose Send has the cost, and a Wait
+  Phase,     ///< the time of its cell's phase on its stage
+  Message,   ///< V/BW + L of its message (Hockney)
+  Collective ///< V/BW + L of what its group exchanges
+};
+
+/// The line of a worker on which traces and pictures show an instruction, from
+/// top to bottom.
+enum class Lane : uint8_t {
+  Compute,
+  Send,
+  Receive,
+  Offload,
+  Reload,
+  AllReduce
+};
+
+template <>
+struct EnumNames<Lane> {
+  static constexpr EnumName<Lane> values[] = {
+      {Lane::Compute, "compute", "Cells of the row"},
+      {Lane::Send, "send", "Outgoing messages"},
+      {Lane::Receive, "receive", "Incoming messages"},
+      {Lane::Offload, "offload", "Copies to the host"},
+      {Lane::Reload, "reload", "Copies from the host"},
+      {Lane::AllReduce, "all-reduce", "Collectives"}};
+};
+inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
+
+struct InstructionTraits {
+  InstructionRole role;
+  CostRule cost;
+  Lane lane;
+  /// Whether instructions that need it wait until its data has arrived, L after
+  /// it leaves its queues.
+  bool hasArrival;
+  QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
+};
+
+/// The table. A new kind needs a name above, a row here, an op in exec, and
+/// code that emits it. The last field has the queues under overlap, delay,
+/// blocking and pairs.
+inline constexpr InstructionTraits kInstructionTraits[] = {
+    {InstructionRole::Compute,
+     CostRule::Phase,
+     Lane::Compute,
+     /*hasArrival=*/false,
+     {{Queue::Row}, {Queue::Row}, {Queue::Row}, {Queue::Row}}},
+    {InstructionRole::Message,
+     CostRule::Message,
+     Lane::Send,
+     /*hasArrival=*/false,
+     {{Queue::Sends}, {}, {Queue::Row}, {Queue::Pair}}},
+    {InstructionRole::Message,
+     CostRule::None,
+     Lane::Receive,
+     /*hasArrival=*/true,
+     {{Queue::Receives}, {}, {Queue::Row}, {Queue::Pair}}},
+    {InstructionRole::Copy,
+     CostRule::Phase,
+     Lane::Offload,
+     /*hasArrival=*/false,
+     {{Queue::Offloads},
+      {Queue::Offloads},
+      {Queue::Offloads},
+      {Queue::Offloads}}},
+    {InstructionRole::Copy,
+     CostRule::Phase,
+     Lane::Reload,
+     /*hasArrival=*/false,
+     {{Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}}},
+    {InstructionRole::Join,
+     CostRule::None,
+     Lane::Compute,
+     /*hasArrival=*/false,
+     {{}, {}, {}, {}}},
+    {InstructionRole::Collective,
+     CostRule::Collective,
+     Lane::AllReduce,
+     /*hasArrival=*/true,
+     {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}, {Queue::Collectives}}},
+};
+
+inline constexpr unsigned kNumInstructionKinds = std::size(kInstructionTraits);
+
+static_assert(kNumInstructionKinds == kNumEnumValues<InstructionKind>,
+              "a row per kind");
+
+constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
+  return kInstructionTraits[static_cast<unsigned>(kind)];
+}
+constexpr QueueSet queuesOf(InstructionKind kind, Transport transport) {
+  return traitsOf(kind).queues[static_cast<unsigned>(transport)];
+}
+/// Whether it runs in the row of its worker, between the computes.
+constexpr bool holdsRow(InstructionKind kind, Transport transport) {
+  return queuesOf(kind, transport).contains(Queue::Row);
+}
+/// Whether a Send and its Recv are one task, on queues of both workers.
+constexpr bool areMessagesMerged(Transport transport) {
+  return !holdsRow(InstructionKind::Send, transport);
+}
+/// Whether instructions that need it wait for the arrival of its data. A Send
+/// is done when its message has left its queues; where messages have no queue,
+/// it is done when they arrive.
+constexpr bool endsWithArrival(InstructionKind kind, Transport transport) {
+  return traitsOf(kind).hasArrival || (kind == InstructionKind::Send &&
+                                       heldPart(transport) == HeldPart::None);
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_PROGRAM_INSTRUCTIONS_H

@@ -1,0 +1,69 @@
+//===- Program.h - What each worker runs, in flat arrays ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The form of a program that both dialects share: a table is lowered to it, an
+// exec.program is read into it, and the task graph is built from it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_PROGRAM_PROGRAM_H
+#define PIPESCHED_SCHEDULE_PROGRAM_PROGRAM_H
+
+#include "PipeSched/Schedule/Program/Instructions.h"
+#include "PipeSched/Schedule/Table/Replicas.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <limits>
+#include <vector>
+
+namespace pipesched {
+
+/// One instruction of a worker. The second half of an overlapped pair is a
+/// Compute of its own right behind the first, whose cell has the overlap bit.
+struct Instruction {
+  Cell cell;
+  /// Send: destination worker; Recv: source worker; AllReduce: its number, an
+  /// index into Program::blocks (proofs of messages do not need it); else -1.
+  int32_t peer = -1;
+  InstructionKind kind = InstructionKind::Compute;
+
+  bool is(InstructionKind other) const { return kind == other; }
+  bool is(InstructionRole role) const { return traitsOf(kind).role == role; }
+};
+
+/// Instructions of all workers, row by row:
+///
+///   instructions  | worker 0 ... | worker 1 ... | ...
+///   rowBegins     ^              ^              ^      D + 1 entries
+///   operands      CSR by instruction: the instructions of the same row for
+///                 whose end it waits (the tokens of exec)
+///   partner       Send: its Recv; Recv: its Send; AllReduce: the next of
+///                 its group, cyclically; else kNone
+struct Program {
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+  std::vector<Instruction> instructions;
+  std::vector<uint32_t> rowBegins;
+  std::vector<uint32_t> operandBegins; ///< size of instructions + 1
+  std::vector<uint32_t> operands;
+  std::vector<uint32_t> partner;
+  /// The blocks of each all-reduce, ascending: this order numbers them. Task
+  /// graphs, StageCosts::reductions, WorkerPrograms, traces and pictures have
+  /// the same numbers, and so has a walk over the table (Collectives.h).
+  std::vector<BlockSpan> blocks;
+
+  int64_t getNumWorkers() const { return rowBegins.size() - 1; }
+  llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {
+    return llvm::ArrayRef(operands).slice(operandBegins[instruction],
+                                          operandBegins[instruction + 1] -
+                                              operandBegins[instruction]);
+  }
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_PROGRAM_PROGRAM_H

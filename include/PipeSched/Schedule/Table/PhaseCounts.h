@@ -1,0 +1,48 @@
+//===- PhaseCounts.h - How often each phase runs ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sums over a table that need no index: they say whether it is complete, what
+// it sends, and whether its times add up.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_PHASECOUNTS_H
+#define PIPESCHED_SCHEDULE_TABLE_PHASECOUNTS_H
+
+#include "PipeSched/Schedule/Table/Table.h"
+
+namespace pipesched {
+
+/// How often each phase that has a cost runs on each global stage, and which of
+/// all phases occur.
+struct PhaseCounts {
+  std::vector<PhaseMap<int64_t>> counts; ///< by global stage
+  PhaseSet phases;                       ///< those that occur
+
+  int64_t of(int64_t stage, Phase phase) const { return counts[stage][phase]; }
+  PhaseSet costedPhases() const { return phases & kCostedPhases; }
+  bool has(Phase phase) const { return phases.contains(phase); }
+};
+
+/// Whether there are copies between devices and their hosts, or joins.
+inline bool hasCopies(const PhaseCounts &counts) {
+  return counts.phases.intersects(kCopyPhases | kJoinPhases);
+}
+
+/// Linear in cells, which must be in range.
+PhaseCounts countPhases(const TableView &table);
+
+/// Whether every stage runs a forward and a backward, whole or split, for every
+/// microbatch of its path, and every offload has its reload. Rows must be
+/// verified (verifyRow), so that none has a cell twice or without those that it
+/// needs.
+bool isComplete(const Placement &placement, const PhaseCounts &counts);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_PHASECOUNTS_H

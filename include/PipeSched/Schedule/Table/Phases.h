@@ -1,0 +1,562 @@
+//===- Phases.h - The table of phases -----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The properties of each phase, in one table, as Instructions.h has them of
+// instructions. Checks of rows, dependences, lowering, memory, costs, pictures,
+// the C API and Python read it (docs/AddPhase.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_PHASES_H
+#define PIPESCHED_SCHEDULE_TABLE_PHASES_H
+
+#include "PipeSched/Schedule/Program/Instructions.h"
+#include <array>
+
+namespace pipesched {
+
+/// What a cell does. The numbers are dense and mean nothing outside of a
+/// process: files have the stored code of PhaseTraits.
+enum class Phase : uint8_t {
+  Forward,
+  Backward,
+  InputGrad,
+  WeightGrad,
+  Recompute,
+  Offload,
+  Reload,
+  Optimizer,
+  AllReduce,
+  OffloadJoin,
+  ReloadJoin,
+  Idle
+};
+
+/// Letters are PyTorch's where it has them; the zero-bubble papers' "B" is I.
+template <>
+struct EnumNames<Phase> {
+  static constexpr EnumName<Phase> values[] = {
+      {Phase::Forward, "F", "forward"},
+      {Phase::Backward, "B", "backward"},
+      {Phase::InputGrad, "I", "input gradient"},
+      {Phase::WeightGrad, "W", "weight gradient"},
+      {Phase::Recompute, "R", "recompute"},
+      {Phase::Offload, "D", "offload"},
+      {Phase::Reload, "U", "reload"},
+      {Phase::Optimizer, "O", "optimizer"},
+      {Phase::AllReduce, "G", "all-reduce"},
+      {Phase::OffloadJoin, "d", "wait for offload"},
+      {Phase::ReloadJoin, "u", "wait for reload"},
+      {Phase::Idle, "_", "idle"}};
+};
+inline constexpr unsigned kNumPhases = kNumEnumValues<Phase>;
+
+/// A value for each phase.
+template <typename T>
+struct PhaseMap : std::array<T, kNumPhases> {
+  constexpr T &operator[](Phase phase) {
+    return this->data()[static_cast<unsigned>(phase)];
+  }
+  constexpr const T &operator[](Phase phase) const {
+    return this->data()[static_cast<unsigned>(phase)];
+  }
+};
+
+class PhaseSet {
+public:
+  constexpr PhaseSet() = default;
+  constexpr PhaseSet(Phase phase) : bits(1u << static_cast<unsigned>(phase)) {}
+  constexpr PhaseSet(std::initializer_list<Phase> phases) {
+    for (Phase phase : phases)
+      bits |= PhaseSet(phase).bits;
+  }
+
+  constexpr bool isEmpty() const { return bits == 0; }
+  constexpr bool contains(Phase phase) const {
+    return bits >> static_cast<unsigned>(phase) & 1;
+  }
+  constexpr bool intersects(PhaseSet other) const { return bits & other.bits; }
+  constexpr unsigned size() const { return __builtin_popcount(bits); }
+  /// The first phase of a set that is not empty.
+  constexpr Phase first() const {
+    return static_cast<Phase>(__builtin_ctz(bits));
+  }
+  /// Calls `visit(phase)` for each phase, in the order of the enum.
+  template <typename Visit>
+  constexpr void forEach(Visit &&visit) const {
+    for (uint32_t rest = bits; rest != 0; rest &= rest - 1)
+      visit(static_cast<Phase>(__builtin_ctz(rest)));
+  }
+
+  constexpr PhaseSet &operator|=(PhaseSet other) {
+    bits |= other.bits;
+    return *this;
+  }
+  friend constexpr PhaseSet operator|(PhaseSet a, PhaseSet b) { return a |= b; }
+  friend constexpr PhaseSet operator&(PhaseSet a, PhaseSet b) {
+    a.bits &= b.bits;
+    return a;
+  }
+  /// The phases of `a` that are not in `b`.
+  friend constexpr PhaseSet operator-(PhaseSet a, PhaseSet b) {
+    a.bits &= ~b.bits;
+    return a;
+  }
+  friend constexpr bool operator==(PhaseSet a, PhaseSet b) {
+    return a.bits == b.bits;
+  }
+  friend constexpr bool operator!=(PhaseSet a, PhaseSet b) {
+    return a.bits != b.bits;
+  }
+
+private:
+  uint32_t bits = 0;
+};
+static_assert(kNumPhases <= 32, "a PhaseSet has 32 bits");
+
+/// What the number behind the letter of a cell counts.
+enum class CellNumber : uint8_t {
+  Unit,  ///< microbatches, in a table with slices their slices
+  Path,  ///< paths: the cell concerns a stage as a whole
+  Slots, ///< slots that the cell takes
+};
+
+/// How often a stage runs a phase for a unit of its path.
+enum class Occurrence : uint8_t {
+  Once,        ///< exactly once
+  Alternative, ///< once one phase of all that have this value
+  Optional,    ///< at most once
+  AnyNumber
+};
+
+/// What stages of a path pass to each other.
+enum class Flow : uint8_t {
+  Activation, ///< from F s to F s+1
+  Gradient    ///< from the backward of s to that of s-1
+};
+
+/// What a cell does to the memory that its worker holds for the stage and unit
+/// (docs/CostModel.md, "Memory"); changeOf turns a value into an amount.
+enum class MemoryEffect : uint8_t {
+  Same,
+  AllocateAll,     ///< the activations of the stage
+  AllocateDropped, ///< what a recomputed F has not kept
+  FreeInputGrad,   ///< the part that only the input gradient needs
+  FreeRest,        ///< all but that part
+  FreeAll,         ///< the activations of the stage
+  CopyOut,         ///< frees what a copy to the host has moved
+  CopyIn,          ///< allocates what a copy from the host brings back
+};
+
+/// What a stage holds for a unit, in bytes or in any other unit.
+struct HeldAmounts {
+  int64_t activation; ///< between F and the end of its backward
+  int64_t kept;       ///< of it, what a recomputed F keeps until R
+  int64_t inputGrad;  ///< of it, what I frees
+};
+
+/// How much more is held after a change than before.
+constexpr int64_t changeOf(MemoryEffect change, const HeldAmounts &held) {
+  switch (change) {
+  case MemoryEffect::Same:
+    return 0;
+  case MemoryEffect::AllocateAll:
+  case MemoryEffect::CopyIn:
+    return held.activation;
+  case MemoryEffect::AllocateDropped:
+    return held.activation - held.kept;
+  case MemoryEffect::FreeInputGrad:
+    return -held.inputGrad;
+  case MemoryEffect::FreeRest:
+    return held.inputGrad - held.activation;
+  case MemoryEffect::FreeAll:
+  case MemoryEffect::CopyOut:
+    return -held.activation;
+  }
+  return 0;
+}
+
+/// The order of the cells of one stage and unit.
+struct PhaseOrder {
+  Occurrence occurrence = Occurrence::Optional;
+  /// Phases that have to stand before it in the row.
+  PhaseSet needs = {};
+  /// Phases that it waits for where the table has them, so that none of them
+  /// may come after it.
+  PhaseSet uses = {};
+  /// Phases that must not occur beside it.
+  PhaseSet alternatives = {};
+  /// The phase that has to follow it.
+  std::optional<Phase> followedBy = {};
+};
+
+/// What a cell waits for from another stage of the path, and what it makes for
+/// one. Of a split backward only one half makes the gradient (flowMadeBy).
+struct PhaseFlows {
+  std::optional<Flow> takes = {}, makes = {};
+};
+
+/// What the start and the end of a cell do to memory.
+struct PhaseMemory {
+  MemoryEffect atStart = MemoryEffect::Same, atEnd = MemoryEffect::Same;
+};
+
+struct Rgb {
+  uint8_t red, green, blue;
+};
+
+/// Full hue and lightest tint of pictures. Full hues carry white text, tints
+/// black text. In both columns CIE lightness rises in the order F, I, B, W, so
+/// that a grey print keeps phases apart; the hues are those that PyTorch and
+/// the zero-bubble papers made customary.
+struct PhaseColours {
+  Rgb hue, tint;
+};
+
+struct PhaseTraits {
+  /// The number of the phase in bytecode and in generic attributes. A code is
+  /// never given to another phase.
+  uint8_t code;
+  CellNumber number;
+  /// Slots where a table has unit slots. Idle entries count their own.
+  uint8_t unitSlots;
+  /// The instruction that the cell becomes; idle entries become none.
+  std::optional<InstructionKind> instruction;
+  PhaseOrder order;
+  PhaseFlows flows;
+  PhaseMemory memory;
+  PhaseColours colours;
+  /// Whether profiles, systems and measurements give it a time.
+  bool isCosted = true;
+  /// Whether it adds to the gradients of the parameters of its stage.
+  bool addsGradient = false;
+};
+
+/// The table, in the order of the enum. A new phase needs a name above and a
+/// row here.
+inline constexpr PhaseTraits kPhaseTraits[] = {
+    // F
+    {0,
+     CellNumber::Unit,
+     /*unitSlots=*/1,
+     InstructionKind::Compute,
+     {Occurrence::Once},
+     {/*takes=*/Flow::Activation, /*makes=*/Flow::Activation},
+     {MemoryEffect::AllocateAll, MemoryEffect::Same},
+     {{0x24, 0x4f, 0xa3}, {0x9a, 0xb9, 0xec}}},
+    // B
+    {1,
+     CellNumber::Unit,
+     /*unitSlots=*/2,
+     InstructionKind::Compute,
+     {Occurrence::Alternative,
+      /*needs=*/Phase::Forward,
+      /*uses=*/{Phase::Recompute, Phase::Reload},
+      /*alternatives=*/{Phase::InputGrad, Phase::WeightGrad}},
+     {/*takes=*/Flow::Gradient, /*makes=*/Flow::Gradient},
+     {MemoryEffect::Same, MemoryEffect::FreeAll},
+     {{0xcf, 0x6a, 0x12}, {0xfc, 0xcb, 0x94}},
+     /*isCosted=*/true,
+     /*addsGradient=*/true},
+    // I
+    {2,
+     CellNumber::Unit,
+     /*unitSlots=*/1,
+     InstructionKind::Compute,
+     {Occurrence::Alternative,
+      /*needs=*/Phase::Forward,
+      /*uses=*/{Phase::Recompute, Phase::Reload},
+      /*alternatives=*/Phase::Backward,
+      /*followedBy=*/Phase::WeightGrad},
+     {/*takes=*/Flow::Gradient, /*makes=*/Flow::Gradient},
+     {MemoryEffect::Same, MemoryEffect::FreeInputGrad},
+     {{0x12, 0x7a, 0x86}, {0x96, 0xd8, 0xdc}}},
+    // W
+    {3,
+     CellNumber::Unit,
+     /*unitSlots=*/1,
+     InstructionKind::Compute,
+     {Occurrence::Optional,
+      /*needs=*/Phase::InputGrad,
+      /*uses=*/{},
+      /*alternatives=*/Phase::Backward},
+     {/*takes=*/std::nullopt, /*makes=*/Flow::Gradient},
+     {MemoryEffect::Same, MemoryEffect::FreeRest},
+     {{0x4f, 0x9e, 0x3d}, {0xc6, 0xec, 0xb2}},
+     /*isCosted=*/true,
+     /*addsGradient=*/true},
+    // R
+    {4,
+     CellNumber::Unit,
+     /*unitSlots=*/1,
+     InstructionKind::Compute,
+     {Occurrence::Optional,
+      /*needs=*/Phase::Forward,
+      /*uses=*/Phase::Reload},
+     {},
+     {MemoryEffect::AllocateDropped, MemoryEffect::Same},
+     {{0x74, 0x54, 0xa6}, {0xcd, 0xbb, 0xe8}}},
+    // D
+    {5,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Offload,
+     {Occurrence::Optional,
+      /*needs=*/Phase::Forward,
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/Phase::Reload},
+     {},
+     {MemoryEffect::Same, MemoryEffect::CopyOut},
+     {{0x6b, 0x5b, 0x4d}, {0xb5, 0xa8, 0x9b}}},
+    // U
+    {6,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Reload,
+     {Occurrence::Optional, /*needs=*/Phase::Offload},
+     {},
+     {MemoryEffect::CopyIn, MemoryEffect::Same},
+     {{0x9a, 0x86, 0x70}, {0xd2, 0xc7, 0xba}}},
+    // O
+    {7,
+     CellNumber::Path,
+     /*unitSlots=*/1,
+     InstructionKind::Compute,
+     {},
+     {},
+     {},
+     {{0xf3, 0xe3, 0x9a}, {0xfa, 0xf3, 0xd0}}},
+    // G
+    {8,
+     CellNumber::Path,
+     /*unitSlots=*/1,
+     InstructionKind::AllReduce,
+     {},
+     {},
+     {},
+     {{0xb2, 0x48, 0x7f}, {0xee, 0xbf, 0xd8}}},
+    // d
+    {9,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Wait,
+     {Occurrence::AnyNumber, /*needs=*/Phase::Offload},
+     {},
+     {},
+     {{0x6b, 0x5b, 0x4d}, {0xb5, 0xa8, 0x9b}},
+     /*isCosted=*/false},
+    // u
+    {10,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Wait,
+     {Occurrence::AnyNumber, /*needs=*/Phase::Reload},
+     {},
+     {},
+     {{0x9a, 0x86, 0x70}, {0xd2, 0xc7, 0xba}},
+     /*isCosted=*/false},
+    // _
+    {11,
+     CellNumber::Slots,
+     /*unitSlots=*/0,
+     std::nullopt,
+     {Occurrence::AnyNumber},
+     {},
+     {},
+     {{0xee, 0xf0, 0xf2}, {0xee, 0xf0, 0xf2}},
+     /*isCosted=*/false},
+};
+static_assert(std::size(kPhaseTraits) == kNumPhases, "a row per phase");
+
+constexpr const PhaseTraits &traitsOf(Phase phase) {
+  return kPhaseTraits[static_cast<unsigned>(phase)];
+}
+
+/// The phases whose traits satisfy a predicate.
+template <typename Predicate>
+constexpr PhaseSet phasesWith(Predicate &&isMember) {
+  PhaseSet phases;
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    if (isMember(kPhaseTraits[i]))
+      phases |= static_cast<Phase>(i);
+  return phases;
+}
+
+/// Whether the cells of a phase become one kind of instruction.
+constexpr bool becomes(const PhaseTraits &traits, InstructionKind kind) {
+  return traits.instruction && *traits.instruction == kind;
+}
+
+/// The phases whose cells become one kind of instruction.
+constexpr PhaseSet phasesOfKind(InstructionKind kind) {
+  return phasesWith(
+      [&](const PhaseTraits &traits) { return becomes(traits, kind); });
+}
+
+inline constexpr PhaseSet kAllPhases =
+    phasesWith([](const PhaseTraits &) { return true; });
+/// Phases that have a cost: F, B, I, W, R, D, U, O, G.
+inline constexpr PhaseSet kCostedPhases =
+    phasesWith([](const PhaseTraits &traits) { return traits.isCosted; });
+/// The longest cell where a table has unit slots.
+inline constexpr uint64_t kMaxUnitSlots = [] {
+  uint64_t most = 0;
+  for (const PhaseTraits &traits : kPhaseTraits)
+    most = traits.unitSlots > most ? traits.unitSlots : most;
+  return most;
+}();
+/// Phases that have slots in their row: F, B, I, W, R and O run there, G has
+/// its slots since a table has no second row for the network.
+inline constexpr PhaseSet kComputePhases =
+    phasesOfKind(InstructionKind::Compute) |
+    phasesOfKind(InstructionKind::AllReduce);
+/// F, B, I, W and R: compute of a unit.
+inline constexpr PhaseSet kUnitComputePhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return becomes(traits, InstructionKind::Compute) &&
+             traits.number == CellNumber::Unit;
+    });
+/// D and U, which run on a copy queue beside compute.
+inline constexpr PhaseSet kCopyPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.instruction &&
+             traitsOf(*traits.instruction).role == InstructionRole::Copy;
+    });
+/// d and u, which delay the next compute cell and take no time.
+inline constexpr PhaseSet kJoinPhases = phasesOfKind(InstructionKind::Wait);
+/// O and G, whose number is a path.
+inline constexpr PhaseSet kPerPathPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.number == CellNumber::Path;
+    });
+/// Phases that occur at most once for a stage and unit, so that a CellIndex
+/// finds their cells: F, B, I, W, R, D, U.
+inline constexpr PhaseSet kIndexedPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.number == CellNumber::Unit &&
+             traits.order.occurrence != Occurrence::AnyNumber;
+    });
+/// B and I, which need the gradient of the next stage and the activations.
+inline constexpr PhaseSet kBackwardStarts =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.flows.takes && *traits.flows.takes == Flow::Gradient;
+    });
+/// B and W, which add to the gradients of parameters.
+inline constexpr PhaseSet kGradientPhases =
+    phasesWith([](const PhaseTraits &traits) { return traits.addsGradient; });
+/// B and W, at whose end nothing of the activations is left.
+inline constexpr PhaseSet kReleasingPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.memory.atEnd == MemoryEffect::FreeAll ||
+             traits.memory.atEnd == MemoryEffect::FreeRest;
+    });
+/// B, I and R, which run on the activations that a U brings back.
+inline constexpr PhaseSet kActivationUsers =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.order.uses.contains(Phase::Reload);
+    });
+/// F and R: one of them makes the activations that the backward uses, R where
+/// there is one.
+inline constexpr PhaseSet kActivationMakers =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.memory.atStart == MemoryEffect::AllocateAll ||
+             traits.memory.atStart == MemoryEffect::AllocateDropped;
+    });
+/// F, and R which runs it again.
+inline constexpr PhaseSet kForwardPhases = {Phase::Forward, Phase::Recompute};
+/// The halves of a split backward.
+inline constexpr PhaseSet kSplitBackward = {Phase::InputGrad,
+                                            Phase::WeightGrad};
+inline constexpr PhaseSet kBackwardPhases = kSplitBackward | Phase::Backward;
+
+/// The join that holds cells until a copy has ended.
+constexpr Phase joinOf(Phase copy) {
+  return phasesWith([&](const PhaseTraits &traits) {
+           return becomes(traits, InstructionKind::Wait) &&
+                  traits.order.needs.contains(copy);
+         })
+      .first();
+}
+
+/// By phase: those that must not stand before it in the row of its stage and
+/// unit. They are its alternatives, and what uses it.
+inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
+  PhaseMap<PhaseSet> excluded = {};
+  kAllPhases.forEach([&](Phase phase) {
+    excluded[phase] = traitsOf(phase).order.alternatives |
+                      phasesWith([&](const PhaseTraits &other) {
+                        return other.order.uses.contains(phase);
+                      });
+  });
+  return excluded;
+}();
+
+inline constexpr unsigned kMaxPhaseCode = [] {
+  unsigned most = 0;
+  for (const PhaseTraits &traits : kPhaseTraits)
+    most = traits.code > most ? traits.code : most;
+  return most;
+}();
+
+/// The letter of a phase in cell syntax, `_` for idle.
+constexpr char phaseLetter(Phase phase) {
+  return EnumNames<Phase>::values[static_cast<unsigned>(phase)].name.data()[0];
+}
+
+/// The phase of a letter, if the character is one.
+constexpr std::optional<Phase> phaseFromLetter(char letter) {
+  for (const EnumName<Phase> &entry : EnumNames<Phase>::values)
+    if (entry.name.data()[0] == letter)
+      return entry.value;
+  return std::nullopt;
+}
+
+/// The phase of a stored code, if it is one.
+constexpr std::optional<Phase> phaseFromCode(uint64_t code) {
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    if (kPhaseTraits[i].code == code)
+      return static_cast<Phase>(i);
+  return std::nullopt;
+}
+
+/// The letters of a set in the order of the enum, such as "B, I and W" with
+/// " and " as what stands before the last.
+std::string describePhases(PhaseSet phases, llvm::StringRef beforeLast);
+
+namespace detail {
+/// The most cells that a cell waits for: what its phase needs, takes and uses.
+constexpr unsigned mostPredecessors() {
+  unsigned most = 0;
+  for (const PhaseTraits &traits : kPhaseTraits) {
+    unsigned count = traits.flows.takes ? 1 : 0;
+    (traits.order.needs | traits.order.uses).forEach([&](Phase) { ++count; });
+    most = count > most ? count : most;
+  }
+  return most;
+}
+
+constexpr bool haveOwnCodesAndLetters() {
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    for (unsigned j = 0; j < i; ++j)
+      if (kPhaseTraits[i].code == kPhaseTraits[j].code ||
+          phaseLetter(static_cast<Phase>(i)) ==
+              phaseLetter(static_cast<Phase>(j)))
+        return false;
+  for (const EnumName<Phase> &entry : EnumNames<Phase>::values)
+    if (entry.name.size() != 1)
+      return false;
+  return true;
+}
+} // namespace detail
+static_assert(detail::haveOwnCodesAndLetters(),
+              "a phase has a code and one letter of its own");
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_PHASES_H

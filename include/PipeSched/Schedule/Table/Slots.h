@@ -1,0 +1,68 @@
+//===- Slots.h - Slot alignment of tables -------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Assigns each cell the earliest slot that order, dependences and slot lengths
+// allow. Level 2 of arXiv 2605.24006: structural, not temporal.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_SLOTS_H
+#define PIPESCHED_SCHEDULE_TABLE_SLOTS_H
+
+#include "PipeSched/Schedule/Table/Dependences.h"
+
+namespace pipesched {
+
+/// Slots of a table's cells by flat index. A copy has the slot after the
+/// preceding compute cell. A join has the slot of the following entry, and so
+/// has an idle entry if alignment ignores it.
+struct SlotAssignment {
+  std::vector<int64_t> start; ///< first slot of each cell
+  int64_t numSlots = 0;       ///< of the longest row, without trailing idle
+                              ///< slots
+};
+
+/// Earliest slots for the order of the rows: idle entries are ignored, and
+/// cells take the slots that the table says. D and U take none. Both halves of
+/// an overlapped pair start together and end together; so do the G cells of a
+/// group, unless they are in several (Collectives.h). Errors: a cycle of
+/// dependences, which the error names.
+llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
+                                          const CellIndex &index);
+
+/// The same in unit slots, whatever the table says.
+llvm::Expected<SlotAssignment> alignUnitSlots(const TableView &table,
+                                              const CellIndex &index);
+
+/// The slots as written: idle entries count, nothing moves. For aligned tables.
+SlotAssignment readSlots(const TableView &table, const CellIndex &index);
+
+/// readSlots for an aligned table, else alignSlots.
+llvm::Expected<SlotAssignment> assignSlots(const TableView &table,
+                                           const CellIndex &index);
+
+/// Slots from the start to the end of one entry; loops use the template in
+/// SlotLengths.h.
+int64_t slotsOf(const TableView &table, CellRef at);
+
+/// Rows with idle entries such that each cell stands at its slot, filled up to
+/// `numSlots` at the end.
+std::vector<Row> withIdleSlots(const TableView &table,
+                               const SlotAssignment &slots);
+
+/// Rows in which each cell stands at its earliest slot. Errors: those of
+/// alignSlots and CellIndex; rows of more than kMaxTableCells entries, because
+/// an idle entry counts at most 2^31 - 1 slots.
+llvm::Expected<std::vector<Row>> alignRows(const TableView &table);
+
+/// Rows without idle entries.
+std::vector<Row> compactRows(const TableView &table);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_SLOTS_H

@@ -1,0 +1,150 @@
+//===- Table.h - A schedule table: workers by slots ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The central data structure. A Table owns its rows; a TableView is what
+// analyses and checks read, whether a Table or ops own the rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_TABLE_H
+#define PIPESCHED_SCHEDULE_TABLE_TABLE_H
+
+#include "PipeSched/Schedule/Table/SlotLengths.h"
+#include "PipeSched/Support/EnumNames.h"
+#include <limits>
+#include <memory>
+
+namespace pipesched {
+
+class Collectives;
+class ParameterSets;
+
+using Row = std::vector<Cell>;
+
+/// Limit of a table's entries, including idle ones: 2 GiB of rows. Flat indices
+/// of cells, and of the instructions and tasks that they become, fit 32 bits.
+inline constexpr int64_t kMaxTableCells = int64_t(1) << 28;
+
+/// Which cell of a split backward sends the gradient upstream. A whole B always
+/// sends at its end.
+enum class GradientAfter : uint8_t { InputGrad, WeightGrad };
+
+template <>
+struct EnumNames<GradientAfter> {
+  static constexpr EnumName<GradientAfter> values[] = {
+      {GradientAfter::InputGrad, "I", "The input gradient"},
+      {GradientAfter::WeightGrad, "W", "The weight gradient"}};
+};
+
+/// Position of a cell: row (worker) and index in the row, where idle entries
+/// count.
+struct CellRef {
+  int64_t row = 0, index = 0;
+};
+
+/// A table whose rows another object owns.
+struct TableView {
+  const Placement *placement = nullptr;
+  GradientAfter gradientAfter = GradientAfter::InputGrad;
+  bool aligned = false;
+  std::vector<StageSlots> slots; ///< by global stage; empty: unit slots
+  llvm::SmallVector<llvm::ArrayRef<Cell>> rows; ///< one per worker
+
+  /// Entries of all rows, idle ones included.
+  int64_t getNumCells() const;
+};
+
+/// A table that owns its rows; what a generator returns.
+struct Table {
+  Placement placement;
+  GradientAfter gradientAfter = GradientAfter::InputGrad;
+  bool aligned = false;
+  std::vector<StageSlots> slots; ///< by global stage; empty: unit slots
+  std::vector<Row> rows;
+
+  TableView view() const;
+};
+
+/// Calls `use` with the object that counts the slots of the table's cells;
+/// `use` is compiled once for unit slots and once for lengths.
+template <typename Use>
+decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
+  if (table.slots.empty())
+    return use(UnitSlots());
+  return use(GivenSlots(*table.placement, table.slots));
+}
+
+/// The position of each cell of a table, in one dense array:
+///
+///   entry = Placement::pairOf(stage, unit)
+///   entries[entry x columns + column of the phase] = flat index
+///
+/// Cells are numbered row by row, including idle entries ("flat index").
+/// Look-ups are O(1); memory is 4 bytes per (stage, microbatch, phase that
+/// occurs). kIndexedPhases are indexed. O, G and joins are not, because no cell
+/// waits for them by name; getParameterSets() says which stages
+/// an O or G is about, getCollectives() which G cells take part together.
+class CellIndex {
+public:
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+  /// All cells of the rows must be in range (verifyRow), and the placement must
+  /// outlive the index. Errors: several paths that do not say what they take;
+  /// more than kMaxTableCells entries; fewer forward cells than a complete
+  /// table has (the dense array would not be linear in the table); a cell that
+  /// occurs twice; those of ParameterSets if the table has O or G cells.
+  /// verifyTable reports the same findings with their positions.
+  static llvm::Expected<CellIndex> create(const TableView &table);
+
+  /// The entry of a stage and unit, for several look-ups with at().
+  int64_t entryOf(int64_t stage, int64_t unit) const {
+    return placement->pairOf(
+        placement->stageOffset(placement->pathOf(unit)) + stage, unit);
+  }
+  int64_t entryOf(Cell cell) const { return placement->pairOf(cell); }
+  /// Entries are numbered by path, stage and rank on the path.
+  int64_t getNumEntries() const { return placement->getNumPairs(); }
+  /// Flat index of a phase of the entry, or kNone.
+  uint32_t at(int64_t entry, Phase phase) const {
+    int32_t column = columnOfPhase[phase];
+    return column < 0 ? kNone : entries[entry * numColumns + column];
+  }
+  /// Flat index of the cell, or kNone. The stage must be on the microbatch's
+  /// path.
+  uint32_t lookup(int64_t stage, Phase phase, int64_t microbatch) const {
+    return has(phase) ? at(entryOf(stage, microbatch), phase) : kNone;
+  }
+  bool has(Phase phase) const { return columnOfPhase[phase] >= 0; }
+  /// Whether the table has O or G cells.
+  bool hasPerPath() const { return parameterSets != nullptr; }
+  /// The stages that use the blocks which an O steps or a G reduces; null if
+  /// the table has no O and no G.
+  const ParameterSets *getParameterSets() const { return parameterSets.get(); }
+  /// The all-reduces of G cells; null if there are none.
+  const Collectives *getCollectives() const { return collectives.get(); }
+  /// First flat index of a row; row numWorkers gives the total.
+  uint32_t rowBegin(int64_t row) const { return rowBegins[row]; }
+  int64_t rowOf(uint32_t flat) const; ///< binary search; not for inner loops
+  CellRef refOf(uint32_t flat) const; ///< likewise
+
+private:
+  void layOut(const TableView &table, const PhaseMap<int64_t> &phaseCounts);
+  llvm::Error fill(const TableView &table);
+
+  const Placement *placement = nullptr;
+  PhaseMap<int32_t> columnOfPhase;
+  int64_t numColumns = 0;
+  std::vector<uint32_t> rowBegins; ///< by row, D + 1
+  std::vector<uint32_t> entries;
+  std::shared_ptr<const ParameterSets> parameterSets;
+  std::shared_ptr<const Collectives> collectives;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_TABLE_H

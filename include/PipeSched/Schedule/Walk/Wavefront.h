@@ -1,0 +1,535 @@
+//===- Wavefront.h - Cells of a table in the order of slots -----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks all rows of a table at once, from slot to slot. What cells pass to
+// other stages is kept only while it is under way, so the table needs no index.
+// docs/Dialects/RationaleTimes.md says why.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_WALK_WAVEFRONT_H
+#define PIPESCHED_SCHEDULE_WALK_WAVEFRONT_H
+
+#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Dependences.h"
+#include "PipeSched/Schedule/Table/Period.h"
+#include "PipeSched/Schedule/Table/PhaseCounts.h"
+#include "PipeSched/Schedule/Walk/WavefrontParts.h"
+
+namespace pipesched {
+
+/// Visits the cells of a table in the order of their earliest unit slots:
+///
+///   slot     0    1    2    3    4    5    6       in a slot: row by row, what
+///   row 0    F0   F1   F2   .    .    B0 ......    ends there, and then what
+///   row 1         F0   F1   B0 ......   F2         can start
+///   row 2              F0   ..
+///
+/// A row sleeps while its next cell needs something that another stage has not
+/// passed yet. So the walk is linear in cells; beside the table it holds what
+/// is under way between stages, which for most families is O(stages).
+///
+/// Cells must be in range. A row that reaches a G sleeps until the rows of its
+/// group have come (Collectives.h); at the end of that slot they meet, and all
+/// go on in the next one. Each G must take part in one all-reduce.
+///
+/// The handler has the following. `Item` is what it notes about something that
+/// is under way.
+///
+///   Cost costOf(uint32_t stage, Phase)   what it wants to know of all cells
+///       of a phase of a global stage, so that one look-up finds all
+///   void start(const WaveStep &, uint64_t slot, const Cost &, const Item *)
+///   void startPair(const WaveStep &, uint64_t slot, const Item *first,
+///                  const Item *second)
+///       with what the cells of the step take from other stages, or null
+///   void finish(const WaveStep &, uint64_t slot)
+///   void pass(const WaveStep &, unsigned half, const Cost &, int32_t toRow,
+///             Item &)
+///       after finish(), for each cell of the step that another stage needs.
+///   bool copy(const WaveStep &, const Cost &)
+///       of a D or U, or a join, which take no slots: the row has ended what is
+///       before it. False if what it needs has not been before it.
+///   void meet(int64_t number, llvm::ArrayRef<WaveStep>, uint64_t slot)
+///       of an all-reduce (its number in Collectives), with the G cells of its
+///       group by ascending row; finish() follows for each
+///
+/// If the rows repeat (Period.h), the walk compares its states at the ends of
+/// periods. If only clocks, ranks and indices differ, everything that follows
+/// would be the same again, and the walk leaps over it. For this the handler
+/// has
+///
+///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
+///       all are the same, so one walk times them all; it leaps if all repeat
+///   bool canLeap() const
+///   int64_t numLeftOut() const
+///       microbatches that the rows leave out: the walk is of a table with so
+///       many more periods. It has no end if it repeats itself nowhere, or if
+///       they are no multiple of the period
+///   int64_t numHeld() const   what it holds of cells; the same in such states
+///   void visitState(Visitor &), void visitItem(Item &, Visitor &)
+///       with a StateReader or a StateLeaper, in the same order for both
+///   ClockValues<Time> clocksOf(uint32_t row) const   when the row is free
+///   void noteLeap(llvm::ArrayRef<LeapedRow>)
+///
+/// Things are passed in the order of their last slots and, within a slot, of
+/// their rows: in this order receive queues take messages (Lowering.h).
+///
+/// `hasPaths`: whether ranks on a path differ from microbatches.
+template <typename Item, typename Handler, bool hasPaths>
+class WavefrontOf {
+  using Time = typename Handler::Time;
+
+public:
+  /// `collectives` may be null if there are no G cells.
+  WavefrontOf(const TableView &table, const Collectives *collectives,
+              Handler &handler)
+      : placement(*table.placement), collectives(collectives), handler(handler),
+        calendar(table.rows.size()) {
+    addRules(table.gradientAfter);
+    if (collectives)
+      numArrived.assign(collectives->getReplicas().getNumPieces(), 0);
+    if (hasPaths)
+      addTrips();
+    addRows(table);
+    if (handler.canLeap())
+      watchPeriod(table);
+  }
+
+  /// Whether every row was walked to its end. If not, cells wait for each other
+  /// or for one that is missing, or a cell occurs twice.
+  bool run() {
+    for (Row &row : rows)
+      startNext(row, 0);
+    auto leave = [&](uint64_t slot) {
+      if (LLVM_UNLIKELY(!gathered.empty()))
+        meet(slot);
+      if (LLVM_UNLIKELY(periodEnd && rows.front().next >= periodEnd))
+        endPeriod(slot);
+    };
+    leave(0);
+    calendar.takeAll(
+        [&](uint32_t row, uint64_t slot) { finish(rows[row], slot); }, leave);
+    return !isBroken && (hasLeapt || handler.numLeftOut() == 0) &&
+           llvm::all_of(rows, [](const Row &row) { return row.isDone(); });
+  }
+
+private:
+  static constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
+
+  struct alignas(64) Row {
+    const Cell *begin, *next, *end;
+    /// Its next step needs something that is not there yet.
+    bool isAsleep = false;
+    uint8_t awaitedHalf = 0; ///< the half of the step that needs it
+    WaveStep step;           ///< the step that runs, or the next one
+
+    bool isDone() const { return next == end && !isAsleep; }
+  };
+  /// What a neighbour has passed to the cells of one stage.
+  struct Inbox {
+    InFlight<Item> items;
+    int32_t awaitedRank = -1; ///< of the item for which `taker` sleeps
+    int32_t taker = -1;       ///< the row of the stage
+  };
+  /// What holds for all cells of a kind.
+  struct Rule {
+    /// The inbox in which they find what they need, and the inbox to which they
+    /// pass what they make: indices into `inboxes`, or kNowhere.
+    uint32_t findAt = kNowhere, passTo = kNowhere;
+    typename Handler::Cost cost;
+  };
+
+  /// Where a microbatch goes.
+  struct Trip {
+    uint32_t firstKind; ///< of the first stage of its path
+    int32_t rank;       ///< on the path
+  };
+
+  void addRules(GradientAfter gradientAfter);
+  void addTrips();
+  void addRows(const TableView &table);
+  void startNext(Row &row, uint64_t slot);
+  void startOne(Row &row, uint64_t slot, const Item *need);
+  void startSingle(Row &row, uint64_t slot);
+  void startOther(Row &row, uint64_t slot);
+  void startComputes(Row &row, uint64_t slot);
+  void startNextPair(Row &row, uint64_t slot);
+  void startPair(Row &row, uint64_t slot, Item *const (&needs)[2]);
+  void copy(const Row &row);
+  void arrive(Row &row);
+  void meet(uint64_t slot);
+  void wakePair(Row &row, uint64_t slot, Inbox &inbox, int32_t rank,
+                Item &item);
+  void finish(Row &row, uint64_t slot);
+  void pass(const WaveStep &step, unsigned half, uint64_t slot);
+  void readHalf(WaveStep &step, unsigned half);
+  bool findNeed(Row &row, unsigned half, Item *&need);
+
+  void watchPeriod(const TableView &table);
+  void endPeriod(uint64_t slot);
+  /// Whether the walk since the last state was taken down has taken about as
+  /// long as taking it down. So a walk that never leaps takes at most about
+  /// twice as long. If periods are left out, the walk has to find a period of
+  /// which they are a multiple, so it takes down all states.
+  bool mayTakeDown() const {
+    constexpr int64_t kNumbersPerCell = 2;
+    return handler.numLeftOut() != 0 ||
+           numWalked * kNumbersPerCell >=
+               static_cast<int64_t>(before.numbers.size());
+  }
+  bool isInPeriods() const;
+  void readClocks();
+  void takeDown(uint64_t slot, const TablePeriod &period, int64_t numPeriods,
+                WalkState<Time> &state);
+  void leap(uint64_t slot, const TablePeriod &repeated);
+  template <typename Visitor>
+  void visitState(uint64_t slot, Visitor &visitor);
+  static uint64_t slotsOf(const WaveStep &step, unsigned half) {
+    if (step.cells[half].isIdle())
+      llvm_unreachable("idle slots are no step");
+    return unitSlots(step.cells[half]);
+  }
+  Trip tripOf(Cell cell) const {
+    if (!hasPaths)
+      return {0, static_cast<int32_t>(cell.getUnit())};
+    if (LLVM_UNLIKELY(cell.isPerPath()))
+      return {firstKindOf(placement.stageOffset(cell.getPath())), 0};
+    return trips[cell.getUnit()];
+  }
+
+  const Placement &placement;
+  const Collectives *collectives;
+  Handler &handler;
+  SlotCalendar calendar;
+  llvm::BumpPtrAllocator allocator;
+  std::vector<Inbox> inboxes;        ///< two by global stage: by Flow
+  llvm::MutableArrayRef<Rule> rules; ///< by kind
+  std::vector<Trip> trips; ///< by microbatch; empty: there is one path
+  std::vector<Row> rows;
+  std::vector<uint32_t> rowBegins;  ///< flat
+  std::vector<uint32_t> numArrived; ///< by piece: rows that have reached a G
+  /// Pieces whose rows all have, but that have not met.
+  std::vector<int64_t> gathered;
+  /// A cell occurs twice, or a copy stands where it cannot.
+  bool isBroken = false;
+
+  std::optional<TablePeriod> period;
+  /// Where row 0 ends a period next; null if nobody looks for that.
+  const Cell *periodEnd = nullptr;
+  int64_t numHeld = -1; ///< at the last end of a period
+  /// How many periods have passed since `before` was taken down (-1: it was
+  /// not), and how many of them are compared with it. The latter grows each
+  /// time (Brent's search for cycles).
+  int64_t numSince = -1, window = 1;
+  /// The number of cells of a period, and of those walked since a state was
+  /// last taken down.
+  int64_t numPeriodCells = 0, numWalked = 0;
+  ClockValues<Time> oldest;
+  std::vector<Time> rowTimes, rowTimesBefore; ///< against row 0
+  bool hasLeapt = false;
+  WalkState<Time> before, after;
+};
+
+/// Walks the table; see WavefrontOf.
+template <typename Item, typename Handler>
+bool walkInSlots(const TableView &table, const Collectives *collectives,
+                 Handler &handler) {
+  const Placement &placement = *table.placement;
+  if (placement.getNumPaths() > 1 ||
+      placement.countOnPath(0) != placement.getNumUnits())
+    return WavefrontOf<Item, Handler, /*hasPaths=*/true>(table, collectives,
+                                                         handler)
+        .run();
+  return WavefrontOf<Item, Handler, /*hasPaths=*/false>(table, collectives,
+                                                        handler)
+      .run();
+}
+
+//===----------------------------------------------------------------------===//
+// Implementation
+//===----------------------------------------------------------------------===//
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::addRules(
+    GradientAfter gradientAfter) {
+  int64_t numStages = placement.getNumGlobalStages();
+  size_t numKinds = numStages * kNumPhases;
+  rules = {static_cast<Rule *>(
+               allocator.Allocate(numKinds * sizeof(Rule), llvm::Align(64))),
+           numKinds};
+  std::uninitialized_fill(rules.begin(), rules.end(), Rule());
+  inboxes.resize(2 * numStages);
+  for (Inbox &inbox : inboxes)
+    inbox.items.allocate(1, allocator);
+  auto inboxAt = [](int64_t stage, Flow flow) {
+    return 2 * stage + static_cast<unsigned>(flow);
+  };
+  for (int64_t stage = 0; stage != numStages; ++stage) {
+    int64_t path = placement.pathOfStage(stage);
+    auto isOnPath = [&](int64_t end) {
+      return placement.stageOffset(path) <= end &&
+             end < placement.stageOffset(path + 1);
+    };
+    kCostedPhases.forEach([&](Phase phase) {
+      Rule &rule = rules[kindOf(stage, phase)];
+      rule.cost = handler.costOf(stage, phase);
+      std::optional<Flow> need = flowNeededBy(phase);
+      if (need && isOnPath(sourceOf(*need, stage)))
+        rule.findAt = inboxAt(stage, *need);
+      std::optional<Flow> made = flowMadeBy(phase, gradientAfter);
+      if (made && isOnPath(targetOf(*made, stage))) {
+        rule.passTo = inboxAt(targetOf(*made, stage), *made);
+        inboxes[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
+      }
+    });
+  }
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::addTrips() {
+  trips.reserve(placement.getNumUnits());
+  for (int64_t number = 0; number != placement.getNumUnits(); ++number) {
+    uint32_t stage = placement.stageOffset(placement.pathOf(number));
+    trips.push_back({firstKindOf(stage),
+                     static_cast<int32_t>(placement.rankOnPath(number))});
+  }
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::addRows(const TableView &table) {
+  rows.resize(table.rows.size());
+  uint32_t flat = 0;
+  for (auto [number, cells] : llvm::enumerate(table.rows)) {
+    Row &row = rows[number];
+    row.begin = row.next = cells.begin();
+    row.end = cells.end();
+    row.step.row = number;
+    rowBegins.push_back(flat);
+    flat += cells.size();
+  }
+}
+
+/// Reads a half of the next step.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::readHalf(WaveStep &step, unsigned half) {
+  Cell cell = step.cells[half];
+  Trip trip = tripOf(cell);
+  step.kinds[half] = trip.firstKind + kindOf(cell.getStage(), cell.getPhase());
+  step.ranks[half] = trip.rank;
+}
+
+/// Finds what a half of the next step needs: null if it needs nothing. False if
+/// it is not there yet; then the row sleeps.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE bool
+WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
+                                               Item *&need) {
+  need = nullptr;
+  uint32_t at = rules[row.step.kinds[half]].findAt;
+  if (at == kNowhere)
+    return true;
+  int32_t rank = row.step.ranks[half];
+  need = inboxes[at].items.find(rank);
+  if (need)
+    return true;
+  inboxes[at].awaitedRank = rank;
+  row.isAsleep = true;
+  row.awaitedHalf = half;
+  return false;
+}
+
+/// Starts the next cell of a row that is free, or puts the row to sleep.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
+  if (row.next == row.end)
+    return;
+  // Each row is a stream of memory, and the hardware does not follow so many.
+  constexpr int64_t kLookahead = 16;
+  __builtin_prefetch(row.next + kLookahead);
+  if (LLVM_UNLIKELY(!row.next->isIn(kUnitComputePhases)))
+    return startOther(row, slot);
+  startComputes(row, slot);
+}
+
+/// Starts a cell or a pair.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startComputes(Row &row, uint64_t slot) {
+  if (row.next->overlapsNext() && row.next + 1 != row.end)
+    return startNextPair(row, slot);
+  startSingle(row, slot);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startSingle(Row &row, uint64_t slot) {
+  row.step.cells = row.next;
+  row.step.isPair = false;
+  readHalf(row.step, 0);
+  Item *need;
+  if (!findNeed(row, 0, need))
+    return;
+  startOne(row, slot, need);
+  if (need)
+    InFlight<Item>::remove(need);
+}
+
+/// Passes idle slots and copies; then joins a G, or starts what is behind.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_NOINLINE void
+WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
+  for (; row.next != row.end; ++row.next) {
+    if (row.next->isCopy() || row.next->isJoin())
+      copy(row);
+    else if (!row.next->isIdle())
+      break;
+  }
+  if (row.next == row.end)
+    return;
+  if (row.next->is(Phase::AllReduce))
+    return arrive(row);
+  startComputes(row, slot);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_NOINLINE void
+WavefrontOf<Item, Handler, hasPaths>::startNextPair(Row &row, uint64_t slot) {
+  row.step.cells = row.next;
+  row.step.isPair = true;
+  Item *needs[2];
+  for (unsigned half : {0, 1})
+    readHalf(row.step, half);
+  if (!findNeed(row, 0, needs[0]) || !findNeed(row, 1, needs[1]))
+    return;
+  startPair(row, slot, needs);
+  for (Item *need : needs)
+    if (need)
+      InFlight<Item>::remove(need);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
+  WaveStep step;
+  step.cells = row.next;
+  step.row = row.step.row;
+  readHalf(step, 0);
+  if (!handler.copy(step, rules[step.kinds[0]].cost))
+    isBroken = true;
+}
+
+/// Notes that a row has reached a G.
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
+  row.isAsleep = true;
+  row.step.cells = row.next;
+  row.step.isPair = false;
+  readHalf(row.step, 0);
+  if (!collectives)
+    return;
+  int64_t piece = *collectives->piecesOf(row.step.stage(0)).begin();
+  if (++numArrived[piece] == collectives->membersOf(piece).size())
+    gathered.push_back(piece);
+}
+
+/// Lets the groups meet whose rows have all come.
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
+  std::vector<WaveStep> steps;
+  for (int64_t piece : gathered) {
+    steps.clear();
+    for (CellRef member : collectives->membersOf(piece)) {
+      Row &row = rows[member.row];
+      steps.push_back(row.step);
+      row.isAsleep = false;
+      ++row.next;
+      calendar.add(row.step.row, slot + slotsOf(row.step, 0));
+    }
+    handler.meet(collectives->numberOf(piece), steps, slot);
+  }
+  gathered.clear();
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startOne(Row &row, uint64_t slot,
+                                               const Item *need) {
+  const Rule &rule = rules[row.step.kinds[0]];
+  handler.start(row.step, slot, rule.cost, need);
+  ++row.next;
+  calendar.add(row.step.row, slot + slotsOf(row.step, 0));
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
+                                                Item *const (&needs)[2]) {
+  handler.startPair(row.step, slot, needs[0], needs[1]);
+  row.next += 2;
+  calendar.add(row.step.row,
+               slot + slotsOf(row.step, 0) + slotsOf(row.step, 1));
+}
+
+/// Starts a pair that has slept for `item` of a rank, or leaves it in the inbox
+/// if the other half needs something that is not there.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_NOINLINE void WavefrontOf<Item, Handler, hasPaths>::wakePair(
+    Row &row, uint64_t slot, Inbox &inbox, int32_t rank, Item &item) {
+  Item *needs[2] = {&item, &item}, *&other = needs[!row.awaitedHalf];
+  if (!findNeed(row, !row.awaitedHalf, other)) {
+    *inbox.items.insert(rank, allocator) = item;
+    return;
+  }
+  startPair(row, slot, needs);
+  if (other)
+    InFlight<Item>::remove(other);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::finish(Row &row, uint64_t slot) {
+  handler.finish(row.step, slot);
+  pass(row.step, 0, slot);
+  if (row.step.isPair)
+    pass(row.step, 1, slot);
+  startNext(row, slot);
+}
+
+/// Passes on what a cell has made. A row that sleeps for it takes it at once.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
+                                           uint64_t slot) {
+  const Rule &rule = rules[step.kinds[half]];
+  if (rule.passTo == kNowhere)
+    return;
+  int32_t rank = step.ranks[half];
+  Inbox &inbox = inboxes[rule.passTo];
+  Row &taker = rows[inbox.taker];
+  if (inbox.awaitedRank == rank) {
+    inbox.awaitedRank = -1;
+    taker.isAsleep = false;
+    Item item;
+    handler.pass(step, half, rule.cost, inbox.taker, item);
+    return taker.step.isPair ? wakePair(taker, slot, inbox, rank, item)
+                             : startOne(taker, slot, &item);
+  }
+  Item *item = inbox.items.insert(rank, allocator);
+  if (!item) {
+    isBroken = true;
+    return;
+  }
+  handler.pass(step, half, rule.cost, inbox.taker, *item);
+}
+
+} // namespace pipesched
+
+#include "PipeSched/Schedule/Walk/WavefrontPeriods.h"
+
+#endif // PIPESCHED_SCHEDULE_WALK_WAVEFRONT_H

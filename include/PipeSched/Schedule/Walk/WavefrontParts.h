@@ -1,0 +1,190 @@
+//===- WavefrontParts.h - What a walk in slots keeps ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The steps of rows, the rows that run by the slot in which their cells end,
+// and what is under way between stages.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_WALK_WAVEFRONTPARTS_H
+#define PIPESCHED_SCHEDULE_WALK_WAVEFRONTPARTS_H
+
+#include "PipeSched/Schedule/Table/Cell.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/MathExtras.h"
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace pipesched {
+
+/// A phase of a global stage, as one number. Those of a stage begin with its
+/// firstKindOf.
+inline uint32_t firstKindOf(uint32_t stage) { return stage * kNumPhases; }
+inline uint32_t kindOf(uint32_t stage, Phase phase) {
+  return firstKindOf(stage) + static_cast<uint32_t>(phase);
+}
+
+/// A cell of a row, or two overlapped ones, that start together.
+struct WaveStep {
+  const Cell *cells = nullptr; ///< the position in the row
+  int32_t row = 0;
+  bool isPair = false;
+  uint32_t kinds[2]; ///< their kindOf
+  int32_t ranks[2];  ///< of their microbatches on their paths; 0 for O
+
+  uint32_t stage(unsigned half) const { return kinds[half] / kNumPhases; }
+};
+
+/// What a walk has leapt over in a row: `count` times `length` cells. The first
+/// of them would have started next. The cells before them have started, and
+/// those before `passed` have also passed on what they made.
+struct LeapedRow {
+  uint32_t next, passed, length; ///< flat
+  int64_t count;
+};
+
+/// Workers by the unit slot in which their cells end, one bit for each. Those
+/// of one slot are taken in ascending order.
+///
+///   slot mod 8   0  1  2  3  4  5  6  7
+///                      ^ now       ^ as late as a cell can end
+///
+/// Nothing takes more than four slots (a pair of whole backwards), so eight
+/// sets are enough.
+class SlotCalendar {
+public:
+  explicit SlotCalendar(size_t numWorkers)
+      : bits(llvm::divideCeil(numWorkers, 64)) {}
+
+  void add(uint32_t worker, uint64_t slot) {
+    bits[worker / 64][slot % kNumSets] |= uint64_t(1) << (worker % 64);
+  }
+  /// Takes the workers of each slot, from 0 on until none are left, with
+  /// `visit(worker, slot)`, which may add to the seven slots behind this one.
+  /// Calls `leave(slot)` at the end of each slot that has workers.
+  template <typename Visit, typename Leave>
+  void takeAll(Visit &&visit, Leave &&leave) {
+    for (unsigned numEmpty = 0; numEmpty != kNumSets; ++now) {
+      ++numEmpty;
+      for (size_t word = 0; word != bits.size(); ++word) {
+        uint64_t left = std::exchange(bits[word][now % kNumSets], 0);
+        if (left == 0)
+          continue;
+        numEmpty = 0;
+        for (; left != 0; left &= left - 1)
+          visit(uint32_t(word * 64 + llvm::countr_zero(left)), now);
+      }
+      if (numEmpty == 0)
+        leave(now);
+    }
+  }
+  /// Moves the current slot, and all sets behind it, later by a number of
+  /// slots.
+  void leap(uint64_t numSlots) {
+    for (Sets &sets : bits)
+      std::rotate(sets.begin(), sets.end() - numSlots % kNumSets, sets.end());
+    now += numSlots;
+  }
+  /// The sets of the slots behind this one.
+  template <typename Visit>
+  void forEachBehind(uint64_t slot, Visit &&visit) const {
+    for (uint64_t behind = 1; behind != kNumSets; ++behind)
+      for (const Sets &sets : bits)
+        visit(sets[(slot + behind) % kNumSets]);
+  }
+
+private:
+  static constexpr uint64_t kNumSets = 8;
+  static_assert(2 * kMaxUnitSlots < kNumSets, "a pair ends within the sets");
+  using Sets = std::array<uint64_t, kNumSets>; ///< by slot modulo kNumSets
+
+  std::vector<Sets> bits; ///< one for each 64 workers
+  uint64_t now = 0;
+};
+
+/// The items of one inbox that nobody has taken yet, by the rank of their
+/// microbatch on the path. Rank r lies at r modulo the capacity. The capacity
+/// doubles when two ranks would fall together, so it stays below twice the
+/// distance of the outermost ranks.
+template <typename Item>
+class InFlight {
+public:
+  Item *find(int64_t rank) {
+    Entry &entry = entries[rank & mask];
+    return entry.rank == rank ? &entry.item : nullptr;
+  }
+  /// Null if the rank is there already. Invalidates other pointers.
+  Item *insert(int64_t rank, llvm::BumpPtrAllocator &allocator) {
+    while (LLVM_UNLIKELY(entries[rank & mask].rank >= 0)) {
+      if (entries[rank & mask].rank == rank)
+        return nullptr;
+      grow(allocator);
+    }
+    entries[rank & mask].rank = rank;
+    return &entries[rank & mask].item;
+  }
+  /// `item` is one that find() has returned.
+  static void remove(Item *item) { reinterpret_cast<Entry *>(item)->rank = -1; }
+  /// Takes all items out, in the order of ranks.
+  void takeAll(std::vector<std::pair<int32_t, Item>> &items) {
+    items.clear();
+    for (Entry &entry : llvm::MutableArrayRef(entries, mask + size_t(1)))
+      if (entry.rank >= 0)
+        items.emplace_back(std::exchange(entry.rank, -1), entry.item);
+    llvm::sort(items, llvm::less_first());
+  }
+  void allocate(uint32_t capacity, llvm::BumpPtrAllocator &allocator) {
+    entries = allocator.Allocate<Entry>(capacity);
+    std::uninitialized_fill_n(entries, capacity, Entry());
+    mask = capacity - 1;
+  }
+
+private:
+  struct Entry {
+    Item item;         ///< first, so that remove() finds the rest
+    int32_t rank = -1; ///< -1: free
+  };
+  static_assert(std::is_standard_layout_v<Entry>);
+  static_assert(std::is_trivially_destructible_v<Entry>);
+
+  /// Two ranks at different positions stay at different positions.
+  void grow(llvm::BumpPtrAllocator &allocator) {
+    llvm::ArrayRef<Entry> old(entries, mask + size_t(1));
+    allocate(2 * (mask + 1), allocator);
+    for (const Entry &entry : old)
+      if (entry.rank >= 0)
+        entries[entry.rank & mask] = entry;
+  }
+
+  Entry *entries = nullptr;
+  uint32_t mask = 0;
+};
+
+/// Visits the items in flight in one inbox (Period.h) in the order of ranks,
+/// with `visitItem(Item &)` for each.
+template <typename Item, typename Visitor, typename VisitItem>
+void visitItems(InFlight<Item> &place, int64_t path,
+                llvm::BumpPtrAllocator &allocator, Visitor &visitor,
+                VisitItem &&visitItem) {
+  std::vector<std::pair<int32_t, Item>> items;
+  place.takeAll(items);
+  visitor.same(items.size());
+  for (auto &[rank, item] : items) {
+    visitor.rank(rank, path);
+    visitItem(item);
+    *place.insert(rank, allocator) = item;
+  }
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_WALK_WAVEFRONTPARTS_H

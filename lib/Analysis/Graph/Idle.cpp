@@ -1,0 +1,247 @@
+//===- Idle.cpp - Why workers wait ----------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Splits each gap of a row by what happened to the transfer that ends it:
+//
+//   row       | cell ......... |              gap               | cell
+//   producer        | .............. |
+//   message                          | in its queue | V/BW | L |
+//   message in front of it                     | V/BW |
+//                              ^     ^         ^                ^
+//                      dependency | queue order | communication |
+//
+// A message is ready when all that it needs is done. It then waits for the
+// message in front of it in its queue. Until that message starts, the cause is
+// the order of the queue; from then on it is the bandwidth.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/Graph/IdleSpans.h"
+#include "PipeSched/Analysis/Graph/TaskEnds.h"
+
+using namespace pipesched;
+
+namespace {
+
+/// Moments in the life of a transfer that some cell waits for.
+struct TransferTimes {
+  int64_t readyPs = 0;    ///< all that it needs is done
+  int64_t runBeginPs = 0; ///< from here until it starts, its queues transfer
+                          ///< without a gap
+};
+
+class IdleWalk {
+public:
+  IdleWalk(const TaskGraph &graph, const TaskTimes &times,
+           const Timeline &timeline)
+      : graph(graph), times(times), timeline(timeline),
+        ends(graph, times, timeline) {}
+
+  /// Also lists the spans, if `spans` is not null.
+  IdleTimes run(std::vector<std::vector<IdleSpan>> *spans = nullptr);
+
+private:
+  /// Indices into kIdleCauses.
+  enum Cause : uint8_t { Fill, Drain, Dependency, QueueOrder, Communication };
+
+  /// How far the walk over a row has come.
+  struct RowState {
+    uint32_t last = TaskGraph::kNone; ///< the last task that held the row
+    bool hasBegun = false;            ///< a cell was visited
+    /// Idle time since the last cell. It counts only if another cell follows;
+    /// otherwise it is part of the drain.
+    int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
+    /// How many spans are followed by a cell. Later spans lie behind the last
+    /// cell.
+    size_t numSpans = 0;
+  };
+
+  void findRun(uint32_t task);
+  void visit(int64_t worker, uint32_t task);
+  void visitCell(int64_t worker, uint32_t task);
+  void finish(int64_t worker);
+  void splitWait(int64_t worker, uint32_t task);
+  void note(int64_t worker, Cause cause, int64_t beginPs, int64_t endPs);
+  void endSpans(int64_t worker, uint32_t task);
+  TransferTimes transferTimes(uint32_t task) const;
+  bool isQueueOrder(uint32_t task, Edge edge) const;
+
+  const TaskGraph &graph;
+  const TaskTimes &times;
+  const Timeline &timeline;
+  TaskEnds ends;
+  IdleTimes idle;
+  std::vector<RowState> rows; ///< by worker
+  /// Spans by worker; null if nobody asked for them.
+  std::vector<std::vector<IdleSpan>> *spans = nullptr;
+  /// By task: when the gapless run of transfers that ends with it begins.
+  std::vector<int64_t> runBeginPs;
+};
+
+} // namespace
+
+/// Whether an edge leads to the task in front of `task` in a queue that both
+/// use.
+bool IdleWalk::isQueueOrder(uint32_t task, Edge edge) const {
+  QueueSet queues = queuesOf(graph.kind[task], graph.transport);
+  QueueSet before = queuesOf(graph.kind[edge.task()], graph.transport);
+  return !edge.needsArrival() && queues.intersects(before);
+}
+
+/// A transfer continues the run of the one in front of it in its queue if it
+/// starts when that one is released.
+void IdleWalk::findRun(uint32_t task) {
+  int64_t &beginPs = runBeginPs[task] = ends.startPs(task);
+  for (Edge edge : graph.edgesOf(task))
+    if (isQueueOrder(task, edge) && ends.endPs(edge) == ends.startPs(task))
+      beginPs = std::min(beginPs, runBeginPs[edge.task()]);
+}
+
+/// A wait for a cell is a dependency until the cell ends, since a cell is no
+/// transfer. A message that holds its row was ready when it started.
+TransferTimes IdleWalk::transferTimes(uint32_t task) const {
+  if (graph.is(task, InstructionRole::Compute))
+    return {timeline.makespanPs, timeline.makespanPs};
+  if (graph.holdsRow(task) && graph.is(task, InstructionRole::Message))
+    return {ends.startPs(task), ends.startPs(task)};
+  int64_t readyPs = 0;
+  for (Edge edge : graph.edgesOf(task))
+    if (!isQueueOrder(task, edge))
+      readyPs = std::max(readyPs, ends.endPs(edge));
+  return {readyPs, std::max(readyPs, runBeginPs[task])};
+}
+
+/// Lists a span, or makes the last one longer.
+void IdleWalk::note(int64_t worker, Cause cause, int64_t beginPs,
+                    int64_t endPs) {
+  if (!spans || beginPs == endPs)
+    return;
+  std::vector<IdleSpan> &row = (*spans)[worker];
+  bool continues = row.size() > rows[worker].numSpans &&
+                   row.back().cause == cause && row.back().endPs == beginPs;
+  if (continues)
+    row.back().endPs = endPs;
+  else
+    row.push_back({static_cast<int32_t>(worker), cause, TaskGraph::kNone,
+                   beginPs, endPs});
+}
+
+/// The spans since the last cell end with `task`.
+void IdleWalk::endSpans(int64_t worker, uint32_t task) {
+  if (!spans)
+    return;
+  size_t &begin = rows[worker].numSpans;
+  for (; begin < (*spans)[worker].size(); ++begin)
+    (*spans)[worker][begin].before = task;
+}
+
+/// Accounts for the time from the last task of a row until `task` starts.
+void IdleWalk::splitWait(int64_t worker, uint32_t task) {
+  RowState &row = rows[worker];
+  int64_t fromPs = ends.releasePs(row.last), startPs = ends.startPs(task);
+  if (startPs <= fromPs)
+    return;
+  TransferTimes transfer = transferTimes(ends.lastEdge(task)->task());
+  int64_t readyPs = std::clamp(transfer.readyPs, fromPs, startPs);
+  int64_t runBeginPs = std::clamp(transfer.runBeginPs, fromPs, startPs);
+  row.dependencyPs += readyPs - fromPs;
+  row.queueOrderPs += runBeginPs - readyPs;
+  row.communicationPs += startPs - runBeginPs;
+  note(worker, Dependency, fromPs, readyPs);
+  note(worker, QueueOrder, readyPs, runBeginPs);
+  note(worker, Communication, runBeginPs, startPs);
+}
+
+/// Visits the next task that holds a row. Under `blocking`, sends, receives and
+/// all-reduces stand between the cells.
+void IdleWalk::visit(int64_t worker, uint32_t task) {
+  RowState &row = rows[worker];
+  bool isCell = graph.is(task, InstructionRole::Compute);
+  if (!row.hasBegun && !isCell)
+    return;
+  if (row.hasBegun)
+    splitWait(worker, task);
+  row.last = task;
+  if (isCell)
+    return visitCell(worker, task);
+  row.communicationPs += times.occupancyPs[task];
+  note(worker, Communication, ends.startPs(task), ends.releasePs(task));
+}
+
+void IdleWalk::visitCell(int64_t worker, uint32_t task) {
+  RowState &row = rows[worker];
+  if (!row.hasBegun) {
+    idle.fillPs[worker] = idle.firstPs[worker] = ends.startPs(task);
+    note(worker, Fill, 0, ends.startPs(task));
+  }
+  endSpans(worker, task);
+  idle.busyPs[worker] += times.occupancyPs[task];
+  idle.dependencyPs[worker] += std::exchange(row.dependencyPs, 0);
+  idle.queueOrderPs[worker] += std::exchange(row.queueOrderPs, 0);
+  idle.communicationPs[worker] += std::exchange(row.communicationPs, 0);
+  idle.lastPs[worker] = ends.releasePs(task);
+  row.hasBegun = true;
+}
+
+void IdleWalk::finish(int64_t worker) {
+  if (!rows[worker].hasBegun) {
+    idle.fillPs[worker] = timeline.makespanPs;
+    return note(worker, Fill, 0, timeline.makespanPs);
+  }
+  idle.drainPs[worker] = timeline.makespanPs - idle.lastPs[worker];
+  if (spans)
+    (*spans)[worker].resize(rows[worker].numSpans);
+  note(worker, Drain, idle.lastPs[worker], timeline.makespanPs);
+}
+
+/// Visits tasks in topological order, which keeps the order of each row and
+/// reads memory from front to back.
+IdleTimes IdleWalk::run(std::vector<std::vector<IdleSpan>> *listed) {
+  int64_t numWorkers = graph.getNumWorkers();
+  spans = listed;
+  if (spans)
+    spans->assign(numWorkers, {});
+  for (std::vector<int64_t> *column :
+       {&idle.busyPs, &idle.fillPs, &idle.drainPs, &idle.dependencyPs,
+        &idle.queueOrderPs, &idle.communicationPs, &idle.firstPs, &idle.lastPs,
+        &idle.offloadPs, &idle.reloadPs})
+    column->assign(numWorkers, 0);
+  rows.resize(numWorkers);
+  runBeginPs.resize(graph.size());
+  for (uint32_t task = 0; task < graph.size(); ++task) {
+    InstructionKind kind = graph.kind[task];
+    bool isCollective = graph.is(task, InstructionRole::Collective);
+    if (kind == InstructionKind::Offload)
+      idle.offloadPs[graph.worker[task]] += times.occupancyPs[task];
+    else if (kind == InstructionKind::Reload)
+      idle.reloadPs[graph.worker[task]] += times.occupancyPs[task];
+    if (!graph.holdsRow(task))
+      findRun(task);
+    else if (!isCollective)
+      visit(graph.worker[task], task);
+    else
+      for (int32_t worker : graph.workersOf(graph.peer[task]))
+        visit(worker, task);
+  }
+  for (int64_t worker = 0; worker < numWorkers; ++worker)
+    finish(worker);
+  return std::move(idle);
+}
+
+IdleTimes pipesched::computeIdle(const TaskGraph &graph, const TaskTimes &times,
+                                 const Timeline &timeline) {
+  return IdleWalk(graph, times, timeline).run();
+}
+
+std::vector<std::vector<IdleSpan>>
+pipesched::listIdle(const TaskGraph &graph, const TaskTimes &times,
+                    const Timeline &timeline) {
+  std::vector<std::vector<IdleSpan>> spans;
+  IdleWalk(graph, times, timeline).run(&spans);
+  return spans;
+}

@@ -1,0 +1,81 @@
+//===- Timeline.cpp - When everything happens -----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds the longest path to every task in one sweep.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/Graph/Timeline.h"
+
+using namespace pipesched;
+
+Timeline pipesched::computeTimeline(const TaskGraph &graph,
+                                    const TaskTimes &times) {
+  Timeline timeline;
+  timeline.startPs.resize(graph.size());
+  int64_t *startPs = timeline.startPs.data();
+  const int64_t *occupancyPs = times.occupancyPs.data();
+  const int64_t *latencyPs = times.latencyPs.data();
+  const Edge *edge = graph.edges.data();
+  for (uint32_t task = 0, numTasks = graph.size(); task < numTasks; ++task) {
+    const Edge *end = graph.edges.data() + graph.edgeBegins[task + 1];
+    int64_t start = 0;
+    for (; edge != end; ++edge) {
+      uint32_t before = edge->task();
+      // A mask of all bits or none keeps branches out of the inner loop.
+      int64_t mask = -static_cast<int64_t>(edge->needsArrival());
+      start = std::max(start, startPs[before] + occupancyPs[before] +
+                                  (latencyPs[before] & mask));
+    }
+    startPs[task] = start;
+    timeline.makespanPs = std::max(timeline.makespanPs,
+                                   start + occupancyPs[task] + latencyPs[task]);
+  }
+  return timeline;
+}
+
+static bool isCommunication(InstructionKind kind) {
+  InstructionRole role = traitsOf(kind).role;
+  return role == InstructionRole::Message ||
+         role == InstructionRole::Collective;
+}
+
+/// The longest path with free communication. No other task has latency, so one
+/// end time per task suffices.
+static int64_t sweepWithoutCommunication(const TaskGraph &graph,
+                                         const TaskTimes &times) {
+  std::vector<int64_t> endPs(graph.size());
+  int64_t makespanPs = 0;
+  for (uint32_t task = 0; task < graph.size(); ++task) {
+    int64_t startPs = 0;
+    for (Edge edge : graph.edgesOf(task))
+      startPs = std::max(startPs, endPs[edge.task()]);
+    endPs[task] =
+        startPs +
+        (isCommunication(graph.kind[task]) ? 0 : times.occupancyPs[task]);
+    makespanPs = std::max(makespanPs, endPs[task]);
+  }
+  return makespanPs;
+}
+
+/// Whether the makespan with free communication can differ at all.
+static bool hasTimedCommunication(const TaskGraph &graph,
+                                  const TaskTimes &times) {
+  for (auto [kind, occupancyPs, latencyPs] :
+       llvm::zip_equal(graph.kind, times.occupancyPs, times.latencyPs))
+    if (isCommunication(kind) && (occupancyPs > 0 || latencyPs > 0))
+      return true;
+  return false;
+}
+
+int64_t pipesched::freeMakespan(const TaskGraph &graph, const TaskTimes &times,
+                                const Timeline &timeline) {
+  return hasTimedCommunication(graph, times)
+             ? sweepWithoutCommunication(graph, times)
+             : timeline.makespanPs;
+}

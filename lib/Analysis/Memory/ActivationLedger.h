@@ -1,0 +1,141 @@
+//===- ActivationLedger.h - Bytes of each activation ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What each cell allocates and frees (docs/CostModel.md, "Copies: D and U" and
+// "Activations, tensor by tensor").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_MEMORY_ACTIVATIONLEDGER_H
+#define PIPESCHED_LIB_ANALYSIS_MEMORY_ACTIVATIONLEDGER_H
+
+#include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Schedule/Table/Placement.h"
+#include <algorithm>
+#include <utility>
+
+namespace pipesched {
+
+/// What a cell does to the memory of its worker.
+struct MemoryChange {
+  int64_t bytes = 0, activations = 0;
+
+  MemoryChange &operator+=(const MemoryChange &other) {
+    bytes += other.bytes;
+    activations += other.activations;
+    return *this;
+  }
+};
+
+/// An activation of one stage and microbatch. Its cells are entered in the
+/// order in which they allocate and free.
+struct HeldActivation {
+  int64_t deviceBytes = 0, hostBytes = 0;
+  bool isRecomputed = false; ///< an R allocates what F does not keep
+
+  /// F allocates the activations that it keeps, R the rest; B and I allocate
+  /// their working memory.
+  MemoryChange start(Cell cell, const StageMemory &stage);
+  /// I frees its share of the activations, B and W all that is left.
+  MemoryChange finish(Cell cell, const StageMemory &stage);
+  /// Frees on the device what D has copied.
+  MemoryChange moveOut() {
+    int64_t bytes = std::exchange(deviceBytes, 0);
+    hostBytes += bytes;
+    return {-bytes, -1};
+  }
+  /// Allocates on the device what U copies.
+  MemoryChange moveIn() {
+    int64_t bytes = std::exchange(hostBytes, 0);
+    deviceBytes += bytes;
+    return {bytes, 1};
+  }
+};
+
+/// What a cell does if no activation is recomputed or copied. Its phase alone
+/// decides that.
+MemoryChange startKept(Cell cell, const StageMemory &stage);
+MemoryChange finishKept(Cell cell, const StageMemory &stage);
+
+/// The activations of a program.
+class ActivationLedger {
+public:
+  ActivationLedger(const Placement &placement, const MemoryFacts &facts)
+      : placement(placement), facts(facts) {}
+
+  /// Reads the cells of a program. If some are R, D or U, each activation gets
+  /// an entry. Errors: a program with far more activations than tasks.
+  llvm::Error read(llvm::ArrayRef<Cell> cells);
+
+  MemoryChange start(Cell cell) {
+    return entries.empty() ? startKept(cell, memoryOf(cell))
+                           : at(cell).start(cell, memoryOf(cell));
+  }
+  MemoryChange finish(Cell cell) {
+    return entries.empty() ? finishKept(cell, memoryOf(cell))
+                           : at(cell).finish(cell, memoryOf(cell));
+  }
+  MemoryChange moveOut(Cell cell) { return at(cell).moveOut(); }
+  MemoryChange moveIn(Cell cell) { return at(cell).moveIn(); }
+
+private:
+  const StageMemory &memoryOf(Cell cell) const {
+    return facts.stages[placement.globalStage(cell)];
+  }
+  HeldActivation &at(Cell cell) { return entries[placement.pairOf(cell)]; }
+
+  const Placement &placement;
+  const MemoryFacts &facts;
+  std::vector<HeldActivation> entries; ///< by pair; empty: not needed
+};
+
+// In the header because a walk calls them for every cell.
+
+inline MemoryChange startKept(Cell cell, const StageMemory &stage) {
+  MemoryEffect change = traitsOf(cell.getPhase()).memory.atStart;
+  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
+  return {changeOf(change, stage.amounts()) + working,
+          change == MemoryEffect::AllocateAll ? 1 : 0};
+}
+
+inline MemoryChange finishKept(Cell cell, const StageMemory &stage) {
+  MemoryEffect change = traitsOf(cell.getPhase()).memory.atEnd;
+  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
+  return {changeOf(change, stage.amounts()) - working,
+          cell.isIn(kReleasingPhases) ? -1 : 0};
+}
+
+inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
+  if (!cell.isIn(kActivationMakers))
+    return startKept(cell, stage);
+  bool isFirst =
+      traitsOf(cell.getPhase()).memory.atStart == MemoryEffect::AllocateAll;
+  int64_t target =
+      isFirst && isRecomputed ? stage.boundaryBytes : stage.activationBytes;
+  int64_t grown = target - deviceBytes;
+  deviceBytes = target;
+  return {grown, isFirst ? 1 : 0};
+}
+
+inline MemoryChange HeldActivation::finish(Cell cell,
+                                           const StageMemory &stage) {
+  MemoryEffect change = traitsOf(cell.getPhase()).memory.atEnd;
+  if (change == MemoryEffect::Same)
+    return {};
+  int64_t freed =
+      cell.isIn(kReleasingPhases)
+          ? deviceBytes
+          : std::min(-changeOf(change, stage.amounts()), deviceBytes);
+  deviceBytes -= freed;
+  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
+  return {-freed - working, cell.isIn(kReleasingPhases) ? -1 : 0};
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_MEMORY_ACTIVATIONLEDGER_H

@@ -1,0 +1,393 @@
+//===- PeakMemory.cpp - Peak memory of each worker ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Merges the events of a worker's row and of its two copy queues, which are
+// each in time order already, and adds up the bytes held (docs/CostModel.md,
+// "Copies: D and U" and "Activations, tensor by tensor").
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/Memory/PeakMemory.h"
+#include "ActivationLedger.h"
+#include "PipeSched/Analysis/Graph/TaskEnds.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+
+namespace {
+
+/// Offloads and reloads of each worker in queue order: CSR.
+struct CopyTasks {
+  std::vector<uint32_t> begins, tasks;
+
+  llvm::ArrayRef<uint32_t> of(int64_t worker) const {
+    if (begins.empty())
+      return {};
+    return llvm::ArrayRef(tasks).slice(begins[worker],
+                                       begins[worker + 1] - begins[worker]);
+  }
+};
+
+/// What a worker holds after an event.
+struct Holding {
+  int64_t atPs = 0, bytes = 0, activations = 0;
+  Cell cell;                           ///< of the event
+  int64_t offloaded = 0, reloaded = 0; ///< bytes copied so far
+};
+
+/// The events of each worker in time order:
+///
+///   row       | F alloc |        | B alloc 0, free |     by start and end
+///   offloads      | D free |                             by end
+///   reloads                | U alloc |                   by start
+///
+/// Visits the tasks of all rows in topological order, which keeps the order of
+/// each row and reads memory from front to back.
+class MemoryWalk {
+public:
+  MemoryWalk(const TaskGraph &graph, const TaskTimes &times,
+             const Timeline &timeline, const Placement &placement,
+             const MemoryFacts &facts)
+      : graph(graph), ends(graph, times, timeline),
+        offloads(collect(InstructionKind::Offload)),
+        reloads(collect(InstructionKind::Reload)),
+        activations(placement, facts) {}
+
+  /// Calls `visit(worker, holding)` after each event.
+  template <typename Visitor>
+  llvm::Error run(Visitor &&visit);
+
+private:
+  struct Event {
+    int64_t atPs;
+    uint32_t task;
+    enum Kind : uint8_t { RowEnd, OffloadEnd, ReloadStart, RowStart } kind;
+  };
+  /// What one worker holds, and which copies are still in its queues.
+  struct WorkerState {
+    Holding holding;
+    uint32_t running = TaskGraph::kNone; ///< started and not yet ended
+    llvm::ArrayRef<uint32_t> offloads, reloads;
+  };
+
+  CopyTasks collect(InstructionKind kind) const;
+  llvm::Error prepare();
+  bool isReady(uint32_t copy) const;
+  void noteEnd(uint32_t task) {
+    if (!hasEnded.empty())
+      hasEnded[task] = true;
+  }
+  std::optional<Event> takeEvent(WorkerState &state, uint32_t nextTask);
+  template <typename Visitor>
+  llvm::Error advance(int64_t worker, uint32_t nextTask, Visitor &&visit);
+  MemoryChange apply(const Event &event);
+  llvm::Error countCopy(int64_t worker, const Event &event,
+                        MemoryChange change);
+  bool isPair(uint32_t task) const { return graph.cell[task].overlapsNext(); }
+  Cell allocatingCell(uint32_t task) const;
+
+  const TaskGraph &graph;
+  TaskEnds ends;
+  CopyTasks offloads, reloads;
+  ActivationLedger activations;
+  std::vector<bool> hasEnded; ///< by task: cells and offloads; empty: no copies
+  std::vector<WorkerState> states;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Tables of the walk
+//===----------------------------------------------------------------------===//
+
+/// Topological order keeps the order of each queue.
+CopyTasks MemoryWalk::collect(InstructionKind kind) const {
+  CopyTasks copies;
+  if (!llvm::is_contained(graph.kind, kind))
+    return copies;
+  copies.begins.assign(graph.getNumWorkers() + 1, 0);
+  for (uint32_t task = 0; task < graph.size(); ++task)
+    if (graph.kind[task] == kind)
+      ++copies.begins[graph.worker[task] + 1];
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
+    copies.begins[worker + 1] += copies.begins[worker];
+  copies.tasks.resize(copies.begins.back());
+  std::vector<uint32_t> next(copies.begins.begin(), copies.begins.end() - 1);
+  for (uint32_t task = 0; task < graph.size(); ++task)
+    if (graph.kind[task] == kind)
+      copies.tasks[next[graph.worker[task]]++] = task;
+  return copies;
+}
+
+llvm::Error MemoryWalk::prepare() {
+  states.resize(graph.getNumWorkers());
+  for (auto [worker, state] : llvm::enumerate(states)) {
+    state.offloads = offloads.of(worker);
+    state.reloads = reloads.of(worker);
+  }
+  if (!offloads.tasks.empty() || !reloads.tasks.empty())
+    hasEnded.assign(graph.size(), false);
+  return activations.read(llvm::ArrayRef<Cell>(graph.cell));
+}
+
+//===----------------------------------------------------------------------===//
+// Events
+//===----------------------------------------------------------------------===//
+
+/// Whether the cells and offloads that a copy waits for have ended. This has to
+/// be asked because cells may take no time, so that a cause and its effect have
+/// the same time.
+bool MemoryWalk::isReady(uint32_t copy) const {
+  return llvm::all_of(graph.edgesOf(copy), [&](Edge edge) {
+    bool isFollowed = graph.is(edge.task(), InstructionRole::Compute) ||
+                      graph.kind[edge.task()] == InstructionKind::Offload;
+    return !isFollowed || hasEnded[edge.task()];
+  });
+}
+
+/// Takes the earliest event of a worker whose row continues with `nextTask`
+/// (kNone: the row has ended). Among events at the same time, those that free
+/// memory go first.
+std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
+                                                       uint32_t nextTask) {
+  std::optional<Event> earliest;
+  auto offer = [&](Event event) {
+    if (!earliest || std::tie(event.atPs, event.kind) <
+                         std::tie(earliest->atPs, earliest->kind))
+      earliest = event;
+  };
+  if (state.running != TaskGraph::kNone)
+    offer({ends.releasePs(state.running), state.running, Event::RowEnd});
+  else if (nextTask != TaskGraph::kNone)
+    offer({ends.startPs(nextTask), nextTask, Event::RowStart});
+  if (!state.offloads.empty() && isReady(state.offloads.front()))
+    offer({ends.releasePs(state.offloads.front()), state.offloads.front(),
+           Event::OffloadEnd});
+  if (!state.reloads.empty() && isReady(state.reloads.front()))
+    offer({ends.startPs(state.reloads.front()), state.reloads.front(),
+           Event::ReloadStart});
+  if (!earliest)
+    return std::nullopt;
+  switch (earliest->kind) {
+  case Event::RowStart:
+    state.running = earliest->task;
+    break;
+  case Event::RowEnd:
+    state.running = TaskGraph::kNone;
+    noteEnd(earliest->task);
+    break;
+  case Event::OffloadEnd:
+    state.offloads = state.offloads.drop_front();
+    noteEnd(earliest->task);
+    break;
+  case Event::ReloadStart:
+    state.reloads = state.reloads.drop_front();
+    break;
+  }
+  return earliest;
+}
+
+MemoryChange MemoryWalk::apply(const Event &event) {
+  Cell cell = graph.cell[event.task];
+  MemoryChange change;
+  switch (event.kind) {
+  case Event::RowStart:
+    change = activations.start(cell);
+    if (isPair(event.task))
+      change += activations.start(graph.overlapped[event.task]);
+    return change;
+  case Event::RowEnd:
+    change = activations.finish(cell);
+    if (isPair(event.task))
+      change += activations.finish(graph.overlapped[event.task]);
+    return change;
+  case Event::OffloadEnd:
+    return activations.moveOut(cell);
+  case Event::ReloadStart:
+    return activations.moveIn(cell);
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// The cell to name for an event. For a pair it is the forward, which
+/// allocates.
+Cell MemoryWalk::allocatingCell(uint32_t task) const {
+  Cell cell = graph.cell[task];
+  if (isPair(task) && graph.overlapped[task].is(Phase::Forward))
+    cell = graph.overlapped[task];
+  return cell.withOverlap(false);
+}
+
+/// Counts the bytes that an offload frees or a reload allocates as copied.
+llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
+                                  MemoryChange change) {
+  Holding &holding = states[worker].holding;
+  bool isOverflow = false;
+  if (event.kind == Event::OffloadEnd)
+    isOverflow =
+        llvm::SubOverflow(holding.offloaded, change.bytes, holding.offloaded);
+  else if (event.kind == Event::ReloadStart)
+    isOverflow =
+        llvm::AddOverflow(holding.reloaded, change.bytes, holding.reloaded);
+  if (!isOverflow)
+    return llvm::Error::success();
+  return llvm::createStringError("copies of worker %lld exceed 2^63-1 bytes at "
+                                 "cell %s",
+                                 static_cast<long long>(worker),
+                                 holding.cell.str().c_str());
+}
+
+/// Applies the events of a worker until `nextTask` has started, or all events
+/// if `nextTask` is kNone.
+template <typename Visitor>
+llvm::Error MemoryWalk::advance(int64_t worker, uint32_t nextTask,
+                                Visitor &&visit) {
+  WorkerState &state = states[worker];
+  Holding &holding = state.holding;
+  while (std::optional<Event> event = takeEvent(state, nextTask)) {
+    MemoryChange change = apply(*event);
+    holding.cell = allocatingCell(event->task);
+    holding.atPs = event->atPs;
+    holding.activations += change.activations;
+    if (llvm::AddOverflow(holding.bytes, change.bytes, holding.bytes))
+      return llvm::createStringError(
+          "activations on worker %lld exceed 2^63-1 bytes at cell %s",
+          static_cast<long long>(worker), holding.cell.str().c_str());
+    if (llvm::Error error = countCopy(worker, *event, change))
+      return error;
+    visit(worker, holding);
+    if (event->kind == Event::RowStart)
+      break;
+  }
+  return llvm::Error::success();
+}
+
+template <typename Visitor>
+llvm::Error MemoryWalk::run(Visitor &&visit) {
+  if (llvm::Error error = prepare())
+    return error;
+  for (uint32_t task = 0; task < graph.size(); ++task)
+    if (graph.is(task, InstructionRole::Compute))
+      if (llvm::Error error = advance(graph.worker[task], task, visit))
+        return error;
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
+    if (llvm::Error error = advance(worker, TaskGraph::kNone, visit))
+      return error;
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+static llvm::Error addPersistent(const Placement &placement,
+                                 const MemoryFacts &facts, MemoryUsage &usage) {
+  for (auto [index, stage] : llvm::enumerate(facts.stages)) {
+    int64_t number = placement.workerOf(index);
+    WorkerMemory &worker = usage.workers[number];
+    if (llvm::AddOverflow(worker.weightBytes, stage.weightBytes,
+                          worker.weightBytes) ||
+        llvm::AddOverflow(worker.gradientBytes, stage.gradientBytes,
+                          worker.gradientBytes) ||
+        llvm::AddOverflow(worker.optimizerBytes, stage.optimizerBytes,
+                          worker.optimizerBytes))
+      return llvm::createStringError(
+          "parameters on worker %lld exceed 2^63-1 bytes",
+          static_cast<long long>(number));
+  }
+  return llvm::Error::success();
+}
+
+/// Weights, gradients, optimizer state and activations must fit int64 together.
+static llvm::Error checkTotal(const WorkerMemory &worker, int64_t number) {
+  int64_t total = worker.peakActivationBytes;
+  for (int64_t bytes :
+       {worker.weightBytes, worker.gradientBytes, worker.optimizerBytes})
+    if (llvm::AddOverflow(total, bytes, total))
+      return llvm::createStringError(
+          "memory of worker %lld exceeds 2^63-1 bytes",
+          static_cast<long long>(number));
+  return llvm::Error::success();
+}
+
+llvm::Error pipesched::finishMemory(MemoryUsage &usage) {
+  for (auto [number, worker] : llvm::enumerate(usage.workers)) {
+    if (llvm::Error tooMuch = checkTotal(worker, number))
+      return tooMuch;
+    if (worker.peakBytes() > usage.workers[usage.bottleneckWorker].peakBytes())
+      usage.bottleneckWorker = number;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<MemoryUsage>
+pipesched::computePersistentMemory(const Placement &placement,
+                                   const MemoryFacts &facts) {
+  MemoryUsage usage;
+  usage.capacityBytes = facts.capacityBytes;
+  usage.workers.resize(placement.getNumWorkers());
+  if (llvm::Error error = addPersistent(placement, facts, usage))
+    return std::move(error);
+  return usage;
+}
+
+llvm::Expected<MemoryUsage> pipesched::computeMemory(const TaskGraph &graph,
+                                                     const TaskTimes &times,
+                                                     const Timeline &timeline,
+                                                     const Placement &placement,
+                                                     const MemoryFacts &facts) {
+  llvm::Expected<MemoryUsage> persistent =
+      computePersistentMemory(placement, facts);
+  if (!persistent)
+    return persistent.takeError();
+  MemoryUsage usage = std::move(*persistent);
+  MemoryWalk walk(graph, times, timeline, placement, facts);
+  llvm::Error error = walk.run([&](int64_t number, const Holding &holding) {
+    WorkerMemory &worker = usage.workers[number];
+    worker.offloadedBytes = holding.offloaded;
+    worker.reloadedBytes = holding.reloaded;
+    if (worker.peakCell && holding.bytes <= worker.peakActivationBytes)
+      return;
+    worker.peakActivationBytes = holding.bytes;
+    worker.peakPs = holding.atPs;
+    worker.peakCell = holding.cell;
+    worker.peakMicrobatches = holding.activations;
+  });
+  if (error)
+    return std::move(error);
+  if (llvm::Error tooMuch = finishMemory(usage))
+    return std::move(tooMuch);
+  return usage;
+}
+
+/// Appends a sample unless the bytes are unchanged. Of several samples at the
+/// same time, keeps only the last.
+static void addSample(const Holding &holding,
+                      std::vector<MemorySample> &samples) {
+  if (!samples.empty() && samples.back().atPs == holding.atPs)
+    samples.pop_back();
+  int64_t before = samples.empty() ? 0 : samples.back().bytes;
+  if (before != holding.bytes)
+    samples.push_back({holding.atPs, holding.bytes});
+}
+
+std::vector<std::vector<MemorySample>>
+pipesched::traceMemory(const TaskGraph &graph, const TaskTimes &times,
+                       const Timeline &timeline, const Placement &placement,
+                       const MemoryFacts &facts) {
+  std::vector<std::vector<MemorySample>> samples(placement.getNumWorkers());
+  MemoryWalk walk(graph, times, timeline, placement, facts);
+  llvm::Error error = walk.run([&](int64_t worker, const Holding &holding) {
+    addSample(holding, samples[worker]);
+  });
+  if (error) {
+    llvm::consumeError(std::move(error));
+    samples.assign(samples.size(), {});
+  }
+  return samples;
+}

@@ -1,0 +1,355 @@
+//===- Messages.cpp - Proof that a program finishes -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The first four semantics share one graph. They differ in which calls hold
+// their row, in how many calls a row waits for at once, and in whether a
+// channel keeps an order. Since no process ever chooses between two actions, a
+// program finishes exactly if the graph has no cycle. Pairs uses the waits of
+// the transport of that name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/Proof/Messages.h"
+#include "../Graph/InstructionWaits.h"
+#include "PipeSched/Schedule/Walk/TopologicalOrder.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace pipesched;
+
+static constexpr uint32_t kNone = Program::kNone;
+
+static bool isCall(const Instruction &instruction) {
+  return instruction.is(InstructionRole::Message) ||
+         instruction.is(InstructionRole::Collective);
+}
+
+namespace {
+
+/// Calls are the instructions that involve other workers, numbered row by row;
+/// computes and copies between them wait only for their own row. A step here is
+/// the calls that a row waits for at once. A meeting is a send and its receive,
+/// or the calls of an all-reduce.
+///
+///   row 0      F0   s0        s1 r0             s: send, r: receive
+///   calls           0         1  2
+///   steps           [0]       [1,2]             under Batched
+///   meetings        s0 + its receive in row 1, ..
+///
+/// A meeting waits for the steps before those of its calls; a step waits for
+/// the step before it in its row and for the meetings of the calls that hold
+/// it. Nodes are first the meetings, by the number of their leading call (of a
+/// message, its send), then the steps.
+class MessageGraph {
+public:
+  MessageGraph(const Program &program, MessageSemantics semantics)
+      : program(program), semantics(semantics) {}
+
+  llvm::Error verify();
+
+private:
+  struct Edge {
+    uint32_t node;
+  };
+
+  llvm::Error numberCalls();
+  void cutRow(int64_t row);
+  bool continuesCollective(uint32_t instruction, uint32_t runBegin) const;
+  bool beginsStep(uint32_t instruction, uint32_t runBegin) const;
+  bool needsMessageSince(uint32_t instruction, uint32_t runBegin) const;
+  void findMeetings();
+  void orderChannels();
+
+  uint32_t numCalls() const { return calls.size(); }
+  bool isStep(uint32_t node) const { return node >= numCalls(); }
+  bool holdsRow(uint32_t call) const;
+  /// The node of the step before that of a call, or kNone.
+  uint32_t nodeBefore(uint32_t call) const {
+    uint32_t previous = previousStep[stepOfCall[call]];
+    return previous == kNone ? kNone : numCalls() + previous;
+  }
+  template <typename Callback>
+  void forMeeting(uint32_t call, Callback &&callback) const;
+  void listEdges(uint32_t node, std::vector<Edge> &edges) const;
+
+  Deadlock explain(llvm::ArrayRef<uint32_t> cycle) const;
+  uint32_t findWaiter(uint32_t meeting, uint32_t stepNode) const;
+  uint32_t findAwaited(uint32_t stepNode, uint32_t meeting) const;
+  Wait channelWait(uint32_t meeting, uint32_t previous) const;
+
+  const Program &program;
+  MessageSemantics semantics;
+  std::vector<uint32_t> calls;      ///< by call: its instruction
+  std::vector<uint32_t> callOf;     ///< by instruction: its call, or kNone
+  std::vector<uint32_t> stepOfCall; ///< ascending
+  std::vector<uint32_t> meetingOf;  ///< by call: the leading call
+  /// By meeting, under Fifo only: the one before it in its channel, or kNone.
+  std::vector<uint32_t> previousInChannel;
+  std::vector<uint32_t> stepBegins;   ///< by step: its first call; and the end
+  std::vector<uint32_t> previousStep; ///< by step: in its row, or kNone
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Calls, steps and meetings
+//===----------------------------------------------------------------------===//
+
+llvm::Error MessageGraph::numberCalls() {
+  callOf.assign(program.instructions.size(), kNone);
+  for (auto [i, instruction] : llvm::enumerate(program.instructions))
+    if (isCall(instruction)) {
+      callOf[i] = calls.size();
+      calls.push_back(i);
+    }
+  if (calls.size() > std::numeric_limits<int32_t>::max())
+    return llvm::createStringError(
+        "the program has %zu sends, receives and all-reduces, more than 2^31-1",
+        calls.size());
+  return llvm::Error::success();
+}
+
+/// Whether an operand is a send or a receive at or after `runBegin`. This
+/// matters for copies too: what waits for the copy waits for the message.
+bool MessageGraph::needsMessageSince(uint32_t instruction,
+                                     uint32_t runBegin) const {
+  return llvm::any_of(program.operandsOf(instruction), [&](uint32_t operand) {
+    return operand >= runBegin &&
+           program.instructions[operand].is(InstructionRole::Message);
+  });
+}
+
+/// Whether an instruction and the one before it are collectives of one cell.
+bool MessageGraph::continuesCollective(uint32_t instruction,
+                                       uint32_t runBegin) const {
+  const Instruction &self = program.instructions[instruction];
+  const Instruction &previous = program.instructions[instruction - 1];
+  return instruction > runBegin && previous.kind == self.kind &&
+         previous.cell == self.cell;
+}
+
+/// Whether the run of calls from `runBegin` on ends before an instruction.
+bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
+  switch (traitsOf(program.instructions[instruction].kind).role) {
+  case InstructionRole::Compute:
+    return true;
+  case InstructionRole::Collective:
+    return !continuesCollective(instruction, runBegin);
+  case InstructionRole::Join: // holds a compute or reload, not a message
+    return false;
+  case InstructionRole::Message:
+  case InstructionRole::Copy:
+    return semantics != MessageSemantics::Batched ||
+           program.instructions[runBegin].is(InstructionRole::Collective) ||
+           needsMessageSince(instruction, runBegin);
+  }
+  llvm_unreachable("covered switch");
+}
+
+void MessageGraph::cutRow(int64_t row) {
+  uint32_t runBegin = kNone; // the first call of the open run
+  uint32_t previous = kNone;
+  for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+       ++i) {
+    if (runBegin != kNone && beginsStep(i, runBegin))
+      runBegin = kNone;
+    uint32_t call = callOf[i];
+    if (call == kNone)
+      continue;
+    if (runBegin == kNone) {
+      stepBegins.push_back(call);
+      previousStep.push_back(previous);
+      previous = previousStep.size() - 1;
+      runBegin = i;
+    }
+    stepOfCall.push_back(previous);
+  }
+}
+
+/// Calls `callback` with each call of the meeting of `call`, that one first.
+template <typename Callback>
+void MessageGraph::forMeeting(uint32_t call, Callback &&callback) const {
+  uint32_t first = calls[call], instruction = first;
+  do {
+    callback(callOf[instruction]);
+    instruction = program.partner[instruction];
+  } while (instruction != first && instruction != kNone);
+}
+
+void MessageGraph::findMeetings() {
+  meetingOf.assign(numCalls(), kNone);
+  for (uint32_t call = 0; call < numCalls(); ++call) {
+    if (meetingOf[call] != kNone)
+      continue;
+    uint32_t instruction = calls[call], lead = call;
+    if (program.instructions[instruction].kind == InstructionKind::Recv)
+      lead = callOf[program.partner[instruction]];
+    forMeeting(call, [&](uint32_t member) { meetingOf[member] = lead; });
+  }
+}
+
+void MessageGraph::orderChannels() {
+  previousInChannel.assign(numCalls(), kNone);
+  // By destination: the last send. If that stands in an earlier row, it belongs
+  // to another channel.
+  std::vector<uint32_t> lastTo(program.getNumWorkers(), kNone);
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row)
+    for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+         ++i) {
+      const Instruction &instruction = program.instructions[i];
+      if (instruction.kind != InstructionKind::Send)
+        continue;
+      uint32_t last = std::exchange(lastTo[instruction.peer], callOf[i]);
+      if (last != kNone && calls[last] >= program.rowBegins[row])
+        previousInChannel[callOf[i]] = last;
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+bool MessageGraph::holdsRow(uint32_t call) const {
+  bool isBuffered = semantics == MessageSemantics::Unbounded ||
+                    semantics == MessageSemantics::Fifo;
+  return !isBuffered ||
+         program.instructions[calls[call]].kind != InstructionKind::Send;
+}
+
+void MessageGraph::listEdges(uint32_t node, std::vector<Edge> &edges) const {
+  if (isStep(node)) {
+    uint32_t step = node - numCalls();
+    if (previousStep[step] != kNone)
+      edges.push_back({numCalls() + previousStep[step]});
+    for (uint32_t call = stepBegins[step]; call < stepBegins[step + 1]; ++call)
+      if (holdsRow(call))
+        edges.push_back({meetingOf[call]});
+    return;
+  }
+  if (meetingOf[node] != node)
+    return; // led by another call
+  forMeeting(node, [&](uint32_t call) {
+    if (uint32_t before = nodeBefore(call); before != kNone)
+      edges.push_back({before});
+  });
+  if (!previousInChannel.empty() && previousInChannel[node] != kNone)
+    edges.push_back({previousInChannel[node]});
+}
+
+llvm::Error MessageGraph::verify() {
+  if (llvm::Error error = numberCalls())
+    return error;
+  stepOfCall.reserve(numCalls());
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row)
+    cutRow(row);
+  stepBegins.push_back(numCalls());
+  findMeetings();
+  if (semantics == MessageSemantics::Fifo)
+    orderChannels();
+  TopologicalOrder order = orderTopologically<Edge>(
+      numCalls() + previousStep.size(),
+      [&](uint32_t node, std::vector<Edge> &edges) { listEdges(node, edges); },
+      [](uint32_t, llvm::ArrayRef<Edge>) {});
+  if (order.isCyclic())
+    return llvm::make_error<DeadlockError>(program, explain(order.cycle));
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The counterexample
+//===----------------------------------------------------------------------===//
+
+/// The call of a meeting that stands right after a step.
+uint32_t MessageGraph::findWaiter(uint32_t meeting, uint32_t stepNode) const {
+  uint32_t found = kNone;
+  forMeeting(meeting, [&](uint32_t call) {
+    if (found == kNone && nodeBefore(call) == stepNode)
+      found = call;
+  });
+  return found;
+}
+
+/// The call of a step that holds it until a meeting.
+uint32_t MessageGraph::findAwaited(uint32_t stepNode, uint32_t meeting) const {
+  uint32_t call = stepBegins[stepNode - numCalls()];
+  while (meetingOf[call] != meeting || !holdsRow(call))
+    ++call;
+  return call;
+}
+
+Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
+  return {program.partner[calls[meeting]], program.partner[calls[previous]],
+          WaitReason::Channel};
+}
+
+/// Turns the steps between two meetings into one wait in their row:
+///
+///   cycle   meeting 3  ->  step 8  ->  step 7  ->  meeting 5  ->  ..
+///   waits   a call of 3 stands behind a call of 5; if the next wait begins at
+///           the other call of 5, the first call of 5 waits for that one
+Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
+  std::vector<uint32_t> cycle(nodes.begin(), nodes.end());
+  auto isMeeting = [&](uint32_t node) { return !isStep(node); };
+  std::rotate(cycle.begin(), llvm::find_if(cycle, isMeeting), cycle.end());
+  std::vector<Wait> waits;
+  for (std::size_t i = 0; i < cycle.size();) {
+    uint32_t meeting = cycle[i], firstStep = cycle[(i + 1) % cycle.size()];
+    while (++i < cycle.size() && isStep(cycle[i]))
+      ;
+    uint32_t next = cycle[i % cycle.size()];
+    if (!isStep(firstStep)) {
+      waits.push_back(channelWait(meeting, next));
+      continue;
+    }
+    waits.push_back({calls[findWaiter(meeting, firstStep)],
+                     calls[findAwaited(cycle[i - 1], next)], WaitReason::Row});
+  }
+  Deadlock deadlock;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    uint32_t next = waits[(i + 1) % waits.size()].waiter;
+    deadlock.cycle.push_back(waits[i]);
+    if (waits[i].awaited != next)
+      deadlock.cycle.push_back({waits[i].awaited, next, WaitReason::Need});
+  }
+  // Begin with a message that cannot happen: a reader looks there first.
+  if (deadlock.cycle.back().reason == WaitReason::Need)
+    std::rotate(deadlock.cycle.begin(), std::prev(deadlock.cycle.end()),
+                deadlock.cycle.end());
+  return deadlock;
+}
+
+//===----------------------------------------------------------------------===//
+// Queues of pairs
+//===----------------------------------------------------------------------===//
+
+/// A program stops under the transport `pairs` exactly if its tasks have no
+/// topological order.
+static llvm::Error verifyPairs(const Program &program) {
+  struct Edge {
+    uint32_t node;
+  };
+  InstructionWaits waits(program, Transport::Pairs);
+  TopologicalOrder order = orderTopologically<Edge>(
+      waits.getNumNodes(),
+      [&](uint32_t node, std::vector<Edge> &edges) {
+        waits.forEach(node, [&](uint32_t, uint32_t awaited, WaitReason) {
+          edges.push_back({waits.nodeOf(awaited)});
+        });
+      },
+      [](uint32_t, llvm::ArrayRef<Edge>) {});
+  if (!order.isCyclic())
+    return llvm::Error::success();
+  return llvm::make_error<DeadlockError>(program,
+                                         explainCycle(waits, order.cycle));
+}
+
+llvm::Error pipesched::verifyMessages(const Program &program,
+                                      MessageSemantics semantics) {
+  if (semantics == MessageSemantics::Pairs)
+    return verifyPairs(program);
+  return MessageGraph(program, semantics).verify();
+}

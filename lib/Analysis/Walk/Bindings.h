@@ -1,0 +1,109 @@
+//===- Bindings.h - What the tasks of a walk waited for ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The critical path of a table that has no task graph.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALK_BINDINGS_H
+#define PIPESCHED_LIB_ANALYSIS_WALK_BINDINGS_H
+
+#include "PipeSched/Analysis/Graph/Timeline.h"
+#include "PipeSched/Schedule/Walk/Wavefront.h"
+
+namespace pipesched {
+
+/// What determined when a cell started, and the message that it sent.
+class Bindings {
+public:
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+  explicit Bindings(const TableView &table)
+      : table(table), bindings(new Binding[table.getNumCells()]) {
+    rowBegins.push_back(0);
+    for (llvm::ArrayRef<Cell> row : table.rows)
+      rowBegins.push_back(rowBegins.back() + row.size());
+  }
+
+  uint32_t flatOf(const WaveStep &step) const {
+    return rowBegins[step.row] + (step.cells - table.rows[step.row].data());
+  }
+
+  /// Record that a cell or a copy waited for the cell before it in its row, for
+  /// the message of a cell, for a copy, or for nothing. A pair is named by its
+  /// first cell.
+  void bindToRow(uint32_t cell) { bindings[cell].cell = kRow; }
+  void bindCell(uint32_t cell, uint32_t producer) {
+    bindings[cell].cell = producer;
+  }
+  void bindToNothing(uint32_t cell) { bindings[cell].cell = kNone; }
+  /// Records that the message of a cell waited for its cell, or for another
+  /// message.
+  void bindMessage(uint32_t producer, uint32_t before) {
+    bindings[producer].message = before;
+  }
+
+  /// Records that an all-reduce, named by the first of its G cells, waited for
+  /// what was in front of it in a queue, for the row of one of its cells, or
+  /// for nothing.
+  void bindMeeting(uint32_t meeting, uint32_t before, uint32_t cell) {
+    bindings[meeting] = {cell, before};
+  }
+
+  /// Cells that a walk leaps over have the bindings of the same cells in the
+  /// period before.
+  void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
+    leaped.assign(rows.begin(), rows.end());
+  }
+
+  /// The critical path that ends with the last cell of a row, and the one that
+  /// ends with an all-reduce.
+  std::vector<PathStep> traceRow(int64_t row) const;
+  std::vector<PathStep> traceMeeting(uint32_t flat) const;
+
+private:
+  static constexpr uint32_t kRow = kNone - 1;
+
+  struct Binding {
+    uint32_t cell, message;
+  };
+  /// A step of a path: a cell or a copy, the message of a cell, or an
+  /// all-reduce.
+  struct Node {
+    enum Kind : uint8_t { Step, Message, Meeting } kind = Step;
+    int64_t row = 0;
+    uint32_t flat = kNone; ///< kNone: there is none
+  };
+
+  Cell at(int64_t row, uint32_t flat) const {
+    return table.rows[row][flat - rowBegins[row]];
+  }
+  int64_t rowOf(uint32_t flat) const {
+    return llvm::upper_bound(rowBegins, flat) - rowBegins.begin() - 1;
+  }
+  uint32_t bindingOfCell(int64_t row, uint32_t flat) const;
+  uint32_t bindingOfMessage(int64_t row, uint32_t flat) const;
+  uint32_t moveAhead(uint32_t flat, int64_t numPeriods) const;
+  std::vector<PathStep> trace(Node node) const;
+  Node nodeOf(uint32_t flat) const;
+  Node stepBefore(int64_t row, uint32_t flat) const;
+  Node bindingOf(Node node) const;
+  PathStep describe(Node node) const;
+  /// The first cell of the step that ends at or before `flat`, or kNone.
+  uint32_t stepAtOrBefore(int64_t row, int64_t flat) const;
+
+  const TableView &table;
+  std::vector<uint32_t> rowBegins;
+  /// By flat index of cells; not initialized where the walk writes none.
+  std::unique_ptr<Binding[]> bindings;
+  std::vector<LeapedRow> leaped; ///< by row; empty: none
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALK_BINDINGS_H

@@ -1,0 +1,333 @@
+//===- Holdings.h - Memory of a walk ----------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The activations that workers hold while a walk goes over their rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALK_HOLDINGS_H
+#define PIPESCHED_LIB_ANALYSIS_WALK_HOLDINGS_H
+
+#include "../Memory/ActivationLedger.h"
+#include "PipeSched/Analysis/Memory/PeakMemory.h"
+#include "PipeSched/Schedule/Walk/Wavefront.h"
+#include "RecomputedCells.h"
+#include "llvm/Support/MathExtras.h"
+#include <deque>
+#include <tuple>
+
+namespace pipesched {
+
+/// Whether cells allocate and free the same bytes by both.
+inline bool holdsTheSame(const MemoryFacts &one, const MemoryFacts &other) {
+  auto activationOf = [](const StageMemory &stage) {
+    return std::tuple(stage.activationBytes, stage.inputGradFreedBytes,
+                      stage.boundaryBytes, stage.workingBytes);
+  };
+  return llvm::equal(one.stages, other.stages,
+                     [&](const StageMemory &a, const StageMemory &b) {
+                       return activationOf(a) == activationOf(b);
+                     });
+}
+
+/// The activations of a walk that are recomputed or copied, from their F until
+/// their backward ends.
+class LiveActivations {
+public:
+  LiveActivations(const TableView &table, const PhaseCounts &counts);
+
+  /// Whether there are no such activations, so that the phase of a cell decides
+  /// what it holds (startKept).
+  bool isEmpty() const { return !isTracked; }
+  /// The activation of a cell; an F creates it. Null if a cell had no F before
+  /// it, or if an F comes again.
+  HeldActivation *at(Cell cell, uint32_t stage) {
+    InFlight<HeldActivation> &place = places[stage];
+    int64_t rank = placement.rankOf(cell);
+    if (!cell.is(Phase::Forward))
+      return place.find(rank);
+    HeldActivation *activation = place.insert(rank, allocator);
+    if (activation)
+      *activation = {0, 0, recomputed.contains(stage, rank)};
+    return activation;
+  }
+  void remove(HeldActivation *activation) {
+    InFlight<HeldActivation>::remove(activation);
+  }
+  template <typename Visitor>
+  void visitState(Visitor &visitor);
+
+private:
+  const Placement &placement;
+  RecomputedCells recomputed;
+  bool isTracked;
+  llvm::BumpPtrAllocator allocator;
+  std::vector<InFlight<HeldActivation>> places; ///< by global stage
+};
+
+/// What each worker holds. Without copies only cells allocate and free, so the
+/// order of the row is the order of the events, whatever the times: scenarios
+/// with equal activations share one object. Only the times of peaks differ.
+template <typename Time>
+class Holdings {
+public:
+  Holdings(const TableView &table, const PhaseCounts &counts,
+           const MemoryFacts &facts)
+      : facts(facts), live(table, counts), workers(table.rows.size()) {}
+
+  void start(const WaveStep &step, const Time &startPs) {
+    MemoryChange change = startHalf(step, 0);
+    if (step.isPair)
+      change += startHalf(step, 1);
+    apply(step.row, allocatingCell(step), change, startPs);
+  }
+  void finish(const WaveStep &step, const Time &endPs) {
+    MemoryChange change = finishHalf(step, 0);
+    if (step.isPair)
+      change += finishHalf(step, 1);
+    apply(step.row, allocatingCell(step), change, endPs);
+  }
+  /// Notes that a D has ended, or that a U has started.
+  void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
+    if (HeldActivation *activation = find(cell, stage))
+      applyCopy(row, cell, activation->moveOut(), endPs);
+  }
+  void moveIn(int32_t row, Cell cell, uint32_t stage, const Time &startPs) {
+    if (HeldActivation *activation = find(cell, stage))
+      applyCopy(row, cell, activation->moveIn(), startPs);
+  }
+  bool isValid() const { return !isBroken; }
+  template <typename Visitor>
+  void visitState(Visitor &visitor) {
+    for (Held &held : workers) {
+      visitor.same(held.bytes);
+      visitor.same(held.microbatches);
+      visitor.total(held.offloadedBytes);
+      visitor.total(held.reloadedBytes);
+    }
+    live.visitState(visitor);
+  }
+  void takeInto(MemoryUsage &usage, unsigned lane) const {
+    for (auto [worker, held] : llvm::zip_equal(usage.workers, workers)) {
+      if (!held.hasEvents)
+        continue;
+      worker.peakActivationBytes = held.peakBytes;
+      worker.peakPs = laneOf(held.peakPs, lane);
+      worker.peakCell = held.peakCell;
+      worker.peakMicrobatches = held.peakMicrobatches;
+      worker.offloadedBytes = held.offloadedBytes;
+      worker.reloadedBytes = held.reloadedBytes;
+    }
+  }
+
+private:
+  struct Held {
+    int64_t bytes = 0, microbatches = 0;
+    int64_t peakBytes = 0, peakMicrobatches = 0;
+    int64_t offloadedBytes = 0, reloadedBytes = 0;
+    Time peakPs{};
+    Cell peakCell;
+    bool hasEvents = false;
+  };
+
+  HeldActivation *find(Cell cell, uint32_t stage) {
+    HeldActivation *activation = live.at(cell, stage);
+    isBroken |= !activation;
+    return activation;
+  }
+  MemoryChange startHalf(const WaveStep &step, unsigned half) {
+    Cell cell = step.cells[half];
+    const StageMemory &memory = facts.stages[step.stage(half)];
+    if (LLVM_LIKELY(live.isEmpty()) || cell.isPerPath())
+      return startKept(cell, memory);
+    HeldActivation *activation = find(cell, step.stage(half));
+    return activation ? activation->start(cell, memory) : MemoryChange();
+  }
+  MemoryChange finishHalf(const WaveStep &step, unsigned half) {
+    Cell cell = step.cells[half];
+    const StageMemory &memory = facts.stages[step.stage(half)];
+    bool frees = traitsOf(cell.getPhase()).memory.atEnd != MemoryEffect::Same;
+    if (LLVM_LIKELY(live.isEmpty()) || !frees)
+      return finishKept(cell, memory);
+    HeldActivation *activation = find(cell, step.stage(half));
+    if (!activation)
+      return {};
+    MemoryChange change = activation->finish(cell, memory);
+    if (cell.isIn(kReleasingPhases))
+      live.remove(activation);
+    return change;
+  }
+  /// The cell to name for a step. For a pair it is the forward, which
+  /// allocates.
+  static Cell allocatingCell(const WaveStep &step) {
+    bool isSecond = step.isPair && step.cells[1].is(Phase::Forward);
+    return step.cells[isSecond].withOverlap(false);
+  }
+  void apply(int32_t row, Cell cell, MemoryChange change, const Time &atPs) {
+    Held &held = workers[row];
+    held.microbatches += change.activations;
+    isBroken |= llvm::AddOverflow(held.bytes, change.bytes, held.bytes);
+    if (held.hasEvents && held.bytes <= held.peakBytes)
+      return;
+    held.hasEvents = true;
+    held.peakBytes = held.bytes;
+    held.peakPs = atPs;
+    held.peakMicrobatches = held.microbatches;
+    held.peakCell = cell;
+  }
+  void applyCopy(int32_t row, Cell cell, MemoryChange change,
+                 const Time &atPs) {
+    Held &worker = workers[row];
+    isBroken |= cell.is(Phase::Offload)
+                    ? llvm::SubOverflow(worker.offloadedBytes, change.bytes,
+                                        worker.offloadedBytes)
+                    : llvm::AddOverflow(worker.reloadedBytes, change.bytes,
+                                        worker.reloadedBytes);
+    apply(row, cell, change, atPs);
+  }
+
+  const MemoryFacts &facts;
+  LiveActivations live;
+  std::vector<Held> workers;
+  bool isBroken = false; ///< bytes exceed int64, or a cell has no F before it
+};
+
+/// What each worker of one scenario holds if there are copies. A D frees when
+/// it ends and a U allocates when it starts, between cells or while a cell
+/// runs.
+///
+///   row       | F alloc |        | B alloc 0, free |     by start and end
+///   offloads      | D free |                             by end
+///   reloads                | U alloc |                   by start
+///
+/// The walk knows a copy when the row passes it, and the copy happens no
+/// earlier than the step before it ends. So copies wait here until the row
+/// starts or ends a later step. Among events at the same time, those that free
+/// memory go first.
+class TimedHoldings {
+public:
+  TimedHoldings(const TableView &table, const PhaseCounts &counts,
+                const MemoryFacts &facts, unsigned lane)
+      : held(table, counts, facts), copies(table.rows.size()), lane(lane) {}
+
+  unsigned getLane() const { return lane; }
+  void start(const WaveStep &step, int64_t startPs) {
+    catchUp(step.row, startPs);
+    held.start(step, startPs);
+  }
+  void finish(const WaveStep &step, int64_t endPs) {
+    catchUp(step.row, endPs - 1);
+    held.finish(step, endPs);
+  }
+  void copy(const WaveStep &step, int64_t startPs, int64_t endPs) {
+    bool isOffload = step.cells->is(Phase::Offload);
+    RowCopies &row = copies[step.row];
+    (isOffload ? row.offloads : row.reloads)
+        .push_back({isOffload ? endPs : startPs, *step.cells, step.stage(0)});
+  }
+  /// Applies the copies that no later step of the row follows.
+  void end() {
+    for (int32_t row = 0, size = copies.size(); row != size; ++row)
+      catchUp(row, std::numeric_limits<int64_t>::max());
+  }
+  bool isValid() const { return held.isValid(); }
+  void takeInto(MemoryUsage &usage) const { held.takeInto(usage, 0); }
+  /// Times are compared with `reference`, a time in all lanes of which this
+  /// object reads its own.
+  template <typename Visitor, typename Time>
+  void visitState(Visitor &visitor, const Time &reference);
+
+private:
+  struct Copy {
+    int64_t atPs;
+    Cell cell;
+    uint32_t stage;
+  };
+  struct RowCopies {
+    std::deque<Copy> offloads, reloads; ///< each in the order of its queue
+  };
+
+  void catchUp(int32_t row, int64_t lastPs);
+
+  Holdings<int64_t> held;
+  std::vector<RowCopies> copies;
+  unsigned lane;
+};
+
+//===----------------------------------------------------------------------===//
+// Implementation
+//===----------------------------------------------------------------------===//
+
+inline LiveActivations::LiveActivations(const TableView &table,
+                                        const PhaseCounts &counts)
+    : placement(*table.placement), recomputed(table, counts),
+      isTracked(counts.has(Phase::Recompute) || hasCopies(counts)) {
+  if (!isTracked)
+    return;
+  places.resize(placement.getNumGlobalStages());
+  for (InFlight<HeldActivation> &place : places)
+    place.allocate(4, allocator);
+}
+
+template <typename Visitor>
+void LiveActivations::visitState(Visitor &visitor) {
+  for (auto [stage, place] : llvm::enumerate(places))
+    visitItems(place, placement.pathOfStage(stage), allocator, visitor,
+               [&](HeldActivation &activation) {
+                 visitor.same(activation.deviceBytes);
+                 visitor.same(activation.hostBytes);
+                 visitor.same(activation.isRecomputed);
+               });
+}
+
+/// Applies the copies of a row up to a time.
+inline void TimedHoldings::catchUp(int32_t row, int64_t lastPs) {
+  auto &[offloads, reloads] = copies[row];
+  while (true) {
+    bool hasReload = !reloads.empty() && reloads.front().atPs <= lastPs;
+    if (!offloads.empty() && offloads.front().atPs <= lastPs &&
+        (!hasReload || offloads.front().atPs <= reloads.front().atPs)) {
+      const Copy &copy = offloads.front();
+      held.moveOut(row, copy.cell, copy.stage, copy.atPs);
+      offloads.pop_front();
+    } else if (hasReload) {
+      const Copy &copy = reloads.front();
+      held.moveIn(row, copy.cell, copy.stage, copy.atPs);
+      reloads.pop_front();
+    } else {
+      return;
+    }
+  }
+}
+
+/// All times from before the oldest clock count as equal, so the state also
+/// contains what decides their order.
+template <typename Visitor, typename Time>
+void TimedHoldings::visitState(Visitor &visitor, const Time &reference) {
+  held.visitState(visitor);
+  for (RowCopies &row : copies) {
+    for (const Copy &reload : row.reloads)
+      visitor.same(llvm::count_if(row.offloads, [&](const Copy &offload) {
+        return offload.atPs <= reload.atPs;
+      }));
+    for (std::deque<Copy> *queue : {&row.offloads, &row.reloads}) {
+      visitor.same(queue->size());
+      for (Copy &copy : *queue) {
+        Time at = reference;
+        setLane(at, lane, copy.atPs);
+        visitor.clock(at, Clock::Time);
+        copy.atPs = laneOf(at, lane);
+        visitor.cell(copy.cell);
+      }
+    }
+  }
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALK_HOLDINGS_H

@@ -1,0 +1,100 @@
+//===- InLanes.h - One walk for many scenarios ------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Divides scenarios of one table into walks of several lanes. Results are the
+// same as one by one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALK_INLANES_H
+#define PIPESCHED_LIB_ANALYSIS_WALK_INLANES_H
+
+#include "PipeSched/Analysis/Walk/WalkTable.h"
+#include "PipeSched/Schedule/Walk/Lanes.h"
+#include "llvm/ADT/STLExtras.h"
+#include <numeric>
+#include <tuple>
+
+namespace pipesched {
+
+/// Asks the question of scenarios of one transport, for 16 or 8 of them at a
+/// time. See askInLanes.
+template <typename Question>
+void askSideBySide(
+    const Question &question, llvm::ArrayRef<WalkInputs> scenarios,
+    llvm::MutableArrayRef<std::optional<typename Question::Answer>> answers) {
+  // From this many scenarios on, one walk with twice the lanes takes less time
+  // than two walks.
+  constexpr size_t kFewestFor16 = 9, kFewestFor8 = 3;
+  for (size_t begin = 0, count; begin != scenarios.size(); begin += count) {
+    size_t left = scenarios.size() - begin;
+    count = left >= kFewestFor16  ? std::min<size_t>(left, 16)
+            : left >= kFewestFor8 ? std::min<size_t>(left, 8)
+                                  : 1;
+    auto some = scenarios.slice(begin, count);
+    auto found = answers.slice(begin, count);
+    if (left >= kFewestFor16)
+      question.template ask<Lanes<16>>(some, found);
+    else if (left >= kFewestFor8)
+      question.template ask<Lanes<8>>(some, found);
+    else
+      question.template ask<int64_t>(some, found);
+    for (size_t i = 0; i != count; ++i)
+      if (found[i] && question.makespanOf(*found[i]) >= kExactPs)
+        question.template ask<int64_t>(some.slice(i, 1), found.slice(i, 1));
+  }
+}
+
+/// Asks a question of scenarios, which may have different transports. The
+/// question has
+///
+///   Answer
+///   template <typename Time>
+///   void ask(llvm::ArrayRef<WalkInputs>,
+///            llvm::MutableArrayRef<std::optional<Answer>>) const
+///       of as many scenarios as Time has lanes, or fewer; all answers are
+///       absent if the walk has no end
+///   int64_t makespanOf(const Answer &) const
+template <typename Question>
+std::vector<std::optional<typename Question::Answer>>
+askInLanes(const Question &question, llvm::ArrayRef<WalkInputs> scenarios) {
+  auto kindOf = [&](size_t number) {
+    const WalkInputs &scenario = scenarios[number];
+    return std::tuple(scenario.numLeftOut, scenario.transport,
+                      scenario.mayLeap);
+  };
+  std::vector<size_t> order(scenarios.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::tuple(kindOf(a), a) < std::tuple(kindOf(b), b);
+  });
+  std::vector<WalkInputs> ordered;
+  for (size_t number : order)
+    ordered.push_back(scenarios[number]);
+  std::vector<std::optional<typename Question::Answer>> found(order.size());
+  llvm::MutableArrayRef<std::optional<typename Question::Answer>> left = found;
+  while (!left.empty()) {
+    size_t begin = found.size() - left.size(), count = 1;
+    // Lanes that leave microbatches out would all have to repeat at the same
+    // periods, so such scenarios are walked alone.
+    while (scenarios[order[begin]].numLeftOut == 0 && count != left.size() &&
+           kindOf(order[begin]) == kindOf(order[begin + count]))
+      ++count;
+    askSideBySide(question, llvm::ArrayRef(ordered).slice(begin, count),
+                  left.take_front(count));
+    left = left.drop_front(count);
+  }
+  std::vector<std::optional<typename Question::Answer>> answers(order.size());
+  for (auto [number, answer] : llvm::zip_equal(order, found))
+    answers[number] = std::move(answer);
+  return answers;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALK_INLANES_H

@@ -1,0 +1,48 @@
+//===- RecomputedCells.h - Which activations a table recomputes -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What an F keeps depends on whether an R comes later in its row, which a walk
+// cannot see when it starts the F.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALK_RECOMPUTEDCELLS_H
+#define PIPESCHED_LIB_ANALYSIS_WALK_RECOMPUTEDCELLS_H
+
+#include "PipeSched/Schedule/Table/PhaseCounts.h"
+
+namespace pipesched {
+
+/// Which stages and microbatches of a table have an R, as one bit each. There
+/// are no bits if the table has no R.
+class RecomputedCells {
+public:
+  RecomputedCells(const TableView &table, const PhaseCounts &counts)
+      : placement(*table.placement) {
+    if (!counts.has(Phase::Recompute))
+      return;
+    bits.assign(placement.getNumPairs(), false);
+    for (llvm::ArrayRef<Cell> row : table.rows)
+      for (Cell cell : row)
+        if (cell.is(Phase::Recompute))
+          bits[placement.pairOf(cell)] = true;
+  }
+
+  bool isEmpty() const { return bits.empty(); }
+  bool contains(uint32_t stage, int64_t rank) const {
+    return !bits.empty() && bits[placement.firstPairOf(stage) + rank];
+  }
+
+private:
+  const Placement &placement;
+  std::vector<bool> bits; ///< by pair
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALK_RECOMPUTEDCELLS_H

@@ -1,0 +1,127 @@
+//===- SlotCounts.h - Level 2 of a walk -------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Unit slots depend on rows alone, so one object counts them for all scenarios
+// that a walk times.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALK_SLOTCOUNTS_H
+#define PIPESCHED_LIB_ANALYSIS_WALK_SLOTCOUNTS_H
+
+#include "PipeSched/Schedule/Table/Metrics.h"
+#include "PipeSched/Schedule/Walk/Wavefront.h"
+#include "RecomputedCells.h"
+
+namespace pipesched {
+
+/// Counts what level 2 says about a table in unit slots (TableMetrics).
+class SlotCounts {
+public:
+  SlotCounts(const TableView &table, const PhaseCounts &counts);
+
+  void start(const WaveStep &step, uint64_t slot) {
+    RowCounts &row = rows[step.row];
+    row.first = std::min<int64_t>(row.first, slot);
+    row.busy -= slot;
+    make(row, step.cells[0], step.stage(0), slot);
+    if (step.isPair)
+      make(row, step.cells[1], step.stage(1), slot);
+  }
+  void finish(const WaveStep &step, uint64_t slot) {
+    RowCounts &row = rows[step.row];
+    row.last = slot;
+    row.busy += slot;
+    release(row, step.cells[0], step.stage(0));
+    if (step.isPair)
+      release(row, step.cells[1], step.stage(1));
+  }
+  template <typename Visitor>
+  void visitState(Visitor &visitor);
+  /// How many activations all rows hold together.
+  int64_t numLive() const {
+    int64_t sum = 0;
+    for (const RowCounts &row : rows)
+      sum += row.live;
+    return sum;
+  }
+  /// Whether every backward has found its activations.
+  bool isComplete() const { return !isMissing; }
+  TableMetrics take() const;
+
+private:
+  struct RowCounts {
+    int64_t first = std::numeric_limits<int64_t>::max(), last = 0, busy = 0;
+    int64_t live = 0, peak = 0, numRetained = 0, maxRetention = 0;
+    int64_t totalRetention = 0;
+  };
+
+  void make(RowCounts &row, Cell cell, uint32_t stage, uint64_t slot);
+  void release(RowCounts &row, Cell cell, uint32_t stage);
+  bool isRecomputed(Cell cell, uint32_t stage) const {
+    return !recomputed.isEmpty() &&
+           recomputed.contains(stage, placement.rankOf(cell));
+  }
+
+  const Placement &placement;
+  llvm::BumpPtrAllocator allocator;
+  std::vector<InFlight<int64_t>> live; ///< by global stage: slots of F or R
+  RecomputedCells recomputed;
+  std::vector<RowCounts> rows;
+  bool isMissing = false;
+};
+
+// In the header because a walk calls them for every cell.
+
+/// The activations that a backward uses are made by its R, or by its F if there
+/// is no R.
+inline void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
+                             uint64_t slot) {
+  if (!cell.isIn(kActivationMakers) ||
+      (cell.is(Phase::Forward) && isRecomputed(cell, stage)))
+    return;
+  row.peak = std::max(row.peak, ++row.live);
+  if (int64_t *begin = live[stage].insert(placement.rankOf(cell), allocator))
+    *begin = slot;
+  else
+    isMissing = true;
+}
+
+inline void SlotCounts::release(RowCounts &row, Cell cell, uint32_t stage) {
+  if (!cell.isIn(kReleasingPhases))
+    return;
+  --row.live;
+  int64_t *begin = live[stage].find(placement.rankOf(cell));
+  if (!begin) {
+    isMissing = true;
+    return;
+  }
+  int64_t retention = row.last - *begin;
+  InFlight<int64_t>::remove(begin);
+  ++row.numRetained;
+  row.totalRetention += retention;
+  row.maxRetention = std::max(row.maxRetention, retention);
+}
+
+template <typename Visitor>
+void SlotCounts::visitState(Visitor &visitor) {
+  for (RowCounts &row : rows) {
+    visitor.slot(row.last);
+    visitor.same(row.live);
+    visitor.total(row.busy);
+    visitor.total(row.numRetained);
+    visitor.total(row.totalRetention);
+  }
+  for (auto [stage, place] : llvm::enumerate(live))
+    visitItems(place, placement.pathOfStage(stage), allocator, visitor,
+               [&](int64_t &slot) { visitor.slot(slot); });
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALK_SLOTCOUNTS_H

@@ -1,0 +1,192 @@
+//===- WalkRules.h - What walks and graphs have in common -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The times of cells and messages as walks over a table read them: by global
+// stage, in one array.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALK_WALKRULES_H
+#define PIPESCHED_LIB_ANALYSIS_WALK_WALKRULES_H
+
+#include "PipeSched/Analysis/Graph/TaskCost.h"
+#include "PipeSched/Analysis/Walk/WalkTable.h"
+#include "PipeSched/Schedule/Walk/Wavefront.h"
+
+namespace pipesched {
+
+/// What cells of one kind (Wavefront.h) and the messages that they send take,
+/// as the transport charges them.
+template <typename Time>
+struct WalkCost {
+  Time computePs{};
+  /// Until its queues are free; until the message arrives.
+  Time occupancyPs{}, flightPs{};
+};
+
+/// The pair of overlapped cells of a stage whose cost was asked for last.
+template <typename Time>
+struct WalkPair {
+  uint64_t kinds = std::numeric_limits<uint64_t>::max(); ///< of both cells
+  Time ps{};
+};
+
+/// What the steps of a walk take, in one scenario or in several.
+template <typename Time>
+class WalkCosts {
+public:
+  /// Takes one to kNumScenarios<Time> scenarios of one transport. The last
+  /// scenario also fills the lanes that are left.
+  WalkCosts(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
+
+  WalkCost<Time> costOf(uint32_t stage, Phase phase) const;
+  /// The time of a cell with this cost, and the time of a pair. The references
+  /// are valid until the next call.
+  const Time &computePs(const WaveStep &step, const WalkCost<Time> &cost) {
+    return LLVM_UNLIKELY(varies) ? varyingPs(step) : cost.computePs;
+  }
+  const Time &pairPs(const WaveStep &step);
+  /// Whether messages hold a send and a receive queue.
+  bool hasQueues() const { return isQueued; }
+  int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
+  /// Whether the walk may leap over periods. It must not if times vary by
+  /// microbatch.
+  bool canLeap() const { return scenarios.front().mayLeap && !varies; }
+  const WalkInputs &scenarioOf(unsigned lane) const {
+    return scenarios[std::min<size_t>(lane, scenarios.size() - 1)];
+  }
+
+private:
+  int64_t computePsOf(const WalkInputs &scenario, uint32_t stage,
+                      Phase phase) const;
+  const Time &varyingPs(const WaveStep &step);
+
+  llvm::ArrayRef<WalkInputs> scenarios;
+  bool isQueued, varies;
+  const TableView &table;
+  std::vector<int64_t> firsts;       ///< by path: its first microbatch, or -1
+  Time varied{};                     ///< of the step that was asked for last
+  std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
+};
+
+/// What a step takes in one scenario.
+int64_t stepPs(const WalkInputs &scenario, const WaveStep &step);
+
+/// Clocks of a worker: when its row is free, and its two queues.
+template <typename Time>
+struct WorkerClocks {
+  Time rowPs{}, sendPs{}, receivePs{};
+
+  /// When both queues are free.
+  Time queuesPs() const { return later(sendPs, receivePs); }
+  template <typename Visitor>
+  void visitState(Clock clock, Visitor &visitor) {
+    for (Time *ps : {&rowPs, &sendPs, &receivePs})
+      visitor.clock(*ps, clock);
+  }
+};
+
+/// Starts a message whose data was made at `madePs`. It waits until both queues
+/// are free, and then holds them. Messages take their turn in the order of the
+/// calls. Returns the start.
+template <typename Time>
+Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
+                  Time &sendPs, Time &receivePs) {
+  if (!hasQueues)
+    return madePs;
+  Time startPs = later(madePs, later(sendPs, receivePs));
+  sendPs = receivePs = startPs + occupancyPs;
+  return startPs;
+}
+
+//===----------------------------------------------------------------------===//
+// Implementation
+//===----------------------------------------------------------------------===//
+
+template <typename Time>
+WalkCosts<Time>::WalkCosts(const TableView &table,
+                           llvm::ArrayRef<WalkInputs> scenarios)
+    : scenarios(scenarios),
+      isQueued(queuesOf(InstructionKind::Send, scenarios.front().transport)
+                   .contains(Queue::Sends)),
+      varies(llvm::any_of(scenarios,
+                          [](const WalkInputs &scenario) {
+                            return scenario.changePs && scenario.changeVaries;
+                          })),
+      table(table), firsts(table.placement->getNumPaths(), -1) {
+  const Placement &placement = *table.placement;
+  int64_t numLeft = firsts.size();
+  for (int64_t i = 0; numLeft != 0 && i != placement.getNumMicrobatches(); ++i)
+    if (int64_t &first = firsts[placement.pathOf(i)]; first < 0) {
+      first = i;
+      --numLeft;
+    }
+}
+
+/// The time of a cell whose time does not depend on its microbatch.
+template <typename Time>
+int64_t WalkCosts<Time>::computePsOf(const WalkInputs &scenario, uint32_t stage,
+                                     Phase phase) const {
+  const Placement &placement = *table.placement;
+  int64_t path = placement.pathOfStage(stage);
+  bool isCopy = kCopyPhases.contains(phase);
+  if (!scenario.changePs || isCopy || varies || firsts[path] < 0)
+    return scenario.costs->stages[stage].phasePs[phase];
+  Cell cell(stage - placement.stageOffset(path), phase, firsts[path]);
+  WaveStep step;
+  step.cells = &cell;
+  step.row = placement.workerOf(stage);
+  step.kinds[0] = kindOf(stage, phase);
+  return stepPs(scenario, step);
+}
+
+template <typename Time>
+WalkCost<Time> WalkCosts<Time>::costOf(uint32_t stage, Phase phase) const {
+  WalkCost<Time> cost;
+  std::optional<Flow> made = flowMadeBy(phase, table.gradientAfter);
+  for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
+    const WalkInputs &scenario = scenarioOf(lane);
+    setLane(cost.computePs, lane, computePsOf(scenario, stage, phase));
+    if (!made)
+      continue;
+    const StageCost &sender = scenario.costs->stages[stage];
+    TaskCost charged = chargeMessage(
+        *made == Flow::Activation ? sender.activation : sender.gradient,
+        scenario.transport);
+    setLane(cost.occupancyPs, lane, charged.occupancyPs);
+    setLane(cost.flightPs, lane, charged.occupancyPs + charged.latencyPs);
+  }
+  return cost;
+}
+
+template <typename Time>
+const Time &WalkCosts<Time>::pairPs(const WaveStep &step) {
+  if (LLVM_UNLIKELY(varies))
+    return varyingPs(step);
+  if (LLVM_UNLIKELY(pairs.empty()))
+    pairs.resize(table.placement->getNumGlobalStages());
+  WalkPair<Time> &pair = pairs[step.stage(0)];
+  uint64_t kinds = uint64_t(step.kinds[0]) << 32 | step.kinds[1];
+  if (LLVM_UNLIKELY(pair.kinds != kinds)) {
+    pair.kinds = kinds;
+    for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
+      setLane(pair.ps, lane, stepPs(scenarioOf(lane), step));
+  }
+  return pair.ps;
+}
+
+template <typename Time>
+const Time &WalkCosts<Time>::varyingPs(const WaveStep &step) {
+  for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
+    setLane(varied, lane, stepPs(scenarioOf(lane), step));
+  return varied;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALK_WALKRULES_H

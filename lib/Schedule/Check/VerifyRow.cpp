@@ -1,0 +1,274 @@
+//===- VerifyRow.cpp - Checks of one row ----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Checks each cell by itself, then the order of the cells of each stage and
+// microbatch, then O and G, which concern a whole stage.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::formatv;
+
+namespace {
+class RowVerifier {
+public:
+  RowVerifier(const Placement &placement, int64_t row,
+              llvm::ArrayRef<Cell> cells)
+      : placement(placement), row(row), cells(cells) {}
+
+  std::optional<Violation> run();
+
+private:
+  std::optional<Violation> checkCell(int64_t i);
+  std::optional<Violation> checkNumber(int64_t i) const;
+  std::optional<Violation> checkHost(int64_t i) const;
+  std::optional<Violation> checkOverlap(int64_t i) const;
+  std::optional<Violation> checkOrder() const;
+  template <typename IndexOf>
+  std::optional<Violation> checkOrder(int64_t numIndices,
+                                      IndexOf &&indexOf) const;
+  std::optional<Violation> checkPerPath() const;
+
+  Violation describeOrder(int64_t i, PhaseSet seen) const;
+  Violation describeOther(int64_t i, Cell other, std::string message) const;
+  std::string name(int64_t i) const {
+    return formatv("cell {0} ({1})", i, cells[i]);
+  }
+  Violation at(int64_t i, std::string message) const {
+    return {CellRef{row, i}, std::move(message), {}};
+  }
+
+  const Placement &placement;
+  int64_t row;
+  llvm::ArrayRef<Cell> cells;
+  bool hasPerPath = false;
+};
+} // namespace
+
+static bool isOrdered(Cell cell) { return !cell.isIdle() && !cell.isPerPath(); }
+
+std::optional<Violation> RowVerifier::run() {
+  if (row < 0 || row >= placement.getNumWorkers())
+    return Violation{std::nullopt,
+                     formatv("worker {0} is out of range: there are {1} (0 to "
+                             "{2})",
+                             row, placement.getNumWorkers(),
+                             placement.getNumWorkers() - 1),
+                     {}};
+  if (cells.empty())
+    return std::nullopt;
+  if (!placement.isAssigned())
+    return at(0, "the schedule has several paths, and none says which "
+                 "microbatches it takes");
+  for (int64_t i = 0, e = cells.size(); i != e; ++i)
+    if (std::optional<Violation> violation = checkCell(i))
+      return violation;
+  if (std::optional<Violation> violation = checkOrder())
+    return violation;
+  return hasPerPath ? checkPerPath() : std::nullopt;
+}
+
+std::optional<Violation> RowVerifier::checkCell(int64_t i) {
+  Cell cell = cells[i];
+  if (cell.overlapsNext())
+    if (std::optional<Violation> violation = checkOverlap(i))
+      return violation;
+  if (cell.isIdle()) {
+    if (cell.getIdleSlots() == 0)
+      return at(i, formatv("cell {0} counts 0 idle slots: the count must be 1 "
+                           "or more",
+                           i));
+    return std::nullopt;
+  }
+  hasPerPath |= cell.isPerPath();
+  if (std::optional<Violation> violation = checkNumber(i))
+    return violation;
+  return checkHost(i);
+}
+
+/// Checks that the number is a microbatch in range, or a path.
+std::optional<Violation> RowVerifier::checkNumber(int64_t i) const {
+  Cell cell = cells[i];
+  bool isPath = cell.isPerPath();
+  int64_t count = isPath ? placement.getNumPaths() : placement.getNumUnits();
+  if (cell.getNumber() < count)
+    return std::nullopt;
+  return at(i,
+            formatv("{0}: {1} {2} is out of range: there {3} {4} (0 to {5})",
+                    name(i), isPath ? "path" : "microbatch", cell.getNumber(),
+                    count == 1 ? "is" : "are", count, count - 1));
+}
+
+std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
+  Cell cell = cells[i];
+  int64_t path = placement.pathOf(cell);
+  int64_t numStages = placement.getNumStages(path);
+  if (cell.getStage() >= numStages)
+    return at(i, formatv("{0}: stage {1} is out of range: path {2} has {3} "
+                         "stage{4} (0 to {5})",
+                         name(i), cell.getStage(), path, numStages,
+                         numStages == 1 ? "" : "s", numStages - 1));
+  int64_t host = placement.workerOf(placement.globalStage(cell));
+  if (host == row)
+    return std::nullopt;
+  return at(i, formatv("{0}: path {1} puts stage {2} on worker {3}, not on "
+                       "worker {4}",
+                       name(i), path, cell.getStage(), host, row));
+}
+
+std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
+  Cell first = cells[i];
+  if (!first.isCompute())
+    return at(
+        i, formatv("{0} is no compute cell and cannot be overlapped", name(i)));
+  if (i + 1 == static_cast<int64_t>(cells.size()))
+    return at(i, formatv("{0} is overlapped with the next cell, but it is the "
+                         "last of its row",
+                         name(i)));
+  Cell second = cells[i + 1];
+  if (!second.isCompute())
+    return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
+                         name(i), second));
+  if (first.is(Phase::AllReduce) || second.is(Phase::AllReduce))
+    return at(i, formatv("{0} is overlapped with {1}: an all-reduce runs "
+                         "beside compute by itself",
+                         name(i), second));
+  if (second.overlapsNext())
+    return at(i + 1, formatv("{0} is in two overlapped pairs: a pair has two "
+                             "cells",
+                             name(i + 1)));
+  if (isOrdered(first) && isOrdered(second) &&
+      first.getStage() == second.getStage() &&
+      first.getUnit() == second.getUnit())
+    return at(i, formatv("{0} is overlapped with {1} of the same stage and "
+                         "microbatch: one waits for the other",
+                         name(i), second));
+  return std::nullopt;
+}
+
+/// Complete rows have a cell for each pair of stage and microbatch of the
+/// worker, so a byte array by pair is linear in the row. Rows that have few of
+/// many pairs number only those that occur.
+std::optional<Violation> RowVerifier::checkOrder() const {
+  int64_t numPairs = placement.getNumLocalPairs(row);
+  if (numPairs <= static_cast<int64_t>(8 * cells.size()) + 1024)
+    return checkOrder(numPairs,
+                      [&](Cell cell) { return placement.localPairOf(cell); });
+  std::vector<int64_t> pairs;
+  pairs.reserve(cells.size());
+  for (Cell cell : cells)
+    if (isOrdered(cell))
+      pairs.push_back(placement.localPairOf(cell));
+  llvm::sort(pairs);
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return checkOrder(pairs.size(), [&](Cell cell) {
+    return llvm::lower_bound(pairs, placement.localPairOf(cell)) -
+           pairs.begin();
+  });
+}
+
+template <typename IndexOf>
+std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
+                                                 IndexOf &&indexOf) const {
+  std::vector<PhaseSet> seenByIndex(numIndices);
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    Cell cell = cells[i];
+    if (!isOrdered(cell))
+      continue;
+    PhaseSet &seen = seenByIndex[indexOf(cell)];
+    Phase phase = cell.getPhase();
+    // Several joins may name one copy: each holds what follows it.
+    PhaseSet self = kIndexedPhases & phase;
+    if (!(traitsOf(phase).order.needs - seen).isEmpty() ||
+        seen.intersects(kExcludedBefore[phase] | self))
+      return describeOrder(i, seen);
+    seen |= self;
+  }
+  return std::nullopt;
+}
+
+Violation RowVerifier::describeOrder(int64_t i, PhaseSet seen) const {
+  Cell cell = cells[i];
+  Phase phase = cell.getPhase();
+  if (seen.contains(phase))
+    return describeOther(i, cell, formatv("{0} occurs twice", name(i)));
+  if (PhaseSet excluded = seen & kExcludedBefore[phase]; !excluded.isEmpty()) {
+    Cell other = cell.withPhase(excluded.first()).withOverlap(false);
+    if (kBackwardPhases.contains(phase))
+      return describeOther(
+          i, other,
+          formatv("{0} and {1}: a backward is either whole (B) "
+                  "or split (I and W)",
+                  name(i), other));
+    return describeOther(
+        i, other,
+        formatv("{0} runs after {1}, which needs it", name(i), other));
+  }
+  Phase need = (traitsOf(phase).order.needs - seen).first();
+  Cell other = cell.withPhase(need).withOverlap(false);
+  return describeOther(i, other,
+                       formatv("{0} runs before its {1} {2}", name(i),
+                               enumMeaning(need), other));
+}
+
+/// Adds a note that points to the first `other` of the row.
+Violation RowVerifier::describeOther(int64_t i, Cell other,
+                                     std::string message) const {
+  Violation violation = at(i, std::move(message));
+  const Cell *found = llvm::find_if(cells, [&](Cell cell) {
+    return cell.withOverlap(false) == other.withOverlap(false);
+  });
+  if (found == cells.end()) {
+    violation.notes.push_back(
+        {std::nullopt, formatv("{0} is not in this row", other)});
+    return violation;
+  }
+  int64_t index = found - cells.begin();
+  violation.notes.push_back(
+      {CellRef{row, index},
+       formatv("{0} is cell {1} of this row", other, index)});
+  return violation;
+}
+
+/// O and G occur once per stage. After O the stage is done for this step; after
+/// G its weight gradients are complete.
+std::optional<Violation> RowVerifier::checkPerPath() const {
+  std::vector<PhaseSet> seenByStage(placement.getNumLocalStages(row));
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    Cell cell = cells[i];
+    if (!cell.isCompute())
+      continue;
+    PhaseSet &seen =
+        seenByStage[placement.localStage(placement.globalStage(cell))];
+    PhaseSet late = Phase::Optimizer;
+    if (cell.isIn(kGradientPhases))
+      late |= Phase::AllReduce;
+    if (cell.isPerPath() && seen.contains(cell.getPhase()))
+      return describeOther(i, cell, formatv("{0} occurs twice", name(i)));
+    if (PhaseSet before = seen & late; !before.isEmpty()) {
+      Cell other(cell.getStage(), before.first(), placement.pathOf(cell));
+      return describeOther(
+          i, other, formatv("{0} runs after {1} of its stage", name(i), other));
+    }
+    if (cell.isPerPath())
+      seen |= cell.getPhase();
+  }
+  return std::nullopt;
+}
+
+std::optional<Violation> pipesched::verifyRow(const Placement &placement,
+                                              int64_t row,
+                                              llvm::ArrayRef<Cell> cells) {
+  return RowVerifier(placement, row, cells).run();
+}

@@ -1,0 +1,416 @@
+//===- Families.cpp - All schedule families -----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The list of families, one row each, and how the options of a family become
+// the options of its generator and its placement.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Family/Families.h"
+#include "Formulas/Families.h"
+#include "PipeSched/Support/FormatError.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Options of one generator
+//===----------------------------------------------------------------------===//
+
+/// Reads the options of one generator from those of all families.
+static void read(const FamilyOptions &given, GeneratorOptions &options) {
+  options.splitBackward = given.splitBackward.value_or(false);
+  if (options.splitBackward)
+    options.gradientAfter = given.gradientAfter;
+}
+static void read(const FamilyOptions &given, LoopOptions &options) {
+  read(given, static_cast<GeneratorOptions &>(options));
+  options.chunks = given.chunks;
+}
+static void read(const FamilyOptions &given, InterleavedOptions &options) {
+  read(given, static_cast<LoopOptions &>(options));
+  options.group = given.group;
+}
+static void read(const FamilyOptions &given, ChimeraOptions &options) {
+  read(given, static_cast<GeneratorOptions &>(options));
+  options.pairs = given.pairs;
+  options.construction = given.getConstruction();
+}
+static void read(const FamilyOptions &given, ZBAutoOptions &options) {
+  options.memory = given.memory;
+}
+static void read(const FamilyOptions &given, GreedyOptions &options) {
+  options.splitBackward = given.splitBackward.value_or(true);
+  options.gradientAfter =
+      options.splitBackward
+          ? given.gradientAfter.value_or(GradientAfter::WeightGrad)
+          : GradientAfter::InputGrad;
+  options.slots = given.slots;
+}
+static void read(const FamilyOptions &given, HanayoOptions &options) {
+  read(given, static_cast<GreedyOptions &>(options));
+  options.waves = given.waves;
+}
+
+template <typename Options>
+static Expected<Table>
+runWith(Expected<Table> (&generator)(const Placement &, const Options &),
+        const Placement &placement, const FamilyOptions &given) {
+  Options options;
+  read(given, options);
+  return generator(placement, options);
+}
+
+/// Wraps a generator that has its own options, so that it takes the options of
+/// all families.
+template <auto &generator>
+static Expected<Table> adapt(const Placement &placement,
+                             const FamilyOptions &given) {
+  return runWith(generator, placement, given);
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+template <typename... Options>
+static constexpr uint32_t bitsOf(Options... options) {
+  return (0u | ... | (1u << static_cast<unsigned>(options)));
+}
+
+static constexpr uint32_t kNoOptions = 0;
+static constexpr uint32_t kSplit =
+    bitsOf(FamilyOption::SplitBackward, FamilyOption::GradientAfter);
+static constexpr uint32_t kChunks = bitsOf(FamilyOption::Chunks);
+static constexpr uint32_t kGroups = kChunks | bitsOf(FamilyOption::Group);
+
+/// With receives at the slots in which their messages arrive, all tables finish
+/// under Unbounded, Fifo and Batched; Rendezvous stops where two workers send
+/// to each other at once. With receives right before their consumers fewer
+/// tables finish, because receives overtake each other. Under Pairs two workers
+/// must agree on the order of the messages of both directions; only gpipe does
+/// so at all sizes, since two workers exchange all activations first, then all
+/// gradients.
+static constexpr uint32_t kUnbounded = bitsOf(MessageSemantics::Unbounded);
+static constexpr uint32_t kFifo = kUnbounded | bitsOf(MessageSemantics::Fifo);
+static constexpr uint32_t kBatched = kFifo | bitsOf(MessageSemantics::Batched);
+static constexpr uint32_t kPairs = bitsOf(MessageSemantics::Pairs);
+static constexpr uint32_t kAny =
+    kBatched | kPairs | bitsOf(MessageSemantics::Rendezvous);
+static constexpr MessageClaims kFinishes = {kAny, kAny};
+static constexpr MessageClaims kNoRendezvous = {kBatched, kBatched};
+static constexpr MessageClaims kFifoAtConsumer = {kBatched, kFifo};
+static constexpr MessageClaims kUnboundedAtConsumer = {kBatched, kUnbounded};
+
+/// Each row has the fields of Family in their order.
+static constexpr Family kFamilies[] = {
+    {"gpipe",
+     "all forwards, then all backwards",
+     "Huang et al. 2019, arXiv 1811.06965",
+     {{"fill-drain", "the literature"},
+      {"AFAB", "torchtitan and others: all forwards, all backwards"},
+      {"FThenB", "PaddlePaddle"}},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/false,
+     kSplit,
+     kFinishes,
+     adapt<generateGPipe>,
+     formulas::evaluateGPipe},
+    {"1f1b",
+     "one forward and one backward in turn",
+     "Narayanan et al. 2021, arXiv 2104.04473",
+     {{"PipeDream-Flush", "Narayanan et al. 2021"},
+      {"DAPPLE", "Fan et al. 2021"},
+      {"Std1F1B", "JaxPP"},
+      {"one-forward-one-backward", "the literature"}},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/false,
+     kSplit,
+     kNoRendezvous,
+     adapt<generate1F1B>,
+     formulas::evaluate1F1B},
+    {"eager-1f1b",
+     "1F1B that warms up twice as long",
+     "Xhebraj et al. 2024, arXiv 2412.14374",
+     {},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/false,
+     kSplit,
+     kFifoAtConsumer,
+     adapt<generateEager1F1B>,
+     formulas::evaluateEager1F1B},
+    {"zb-h1",
+     "1F1B whose weight gradients fill the drain",
+     "Qi et al. 2024, arXiv 2401.10241",
+     {{"ZeroBubbleH1", "the literature"}},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kNoRendezvous,
+     adapt<generateZBH1>,
+     formulas::evaluateZBH1},
+    {"zb-h2",
+     "ZB-H1 with a longer warm-up and no bubble between steps",
+     "Qi et al. 2024, arXiv 2401.10241",
+     {{"ZeroBubbleH2", "the literature"}},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kFifoAtConsumer,
+     adapt<generateZBH2>,
+     formulas::evaluateZBH2},
+    {"looped-bfs",
+     "breadth first over the chunks of a worker",
+     "Lamy-Poirier 2023, arXiv 2211.05953",
+     {{"BFS", "the literature"}, {"breadth-first", "Lamy-Poirier 2023"}},
+     "any",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/false,
+     kSplit | kChunks,
+     kFifoAtConsumer,
+     adapt<generateLoopedBFS>,
+     formulas::evaluateLoopedBFS},
+    {"mpmd-circular",
+     "phases of D microbatches through all chunks",
+     "Shardy's MPMD partitioner",
+     {{"circular", "MaxText, Shardy"}},
+     "any",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/false,
+     kSplit | kChunks,
+     kFifoAtConsumer,
+     adapt<generateMpmdCircular>,
+     formulas::evaluateMpmdCircular},
+    {"interleaved-1f1b",
+     "1F1B in groups that take turns on the chunks",
+     "Narayanan et al. 2021, arXiv 2104.04473",
+     {{"VPP", "Megatron-LM, PaddlePaddle"},
+      {"virtual-pipeline", "Megatron-LM"},
+      {"interleaved", "Megatron-LM"},
+      {"1F1B-I", "Qi et al. 2024"},
+      {"1F1B-interleaved", "the literature"}},
+     "max(1, N div D) divides N, or a group",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/false,
+     kSplit | kGroups,
+     kUnboundedAtConsumer,
+     adapt<generateInterleaved1F1B>,
+     formulas::evaluateInterleaved1F1B},
+    {"interleaved-zb",
+     "interleaved order whose weight gradients fill gaps",
+     "PyTorch, after Qi et al. 2024, arXiv 2401.10241",
+     {{"InterleavedZeroBubble", "PyTorch"}},
+     "max(1, N div D) divides N, or a group",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/std::nullopt,
+     kGroups,
+     kUnboundedAtConsumer,
+     adapt<generateInterleavedZB>,
+     formulas::evaluateInterleavedZB},
+    {"chimera",
+     "mirrored pipelines that fill each other's bubbles",
+     "Li and Hoefler 2021, arXiv 2107.06925",
+     {},
+     "pairs divides D/2, N >= 2 pairs; halving: an even share per path",
+     FamilyPlacement::Bidirectional,
+     /*splitsBackward=*/false,
+     kSplit | bitsOf(FamilyOption::Pairs, FamilyOption::Construction),
+     kFifoAtConsumer,
+     adapt<generateChimera>,
+     formulas::evaluateChimera},
+    {"zb-v",
+     "no bubble between the first and the last cell, on a V",
+     "Qi et al. 2024, arXiv 2405.15362",
+     {{"ZBVZeroBubble", "PyTorch"},
+      {"V-ZB", "Qi et al. 2024, controllable memory"},
+      {"ZeroBubbleV", "the literature"}},
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateZBV>,
+     formulas::evaluateZBV},
+    {"v-half",
+     "half of 1F1B's activations, on a V",
+     "Qi et al. 2024, arXiv 2405.15362",
+     {},
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateVHalf>,
+     formulas::evaluateVHalf},
+    {"v-min",
+     "a third of 1F1B's activations, on a V",
+     "Qi et al. 2024, arXiv 2405.15362",
+     {},
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateVMin>,
+     formulas::evaluateVMin},
+    {"zb-auto",
+     "the shortest V schedule that the memory allows",
+     "after Qi et al. 2024, arXiv 2405.15362",
+     {{"V-Auto", "the zero-bubble repository"},
+      {"ZB-V-Auto", "the zero-bubble repository"}},
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     bitsOf(FamilyOption::Memory),
+     kUnboundedAtConsumer,
+     adapt<generateZBAuto>,
+     nullptr,
+     "it is the shortest of several that the memory allows"},
+    {"dualpipe-v",
+     "DualPipe cut in half, on a V",
+     "DeepSeek-AI 2025, arXiv 2412.19437",
+     {},
+     "N >= 2D",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateDualPipeV>,
+     formulas::evaluateDualPipeV},
+    {"dualpipe",
+     "forwards of one direction over backwards of the other",
+     "DeepSeek-AI 2025, arXiv 2412.19437",
+     {},
+     "D and N even, N >= 2D",
+     FamilyPlacement::Bidirectional,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateDualPipe>,
+     formulas::evaluateDualPipe},
+    {"greedy",
+     "slot by slot the ready cell that is furthest along",
+     "Barley et al. 2026, arXiv 2605.24006",
+     {},
+     "N >= paths",
+     FamilyPlacement::Any,
+     /*splitsBackward=*/true,
+     kSplit,
+     kUnboundedAtConsumer,
+     adapt<generateGreedy>,
+     nullptr,
+     "a greedy table has none but those of linear, bidirectional and wave "
+     "placements",
+     /*measuresSlots=*/true},
+    {"hanayo",
+     "waves down and up the workers, filled greedily",
+     "Liu et al. 2023, arXiv 2308.15762",
+     {{"wave", "Liu et al. 2023"}},
+     "any",
+     FamilyPlacement::Wave,
+     /*splitsBackward=*/true,
+     kSplit | bitsOf(FamilyOption::Waves),
+     kUnboundedAtConsumer,
+     adapt<generateHanayo>,
+     formulas::evaluateHanayo},
+};
+
+llvm::ArrayRef<Family> pipesched::families() { return kFamilies; }
+
+//===----------------------------------------------------------------------===//
+// Placements and tables
+//===----------------------------------------------------------------------===//
+
+static Error refuseOption(const Family &family, StringRef option) {
+  llvm::SmallVector<StringRef> taken;
+  for (const FamilyOptionInfo &info : familyOptions())
+    if (family.takes(info.option))
+      taken.push_back(info.name);
+  if (taken.empty())
+    return formatError("{0} has no option '{1}', nor any other", family.name,
+                       option);
+  return formatError("{0} has no option '{1}'; it has {2}", family.name, option,
+                     llvm::join(taken, ", "));
+}
+
+static Error checkOptions(const Family &family, const FamilyOptions &options) {
+  for (const FamilyOptionInfo &info : familyOptions())
+    if (info.isGiven(options) && !family.takes(info.option))
+      return refuseOption(family, info.name);
+  if (!options.slots.empty() && family.splitsBackward != true)
+    return refuseOption(family, "slots");
+  return Error::success();
+}
+
+/// Turns one path into a list, or passes its error on.
+static Expected<std::vector<Path>> alone(Expected<Path> path) {
+  if (!path)
+    return path.takeError();
+  return std::vector<Path>{std::move(*path)};
+}
+
+static Expected<std::vector<Path>> makePaths(const Family &family,
+                                             int64_t numWorkers,
+                                             int64_t numMicrobatches,
+                                             const FamilyOptions &options) {
+  switch (family.placement) {
+  case FamilyPlacement::Linear:
+  case FamilyPlacement::Any:
+    return alone(placeLinear(numWorkers));
+  case FamilyPlacement::Interleaved:
+    return alone(placeInterleaved(numWorkers, options.chunks.value_or(2)));
+  case FamilyPlacement::V:
+    return alone(placeV(numWorkers));
+  case FamilyPlacement::Wave:
+    return alone(placeWave(numWorkers, options.waves.value_or(1)));
+  case FamilyPlacement::Bidirectional:
+    return placeBidirectional(numWorkers, numMicrobatches,
+                              options.pairs.value_or(1), Assign::Alternate);
+  }
+  llvm_unreachable("covered switch");
+}
+
+Expected<Placement> pipesched::placeFamily(const Family &family,
+                                           int64_t numWorkers,
+                                           int64_t numMicrobatches,
+                                           const FamilyOptions &options) {
+  if (Error error = checkOptions(family, options))
+    return std::move(error);
+  Expected<std::vector<Path>> paths =
+      makePaths(family, numWorkers, numMicrobatches, options);
+  if (!paths)
+    return paths.takeError();
+  return Placement::create(numWorkers, numMicrobatches, std::move(*paths));
+}
+
+Expected<Table> pipesched::generate(const Family &family,
+                                    const Placement &placement,
+                                    const FamilyOptions &options) {
+  if (Error error = checkOptions(family, options))
+    return std::move(error);
+  return family.generator(placement, options);
+}
+
+Expected<Table> pipesched::generate(const Family &family, int64_t numWorkers,
+                                    int64_t numMicrobatches,
+                                    const FamilyOptions &options) {
+  Expected<Placement> placement =
+      placeFamily(family, numWorkers, numMicrobatches, options);
+  if (!placement)
+    return placement.takeError();
+  return generate(family, *placement, options);
+}

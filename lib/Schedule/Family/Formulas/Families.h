@@ -1,0 +1,70 @@
+//===- Families.h - One formula per family ----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions that Families.cpp lists by family, and what they share. Times
+// are doubles here because the results are ratios for people, which are
+// compared with tables and timelines but never fed back into them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_SCHEDULE_FAMILY_FORMULAS_FAMILIES_H
+#define PIPESCHED_LIB_SCHEDULE_FAMILY_FORMULAS_FAMILIES_H
+
+#include "PipeSched/Schedule/Family/Formulas.h"
+#include "PipeSched/Support/FormatError.h"
+
+namespace pipesched::formulas {
+
+/// Times of a stage as doubles. One worker alone has no messages.
+struct StageTimes {
+  double forward, inputGrad, weightGrad, comm;
+  double gradient; ///< from the start of a backward to its gradient
+
+  explicit StageTimes(const FormulaInputs &inputs)
+      : forward(inputs.times->forwardPs), inputGrad(inputs.times->inputGradPs),
+        weightGrad(inputs.times->weightGradPs),
+        comm(inputs.workers > 1 ? inputs.times->commPs : 0),
+        gradient(inputs.sendsAfterInput ? inputGrad : backward()) {}
+
+  double backward() const { return inputGrad + weightGrad; }
+  double share() const { return forward + backward(); }
+};
+
+/// idle / (idle + work) of a worker, whose work is `numShares` times that of
+/// one stage and microbatch (`share`). Work that takes no time has no bubble.
+inline double ratioOf(double idle, double share, double numShares) {
+  double total = idle + numShares * share;
+  return total > 0 ? idle / total : 0.0;
+}
+
+/// The reason why there is no general value without uniform times.
+inline constexpr llvm::StringLiteral kNoUniformTimes =
+    "the times of the stages differ, or none are known";
+
+/// Refuse sizes that have no formula: other than one stage per worker; stages
+/// that are no multiple of the workers.
+llvm::Error checkOneStagePerWorker(llvm::StringRef family,
+                                   const FormulaInputs &inputs);
+llvm::Error checkStagesPerWorker(llvm::StringRef family,
+                                 const FormulaInputs &inputs);
+
+using Formula = llvm::Expected<FormulaResult>(llvm::StringRef family,
+                                              const FormulaInputs &inputs);
+
+Formula evaluateGPipe, evaluate1F1B, evaluateEager1F1B; // OneStage.cpp
+Formula evaluateLoopedBFS, evaluateMpmdCircular;        // Loop.cpp
+Formula evaluateInterleaved1F1B;                        // Loop.cpp
+Formula evaluateZBH1, evaluateZBH2;                     // ZeroBubbleH.cpp
+Formula evaluateInterleavedZB;                          // ZeroBubbleH.cpp
+Formula evaluateChimera, evaluateHanayo;                // Paths.cpp
+Formula evaluateZBV, evaluateVHalf, evaluateVMin;       // TwoChunks.cpp
+Formula evaluateDualPipe, evaluateDualPipeV;            // TwoChunks.cpp
+
+} // namespace pipesched::formulas
+
+#endif // PIPESCHED_LIB_SCHEDULE_FAMILY_FORMULAS_FAMILIES_H

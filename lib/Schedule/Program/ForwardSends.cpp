@@ -1,0 +1,68 @@
+//===- ForwardSends.cpp - Forwards that wait for their messages -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rewrites the operands of a program, which become a few more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Program/ForwardSends.h"
+
+using namespace pipesched;
+
+namespace {
+/// Remembers the last forward of a row until another compute follows it:
+///
+///   compute 0F0 | send 0F0 to 1 | recv .. | compute 0F1
+///                 ^ sent                    ^ waits for the partner of `sent`
+class LastForward {
+public:
+  /// Takes the next instruction of the row; returns the send whose delivery it
+  /// must wait for, or kNone.
+  uint32_t take(const Instruction &instruction, uint32_t number) {
+    if (instruction.kind == InstructionKind::Send) {
+      if (isForward && instruction.cell == cell)
+        sent = number;
+      return Program::kNone;
+    }
+    if (instruction.kind != InstructionKind::Compute)
+      return Program::kNone;
+    bool isSecondHalf = isPair;
+    isPair = instruction.cell.overlapsNext() && !isSecondHalf;
+    isForward = instruction.cell.is(Phase::Forward) && !isPair && !isSecondHalf;
+    cell = instruction.cell;
+    uint32_t awaited = isForward ? sent : Program::kNone;
+    sent = Program::kNone;
+    return awaited;
+  }
+
+private:
+  Cell cell;
+  bool isForward = false, isPair = false;
+  uint32_t sent = Program::kNone;
+};
+} // namespace
+
+void pipesched::synchronizeForwards(Program &program) {
+  std::vector<uint32_t> operands, operandBegins = {0};
+  operands.reserve(program.operands.size());
+  operandBegins.reserve(program.operandBegins.size());
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row) {
+    LastForward last;
+    for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+         ++i) {
+      llvm::ArrayRef<uint32_t> own = program.operandsOf(i);
+      operands.insert(operands.end(), own.begin(), own.end());
+      uint32_t sent = last.take(program.instructions[i], i);
+      if (sent != Program::kNone)
+        operands.push_back(program.partner[sent]);
+      operandBegins.push_back(operands.size());
+    }
+  }
+  program.operands = std::move(operands);
+  program.operandBegins = std::move(operandBegins);
+}

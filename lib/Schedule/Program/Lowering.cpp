@@ -1,0 +1,508 @@
+//===- Lowering.cpp - From a table to what each worker runs ---------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Messages are found row by row, so those to one worker form one sorted run per
+// source. The runs are merged by slot, and one sweep then writes the rows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Program/Lowering.h"
+#include "PipeSched/Schedule/Table/Collectives.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Expected;
+
+static constexpr uint32_t kNone = Program::kNone;
+
+namespace {
+/// A message: the last slot of its producer, the producer's flat index, and its
+/// worker.
+struct Message {
+  int64_t slot;
+  uint32_t producer;
+  int32_t source;
+};
+
+/// Messages by destination, in the order of the receives:
+///
+///   messages   | to worker 0 ... | to worker 1 ... |      sorted by slot,
+///   begins     ^                 ^                 ^      then by source
+struct Inboxes {
+  std::vector<Message> messages;
+  std::vector<uint32_t> begins;
+
+  ArrayRef<Message> of(int64_t worker) const {
+    return ArrayRef(messages).slice(begins[worker],
+                                    begins[worker + 1] - begins[worker]);
+  }
+};
+
+class Lowering {
+public:
+  Lowering(const TableView &table, const CellIndex &index,
+           const SlotAssignment &slots, ReceivePlacement receives)
+      : table(table), index(index), slots(slots), dependences(table, index),
+        receives(receives) {}
+
+  Expected<Program> run();
+
+private:
+  void findDestinations();
+  void collectMessages();
+  void sortInbox(int64_t worker, std::vector<Message> &buffer);
+  void reserve();
+
+  void emitRow(int64_t row);
+  void emitMessagesBefore(int64_t slot);
+  void emitReceiveFor(Cell cell);
+  void emitArrivals(int64_t slot);
+  void emitSend(const Message &message);
+  void emitReceive(const Message &message);
+  void emitCell(Cell cell, uint32_t flat);
+  void addOperands(Cell cell);
+  void addIssuePoint(Cell cell);
+  uint32_t sendOf(uint32_t producer) const;
+  void emitAllReduces(Cell cell);
+  int64_t freeSlotFor(CellRef at) const;
+  int64_t meetingSlot(CellRef at);
+  void joinGroup(uint32_t instruction, int64_t piece);
+  void addGradients(Cell cell);
+  /// The last unit slot of the index-th entry of a row.
+  int64_t lastSlot(uint32_t flat, ArrayRef<Cell> cells, int64_t index) const {
+    return slots.start[flat] + slotsOf(UnitSlots(), cells, index) - 1;
+  }
+  bool isReceived(uint32_t producer) const {
+    uint32_t instruction = messageOf[producer];
+    return instruction != kNone &&
+           program.instructions[instruction].kind == InstructionKind::Recv;
+  }
+  uint32_t begin(InstructionKind kind, Cell cell, int32_t peer = -1);
+  void addOperand(uint32_t instruction);
+  void addOperandOnce(uint32_t instruction);
+  void pair(uint32_t instruction, uint32_t producer);
+
+  const TableView &table;
+  const CellIndex &index;
+  const SlotAssignment &slots;
+  Dependences dependences;
+  ReceivePlacement receives;
+
+  // By flat index: the worker that the cell's message goes to, or -1; the
+  // instruction of the cell; the receive of its message, or the send while
+  // there is no receive yet.
+  std::vector<int32_t> destinationOf;
+  std::vector<uint32_t> instructionOf, messageOf;
+  Inboxes inboxes;
+  Program program;
+  // Filled if the table has O or G. By global stage: the last weight gradient.
+  // By piece: the first and the last instruction of its all-reduce, and the
+  // slot at which it meets.
+  std::vector<uint32_t> lastGradient, firstOfGroup, lastOfGroup;
+  std::vector<int64_t> meetingSlots; ///< -1: not computed yet
+
+  // The row being written.
+  int64_t row = 0;
+  ArrayRef<Message> inbox;    ///< receives not yet written
+  ArrayRef<Message> arrivals; ///< Consumer: to look at before the next G
+  Message outbox[2];          ///< sends of the last cell, or of a pair
+  unsigned outboxNext = 0, outboxEnd = 0;
+  uint32_t lastCompute = kNone; ///< a copy's issue point
+};
+} // namespace
+
+Expected<Program> Lowering::run() {
+  findDestinations();
+  collectMessages();
+  reserve();
+  program.rowBegins.push_back(0);
+  program.operandBegins.push_back(0);
+  for (int64_t worker = 0, e = table.rows.size(); worker != e; ++worker) {
+    emitRow(worker);
+    program.rowBegins.push_back(program.instructions.size());
+  }
+  return std::move(program);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+void Lowering::findDestinations() {
+  destinationOf.reserve(index.rowBegin(table.rows.size()));
+  inboxes.begins.assign(table.rows.size() + 1, 0);
+  for (ArrayRef<Cell> cells : table.rows)
+    for (Cell cell : cells) {
+      int64_t destination = dependences.messageDestination(cell);
+      destinationOf.push_back(destination);
+      if (destination >= 0)
+        ++inboxes.begins[destination + 1];
+    }
+  for (size_t worker = 0; worker < table.rows.size(); ++worker)
+    inboxes.begins[worker + 1] += inboxes.begins[worker];
+}
+
+/// Receives at their consumer need sorted inboxes only before all-reduces.
+void Lowering::collectMessages() {
+  if (receives == ReceivePlacement::Consumer && !index.getCollectives())
+    return;
+  inboxes.messages.resize(inboxes.begins.back());
+  std::vector<uint32_t> next(inboxes.begins.begin(), inboxes.begins.end() - 1);
+  uint32_t flat = 0;
+  for (int32_t source = 0, e = table.rows.size(); source != e; ++source) {
+    ArrayRef<Cell> cells = table.rows[source];
+    for (int64_t i = 0, size = cells.size(); i != size; ++i, ++flat)
+      if (int32_t destination = destinationOf[flat]; destination >= 0)
+        inboxes.messages[next[destination]++] = {lastSlot(flat, cells, i), flat,
+                                                 source};
+  }
+  std::vector<Message> buffer;
+  for (int64_t worker = 0, size = table.rows.size(); worker != size; ++worker)
+    sortInbox(worker, buffer);
+}
+
+/// Merges neighbouring runs until one is left; ties stay in source order.
+///
+///   | from 0: 1 3 5 | from 2: 2 4 | from 3: 1 2 |   slots
+///   |   1 2 3 4 5                 |   1 2       |
+///   |   1 1 2 2 3 4 5                           |
+void Lowering::sortInbox(int64_t worker, std::vector<Message> &buffer) {
+  auto messages =
+      llvm::MutableArrayRef(inboxes.messages)
+          .slice(inboxes.begins[worker],
+                 inboxes.begins[worker + 1] - inboxes.begins[worker]);
+  llvm::SmallVector<size_t> runs = {0};
+  for (size_t i = 1; i < messages.size(); ++i)
+    if (messages[i].source != messages[i - 1].source)
+      runs.push_back(i);
+  runs.push_back(messages.size());
+  auto isEarlier = [](const Message &a, const Message &b) {
+    return a.slot < b.slot;
+  };
+  buffer.resize(std::max(buffer.size(), messages.size()));
+  while (runs.size() > 2) {
+    size_t numMerged = 0;
+    for (size_t i = 0; i + 1 < runs.size(); i += 2) {
+      size_t first = runs[i], middle = runs[i + 1];
+      size_t last = i + 2 < runs.size() ? runs[i + 2] : middle;
+      std::merge(messages.begin() + first, messages.begin() + middle,
+                 messages.begin() + middle, messages.begin() + last,
+                 buffer.begin() + first, isEarlier);
+      runs[numMerged++] = first;
+    }
+    runs.resize(numMerged);
+    runs.push_back(messages.size());
+    std::copy_n(buffer.begin(), messages.size(), messages.begin());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+void Lowering::reserve() {
+  size_t numCells = index.rowBegin(table.rows.size());
+  size_t numMessages = inboxes.begins.back();
+  size_t numInstructions = numCells + 2 * numMessages;
+  instructionOf.assign(numCells, kNone);
+  messageOf.assign(numCells, kNone);
+  program.instructions.reserve(numInstructions);
+  program.operandBegins.reserve(numInstructions + 1);
+  program.partner.reserve(numInstructions);
+  program.rowBegins.reserve(table.rows.size() + 1);
+  if (index.hasPerPath())
+    lastGradient.assign(table.placement->getNumGlobalStages(), kNone);
+  if (const Collectives *collectives = index.getCollectives()) {
+    firstOfGroup.assign(collectives->getReplicas().getNumPieces(), kNone);
+    lastOfGroup = firstOfGroup;
+    meetingSlots.assign(firstOfGroup.size(), -1);
+    for (int64_t number = 0; number != collectives->size(); ++number)
+      program.blocks.push_back(collectives->blocksOf(number));
+  }
+  // An estimate: one operand per cell, and per message one for the send and one
+  // for the consumer.
+  program.operands.reserve(numCells + 2 * numMessages);
+}
+
+uint32_t Lowering::begin(InstructionKind kind, Cell cell, int32_t peer) {
+  uint32_t instruction = program.instructions.size();
+  program.instructions.push_back({cell, peer, kind});
+  program.partner.push_back(kNone);
+  return instruction;
+}
+
+void Lowering::addOperand(uint32_t instruction) {
+  if (instruction != kNone)
+    program.operands.push_back(instruction);
+}
+
+/// Adds an operand unless the current instruction already waits for it or for
+/// the other half of its pair.
+void Lowering::addOperandOnce(uint32_t instruction) {
+  if (instruction == kNone)
+    return;
+  auto isSamePair = [&](uint32_t first, uint32_t second) {
+    return first + 1 == second &&
+           program.instructions[first].cell.overlapsNext();
+  };
+  if (llvm::none_of(
+          ArrayRef(program.operands).drop_front(program.operandBegins.back()),
+          [&](uint32_t other) {
+            return other == instruction || isSamePair(other, instruction) ||
+                   isSamePair(instruction, other);
+          }))
+    addOperand(instruction);
+}
+
+/// Makes a send and its receive partners. Whichever is written second finds the
+/// other through their producer.
+void Lowering::pair(uint32_t instruction, uint32_t producer) {
+  uint32_t other = messageOf[producer];
+  if (other == kNone)
+    return;
+  program.partner[instruction] = other;
+  program.partner[other] = instruction;
+}
+
+void Lowering::emitSend(const Message &message) {
+  uint32_t producer = instructionOf[message.producer];
+  Cell cell = program.instructions[producer].cell.withOverlap(false);
+  uint32_t send =
+      begin(InstructionKind::Send, cell, destinationOf[message.producer]);
+  pair(send, message.producer);
+  if (messageOf[message.producer] == kNone)
+    messageOf[message.producer] = send;
+  addOperand(producer);
+  program.operandBegins.push_back(program.operands.size());
+}
+
+void Lowering::emitReceive(const Message &message) {
+  Cell cell = table.rows[message.source]
+                        [message.producer - index.rowBegin(message.source)];
+  uint32_t receive =
+      begin(InstructionKind::Recv, cell.withOverlap(false), message.source);
+  pair(receive, message.producer);
+  messageOf[message.producer] = receive;
+  program.operandBegins.push_back(program.operands.size());
+}
+
+/// Writes the sends of cells that ended and the receives that arrived before
+/// `slot`. Within one slot sends come first.
+void Lowering::emitMessagesBefore(int64_t slot) {
+  while (true) {
+    bool hasSend = outboxNext != outboxEnd, hasReceive = !inbox.empty();
+    bool sendFirst = hasSend && (!hasReceive ||
+                                 outbox[outboxNext].slot <= inbox.front().slot);
+    if (sendFirst && outbox[outboxNext].slot < slot) {
+      emitSend(outbox[outboxNext++]);
+    } else if (!sendFirst && hasReceive && inbox.front().slot < slot) {
+      emitReceive(inbox.front());
+      inbox = inbox.drop_front();
+    } else {
+      return;
+    }
+  }
+}
+
+void Lowering::emitReceiveFor(Cell cell) {
+  Dependences::Producer producer = dependences.producerOf(cell);
+  if (producer && producer.worker != row && !isReceived(producer.flat))
+    emitReceive({0, producer.flat, static_cast<int32_t>(producer.worker)});
+}
+
+/// Writes the receives whose message was sent before `slot`, so that they do
+/// not wait for the all-reduce that begins there.
+void Lowering::emitArrivals(int64_t slot) {
+  for (; !arrivals.empty() && arrivals.front().slot < slot;
+       arrivals = arrivals.drop_front())
+    if (!isReceived(arrivals.front().producer))
+      emitReceive(arrivals.front());
+}
+
+/// An overlapped pair is written as one: its receives stand before it, and its
+/// sends follow it.
+void Lowering::emitRow(int64_t worker) {
+  row = worker;
+  lastCompute = kNone;
+  if (receives == ReceivePlacement::Arrival)
+    inbox = inboxes.of(worker);
+  else if (index.getCollectives())
+    arrivals = inboxes.of(worker);
+  ArrayRef<Cell> cells = table.rows[worker];
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    uint32_t flat = index.rowBegin(worker) + i;
+    bool isSecondHalf = i > 0 && cells[i - 1].overlapsNext();
+    if (cells[i].isIdle())
+      continue;
+    if (!isSecondHalf) {
+      int64_t slot = cells[i].is(Phase::AllReduce) ? meetingSlot({row, i})
+                                                   : slots.start[flat];
+      emitMessagesBefore(slot);
+      outboxNext = outboxEnd = 0;
+      if (cells[i].is(Phase::AllReduce))
+        emitArrivals(slot);
+      if (receives == ReceivePlacement::Consumer) {
+        emitReceiveFor(cells[i]);
+        if (cells[i].overlapsNext())
+          emitReceiveFor(cells[i + 1]);
+      }
+    }
+    emitCell(cells[i], flat);
+    if (destinationOf[flat] >= 0)
+      outbox[outboxEnd++] = {lastSlot(flat, cells, i), flat,
+                             static_cast<int32_t>(worker)};
+  }
+  emitMessagesBefore(std::numeric_limits<int64_t>::max());
+  outboxNext = outboxEnd = 0;
+}
+
+void Lowering::emitCell(Cell cell, uint32_t flat) {
+  if (cell.is(Phase::AllReduce))
+    return emitAllReduces(cell);
+  uint32_t instruction = begin(*traitsOf(cell.getPhase()).instruction, cell);
+  if (cell.isCopy())
+    addIssuePoint(cell);
+  else if (cell.is(Phase::Optimizer))
+    addGradients(cell);
+  else
+    addOperands(cell);
+  program.operandBegins.push_back(program.operands.size());
+  instructionOf[flat] = instruction;
+  if (!cell.isCompute())
+    return;
+  lastCompute = instruction;
+  if (!lastGradient.empty() && cell.isIn(kGradientPhases))
+    lastGradient[table.placement->globalStage(cell)] = instruction;
+}
+
+/// Adds the cells that a cell waits for; a receive stands for a cell of another
+/// worker.
+void Lowering::addOperands(Cell cell) {
+  uint32_t preds[Dependences::kMaxPredecessors];
+  unsigned count = dependences.predecessors(cell, preds);
+  for (unsigned i = 0; i < count; ++i) {
+    uint32_t pred = preds[i];
+    bool isRemote =
+        pred < index.rowBegin(row) || pred >= index.rowBegin(row + 1);
+    addOperand(isRemote ? messageOf[pred] : instructionOf[pred]);
+  }
+}
+
+/// Adds the operands of a copy: the compute cell before it, which may be one of
+/// its dependences, and the other dependences. A D also waits for the send of
+/// the output that it frees.
+void Lowering::addIssuePoint(Cell cell) {
+  addOperand(lastCompute);
+  uint32_t preds[Dependences::kMaxPredecessors];
+  unsigned count = dependences.predecessors(cell, preds);
+  for (unsigned i = 0; i < count; ++i) {
+    if (instructionOf[preds[i]] != lastCompute)
+      addOperand(instructionOf[preds[i]]);
+    if (cell.is(Phase::Offload))
+      addOperand(sendOf(preds[i]));
+  }
+}
+
+/// The send of a cell's message, which has been written, or kNone.
+uint32_t Lowering::sendOf(uint32_t producer) const {
+  uint32_t message = messageOf[producer];
+  if (message == kNone ||
+      program.instructions[message].is(InstructionKind::Send))
+    return message;
+  return program.partner[message];
+}
+
+//===----------------------------------------------------------------------===//
+// All-reduces
+//===----------------------------------------------------------------------===//
+
+/// The slot from which the row of a G is free for it: after the last compute.
+int64_t Lowering::freeSlotFor(CellRef at) const {
+  ArrayRef<Cell> cells = table.rows[at.row];
+  while (at.index-- > 0)
+    if (cells[at.index].isCompute())
+      return lastSlot(index.rowBegin(at.row) + at.index, cells, at.index) + 1;
+  return 0;
+}
+
+/// The first slot at which a group of a G meets. It is the slot of the G unless
+/// the G is in several groups: its slot is that at which the last of them
+/// meets, but its row must reach it before the first one meets. Messages that
+/// arrive later stand behind the G.
+int64_t Lowering::meetingSlot(CellRef at) {
+  const Collectives &collectives = *index.getCollectives();
+  int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
+  int64_t first = slots.start[index.rowBegin(at.row) + at.index];
+  for (int64_t piece : collectives.piecesOf(stage)) {
+    int64_t &slot = meetingSlots[piece];
+    if (slot < 0)
+      for (CellRef member : collectives.membersOf(piece))
+        slot = std::max(slot, freeSlotFor(member));
+    first = std::min(first, slot);
+  }
+  return first;
+}
+
+/// Writes one instruction for each piece that the worker reduces at this cell.
+/// It waits for the gradients of all stages that hold the piece.
+void Lowering::emitAllReduces(Cell cell) {
+  const ParameterSets &sets = *index.getParameterSets();
+  for (int64_t set : sets.ownedSetsOf(table.placement->globalStage(cell)))
+    for (int64_t piece : sets.piecesOf(set)) {
+      uint32_t instruction = begin(InstructionKind::AllReduce, cell,
+                                   index.getCollectives()->numberOf(piece));
+      joinGroup(instruction, piece);
+      addOperand(lastCompute);
+      for (int64_t stage : sets.stagesOf(set))
+        addOperandOnce(lastGradient[stage]);
+      program.operandBegins.push_back(program.operands.size());
+    }
+}
+
+/// Adds an all-reduce to its group, a ring whose last instruction points to the
+/// first.
+void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
+  uint32_t &first = firstOfGroup[piece], &last = lastOfGroup[piece];
+  if (first == kNone)
+    first = last = instruction;
+  program.partner[last] = instruction;
+  program.partner[instruction] = first;
+  last = instruction;
+}
+
+/// Adds what O waits for: the gradients of its blocks by all stages that hold
+/// them, or their all-reduces. Rows are written one by one, so the last
+/// instruction of a group so far belongs to this row.
+void Lowering::addGradients(Cell cell) {
+  int64_t stage = table.placement->globalStage(cell);
+  const Collectives *collectives = index.getCollectives();
+  if (!collectives || collectives->indexOf(stage) < 0)
+    return index.getParameterSets()->forEachUser(
+        stage, [&](int64_t user) { addOperandOnce(lastGradient[user]); });
+  for (int64_t piece : collectives->piecesOf(stage))
+    addOperand(lastOfGroup[piece]);
+}
+
+Expected<Program> pipesched::lowerTable(const TableView &table,
+                                        const CellIndex &index,
+                                        const SlotAssignment &slots,
+                                        ReceivePlacement placement) {
+  return Lowering(table, index, slots, placement).run();
+}
+
+Expected<Program> pipesched::lowerTable(const TableView &table,
+                                        ReceivePlacement placement) {
+  Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  Expected<SlotAssignment> slots = alignUnitSlots(table, *index);
+  if (!slots)
+    return slots.takeError();
+  return lowerTable(table, *index, *slots, placement);
+}

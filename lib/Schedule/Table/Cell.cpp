@@ -1,0 +1,42 @@
+//===- Cell.cpp - One entry of a schedule table ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Prints cells as IR, diagnostics, traces and CSV write them: 2F0, _, _12.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Table/Cell.h"
+
+using namespace pipesched;
+
+void Cell::print(llvm::raw_ostream &os) const {
+  if (!isIdle()) {
+    os << getStage() << phaseLetter(getPhase()) << getNumber();
+    return;
+  }
+  os << '_';
+  if (getIdleSlots() != 1)
+    os << getIdleSlots();
+}
+
+std::optional<Cell> pipesched::fromStored(uint64_t bits) {
+  std::optional<Phase> phase = phaseFromCode(bits >> 56);
+  if (!phase)
+    return std::nullopt;
+  Cell cell = Cell::fromRaw(bits).withPhase(*phase);
+  if (cell.isIdle() && (cell.getIdleSlots() == 0 || cell.getStage() != 0))
+    return std::nullopt;
+  return cell;
+}
+
+std::string Cell::str() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os);
+  return text;
+}

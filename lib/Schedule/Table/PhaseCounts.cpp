@@ -1,0 +1,54 @@
+//===- PhaseCounts.cpp - How often each phase runs ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Counts the cells of all rows in one sweep.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Table/PhaseCounts.h"
+
+using namespace pipesched;
+
+PhaseCounts pipesched::countPhases(const TableView &table) {
+  const Placement &placement = *table.placement;
+  PhaseCounts counts;
+  counts.counts.resize(placement.getNumGlobalStages());
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row) {
+      Phase phase = cell.getPhase();
+      counts.phases |= phase;
+      if (kCostedPhases.contains(phase))
+        ++counts.counts[placement.globalStage(cell)][phase];
+    }
+  return counts;
+}
+
+static bool isStageComplete(const PhaseMap<int64_t> &counts, int64_t wanted) {
+  int64_t numAlternatives = 0;
+  bool isComplete = true;
+  kIndexedPhases.forEach([&](Phase phase) {
+    const PhaseOrder &order = traitsOf(phase).order;
+    if (order.occurrence == Occurrence::Once)
+      isComplete &= counts[phase] == wanted;
+    if (order.occurrence == Occurrence::Alternative)
+      numAlternatives += counts[phase];
+    if (order.followedBy)
+      isComplete &= counts[*order.followedBy] == counts[phase];
+  });
+  return isComplete && numAlternatives == wanted;
+}
+
+bool pipesched::isComplete(const Placement &placement,
+                           const PhaseCounts &counts) {
+  for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
+    int64_t wanted = placement.countOnPath(placement.pathOfStage(stage));
+    if (!isStageComplete(counts.counts[stage], wanted))
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,285 @@
+//===- Slots.cpp - Slot alignment of tables -------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Earliest slots come from sweeping the rows against each other, written slots
+// from adding up each row. Both are compiled for unit slots and for lengths.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Table/Slots.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Walk/RowSweep.h"
+#include "PipeSched/Support/FormatError.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+
+/// Joins and idle entries take the slot of the following entry; at the end of a
+/// row, the slot after it.
+static void placeBeforeNext(ArrayRef<Cell> row, int64_t rowEnd,
+                            int64_t *starts) {
+  int64_t next = rowEnd;
+  for (int64_t i = row.size(); i-- > 0;) {
+    if (row[i].isIdle() || row[i].isJoin())
+      starts[i] = next;
+    next = starts[i];
+  }
+}
+
+namespace {
+/// Slots at which groups of G cells start. A slot is computed when the first of
+/// a group is visited, because all their rows have reached their G cells then.
+class Meetings {
+public:
+  Meetings(const TableView &table, const CellIndex &index,
+           ArrayRef<int64_t> clock)
+      : table(table), collectives(index.getCollectives()), clock(clock) {
+    if (collectives)
+      slots.assign(collectives->getReplicas().getNumPieces(), -1);
+  }
+
+  /// The latest slot at which a group of the G cell starts.
+  int64_t slotOf(CellRef at) {
+    int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
+    int64_t latest = 0;
+    for (int64_t piece : collectives->piecesOf(stage)) {
+      int64_t &slot = slots[piece];
+      if (slot < 0)
+        for (CellRef member : collectives->membersOf(piece))
+          slot = std::max(slot, clock[member.row]);
+      latest = std::max(latest, slot);
+    }
+    return latest;
+  }
+
+private:
+  const TableView &table;
+  const Collectives *collectives;
+  ArrayRef<int64_t> clock;    ///< by row
+  std::vector<int64_t> slots; ///< by piece; -1: not computed
+};
+} // namespace
+
+/// An entry starts when its row is free and what it waits for has ended; a G
+/// starts when the rows of its group are free:
+///
+///   row 0   | F | F |   | B |        clock[row]: where the row is free
+///   row 1       | F | B |
+template <bool hasReductions, typename Slots>
+static Expected<SlotAssignment> sweepInto(const Slots &lengths,
+                                          const TableView &table,
+                                          const CellIndex &index) {
+  SlotAssignment slots;
+  slots.start.resize(index.rowBegin(table.rows.size()));
+  std::vector<int64_t> clock(table.rows.size(), 0);
+  Meetings meetings(table, index, clock);
+  auto visit = [&](const RowStep &step) {
+    ArrayRef<Cell> row = table.rows[step.row];
+    uint32_t flat = index.rowBegin(step.row) + step.index;
+    Cell cell = row[step.index];
+    int64_t start = clock[step.row];
+    if (hasReductions && cell.is(Phase::AllReduce))
+      start = std::max(start, meetings.slotOf({step.row, step.index}));
+    for (unsigned i = 0; i < step.count; ++i)
+      if (Dependences::Producer producer = step.producers[i])
+        start =
+            std::max(start, slots.start[producer.flat] +
+                                slotsOf(lengths, table.rows[producer.worker],
+                                        producer.flat -
+                                            index.rowBegin(producer.worker)));
+    for (unsigned i = 0; i < step.count; ++i)
+      slots.start[flat + i] = start;
+    if (cell.isCompute())
+      clock[step.row] = start + slotsOf(lengths, row, step.index);
+  };
+  std::vector<CellWait> cycle =
+      RowSweepOf<hasReductions>(table, index).run(visit);
+  if (!cycle.empty())
+    return llvm::createStringError(toString(describeCycle(table, cycle)));
+  for (auto [row, cells] : llvm::enumerate(table.rows)) {
+    placeBeforeNext(cells, clock[row],
+                    slots.start.data() + index.rowBegin(row));
+    slots.numSlots = std::max(slots.numSlots, clock[row]);
+  }
+  return slots;
+}
+
+template <typename Slots>
+static Expected<SlotAssignment>
+alignBy(const Slots &lengths, const TableView &table, const CellIndex &index) {
+  if (index.getCollectives())
+    return sweepInto</*hasReductions=*/true>(lengths, table, index);
+  return sweepInto</*hasReductions=*/false>(lengths, table, index);
+}
+
+Expected<SlotAssignment> pipesched::alignSlots(const TableView &table,
+                                               const CellIndex &index) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return alignBy(lengths, table, index);
+  });
+}
+
+Expected<SlotAssignment> pipesched::alignUnitSlots(const TableView &table,
+                                                   const CellIndex &index) {
+  return alignBy(UnitSlots(), table, index);
+}
+
+template <typename Slots>
+static SlotAssignment readBy(const Slots &lengths, const TableView &table,
+                             const CellIndex &index) {
+  SlotAssignment slots;
+  slots.start.reserve(index.rowBegin(table.rows.size()));
+  for (ArrayRef<Cell> row : table.rows) {
+    int64_t clock = 0;
+    for (int64_t i = 0, e = row.size(); i != e; ++i) {
+      slots.start.push_back(clock);
+      if (row[i].overlapsNext())
+        continue; // the second half starts at the same slot, and adds the slots
+                  // of both
+      clock += slotsOf(lengths, row, i);
+      if (row[i].isCompute())
+        slots.numSlots = std::max(slots.numSlots, clock);
+    }
+  }
+  return slots;
+}
+
+SlotAssignment pipesched::readSlots(const TableView &table,
+                                    const CellIndex &index) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return readBy(lengths, table, index);
+  });
+}
+
+Expected<SlotAssignment> pipesched::assignSlots(const TableView &table,
+                                                const CellIndex &index) {
+  if (table.aligned)
+    return readSlots(table, index);
+  return alignSlots(table, index);
+}
+
+int64_t pipesched::slotsOf(const TableView &table, CellRef at) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return slotsOf(lengths, table.rows[at.row], at.index);
+  });
+}
+
+/// Walks along a row in slots: calls `onIdle(slots)` for empty slots and
+/// `onCell(cell)` for cells. `start` has the slots of the cells.
+template <typename Slots, typename OnIdle, typename OnCell>
+static void spread(const Slots &lengths, ArrayRef<Cell> cells,
+                   const int64_t *start, int64_t numSlots, OnIdle onIdle,
+                   OnCell onCell) {
+  int64_t clock = 0;
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    if (cells[i].isIdle())
+      continue;
+    onIdle(start[i] - clock);
+    onCell(cells[i]);
+    clock = start[i];
+    if (!cells[i].overlapsNext())
+      clock += slotsOf(lengths, cells, i);
+  }
+  onIdle(numSlots - clock);
+}
+
+/// The number of entries of an aligned row. A gap may need several idle
+/// entries.
+template <typename Slots>
+static int64_t countEntries(const Slots &lengths, ArrayRef<Cell> cells,
+                            const int64_t *start, int64_t numSlots) {
+  int64_t entries = 0;
+  spread(
+      lengths, cells, start, numSlots,
+      [&](int64_t slots) {
+        entries += llvm::divideCeilSigned(slots, Cell::kMaxMicrobatches);
+      },
+      [&](Cell) { ++entries; });
+  return entries;
+}
+
+/// Appends idle slots, in several entries if one cannot count them.
+static void appendIdle(Row &row, int64_t slots) {
+  while (slots > 0) {
+    int64_t count = std::min(slots, Cell::kMaxMicrobatches);
+    row.push_back(Cell::idle(count));
+    slots -= count;
+  }
+}
+
+template <typename Slots>
+static std::vector<Row> spreadRows(const Slots &lengths, const TableView &table,
+                                   const SlotAssignment &slots) {
+  std::vector<Row> rows;
+  rows.reserve(table.rows.size());
+  const int64_t *start = slots.start.data();
+  for (ArrayRef<Cell> cells : table.rows) {
+    Row &row = rows.emplace_back();
+    row.reserve(countEntries(lengths, cells, start, slots.numSlots));
+    spread(
+        lengths, cells, start, slots.numSlots,
+        [&](int64_t slots) { appendIdle(row, slots); },
+        [&](Cell cell) { row.push_back(cell); });
+    start += cells.size();
+  }
+  return rows;
+}
+
+std::vector<Row> pipesched::withIdleSlots(const TableView &table,
+                                          const SlotAssignment &slots) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return spreadRows(lengths, table, slots);
+  });
+}
+
+template <typename Slots>
+static Error checkEntries(const Slots &lengths, const TableView &table,
+                          const SlotAssignment &slots) {
+  int64_t entries = 0;
+  const int64_t *start = slots.start.data();
+  for (ArrayRef<Cell> cells : table.rows) {
+    entries += countEntries(lengths, cells, start, slots.numSlots);
+    start += cells.size();
+  }
+  if (entries > kMaxTableCells)
+    return formatError("aligned, the rows of {0} slots would have {1} entries, "
+                       "of at most {2} idle slots each: a table may have {3}",
+                       slots.numSlots, entries, Cell::kMaxMicrobatches,
+                       kMaxTableCells);
+  return Error::success();
+}
+
+Expected<std::vector<Row>> pipesched::alignRows(const TableView &table) {
+  Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  Expected<SlotAssignment> slots = alignSlots(table, *index);
+  if (!slots)
+    return slots.takeError();
+  auto check = [&](const auto &lengths) {
+    return checkEntries(lengths, table, *slots);
+  };
+  if (Error error = withSlotsOf(table, check))
+    return std::move(error);
+  return withIdleSlots(table, *slots);
+}
+
+std::vector<Row> pipesched::compactRows(const TableView &table) {
+  std::vector<Row> rows;
+  rows.reserve(table.rows.size());
+  for (ArrayRef<Cell> cells : table.rows) {
+    Row &row = rows.emplace_back();
+    row.reserve(cells.size());
+    std::copy_if(cells.begin(), cells.end(), std::back_inserter(row),
+                 [](Cell cell) { return !cell.isIdle(); });
+  }
+  return rows;
+}

@@ -1,0 +1,114 @@
+//===- Table.cpp - A schedule table: workers by slots ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Views of tables, and the dense index from cells to their positions. One sweep
+// counts phases to lay the index out, a second one fills it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Table/Table.h"
+#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Support/FormatError.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+int64_t TableView::getNumCells() const {
+  int64_t count = 0;
+  for (llvm::ArrayRef<Cell> row : rows)
+    count += row.size();
+  return count;
+}
+
+TableView Table::view() const {
+  TableView view;
+  view.placement = &placement;
+  view.gradientAfter = gradientAfter;
+  view.aligned = aligned;
+  view.slots = slots;
+  view.rows.assign(rows.begin(), rows.end());
+  return view;
+}
+
+Expected<CellIndex> CellIndex::create(const TableView &table) {
+  if (!table.placement->isAssigned())
+    return formatError("several paths, and none says which microbatches it "
+                       "takes");
+  if (int64_t cells = table.getNumCells(); cells > kMaxTableCells)
+    return formatError("the table has {0} entries: there may be {1} at most",
+                       cells, kMaxTableCells);
+  PhaseMap<int64_t> phaseCounts = {};
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row)
+      ++phaseCounts[cell.getPhase()];
+  int64_t forwards = phaseCounts[Phase::Forward];
+  int64_t wanted = table.placement->getNumPairs();
+  if (forwards < wanted)
+    return formatError("the table has {0} of {1} forward cells", forwards,
+                       wanted);
+  CellIndex index;
+  index.layOut(table, phaseCounts);
+  if (Error error = index.fill(table))
+    return std::move(error);
+  bool hasPerPath = false;
+  kPerPathPhases.forEach(
+      [&](Phase phase) { hasPerPath |= phaseCounts[phase] != 0; });
+  if (!hasPerPath)
+    return index;
+  Expected<ParameterSets> sets = ParameterSets::create(*table.placement);
+  if (!sets)
+    return sets.takeError();
+  index.parameterSets = std::make_shared<const ParameterSets>(std::move(*sets));
+  if (phaseCounts[Phase::AllReduce] > 0)
+    index.collectives =
+        std::make_shared<const Collectives>(table, index.parameterSets);
+  return index;
+}
+
+void CellIndex::layOut(const TableView &table,
+                       const PhaseMap<int64_t> &phaseCounts) {
+  placement = table.placement;
+  columnOfPhase.fill(-1);
+  kIndexedPhases.forEach([&](Phase phase) {
+    if (phaseCounts[phase] != 0)
+      columnOfPhase[phase] = numColumns++;
+  });
+  rowBegins = {0};
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    rowBegins.push_back(rowBegins.back() + row.size());
+  entries.assign(getNumEntries() * numColumns, kNone);
+}
+
+Error CellIndex::fill(const TableView &table) {
+  uint32_t flat = 0;
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row) {
+      uint32_t here = flat++;
+      if (!cell.isIn(kIndexedPhases))
+        continue;
+      int64_t entry = entryOf(cell);
+      int32_t column = columnOfPhase[cell.getPhase()];
+      uint32_t &slot = entries[entry * numColumns + column];
+      if (slot != kNone)
+        return formatError("{0} occurs twice", cell.str());
+      slot = here;
+    }
+  return Error::success();
+}
+
+int64_t CellIndex::rowOf(uint32_t flat) const {
+  return std::upper_bound(rowBegins.begin(), rowBegins.end(), flat) -
+         rowBegins.begin() - 1;
+}
+
+CellRef CellIndex::refOf(uint32_t flat) const {
+  int64_t row = rowOf(flat);
+  return {row, flat - rowBegins[row]};
+}
