@@ -207,7 +207,7 @@ static void refuseDeployment(const char *name, const char *value) {
   PipeschedCostOptions options = shippedCosts();
   options.numDeploymentOptions = 1;
   options.deploymentOptions = &option;
-  price(options);
+  createCosts(options);
 }
 
 /// Options by name.
@@ -233,7 +233,7 @@ static void refuseDeployments(void) {
   // CHECK-SAME: optimizer, gradients, full-kept or full, found 'ful'
   PipeschedCostOptions options = shippedCosts();
   options.numDeploymentOptions = 1;
-  price(options);
+  createCosts(options);
   // CHECK-NEXT: error: system 'h100-sxm': {{.*}}options of a deployment
 }
 
