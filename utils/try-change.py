@@ -150,7 +150,10 @@ class Build:
 
     def link(self):
         """Fills the new build folder with links."""
-        for folder, _, files in os.walk(self.build):
+        for folder, folders, files in os.walk(self.build):
+            # The new folder may be inside of the old one, as those of tests are.
+            folders[:] = [name for name in folders
+                          if name != "Output" and pathlib.Path(folder, name) != self.out.parent]
             copy = self.out / pathlib.Path(folder).relative_to(self.build)
             copy.mkdir(parents=True, exist_ok=True)
             for name in files:

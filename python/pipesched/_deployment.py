@@ -52,28 +52,17 @@ class Option(NamedTuple):
     title: str
     matters: str
     summary: str
-
-    @property
-    def flag(self) -> str:
-        """Its name on the command line and in passes."""
-        return self.name.replace("_", "-")
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The names of its values, of a choice."""
-        return _core.enums()[self.flag]
+    flag: str
+    """Its name on the command line and in passes."""
+    choices: tuple[str, ...]
+    """The names of its values, of a choice."""
+    hint: Any
+    """The type of its values."""
 
     @property
     def phrase(self) -> str:
         """What it says, for the middle of a sentence."""
         return self.summary[:1].lower() + self.summary[1:]
-
-    @property
-    def hint(self) -> Any:
-        """The type of its values."""
-        if self.kind == "choice":
-            return Literal[self.choices]
-        return int if self.kind == "count" else float
 
     def text(self, value: Any) -> str:
         """The value as the library reads it. Raises an error for one that cannot be a value."""
@@ -85,12 +74,16 @@ class Option(NamedTuple):
         return str(value)
 
 
-def _read(name: str, kind: str, unsaid: str, most: int, *words: str) -> Option:
-    value: Any = {"count": int, "ratio": float, "choice": str}[kind](unsaid)
+def _read(flag: str, kind: str, unsaid: str, most: int, *words: str) -> Option:
     unit, title, matters, summary = words
-    title = title or name.replace("-", " ")
-    spelled = name.replace("-", "_")
-    return Option(spelled, kind, value, most, unit, title, matters.replace("-", "_"), summary)
+    choices = _core.enums().get(flag, ()) if kind == "choice" else ()
+    hint: Any = Literal[choices] if choices else {"count": int, "ratio": float}[kind]
+    value = unsaid if choices else hint(unsaid)
+    name, matters = flag.replace("-", "_"), matters.replace("-", "_")
+    title = title or flag.replace("-", " ")
+    return Option(
+        name, kind, value, most, unit, title, matters, summary, flag, choices, hint
+    )
 
 
 OPTIONS: dict[str, Option] = {o.name: o for o in (_read(*row) for row in _core.deployment())}

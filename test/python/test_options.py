@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import pathlib
 import pickle
+import subprocess
+import sys
 from dataclasses import fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -95,3 +97,38 @@ def test_options_are_passed_by_name_and_text() -> None:
     assert repr(costs) == "Costs(system='h100-sxm', data_parallel=4, sharding='full')"
     assert pickle.loads(pickle.dumps(costs)) == costs
     assert replace(costs, sharding="none").data_parallel == 4
+
+
+NEW_ROW = """
+import pipesched._core as core
+
+rows = core.deployment()
+row = ("toy-count", "count", "1", 9, "toys", "", "always", "Toys of a toy")
+core.deployment = lambda: [*rows, row]
+
+from pipesched import Costs, PipeSchedError
+from pipesched._grid import AXES
+from pipesched.command import main, parser, passes
+from pipesched.planning._request import Request
+
+assert AXES["toy_count"] is int
+request = Request(model="llama3-8b", system="dgx-h100", gpus=8, global_batch=64)
+assert request.toy_count == 1
+given = ["--stages", "4", "--microbatches", "8", "--schedules", "1f1b", "--model", "llama3-8b"]
+assert main(["compare", *given, "--system", "dgx-h100"]) == 0
+taken = parser().parse_args(["compare", *given, "--system", "dgx-h100", "--toy-count", "2"])
+print(passes.attaching(taken)[0])
+try:
+    Costs(system="h100-sxm", toy_count=3)
+except PipeSchedError as error:
+    print(error)
+"""
+
+
+def test_a_new_row_is_taken_everywhere() -> None:
+    """Without a word in Python; the library, whose table is another, then refuses the option."""
+    made = subprocess.run([sys.executable, "-c", NEW_ROW], capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert "toy count 1, " in made.stdout
+    assert "pipe-attach-system{name=dgx-h100 toy-count=2}" in made.stdout
+    assert "no training has an option 'toy-count'" in made.stdout
