@@ -13,6 +13,7 @@
 #include "Bindings.h"
 #include "PipeSched-c/Catalogue.h"
 #include "PipeSched-c/RegisterEverything.h"
+#include "PipeSched-c/Schedule.h"
 #include "mlir-c/Transforms.h"
 
 namespace nb = nanobind;

@@ -13,3 +13,8 @@ pipe.schedule @early workers 1 microbatches 1 {
   path on [0]
   worker 0 runs [0X0 0F0 0B0]
 }
+//--- rows.mlir
+pipe.schedule @rows workers 1 microbatches 1 {
+  path on [0]
+  worker 0 runs [0F0 0X0 0B0]
+}
