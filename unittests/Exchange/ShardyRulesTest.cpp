@@ -201,8 +201,8 @@ TEST(ShardyRules, RefusesWhatRulesCannotSay) {
     return violation.message;
   };
   EXPECT_THAT(refuseRow("0F0 0R0"), HasSubstr("cell 1 (0R0): Shardy's rules "
-                                              "have no fragment for a "
-                                              "recompute"));
+                                              "have no fragment for R "
+                                              "(recompute)"));
   EXPECT_THAT(refuseRow("0F0 0D0"), HasSubstr("for D (offload)"));
   EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("for U (reload)"));
   EXPECT_THAT(refuseRow("0B0 0O0"), HasSubstr("for O (optimizer)"));
