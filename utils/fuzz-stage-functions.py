@@ -6,8 +6,9 @@
 
 Each function has several results, which share fills and are slices, reshapes,
 products and sums of each other, gathers and scatters whose indices are numbers
-of another tensor, and loops that move numbers one by one. Numbers are small integers in f64, so that
-every result is exact. Functions of one batch are compiled as one module.
+of another tensor, and loops that move numbers one by one. Numbers are small
+integers in f64, so that every result is exact. Functions of one batch are
+compiled as one module.
 """
 
 import argparse
@@ -244,7 +245,8 @@ class Graph:
         kind, line = tensor(a.shape), len(self.lines)
         result = a[::-1].copy()
         result[::2] += b[::2]
-        self.emit(f"""affine.for %i{line} = 0 to {a.shape[0]} iter_args(%s{line} = {into}) -> ({kind}) {{
+        carried = f"iter_args(%s{line} = {into}) -> ({kind})"
+        self.emit(f"""affine.for %i{line} = 0 to {a.shape[0]} {carried} {{
     %r{line} = affine.for %j{line} = 0 to {a.shape[1]} iter_args(%t{line} = %s{line}) -> ({kind}) {{
       %k{line} = affine.apply affine_map<(d0) -> ({a.shape[0] - 1} - d0)>(%i{line})
       %a{line} = tensor.extract {name}[%k{line}, %j{line}] : {kind}

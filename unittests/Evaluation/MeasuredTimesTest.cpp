@@ -282,7 +282,8 @@ TEST(MeasuredTimes, PairsAreDividedAmongTheirStages) {
   }
   Profile profile = profileOf(table, run);
   EXPECT_EQ(profile.overlappedPs, (std::vector<int64_t>{9000}));
-  EXPECT_EQ(profile.phasePs[Phase::Forward], (std::vector<int64_t>{4000, 4000, 3750}));
+  EXPECT_EQ(profile.phasePs[Phase::Forward],
+            (std::vector<int64_t>{4000, 4000, 3750}));
   EXPECT_EQ(profile.phasePs[Phase::Backward], (std::vector<int64_t>{7000}));
 }
 

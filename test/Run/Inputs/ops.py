@@ -15,7 +15,9 @@ FLOAT_ONE = ("arith: negf math: absf acos acosh asin asinh atan atanh cbrt ceil 
 INTEGER = ("arith: addi andi ceildivsi ceildivui divsi divui floordivsi maxsi maxui minsi minui "
            "muli ori remsi remui shli shrsi shrui subi xori math: ipowi")
 INTEGER_ONE = "math: absi ctlz ctpop cttz"
-CASTS = [("bitcast", "f32", "i32"), ("truncf", "f64", "f16"), ("extf", "f16", "f64"), ("extf", "f32", "f64"), ("extsi", "i32", "i64"),
+CASTS = [("bitcast", "f32", "i32"), ("truncf", "f64", "f16"),
+         ("extf", "f16", "f64"), ("extf", "f32", "f64"),
+         ("extsi", "i32", "i64"),
          ("extui", "i32", "i64"), ("fptosi", "f32", "i32"), ("fptoui", "f32", "i32"),
          ("index_cast", "i32", "index"), ("index_castui", "i32", "index"),
          ("sitofp", "i32", "f32"), ("truncf", "f32", "bf16"), ("trunci", "i32", "i8"),
@@ -135,7 +137,8 @@ TENSORS = {
     "tensor.from_elements": f"%c1 = arith.constant 1 : index\n%s = tensor.extract %x[%c1, %c1] : "
                             f"{X}\n%y = tensor.from_elements " + ", ".join(["%s"] * 12) + f" : {X}",
     "tensor.concat": f"%d = tensor.extract_slice %x[0, 1] [2, 3] [1, 1] : {X} to tensor<2x3xf32>\n"
-                     f"%y = tensor.concat dim(1) %d, %d : (tensor<2x3xf32>, tensor<2x3xf32>) -> {X}",
+                     "%y = tensor.concat dim(1) %d, %d : "
+                     f"(tensor<2x3xf32>, tensor<2x3xf32>) -> {X}",
     "tensor.gather": I1 + f"%y = tensor.gather %x[%i] gather_dims([0]) : ({X}, "
                      f"tensor<2x1xindex>) -> {X}",
     "tensor.scatter": I1 + f"%y = tensor.scatter %x into %x[%i] scatter_dims([0]) unique : ({X}, "
@@ -170,7 +173,8 @@ func.func @forward(%x: tensor<2x6xf32> {{pipe.input}}) -> (tensor<2x6xf32> {{pip
   {body}
   return %y : tensor<2x6xf32>
 }}
-func.func @backward(%dy: tensor<2x6xf32> {{pipe.output_gradient}}) -> (tensor<2x6xf32> {{pipe.input_gradient}}) {{
+func.func @backward(%dy: tensor<2x6xf32> {{pipe.output_gradient}})
+    -> (tensor<2x6xf32> {{pipe.input_gradient}}) {{
   return %dy : tensor<2x6xf32>
 }}
 func.func @data() -> (tensor<2x6xf32> {{pipe.input}}) {{
