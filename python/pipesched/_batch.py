@@ -340,8 +340,9 @@ def simulate_batch(
     >>> frame = simulate_batch(points)
     >>> frame[["microbatches", "makespan_ps", "idle_ratio"]]
        microbatches  makespan_ps  idle_ratio
-    0             4     21000000    0.428571 1             8     33000000    0.272727 2
-    0         <NA>         NaN
+    0             4     21000000    0.428571
+    1             8     33000000    0.272727
+    2             0         <NA>         NaN
     >>> frame.error[2]
     '0 microbatches: there must be 1 to 2147483647'
     """

@@ -304,7 +304,7 @@ def _gap_cause(
 
 def _order(key: Key) -> tuple[int, int, str]:
     cause, phase = key
-    rank = PHASES.index(phase[:1]) if phase else -1  # type: ignore[arg-type]
+    rank = PHASES.index(phase[:1]) if phase else -1
     return CAUSES.index(cause), rank, phase
 
 

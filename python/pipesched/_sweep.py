@@ -519,9 +519,10 @@ def sweep(
     >>> frame = sweep({"family": ["1f1b", "zb-h1"], "workers": 4, "microbatches": "4:8:4"})
     >>> frame[["microbatches", "family", "makespan_ps", "table_bubble_ratio"]]
        microbatches family  makespan_ps  table_bubble_ratio
-    0             4   1f1b     21000000            0.428571 1             4  zb-h1     15000000
-    0.200000 2             8   1f1b     33000000            0.272727 3             8  zb-h1
-    27000000            0.111111
+    0             4   1f1b     21000000            0.428571
+    1             4  zb-h1     15000000            0.200000
+    2             8   1f1b     33000000            0.272727
+    3             8  zb-h1     27000000            0.111111
     """
     if not isinstance(grid, Grid):
         grid = Grid(grid)
