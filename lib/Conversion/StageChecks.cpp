@@ -299,9 +299,11 @@ static bool isDynamic(Type type) {
 
 /// Upstream knows the rules of linalg, casts and the like.
 void OpChecker::checkByUpstream() {
+  if (llvm::none_of(op->getOperandTypes(), isDynamic) &&
+      llvm::none_of(op->getResultTypes(), isDynamic))
+    return;
   auto verifiable = dyn_cast<RuntimeVerifiableOpInterface>(op);
-  if (!verifiable || (llvm::none_of(op->getOperandTypes(), isDynamic) &&
-                      llvm::none_of(op->getResultTypes(), isDynamic)))
+  if (!verifiable)
     return;
   verifiable.generateRuntimeVerification(
       builder, loc, [&](Operation *, StringRef text) {

@@ -73,7 +73,8 @@ LogicalResult StoreVerifier::verifyUses(BlockArgument memref) {
   auto number = [&] { return memref.getArgNumber(); };
   Operation *name = nullptr, *store = nullptr;
   // The list of users begins with the last one.
-  for (Operation *user : llvm::reverse(llvm::to_vector(memref.getUsers()))) {
+  SmallVector<Operation *> users = llvm::to_vector(memref.getUsers());
+  for (Operation *user : llvm::reverse(users)) {
     auto tensor = dyn_cast<ToTensorOp>(user);
     if (!tensor && !isStore(user))
       return emitError(user)
