@@ -97,14 +97,17 @@ private:
 // In the header because a walk calls them for every cell.
 
 inline MemoryChange startKept(Cell cell, const StageMemory &stage) {
-  MemoryEffect change = traitsOf(cell.getPhase()).memory.atStart;
+  MemoryEffect change = kMemoryOf[cell.getPhase()].atStart;
+  if (change == MemoryEffect::AllocateAll)
+    return {stage.activationBytes, 1};
   int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
-  return {changeOf(change, stage.amounts()) + working,
-          change == MemoryEffect::AllocateAll ? 1 : 0};
+  return {changeOf(change, stage.amounts()) + working, 0};
 }
 
 inline MemoryChange finishKept(Cell cell, const StageMemory &stage) {
-  MemoryEffect change = traitsOf(cell.getPhase()).memory.atEnd;
+  MemoryEffect change = kMemoryOf[cell.getPhase()].atEnd;
+  if (change == MemoryEffect::Same)
+    return {};
   int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
   return {changeOf(change, stage.amounts()) - working,
           cell.isIn(kReleasingPhases) ? -1 : 0};
@@ -114,7 +117,7 @@ inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
   if (!cell.isIn(kActivationMakers))
     return startKept(cell, stage);
   bool isFirst =
-      traitsOf(cell.getPhase()).memory.atStart == MemoryEffect::AllocateAll;
+      kMemoryOf[cell.getPhase()].atStart == MemoryEffect::AllocateAll;
   int64_t target =
       isFirst && isRecomputed ? stage.boundaryBytes : stage.activationBytes;
   int64_t grown = target - deviceBytes;
@@ -124,7 +127,7 @@ inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
 
 inline MemoryChange HeldActivation::finish(Cell cell,
                                            const StageMemory &stage) {
-  MemoryEffect change = traitsOf(cell.getPhase()).memory.atEnd;
+  MemoryEffect change = kMemoryOf[cell.getPhase()].atEnd;
   if (change == MemoryEffect::Same)
     return {};
   int64_t freed =

@@ -151,7 +151,7 @@ private:
   MemoryChange finishHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
     const StageMemory &memory = facts.stages[step.stage(half)];
-    bool frees = traitsOf(cell.getPhase()).memory.atEnd != MemoryEffect::Same;
+    bool frees = kMemoryOf[cell.getPhase()].atEnd != MemoryEffect::Same;
     if (LLVM_LIKELY(live.isEmpty()) || !frees)
       return finishKept(cell, memory);
     HeldActivation *activation = find(cell, step.stage(half));

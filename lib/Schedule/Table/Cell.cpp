@@ -24,16 +24,6 @@ void Cell::print(llvm::raw_ostream &os) const {
     os << getIdleSlots();
 }
 
-std::optional<Cell> pipesched::fromStored(uint64_t bits) {
-  std::optional<Phase> phase = phaseFromCode(bits >> 56);
-  if (!phase)
-    return std::nullopt;
-  Cell cell = Cell::fromRaw(bits).withPhase(*phase);
-  if (cell.isIdle() && (cell.getIdleSlots() == 0 || cell.getStage() != 0))
-    return std::nullopt;
-  return cell;
-}
-
 std::string Cell::str() const {
   std::string text;
   llvm::raw_string_ostream os(text);

@@ -251,6 +251,7 @@ void Placement::indexStages() {
   localStageCounts.assign(numWorkers, 0);
   localPairCounts.assign(numWorkers, 0);
   for (auto [number, path] : llvm::enumerate(paths)) {
+    pathPairs.push_back(pairOffsets.back());
     stageOffsets.push_back(stageOffsets.back() + path.getNumStages());
     maxStages = std::max(maxStages, path.getNumStages());
     for (int32_t worker : path.workers) {

@@ -105,13 +105,23 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Cell cell) {
 /// The bits of a cell in bytecode and in generic attributes, which other
 /// processes read: those of getRaw() with the code of the phase.
 constexpr uint64_t toStored(Cell cell) {
+  if constexpr (kCodesAreNumbers)
+    return cell.getRaw();
   constexpr uint64_t kBelowPhase = (uint64_t(1) << 56) - 1;
   return uint64_t(traitsOf(cell.getPhase()).code) << 56 |
          (cell.getRaw() & kBelowPhase);
 }
 /// The cell that has these bits, if one has: idle entries have slots and no
 /// stage.
-std::optional<Cell> fromStored(uint64_t bits);
+inline std::optional<Cell> fromStored(uint64_t bits) {
+  std::optional<Phase> phase = phaseFromCode(bits >> 56);
+  if (!phase)
+    return std::nullopt;
+  Cell cell = Cell::fromRaw(bits).withPhase(*phase);
+  if (cell.isIdle() && (cell.getIdleSlots() == 0 || cell.getStage() != 0))
+    return std::nullopt;
+  return cell;
+}
 
 /// Slots of a cell where a table has unit slots.
 inline int64_t unitSlots(Cell cell) {

@@ -517,13 +517,34 @@ constexpr std::optional<Phase> phaseFromLetter(char letter) {
   return std::nullopt;
 }
 
+/// By stored code: the phase.
+inline constexpr std::array<std::optional<Phase>, 256> kPhaseOfCode = [] {
+  std::array<std::optional<Phase>, 256> phases = {};
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    phases[kPhaseTraits[i].code] = static_cast<Phase>(i);
+  return phases;
+}();
 /// The phase of a stored code, if it is one.
 constexpr std::optional<Phase> phaseFromCode(uint64_t code) {
-  for (unsigned i = 0; i < kNumPhases; ++i)
-    if (kPhaseTraits[i].code == code)
-      return static_cast<Phase>(i);
-  return std::nullopt;
+  return code < kPhaseOfCode.size() ? kPhaseOfCode[code] : std::nullopt;
 }
+
+/// Whether the numbers of the enum are the codes, so that cells lie in memory
+/// as in files.
+inline constexpr bool kCodesAreNumbers = [] {
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    if (kPhaseTraits[i].code != i)
+      return false;
+  return true;
+}();
+
+/// By phase: what its cells do to memory, for loops over cells.
+inline constexpr PhaseMap<PhaseMemory> kMemoryOf = [] {
+  PhaseMap<PhaseMemory> memory = {};
+  kAllPhases.forEach(
+      [&](Phase phase) { memory[phase] = traitsOf(phase).memory; });
+  return memory;
+}();
 
 /// The letters of a set in the order of the enum, such as "B, I and W" with
 /// " and " as what stands before the last.

@@ -162,6 +162,11 @@ public:
   int64_t pairOf(Cell cell) const {
     return pairOf(globalStage(cell), cell.getUnit());
   }
+  /// The same of a stage of the unit's path, for loops over cells of units.
+  int64_t pairOnPath(int64_t stage, int64_t unit) const {
+    int64_t path = pathOf(unit);
+    return pathPairs[path] + stage * counts[path] + rankOnPath(unit);
+  }
   /// The first pair of a global stage.
   int64_t firstPairOf(int64_t globalStage) const {
     return pairOffsets[globalStage];
@@ -204,6 +209,7 @@ private:
   std::vector<Path> paths;
   std::vector<int64_t> stageOffsets = {0}; ///< P + 1 entries
   std::vector<int64_t> pairOffsets = {0};  ///< by global stage, and the end
+  std::vector<int64_t> pathPairs;          ///< by path: its first pair
   std::vector<int64_t> counts;             ///< units per path
   std::vector<int32_t> workerOfStage;      ///< by global stage
   std::vector<int32_t> localStages;        ///< by global stage

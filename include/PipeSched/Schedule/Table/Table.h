@@ -103,10 +103,11 @@ public:
 
   /// The entry of a stage and unit, for several look-ups with at().
   int64_t entryOf(int64_t stage, int64_t unit) const {
-    return placement->pairOf(
-        placement->stageOffset(placement->pathOf(unit)) + stage, unit);
+    return placement->pairOnPath(stage, unit);
   }
-  int64_t entryOf(Cell cell) const { return placement->pairOf(cell); }
+  int64_t entryOf(Cell cell) const {
+    return entryOf(cell.getStage(), cell.getUnit());
+  }
   /// Entries are numbered by path, stage and rank on the path.
   int64_t getNumEntries() const { return placement->getNumPairs(); }
   /// Flat index of a phase of the entry, or kNone.

@@ -362,6 +362,11 @@ static std::list<std::vector<char>> &writtenCells() {
 void dropWrittenCells() { writtenCells().clear(); }
 
 void writeCells(DialectBytecodeWriter &writer, ArrayRef<Cell> cells) {
+  if constexpr (kCodesAreNumbers &&
+                llvm::endianness::native == llvm::endianness::little)
+    return writer.writeOwnedBlob(
+        ArrayRef(reinterpret_cast<const char *>(cells.data()),
+                 cells.size() * sizeof(Cell)));
   std::vector<char> &bytes =
       writtenCells().emplace_back(cells.size() * sizeof(uint64_t));
   for (auto [i, cell] : llvm::enumerate(cells))
