@@ -470,6 +470,7 @@ def process(name: str, rank: int, folder: Path) -> None:
     torch.set_num_threads(1)
     store = f"file://{folder}/{name}.store"
     dist.init_process_group("gloo", store, rank=rank, world_size=count)
+    dist.barrier()  # A rank that ends before another has connected to it would make that one fail.
     begin = time.monotonic()
     result: dict[str, Any] = {"text": "", "value": None}
     try:
@@ -496,7 +497,10 @@ def run(name: str, folder: Path) -> list[dict[str, Any]]:
             rank.kill()
             rank.join()
         file = folder / f"{name}.{number}.json"
-        result = json.loads(file.read_text()) if file.exists() else {"text": None}
+        if file.exists():
+            result = json.loads(file.read_text())
+        else:
+            result = {"value": None, "text": (folder / f"{name}.{number}.err").read_text()}
         found.append({**result, "left": is_left, "exit": rank.exitcode})
     return found
 
