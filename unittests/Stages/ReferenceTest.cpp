@@ -8,8 +8,8 @@
 //
 // What `pipesched-run --check` compares with must be right by itself: which
 // functions the reference calls, in which order, and where each of their
-// arguments comes from. test/python/test_stage_models.py compares numbers of
-// the same functions with PyTorch's.
+// arguments comes from. test/python/training/test_stage_models.py compares
+// numbers of the same functions with PyTorch's.
 //
 //===----------------------------------------------------------------------===//
 

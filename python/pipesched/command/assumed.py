@@ -1,6 +1,6 @@
 """The assumptions of a verb: every default that was not given and can move an answer by over 1 %.
 
-`test/python/test_assumed.py` changes each of them and measures the effect.
+`test/python/command/test_assumed.py` changes each of them and measures the effect.
 """
 
 from __future__ import annotations

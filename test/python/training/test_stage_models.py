@@ -25,7 +25,7 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 import stage_models  # noqa: E402
 import torch  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "examples" / "stages"
 STEPS = 2
 Model = Callable[[torch.Tensor, list[dict[str, torch.Tensor]], argparse.Namespace], torch.Tensor]

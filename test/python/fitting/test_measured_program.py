@@ -12,7 +12,7 @@ import pytest
 from pipesched import Measurement
 from pipesched._times_of import entries_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MLP = ROOT / "examples" / "stages" / "mlp.mlir"
 TOOLS = [ROOT / "build" / preset / "bin" / "pipesched-run" for preset in ("dev", "release")]
 TOOL = next((tool for tool in TOOLS if tool.exists()), None)

@@ -9,7 +9,7 @@ import pytest
 
 from pipesched.command import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MLP = str(ROOT / "examples" / "stages" / "mlp.mlir")
 
 

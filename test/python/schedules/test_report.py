@@ -103,7 +103,7 @@ def test_published_rates(data: Path) -> None:
 
 def test_costs_from_everywhere() -> None:
     schedule = generate("gpipe", workers=2, microbatches=4)
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     fields_of_toy = pipesched.models()["toy"]
     named = schedule.simulate(model="toy", system="toy", microbatch_size=2)
     for model in (root / "models/toy.json", str(root / "models/toy.json"), fields_of_toy):
