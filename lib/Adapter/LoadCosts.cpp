@@ -12,7 +12,7 @@
 
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
-#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Dialect/Pipe/IR/System.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -43,6 +43,9 @@ pipe::ModelOp pipesched::findModel(Operation *scheduleOrProgram) {
 template <typename OpTy>
 static FailureOr<CostInputs> loadCostsOf(OpTy op) {
   CostInputs costs;
+  if constexpr (std::is_same_v<OpTy, pipe::ScheduleOp>)
+    if (failed(pipe::verifyUnsliced(op, "a cost model")))
+      return failure();
   if (std::optional<pipe::RecomputeKind> kind = op.getRecompute())
     costs.recompute = Recompute(*kind);
   if (FlatSymbolRefAttr name = op.getModelAttr()) {

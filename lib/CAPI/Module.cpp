@@ -164,7 +164,10 @@ MlirLogicalResult pipeschedModuleRunSearchPipeline(MlirModule module,
 
 Operation *pipesched::readEvaluable(MlirOperation handle) {
   Operation *op = unwrap(handle);
-  if (!op || isa<pipe::ScheduleOp, exec::ProgramOp>(op))
+  if (auto schedule = dyn_cast_or_null<pipe::ScheduleOp>(op))
+    return succeeded(pipe::verifyUnsliced(schedule, "the API")) ? op
+                                                                  : nullptr;
+  if (!op || isa<exec::ProgramOp>(op))
     return op;
   pipe::emitTableError(op) << "is neither a schedule nor a program";
   return nullptr;

@@ -33,6 +33,8 @@ FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
   if (schedule.isProblem())
     return pipe::emitTableError(schedule)
            << "has no rows; run a pipe-schedule-* pass first";
+  if (failed(pipe::verifyUnsliced(schedule, "a program")))
+    return failure();
   pipe::ScheduleTable table(schedule);
   TableView view = table.view();
   if (std::optional<Violation> violation = verifyTable(view))

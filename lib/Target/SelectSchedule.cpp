@@ -47,6 +47,8 @@ LogicalResult pipesched::verifyForExport(pipe::ScheduleOp schedule,
   if (schedule.isProblem())
     return pipe::emitTableError(schedule)
            << "has no rows to export; fill it with a pipe-schedule-* pass";
+  if (failed(pipe::verifyUnsliced(schedule, "an export")))
+    return failure();
   if (std::optional<Violation> violation = verifyTable(table))
     return pipe::emitViolation(schedule, *violation);
   return success();

@@ -17,7 +17,7 @@
 #ifndef PIPESCHED_LIB_TRANSFORMS_SCHEDULEPASS_H
 #define PIPESCHED_LIB_TRANSFORMS_SCHEDULEPASS_H
 
-#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -65,6 +65,9 @@ struct SchedulePass : GeneratedBase<Derived> {
     return holdsSchedules(name);
   }
 
+  /// Whether `treat` handles schedules whose microbatches have slices.
+  static constexpr bool kTakesSlices = treats == Treats::All;
+
   mlir::LogicalResult prepare() { return mlir::success(); }
 
   void runOnOperation() override {
@@ -74,7 +77,10 @@ struct SchedulePass : GeneratedBase<Derived> {
     mlir::LogicalResult prepared = derived.prepare();
     if (failed(schedules) || failed(prepared))
       return this->signalPassFailure();
-    auto treat = [&](ScheduleOp op) {
+    auto treat = [&](ScheduleOp op) -> mlir::LogicalResult {
+      if (!Derived::kTakesSlices &&
+          failed(verifyUnsliced(op, this->getArgument())))
+        return mlir::failure();
       return std::as_const(derived).treat(op);
     };
     if (failed(treatEach(*schedules, treat)))

@@ -84,7 +84,8 @@ std::optional<Violation> ParameterSetVerifier::checkCell(CellRef at) const {
   Cell otherCell = cellAt(otherAt).withOverlap(false);
   return Violation{
       at,
-      formatv("cell {0} ({1}) {2} {3}, which {4} its blocks", at.index, cell,
+      formatv("cell {0} ({1}) {2} {3}, which {4} its blocks", at.index,
+              placement.nameOf(cell),
               other == at.index + 1 ||
                       (other + 1 == at.index && cellAt(otherAt).overlapsNext())
                   ? "is overlapped with"

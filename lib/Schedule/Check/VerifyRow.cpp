@@ -40,11 +40,14 @@ private:
                                       IndexOf &&indexOf) const;
   std::optional<Violation> checkPerPath() const;
 
+  int64_t neighbourOf(Cell cell) const;
   Violation describeOrder(int64_t i, PhaseSet seen) const;
+  Violation describeSlices(int64_t i, int64_t neighbour) const;
   Violation describeOther(int64_t i, Cell other, std::string message) const;
   std::string name(int64_t i) const {
-    return formatv("cell {0} ({1})", i, cells[i]);
+    return formatv("cell {0} ({1})", i, nameOf(cells[i]));
   }
+  CellName nameOf(Cell cell) const { return placement.nameOf(cell); }
   Violation at(int64_t i, std::string message) const {
     return {CellRef{row, i}, std::move(message), {}};
   }
@@ -101,13 +104,15 @@ std::optional<Violation> RowVerifier::checkCell(int64_t i) {
 std::optional<Violation> RowVerifier::checkNumber(int64_t i) const {
   Cell cell = cells[i];
   bool isPath = cell.isPerPath();
-  int64_t count = isPath ? placement.getNumPaths() : placement.getNumUnits();
-  if (cell.getNumber() < count)
+  int64_t number =
+      isPath ? cell.getPath() : placement.microbatchOf(cell.getUnit());
+  int64_t count =
+      isPath ? placement.getNumPaths() : placement.getNumMicrobatches();
+  if (number < count)
     return std::nullopt;
-  return at(i,
-            formatv("{0}: {1} {2} is out of range: there {3} {4} (0 to {5})",
-                    name(i), isPath ? "path" : "microbatch", cell.getNumber(),
-                    count == 1 ? "is" : "are", count, count - 1));
+  return at(i, formatv("{0}: {1} {2} is out of range: there {3} {4} (0 to {5})",
+                       name(i), isPath ? "path" : "microbatch", number,
+                       count == 1 ? "is" : "are", count, count - 1));
 }
 
 std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
@@ -139,22 +144,39 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
   Cell second = cells[i + 1];
   if (!second.isCompute())
     return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
-                         name(i), second));
+                         name(i), nameOf(second)));
   if (first.is(Phase::AllReduce) || second.is(Phase::AllReduce))
     return at(i, formatv("{0} is overlapped with {1}: an all-reduce runs "
                          "beside compute by itself",
-                         name(i), second));
+                         name(i), nameOf(second)));
   if (second.overlapsNext())
     return at(i + 1, formatv("{0} is in two overlapped pairs: a pair has two "
                              "cells",
                              name(i + 1)));
   if (isOrdered(first) && isOrdered(second) &&
       first.getStage() == second.getStage() &&
-      first.getUnit() == second.getUnit())
+      (first.getUnit() == second.getUnit() ||
+       neighbourOf(first) == second.getUnit() ||
+       neighbourOf(second) == first.getUnit()))
     return at(i, formatv("{0} is overlapped with {1} of the same stage and "
                          "microbatch: one waits for the other",
-                         name(i), second));
+                         name(i), nameOf(second)));
   return std::nullopt;
+}
+
+/// The unit of the slice that has to come before that of a cell on its stage;
+/// -1 if there is none.
+int64_t RowVerifier::neighbourOf(Cell cell) const {
+  int64_t slice = placement.sliceOf(cell.getUnit());
+  switch (traitsOf(cell.getPhase()).order.slices) {
+  case SliceOrder::Any:
+    return -1;
+  case SliceOrder::Ascending:
+    return slice == 0 ? -1 : cell.getUnit() - 1;
+  case SliceOrder::Descending:
+    return slice + 1 == placement.getNumSlices() ? -1 : cell.getUnit() + 1;
+  }
+  llvm_unreachable("covered switch");
 }
 
 /// Complete rows have a cell for each pair of stage and microbatch of the
@@ -172,16 +194,25 @@ std::optional<Violation> RowVerifier::checkOrder() const {
       pairs.push_back(placement.localPairOf(cell));
   llvm::sort(pairs);
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  return checkOrder(pairs.size(), [&](Cell cell) {
-    return llvm::lower_bound(pairs, placement.localPairOf(cell)) -
-           pairs.begin();
+  return checkOrder(pairs.size() + 1, [&](Cell cell) -> int64_t {
+    const auto *found = std::lower_bound(
+        pairs.data(), pairs.data() + pairs.size(), placement.localPairOf(cell));
+    bool occurs = found != pairs.data() + pairs.size() &&
+                  *found == placement.localPairOf(cell);
+    return occurs ? found - pairs.data() : pairs.size();
   });
+}
+
+/// The phases of which the neighbouring slice needs one before a cell.
+static PhaseSet phasesOfSlice(Phase phase) {
+  return traitsOf(phase).order.alternatives | phase;
 }
 
 template <typename IndexOf>
 std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
                                                  IndexOf &&indexOf) const {
   std::vector<PhaseSet> seenByIndex(numIndices);
+  bool hasSlices = placement.getNumSlices() > 1;
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {
     Cell cell = cells[i];
     if (!isOrdered(cell))
@@ -193,6 +224,10 @@ std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
     if (!(traitsOf(phase).order.needs - seen).isEmpty() ||
         seen.intersects(kExcludedBefore[phase] | self))
       return describeOrder(i, seen);
+    if (int64_t neighbour = hasSlices ? neighbourOf(cell) : -1; neighbour >= 0)
+      if (Cell other(cell.getStage(), phase, neighbour);
+          !seenByIndex[indexOf(other)].intersects(phasesOfSlice(phase)))
+        return describeSlices(i, neighbour);
     seen |= self;
   }
   return std::nullopt;
@@ -210,16 +245,36 @@ Violation RowVerifier::describeOrder(int64_t i, PhaseSet seen) const {
           i, other,
           formatv("{0} and {1}: a backward is either whole (B) "
                   "or split (I and W)",
-                  name(i), other));
+                  name(i), nameOf(other)));
     return describeOther(
         i, other,
-        formatv("{0} runs after {1}, which needs it", name(i), other));
+        formatv("{0} runs after {1}, which needs it", name(i), nameOf(other)));
   }
   Phase need = (traitsOf(phase).order.needs - seen).first();
   Cell other = cell.withPhase(need).withOverlap(false);
   return describeOther(i, other,
                        formatv("{0} runs before its {1} {2}", name(i),
-                               enumMeaning(need), other));
+                               enumMeaning(need), nameOf(other)));
+}
+
+Violation RowVerifier::describeSlices(int64_t i, int64_t neighbour) const {
+  Cell cell = cells[i];
+  Cell other(cell.getStage(), cell.getPhase(), neighbour);
+  bool isAscending =
+      traitsOf(cell.getPhase()).order.slices == SliceOrder::Ascending;
+  auto isOther = [&](Cell found) {
+    return isOrdered(found) && found.getStage() == other.getStage() &&
+           found.getUnit() == neighbour &&
+           phasesOfSlice(cell.getPhase()).contains(found.getPhase());
+  };
+  if (const Cell *found = llvm::find_if(cells, isOther); found != cells.end())
+    other = found->withOverlap(false);
+  return describeOther(
+      i, other,
+      formatv("{0} runs before {1}: the {2}s of a microbatch run from its {3} "
+              "slice to its {4}",
+              name(i), nameOf(other), isAscending ? "forward" : "backward",
+              isAscending ? "first" : "last", isAscending ? "last" : "first"));
 }
 
 /// Adds a note that points to the first `other` of the row.
@@ -231,13 +286,13 @@ Violation RowVerifier::describeOther(int64_t i, Cell other,
   });
   if (found == cells.end()) {
     violation.notes.push_back(
-        {std::nullopt, formatv("{0} is not in this row", other)});
+        {std::nullopt, formatv("{0} is not in this row", nameOf(other))});
     return violation;
   }
   int64_t index = found - cells.begin();
   violation.notes.push_back(
       {CellRef{row, index},
-       formatv("{0} is cell {1} of this row", other, index)});
+       formatv("{0} is cell {1} of this row", nameOf(other), index)});
   return violation;
 }
 
@@ -259,7 +314,8 @@ std::optional<Violation> RowVerifier::checkPerPath() const {
     if (PhaseSet before = seen & late; !before.isEmpty()) {
       Cell other(cell.getStage(), before.first(), placement.pathOf(cell));
       return describeOther(
-          i, other, formatv("{0} runs after {1} of its stage", name(i), other));
+          i, other,
+          formatv("{0} runs after {1} of its stage", name(i), nameOf(other)));
     }
     if (cell.isPerPath())
       seen |= cell.getPhase();

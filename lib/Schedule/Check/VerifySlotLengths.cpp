@@ -18,8 +18,8 @@
 using namespace pipesched;
 using llvm::formatv;
 
-static Violation describeUnknown(Cell cell, CellRef at) {
-  bool isHalf = cell.isIn(kSplitBackward);
+static Violation describeUnknown(CellName cell, CellRef at) {
+  bool isHalf = cell.cell.isIn(kSplitBackward);
   return {at,
           formatv("cell {0} ({1}) takes no number of slots: {2}", at.index,
                   cell,
@@ -28,7 +28,7 @@ static Violation describeUnknown(Cell cell, CellRef at) {
           {}};
 }
 
-static Violation describeTooMany(Cell cell, CellRef at, int64_t slots) {
+static Violation describeTooMany(CellName cell, CellRef at, int64_t slots) {
   return {at,
           formatv("the cells up to cell {0} ({1}) of worker {2}, which takes "
                   "{3} slots, take more than {4} in all",
@@ -50,9 +50,9 @@ std::optional<Violation> pipesched::verifySlotLengths(const TableView &table) {
       bool isPair = cells[i].overlapsNext() && i + 1 != e;
       int64_t slots = isPair ? 0 : slotsOf(lengths, cells, i);
       if (lengths.of(cells[i]) < 0 || slots < 0)
-        return describeUnknown(cells[i], at);
+        return describeUnknown(table.placement->nameOf(cells[i]), at);
       if (slots > kMaxSlots - total)
-        return describeTooMany(cells[i], at, slots);
+        return describeTooMany(table.placement->nameOf(cells[i]), at, slots);
       total += slots;
     }
   return std::nullopt;

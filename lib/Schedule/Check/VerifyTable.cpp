@@ -34,15 +34,13 @@ static bool isMissing(uint32_t flat) { return flat == CellIndex::kNone; }
 // Completeness
 //===----------------------------------------------------------------------===//
 
-static int64_t microbatchOf(const Placement &placement, int64_t path,
-                            int64_t rank) {
+static int64_t unitOf(const Placement &placement, int64_t path, int64_t rank) {
   if (placement.getNumPaths() == 1)
     return rank;
-  int64_t microbatch = 0;
-  while (placement.pathOf(microbatch) != path ||
-         placement.rankOnPath(microbatch) != rank)
-    ++microbatch;
-  return microbatch;
+  int64_t unit = 0;
+  while (placement.pathOf(unit) != path || placement.rankOnPath(unit) != rank)
+    ++unit;
+  return unit;
 }
 
 /// The lowest rank for which `row` has no forward on that stage; at most k if
@@ -57,7 +55,7 @@ static int64_t firstMissingRank(const Placement &placement, ArrayRef<Cell> row,
   return llvm::find(isPresent, false) - isPresent.begin();
 }
 
-/// Finds the first missing forward, by path, stage and microbatch.
+/// Finds the first missing forward, by path, stage and unit.
 static std::optional<Violation> checkForwards(const TableView &table) {
   const Placement &placement = *table.placement;
   std::vector<int64_t> counts(placement.getNumGlobalStages(), 0);
@@ -73,9 +71,9 @@ static std::optional<Violation> checkForwards(const TableView &table) {
       int64_t worker = placement.workerOf(global);
       int64_t rank = firstMissingRank(placement, table.rows[worker], global,
                                       counts[global]);
-      Cell missing(stage, Phase::Forward, microbatchOf(placement, path, rank));
-      return ofSchedule(
-          formatv("{0} is missing: worker {1} never runs it", missing, worker));
+      Cell missing(stage, Phase::Forward, unitOf(placement, path, rank));
+      return ofSchedule(formatv("{0} is missing: worker {1} never runs it",
+                                placement.nameOf(missing), worker));
     }
   return std::nullopt;
 }
@@ -86,8 +84,8 @@ static Violation describeMissing(const TableView &table, const CellIndex &index,
   CellRef ref = index.refOf(present);
   Cell cell = table.rows[ref.row][ref.index];
   return {ref,
-          formatv(format, cell.withPhase(missing).withOverlap(false), ref.row,
-                  cell),
+          formatv(format, table.placement->nameOf(cell.withPhase(missing)),
+                  ref.row, table.placement->nameOf(cell)),
           {}};
 }
 
@@ -143,14 +141,18 @@ static Cell cellAt(const TableView &table, CellRef ref) {
   return table.rows[ref.row][ref.index];
 }
 
+static CellName nameAt(const TableView &table, CellRef ref) {
+  return table.placement->nameOf(cellAt(table, ref));
+}
+
 /// Says how the waiting cell in its row delays an awaited cell.
 static Violation::Note describeHold(const TableView &table, CellRef awaited,
                                     CellRef waiting) {
   bool isLater = awaited.index > waiting.index;
   return {awaited, formatv("{0} on worker {1} {2} {3} in its row",
-                           cellAt(table, awaited), awaited.row,
+                           nameAt(table, awaited), awaited.row,
                            isLater ? "runs after" : "is overlapped with",
-                           cellAt(table, waiting))};
+                           nameAt(table, waiting))};
 }
 
 Violation pipesched::describeCycle(const TableView &table,
@@ -161,8 +163,8 @@ Violation pipesched::describeCycle(const TableView &table,
     edges.push_back(
         {wait.waiting, formatv("{0} on worker {1} waits for {2} on "
                                "worker {3}",
-                               cellAt(table, wait.waiting), wait.waiting.row,
-                               cellAt(table, wait.awaited), wait.awaited.row)});
+                               nameAt(table, wait.waiting), wait.waiting.row,
+                               nameAt(table, wait.awaited), wait.awaited.row)});
     CellRef next = cycle[(i + 1) % cycle.size()].waiting;
     if (wait.awaited.index != next.index)
       edges.push_back(describeHold(table, wait.awaited, next));
@@ -174,7 +176,7 @@ Violation pipesched::describeCycle(const TableView &table,
   Violation violation = {cycle.front().waiting,
                          formatv("the rows deadlock: {0} waits for itself in a "
                                  "cycle of {1}",
-                                 cellAt(table, cycle.front().waiting),
+                                 nameAt(table, cycle.front().waiting),
                                  numEdges),
                          std::move(edges)};
   if (numEdges > kMaxEdgeNotes) {
@@ -204,16 +206,17 @@ static std::optional<Violation> checkStarts(const Slots &lengths,
                     slotsOf(lengths, table.rows[other.row], other.index);
       if (start >= end)
         continue;
-      Cell otherCell = cellAt(table, other);
+      CellName otherName = nameAt(table, other);
       CellRef here = {static_cast<int64_t>(rowNumber), i};
       return Violation{
           here,
           formatv("cell {0} ({1}) of worker {2} starts at slot {3}, before {4} "
                   "has ended, which is at slot {5}",
-                  i, row[i], rowNumber, start, otherCell, end),
+                  i, table.placement->nameOf(row[i]), rowNumber, start,
+                  otherName, end),
           {{other, formatv("{0} is cell {1} of worker {2} and starts at slot "
                            "{3}",
-                           otherCell, other.index, other.row,
+                           otherName, other.index, other.row,
                            slots.start[producer.flat])}}};
     }
   return std::nullopt;

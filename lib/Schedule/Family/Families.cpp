@@ -402,6 +402,10 @@ Expected<Table> pipesched::generate(const Family &family,
                                     const FamilyOptions &options) {
   if (Error error = checkOptions(family, options))
     return std::move(error);
+  if (placement.getNumSlices() > 1)
+    return formatError("family \"{0}\" takes whole microbatches only, and each "
+                       "has {1} slices",
+                       family.name, placement.getNumSlices());
   return family.generator(placement, options);
 }
 

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prints cells as IR, diagnostics, traces and CSV write them: 2F0, _, _12.
+// Prints cells as IR, diagnostics, traces and CSV write them: 2F0,
+// 2F0.1, _, _12.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +25,20 @@ void Cell::print(llvm::raw_ostream &os) const {
     os << getIdleSlots();
 }
 
-std::string Cell::str() const {
+std::string Cell::str() const { return CellName{*this}.str(); }
+
+std::string CellName::str() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  print(os);
+  os << *this;
   return text;
+}
+
+llvm::raw_ostream &pipesched::operator<<(llvm::raw_ostream &os, CellName name) {
+  Cell cell = name.cell;
+  if (!name.hasSlice())
+    return os << cell;
+  return os << cell.getStage() << phaseLetter(cell.getPhase())
+            << cell.getUnit() / name.numSlices << '.'
+            << cell.getUnit() % name.numSlices;
 }

@@ -97,7 +97,7 @@ Error CellIndex::fill(const TableView &table) {
       int32_t column = columnOfPhase[cell.getPhase()];
       uint32_t &slot = entries[entry * numColumns + column];
       if (slot != kNone)
-        return formatError("{0} occurs twice", cell.str());
+        return formatError("{0} occurs twice", placement->nameOf(cell));
       slot = here;
     }
   return Error::success();

@@ -73,6 +73,7 @@ namespace {
 struct PipeAlignSlotsPass final
     : SchedulePass<PipeAlignSlotsPass, pipe::impl::PipeAlignSlotsPassBase> {
   using Base::Base;
+  static constexpr bool kTakesSlices = true;
 
   LogicalResult prepare() {
     FailureOr<SlotOptions> read =

@@ -66,6 +66,9 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
   // If sends never wait, rows without a cycle always finish, wherever receives
   // stand (MessagesTest). So there is nothing left to prove.
   if (semantics != MessageSemantics::Unbounded &&
+      failed(verifyUnsliced(schedule, "a proof over messages")))
+    return failure();
+  if (semantics != MessageSemantics::Unbounded &&
       failed(proveFinish(schedule, table, semantics, timing.receivePlacement)))
     return failure();
   if (!budget)

@@ -9,7 +9,7 @@
 // CHECK-NEXT:    worker 2 runs [2F0 2F1 2B0 2F2 2B1 2F3 2B2 2B3]
 // CHECK-NEXT:    worker 3 runs [3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3]
 // CHECK-NEXT:  }
-// GENERIC:     "pipe.schedule"() <{family = "1f1b", gradientAfter = "I", microbatches = 4 : i64, sym_name = "one_f_one_b", workers = 4 : i64}> ({
+// GENERIC:     "pipe.schedule"() <{family = "1f1b", gradientAfter = "I", microbatches = 4 : i64, slices = 1 : i64, sym_name = "one_f_one_b", workers = 4 : i64}> ({
 // GENERIC-NEXT:  "pipe.path"() <{workers = array<i32: 0, 1, 2, 3>}> : () -> ()
 // GENERIC-NEXT:  "pipe.worker"() <{cells = array<i64: 0, 1, 2, 3, 72057594037927936,
 pipe.schedule @one_f_one_b workers 4 microbatches 4 family "1f1b" {

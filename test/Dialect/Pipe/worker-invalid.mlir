@@ -48,7 +48,7 @@ pipe.schedule @s workers 1 microbatches 2 {
 // spelling: a cell that goes on behind its microbatch
 pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
-  // expected-error @+1 {{unknown cell '0F0.5'; wanted a cell as 2F0}}
+  // expected-error @+1 {{'0F0.5' names a slice, but its schedule has no slices}}
   worker 0 runs [0F0 0F0.5]
 }
 

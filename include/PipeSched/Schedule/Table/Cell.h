@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A cell is a phase of a unit on a stage, written <stage><phase><unit> (2F0).
+// A cell is a phase of a unit on a stage, written <stage><phase><unit> (2F0, in
+// a table with slices 2F0.1).
 // It packs into 8 bytes, so that a row is a flat array.
 //
 //===----------------------------------------------------------------------===//
@@ -101,6 +102,20 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Cell cell) {
   cell.print(os);
   return os;
 }
+
+/// A cell of a table whose microbatches have this many slices, as text: `2F3.1`
+/// is slice 1 of microbatch 3, and `2F3` stands where there are no slices.
+struct CellName {
+  Cell cell;
+  int64_t numSlices = 1;
+
+  bool hasSlice() const {
+    return numSlices > 1 &&
+           traitsOf(cell.getPhase()).number == CellNumber::Unit;
+  }
+  std::string str() const;
+};
+llvm::raw_ostream &operator<<(llvm::raw_ostream &os, CellName name);
 
 /// The bits of a cell in bytecode and in generic attributes, which other
 /// processes read: those of getRaw() with the code of the phase.

@@ -134,6 +134,15 @@ enum class Occurrence : uint8_t {
   AnyNumber
 };
 
+/// The order of the slices of a microbatch on a stage: a forward reads keys and
+/// values of the slices before it, and a backward adds to their gradients
+/// (Seq1F1B, arXiv 2406.03488, section 3.2).
+enum class SliceOrder : uint8_t {
+  Any,
+  Ascending, ///< each slice after the one before it
+  Descending ///< each slice after the one behind it
+};
+
 /// What stages of a path pass to each other.
 enum class Flow : uint8_t {
   Activation, ///< from F s to F s+1
@@ -193,6 +202,8 @@ struct PhaseOrder {
   PhaseSet alternatives = {};
   /// The phase that has to follow it.
   std::optional<Phase> followedBy = {};
+  /// Of a slice, after the same phase or an alternative of its neighbour.
+  SliceOrder slices = SliceOrder::Any;
 };
 
 /// What a cell waits for from another stage of the path, and what it makes for
@@ -245,7 +256,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      CellNumber::Unit,
      /*unitSlots=*/1,
      InstructionKind::Compute,
-     {Occurrence::Once},
+     {Occurrence::Once, {}, {}, {}, {}, SliceOrder::Ascending},
      {/*takes=*/Flow::Activation, /*makes=*/Flow::Activation},
      {MemoryEffect::AllocateAll, MemoryEffect::Same},
      {{0x24, 0x4f, 0xa3}, {0x9a, 0xb9, 0xec}}},
@@ -257,7 +268,8 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {Occurrence::Alternative,
       /*needs=*/Phase::Forward,
       /*uses=*/{Phase::Recompute, Phase::Reload},
-      /*alternatives=*/{Phase::InputGrad, Phase::WeightGrad}},
+      /*alternatives=*/{Phase::InputGrad, Phase::WeightGrad},
+      /*followedBy=*/{}, SliceOrder::Descending},
      {/*takes=*/Flow::Gradient, /*makes=*/Flow::Gradient},
      {MemoryEffect::Same, MemoryEffect::FreeAll},
      {{0xcf, 0x6a, 0x12}, {0xfc, 0xcb, 0x94}},
@@ -272,7 +284,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*needs=*/Phase::Forward,
       /*uses=*/{Phase::Recompute, Phase::Reload},
       /*alternatives=*/Phase::Backward,
-      /*followedBy=*/Phase::WeightGrad},
+      /*followedBy=*/Phase::WeightGrad, SliceOrder::Descending},
      {/*takes=*/Flow::Gradient, /*makes=*/Flow::Gradient},
      {MemoryEffect::Same, MemoryEffect::FreeInputGrad},
      {{0x12, 0x7a, 0x86}, {0x96, 0xd8, 0xdc}}},
@@ -284,7 +296,8 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {Occurrence::Optional,
       /*needs=*/Phase::InputGrad,
       /*uses=*/{},
-      /*alternatives=*/Phase::Backward},
+      /*alternatives=*/Phase::Backward,
+      /*followedBy=*/{}, SliceOrder::Descending},
      {/*takes=*/std::nullopt, /*makes=*/Flow::Gradient},
      {MemoryEffect::Same, MemoryEffect::FreeRest},
      {{0x4f, 0x9e, 0x3d}, {0xc6, 0xec, 0xb2}},

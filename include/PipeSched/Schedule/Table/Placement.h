@@ -115,6 +115,8 @@ public:
   }
   int64_t microbatchOf(int64_t unit) const { return unit / numSlices; }
   int64_t sliceOf(int64_t unit) const { return unit % numSlices; }
+  /// The text of a cell of this table.
+  CellName nameOf(Cell cell) const { return {cell, numSlices}; }
 
   /// Whether every microbatch has its path.
   bool isAssigned() const { return paths.size() == 1 || !pathOfUnit.empty(); }

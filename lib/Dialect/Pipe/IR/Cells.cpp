@@ -59,6 +59,41 @@ static ParseResult parseIdle(AsmParser &parser, SMLoc loc, StringRef word,
   return success();
 }
 
+static thread_local int64_t slicesInText = 1;
+
+SlicesInText::SlicesInText(int64_t numSlices) : outer(slicesInText) {
+  slicesInText = numSlices;
+}
+
+SlicesInText::~SlicesInText() { slicesInText = outer; }
+
+int64_t SlicesInText::get() { return slicesInText; }
+
+/// Emits what is wrong with the slice in `text`, the text of a cell, or with
+/// its microbatch; `rest` is what follows its microbatch.
+static ParseResult emitSliceError(AsmParser &parser, SMLoc loc, StringRef text,
+                                  StringRef rest, bool isPerPath) {
+  int64_t numSlices = SlicesInText::get();
+  if (isPerPath)
+    return parser.emitError(loc) << "'" << text << "' names a slice, but "
+                                 << describePhases(kPerPathPhases, " and ")
+                                 << " are of a whole stage";
+  if (numSlices == 1)
+    return parser.emitError(loc)
+           << "'" << text << "' names a slice, but its schedule has no slices";
+  if (rest.empty())
+    return parser.emitError(loc)
+           << "'" << text << "' names no slice; wanted a cell as 2F0.1, with a "
+           << "slice from 0 to " << numSlices - 1;
+  StringRef digits = rest.drop_front();
+  if (takeNumber(digits, numSlices) >= numSlices)
+    return parser.emitError(loc)
+           << "slice of '" << text << "' is out of range: there are "
+           << numSlices << " (0 to " << numSlices - 1 << ")";
+  return parser.emitError(loc) << "microbatch of '" << text << "' is above "
+                               << Cell::kMaxMicrobatches / numSlices - 1;
+}
+
 /// Emits why `number` + `word` is not a cell.
 static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
                                  StringRef word) {
@@ -74,13 +109,20 @@ static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
     return parser.emitError(loc)
            << "no microbatch after '" << text << "'; wanted a cell as 2F0";
   takeNumber(rest, Cell::kMaxMicrobatches);
-  if (!rest.empty())
-    return parser.emitError(loc)
-           << "unknown cell '" << text << "'; wanted a cell as 2F0";
+  if (StringRef digits = rest; !rest.empty()) {
+    bool isSlice = digits.consume_front(".") && !digits.empty();
+    takeNumber(digits, Cell::kMaxMicrobatches);
+    if (!isSlice || !digits.empty())
+      return parser.emitError(loc)
+             << "unknown cell '" << text << "'; wanted a cell as 2F0";
+  }
   int64_t stage = takeNumber(number, Cell::kMaxStages);
   if (stage >= Cell::kMaxStages)
     return parser.emitError(loc)
            << "stage of '" << text << "' is above " << Cell::kMaxStages - 1;
+  bool isPerPath = kPerPathPhases.contains(*phaseFromLetter(word.front()));
+  if (!rest.empty() || (SlicesInText::get() > 1 && !isPerPath))
+    return emitSliceError(parser, loc, text, rest, isPerPath);
   return parser.emitError(loc) << "microbatch of '" << text << "' is above "
                                << Cell::kMaxMicrobatches;
 }
@@ -115,6 +157,19 @@ static int64_t scanNumber(const char *&text, int64_t limit) {
   return value;
 }
 
+/// Reads `.1` behind a microbatch, moves behind it and returns the unit; -1 if
+/// there is no such slice.
+static int64_t scanSlice(const char *&text, int64_t microbatch,
+                         int64_t numSlices) {
+  if (*text != '.' || !llvm::isDigit(text[1]))
+    return -1;
+  int64_t slice = scanNumber(++text, numSlices);
+  if (slice >= numSlices ||
+      microbatch > (Cell::kMaxMicrobatches - slice) / numSlices)
+    return -1;
+  return microbatch * numSlices + slice;
+}
+
 /// Whether the lexer would read a character as a part of the word before it.
 static bool continuesWord(char c) {
   return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
@@ -144,7 +199,7 @@ static const PhasesByLetter &phasesByLetter() {
 /// Reads a cell at `text`; returns the text behind it, or null if there is no
 /// cell.
 static const char *scanCell(const char *text, const PhasesByLetter &phases,
-                            Cell &cell) {
+                            int64_t numSlices, Cell &cell) {
   const char *stageBegin = text;
   int64_t stage = scanNumber(text, Cell::kMaxStages);
   if (text == stageBegin)
@@ -153,11 +208,14 @@ static const char *scanCell(const char *text, const PhasesByLetter &phases,
   if (phase == Phase::Idle)
     return nullptr;
   const char *microbatchBegin = ++text;
-  int64_t microbatch = scanNumber(text, Cell::kMaxMicrobatches);
-  if (text == microbatchBegin || continuesWord(*text) ||
-      stage >= Cell::kMaxStages || microbatch > Cell::kMaxMicrobatches)
+  int64_t number = scanNumber(text, Cell::kMaxMicrobatches);
+  if (text == microbatchBegin || number > Cell::kMaxMicrobatches)
     return nullptr;
-  cell = Cell(stage, phase, microbatch);
+  if (numSlices > 1 && !kPerPathPhases.contains(phase))
+    number = scanSlice(text, number, numSlices);
+  if (number < 0 || continuesWord(*text) || stage >= Cell::kMaxStages)
+    return nullptr;
+  cell = Cell(stage, phase, number);
   return text;
 }
 
@@ -178,7 +236,7 @@ ParseResult parseCell(AsmParser &parser, Cell &cell) {
   StringRef word;
   if (*loc.getPointer() == '_' && succeeded(parser.parseOptionalKeyword(&word)))
     return parseIdle(parser, loc, word, cell);
-  if (scanCell(loc.getPointer(), phasesByLetter(), cell))
+  if (scanCell(loc.getPointer(), phasesByLetter(), slicesInText, cell))
     return skipCell(parser);
   return parseNoCell(parser, loc);
 }
@@ -189,8 +247,9 @@ static ParseResult parseSpacedCells(AsmParser &parser,
                                     std::vector<Cell> &cells) {
   const char *text = parser.getCurrentLocation().getPointer();
   const PhasesByLetter &phases = phasesByLetter();
+  int64_t numSlices = slicesInText;
   Cell cell;
-  while ((text = scanCell(text, phases, cell))) {
+  while ((text = scanCell(text, phases, numSlices, cell))) {
     if (skipCell(parser))
       return failure();
     cells.push_back(cell);
@@ -230,7 +289,7 @@ ParseResult parseCells(AsmParser &parser, std::vector<Cell> &cells) {
 }
 
 /// Longest printed cell, its separator included.
-static constexpr size_t kMaxCellText = 24;
+static constexpr size_t kMaxCellText = 32;
 
 static char *writeNumber(char *out, uint64_t value) {
   char digits[20];
@@ -243,21 +302,26 @@ static char *writeNumber(char *out, uint64_t value) {
   return out;
 }
 
-static char *writeCellText(char *out, Cell cell) {
+static char *writeCellText(char *out, CellName name) {
+  Cell cell = name.cell;
   if (!cell.isIdle())
     out = writeNumber(out, cell.getStage());
   *out++ = phaseLetter(cell.getPhase());
   if (cell.isIdle() && cell.getIdleSlots() == 1)
     return out;
-  return writeNumber(out, cell.getNumber());
+  if (!name.hasSlice())
+    return writeNumber(out, cell.getNumber());
+  out = writeNumber(out, cell.getUnit() / name.numSlices);
+  *out++ = '.';
+  return writeNumber(out, cell.getUnit() % name.numSlices);
 }
 
 void printCell(AsmPrinter &printer, Cell cell) {
   char text[kMaxCellText];
-  printer.getStream() << StringRef(text, writeCellText(text, cell) - text);
+  printer.getStream() << StringRef(text, writeCellText(text, {cell}) - text);
 }
 
-void printCells(AsmPrinter &printer, ArrayRef<Cell> cells) {
+void printCells(AsmPrinter &printer, ArrayRef<Cell> cells, int64_t numSlices) {
   constexpr size_t kBufferSize = 4096;
   char buffer[kBufferSize];
   char *out = buffer;
@@ -268,7 +332,7 @@ void printCells(AsmPrinter &printer, ArrayRef<Cell> cells) {
       os << StringRef(buffer, out - buffer);
       out = buffer;
     }
-    out = writeCellText(out, cells[i]);
+    out = writeCellText(out, {cells[i], numSlices});
     if (i + 1 < cells.size())
       *out++ = cells[i].overlapsNext() ? '+' : ' ';
   }

@@ -50,8 +50,9 @@ FailureOr<Placement> pipe::loadPlacement(PlacementOwnerOpInterface owner) {
     paths.push_back(op.toPath());
     ops.push_back(op);
   }
-  llvm::Expected<Placement> placement = Placement::create(
-      owner.getNumWorkers(), owner.getNumMicrobatches(), std::move(paths));
+  llvm::Expected<Placement> placement =
+      Placement::create(owner.getNumWorkers(), owner.getNumMicrobatches(),
+                        std::move(paths), owner.getNumSlices());
   if (placement)
     return std::move(*placement);
   return emitPlacementError(owner, ops, placement.takeError());
@@ -77,6 +78,29 @@ StringRef ScheduleOp::getDefaultDialect() {
 int64_t ScheduleOp::getNumWorkers() { return getWorkers(); }
 
 int64_t ScheduleOp::getNumMicrobatches() { return getMicrobatches(); }
+
+int64_t ScheduleOp::getNumSlices() { return getSlices(); }
+
+/// Parses the body of a schedule, whose cells name slices if it has several.
+static ParseResult parseRows(OpAsmParser &parser, Region &body,
+                             int64_t slices) {
+  if (slices < 1) // schedule_c10
+    return parser.emitError(parser.getNameLoc())
+           << "'pipe.schedule' op has " << slices
+           << " slices a microbatch: there must be 1 or more";
+  SlicesInText scope(slices);
+  if (parser.parseRegion(body))
+    return failure();
+  if (body.empty())
+    body.emplaceBlock();
+  return success();
+}
+
+static void printRows(OpAsmPrinter &printer, ScheduleOp, Region &body,
+                      int64_t) {
+  printer.printRegion(body, /*printEntryBlockArgs=*/true,
+                      /*printBlockTerminators=*/false);
+}
 
 void ScheduleOp::setFamily(StringRef name, ArrayRef<NamedAttribute> options) {
   setFamilyAttr(StringAttr::get(getContext(), name));
@@ -295,6 +319,15 @@ LogicalResult PathOp::verify() {
 //===----------------------------------------------------------------------===//
 // WorkerOp
 //===----------------------------------------------------------------------===//
+
+static ParseResult parseRow(AsmParser &parser, std::vector<Cell> &cells) {
+  return parseCells(parser, cells);
+}
+
+static void printRow(AsmPrinter &printer, WorkerOp row, ArrayRef<Cell> cells) {
+  auto schedule = dyn_cast_or_null<ScheduleOp>(row->getParentOp());
+  printCells(printer, cells, schedule ? schedule.getSlices() : 1);
+}
 
 void WorkerOp::build(OpBuilder &, OperationState &state, int64_t worker,
                      std::vector<Cell> &&cells) {

@@ -42,6 +42,14 @@ TableView ScheduleTable::view() const {
   return view;
 }
 
+LogicalResult pipe::verifyUnsliced(ScheduleOp schedule, StringRef reader) {
+  if (schedule.getSlices() == 1)
+    return success();
+  return emitTableError(schedule)
+         << "has " << schedule.getSlices() << " slices a microbatch; " << reader
+         << " takes whole microbatches only";
+}
+
 void pipe::storePaths(ScheduleOp schedule, ArrayRef<Path> paths) {
   for (PathOp path : llvm::make_early_inc_range(schedule.getPaths()))
     path.erase();

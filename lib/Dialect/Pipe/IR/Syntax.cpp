@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/Syntax.h"
+#include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
@@ -19,6 +20,21 @@
 using namespace mlir;
 
 namespace pipesched::pipe {
+
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+LogicalResult readSlices(DialectBytecodeReader &reader, int64_t &slices) {
+  FailureOr<const DialectVersion *> version =
+      reader.getDialectVersion<PipeDialect>();
+  if (succeeded(version) &&
+      static_cast<const BytecodeVersion *>(*version)->number >=
+          BytecodeVersion::kSlices)
+    return reader.readSignedVarInt(slices);
+  slices = 1;
+  return success();
+}
 
 //===----------------------------------------------------------------------===//
 // Gradient rule

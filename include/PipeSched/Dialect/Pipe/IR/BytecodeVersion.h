@@ -22,8 +22,10 @@ namespace pipesched {
 ///
 ///   0   cells as PhaseTraits::code, stage, overlap and number (toStored)
 ///   1   the same, and the version is written
+///   2   schedules with their number of slices
 struct BytecodeVersion : mlir::DialectVersion {
-  static constexpr uint64_t kCurrent = 1;
+  static constexpr uint64_t kCurrent = 2;
+  static constexpr uint64_t kSlices = 2;
 
   explicit BytecodeVersion(uint64_t number) : number(number) {}
   uint64_t number;

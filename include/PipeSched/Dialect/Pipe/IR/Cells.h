@@ -21,22 +21,35 @@
 
 namespace pipesched::pipe {
 
-/// Parses one cell: `2F0`, `_`, `_12`. Errors point to the cell.
+/// While one exists, the cells that this thread parses are those of a table
+/// whose microbatches have this many slices. A row does not know its schedule
+/// while it is parsed, because the op of the schedule is made after its rows.
+class SlicesInText {
+public:
+  explicit SlicesInText(int64_t numSlices);
+  ~SlicesInText();
+  SlicesInText(const SlicesInText &) = delete;
+  SlicesInText &operator=(const SlicesInText &) = delete;
+
+  static int64_t get();
+
+private:
+  int64_t outer;
+};
+
+/// Parses one cell: `2F0`, `2F0.1`, `_`, `_12`. Errors point to the cell.
 mlir::ParseResult parseCell(mlir::AsmParser &parser, Cell &cell);
 /// Parses a row: `[0F0 _2 0F1+0B0]`.
 mlir::ParseResult parseCells(mlir::AsmParser &parser, std::vector<Cell> &cells);
 
 void printCell(mlir::AsmPrinter &printer, Cell cell);
-void printCells(mlir::AsmPrinter &printer, llvm::ArrayRef<Cell> cells);
+void printCells(mlir::AsmPrinter &printer, llvm::ArrayRef<Cell> cells,
+                int64_t numSlices = 1);
 
-/// For `custom<Cell>` and `custom<Cells>`, which emit one error; a property in
-/// a format would add a second one ("invalid value for property").
+/// For `custom<Cell>`, which emits one error; a property in a format would add
+/// a second one ("invalid value for property").
 inline void printCell(mlir::AsmPrinter &printer, mlir::Operation *, Cell cell) {
   printCell(printer, cell);
-}
-inline void printCells(mlir::AsmPrinter &printer, mlir::Operation *,
-                       llvm::ArrayRef<Cell> cells) {
-  printCells(printer, cells);
 }
 
 using EmitErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;

@@ -26,7 +26,9 @@ def Pipe_PlacementOwnerOpInterface : OpInterface<"PlacementOwnerOpInterface"> {
   let methods = [
     InterfaceMethod<"Workers, from 1 to 65536.", "int64_t", "getNumWorkers">,
     InterfaceMethod<"Microbatches, from 1 to 2^31 - 1.", "int64_t",
-                    "getNumMicrobatches">
+                    "getNumMicrobatches">,
+    InterfaceMethod<"Slices of each microbatch, 1 where there are none.",
+                    "int64_t", "getNumSlices", (ins), [{}], [{ return 1; }]>
   ];
 }
 

@@ -29,7 +29,8 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     IsolatedFromAbove, NoTerminator, SingleBlock, Symbol,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>,
-    DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface>]> {
+    DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface,
+                              ["getNumSlices"]>]> {
   let summary = "a schedule table, or the problem of filling one";
   let description = [{
     The paths of the microbatches through the workers and, in a solution, one
@@ -47,15 +48,17 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     }
     ```
 
-    `family` names the generator and its options; it is dropped when anything
-    else changes the rows. `gradient after W` says that in a split backward W,
-    not I, sends the gradient upstream. `recompute selective` says that R cells
-    recompute only the attention core. `aligned` says that each cell stands at
-    its slot and idle slots are written. `slots` says how many slots cells take,
-    aligned or not; without it they take unit slots: one for F, I, W, R, O and
-    G, two for B, the sum for a pair. `model` names the `pipe.model` that is
-    trained; `profile` gives measured times, which have precedence over the
-    model's.
+    `slices` says into how many slices each microbatch is divided along its
+    tokens; cells are then of a slice, as `2F3.1`, where O and G are of a whole
+    stage. `family` names the generator and its options; it is dropped when
+    anything else changes the rows. `gradient after W` says that in a split
+    backward W, not I, sends the gradient upstream. `recompute selective` says
+    that R cells recompute only the attention core. `aligned` says that each
+    cell stands at its slot and idle slots are written. `slots` says how many
+    slots cells take, aligned or not; without it they take unit slots: one for
+    F, I, W, R, O and G, two for B, the sum for a pair. `model` names the
+    `pipe.model` that is trained; `profile` gives measured times, which have
+    precedence over the model's.
 
     Constraints:
     - `schedule_c1`: there are 1 to 65536 workers and 1 to 2147483647
@@ -72,11 +75,14 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     - `schedule_c8`: `slots` give every cell of the rows a number of slots, and
       all of them together at most 2^62.
     - `schedule_c9`: `recompute` is `selective` or `full`.
+    - `schedule_c10`: `slices` is 1 or more, and all microbatches together have
+      at most 2147483647.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     I64Prop:$workers,
     I64Prop:$microbatches,
+    Pipe_SlicesProp:$slices,
     OptionalAttr<StrAttr>:$family,
     OptionalAttr<DictionaryAttr>:$familyOptions,
     Pipe_GradientAfterProp:$gradientAfter,
@@ -89,11 +95,11 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
     $sym_name `workers` $workers `microbatches` $microbatches
-    (custom<Family>($family, $familyOptions)^)?
+    (`slices` $slices^)? (custom<Family>($family, $familyOptions)^)?
     (`gradient` `after` custom<GradientAfter>($gradientAfter)^)?
     (`recompute` $recompute^)? (`aligned` $aligned^)? (`slots` $slots^)?
     (`model` $model^)? (`profile` $profile^)?
-    attr-dict-with-keyword $bodyRegion
+    attr-dict-with-keyword custom<Rows>($bodyRegion, ref($slices))
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -174,6 +180,10 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
       path on [0]
       worker 0 runs [0F0 0D0 0U0 0F1+0B0 _2 0I1 0W1]
     }
+    pipe.schedule @sliced workers 1 microbatches 1 slices 2 {
+      path on [0]
+      worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0 0O0]
+    }
     ```
 
     Constraints, checked with the placement of the schedule:
@@ -185,9 +195,11 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
     - `worker_c5`: B and I come after their own F, W after its I, U after its D,
       a join after its copy.
     - `worker_c6`: exactly two cells overlap, and both compute.
+    - `worker_c7`: the forwards of a microbatch's slices on a stage stand in the
+      order of the slices, its backwards (B, I and W) in the reverse order.
   }];
   let arguments = (ins I64Prop:$worker, Pipe_CellsProp:$cells);
-  let assemblyFormat = "$worker `runs` custom<Cells>($cells) attr-dict";
+  let assemblyFormat = "$worker `runs` custom<Row>($cells) attr-dict";
   let builders = [
     OpBuilder<(ins "int64_t":$worker,
                    "::std::vector<::pipesched::Cell> &&":$cells)>

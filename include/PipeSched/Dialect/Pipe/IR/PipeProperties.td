@@ -102,4 +102,18 @@ def Pipe_GradientAfterProp
     : DefaultValuedProp<Pipe_GradientAfterValueProp,
                         "::pipesched::GradientAfter::InputGrad">;
 
+/// Into how many slices microbatches are divided, 1 (the default) or more.
+/// Bytecode has it from version 2 on.
+def Pipe_SlicesValueProp : IntProp<"int64_t"> {
+  let summary = "slices of a microbatch";
+  let writeToMlirBytecode = [{
+    $_writer.writeSignedVarInt($_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(::pipesched::pipe::readSlices($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+def Pipe_SlicesProp : DefaultValuedProp<Pipe_SlicesValueProp, "1">;
+
 #endif // PIPESCHED_DIALECT_PIPE_IR_PIPEPROPERTIES_TD

@@ -41,6 +41,11 @@ void writeGradientAfter(mlir::DialectBytecodeWriter &writer,
 mlir::LogicalResult readGradientAfter(mlir::DialectBytecodeReader &reader,
                                       GradientAfter &gradientAfter);
 
+/// Reads the slices of a schedule from bytecode; files before
+/// BytecodeVersion::kSlices have 1.
+mlir::LogicalResult readSlices(mlir::DialectBytecodeReader &reader,
+                               int64_t &slices);
+
 /// Parses `family "interleaved-1f1b" {group = 4}`, if it is present. The region
 /// that may follow also starts with a brace; the brace opens options if a key
 /// and one of `=`, `,`, `}` follow it.
