@@ -119,6 +119,13 @@ def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
     return above
 
 
+def leaves_of(outputs: Iterable[Tensor]) -> list[Tensor]:
+    """The leaves that get gradients from outputs."""
+    roots = [get_gradient_edge(output).node for output in outputs if output.requires_grad]
+    found = [getattr(node, "variable", None) for node in _reversed_edges(roots)]
+    return [leaf for leaf in found if leaf is not None]
+
+
 def _reach(starts: Iterable[Node], above: dict[Node, list[Node]]) -> set[Node]:
     """The nodes from which a gradient flows to the starts, these included."""
     found = {start for start in starts if start in above}

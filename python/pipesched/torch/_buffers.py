@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ._errors import PipelineError
 from ._parallel import BufferRule, Peers, local
 from ._reduce import Sum
 from ._watch import Watch
@@ -120,3 +121,32 @@ class SharedBuffers:
                 part = part / self._count
             with torch.no_grad():
                 buffer.copy_(part.to(buffer.dtype))
+
+
+class OneBuffer:
+    """Buffers that are one in the whole model, of which several ranks have a copy: that is right
+    only while nothing changes them.
+    """
+
+    def __init__(self, name: str, ranks: Sequence[int], find: Callable[[], list[Tensor]]) -> None:
+        self.name = name
+        self._ranks, self._find = ranks, find
+        self._before: list[Tensor] = []
+
+    def begin(self) -> None:
+        """Remembers their values before a step."""
+        self._before = [buffer.detach().clone() for buffer in self._find()]
+
+    def start(self, watch: Watch) -> None:
+        """Does nothing: values are compared at the end of the step."""
+
+    def finish(self, watch: Watch, what: Callable[[], str]) -> None:
+        """Raises if a step has changed them."""
+        before, self._before = self._before, []
+        if all(torch.equal(a, b) for a, b in zip(self._find(), before, strict=True)):
+            return
+        raise PipelineError(
+            f"{self.name} is one buffer of the whole model, and a step changed the copies of ranks "
+            f"{list(self._ranks)} apart; give each place a module of its own, or put them on one "
+            "rank"
+        )

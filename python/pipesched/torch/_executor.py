@@ -26,13 +26,12 @@ from pipesched import Cell, Instruction
 from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
 from ._backward import Root, input_backward, whole_backward
 from ._budget import Budget
-from ._buffers import SharedBuffers
 from ._errors import PipelineError
 from ._messages import Link, Messages, Mode
 from ._parallel import Around, mark
 from ._placement import Placement, named
 from ._record import Event
-from ._reduce import Shared
+from ._sums import Sums
 from ._values import Packet, flatten, unflatten
 
 At = tuple[int, int]
@@ -52,10 +51,7 @@ class Parts:
     link: Link
     messages: Messages
     loss: Callable[[Any, Any], Tensor] | None
-    groups: dict[int, Shared]
-    """The all-reduces of the program, by group."""
-    at_end: list[Shared | SharedBuffers]
-    """The sums that the program does not have."""
+    sums: Sums
     around: Around
     """The hooks that other pipelines beside this one need."""
     steppers: dict[tuple[int, int], Callable[[], Any]]
@@ -104,6 +100,7 @@ class Executor:
         self._held: dict[At, Activation] = {}
         self._coming: set[int] = set()
         self._reducing: set[int] = set()
+        self._copies: dict[tuple[int, int], dict[str, Tensor]] = {}
 
     def place(self) -> str:
         """Where this rank is, in words."""
@@ -124,9 +121,8 @@ class Executor:
         self._parts.messages.begin(batch.mode, program)
         is_training = batch.mode == "train"
         with torch.set_grad_enabled(is_training):
-            for shared in (*self._parts.groups.values(), *self._parts.at_end):
-                if is_training:
-                    shared.begin()
+            if is_training:
+                self._parts.sums.begin()
             for instruction in program:
                 if instruction.index in self._early:
                     self._receive_early(instruction, is_training)
@@ -197,7 +193,7 @@ class Executor:
             self._check_budget(cell)
         elif instruction.group is not None:
             self._reducing.add(instruction.index)
-            self._parts.groups[instruction.group].start(self._watch)
+            self._parts.sums.groups[instruction.group].start(self._watch)
 
     def _pop(self, box: dict[At, Packet], at: At, cell: Cell) -> Packet:
         if at not in box:
@@ -228,7 +224,7 @@ class Executor:
             self._reducing.remove(index)
             instruction = self._parts.program[index]
             assert instruction.group is not None
-            self._parts.groups[instruction.group].finish(self._watch, lambda: str(instruction))
+            self._parts.sums.groups[instruction.group].finish(self._watch, lambda: str(instruction))
             self._note_done(index)
 
     def _note_done(self, index: int) -> None:
@@ -242,9 +238,9 @@ class Executor:
         for index in sorted(self._reducing):
             self._finish_sum(index)
         if is_training:
-            for shared in self._parts.at_end:
+            for shared in self._parts.sums.at_end:
                 shared.start(self._watch)
-            for shared in self._parts.at_end:
+            for shared in self._parts.sums.at_end:
                 shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
             for call in self._parts.around.late:
                 call()
@@ -286,10 +282,9 @@ class Executor:
         activation = self._begin(cell)
         is_again = cell.recomputed and is_training
         if is_again:
-            module = self._parts.placement.modules[cell.path, cell.stage]
             versions = [leaf._version for leaf in activation.leaves]
             state = RandomState(self._device)
-            activation.again = Recomputation(state, Buffers(module), versions)
+            activation.again = Recomputation(state, self._buffers(cell), versions)
         is_moved = cell.offloaded or self._parts.budget.counts_bytes
         if is_training and is_moved:
             activation.saved = Saved(self._spared, self._device)
@@ -302,6 +297,10 @@ class Executor:
         if is_training and not is_again:
             activation.hold(outputs)
             self._check_budget(cell)
+
+    def _buffers(self, cell: Cell) -> Buffers:
+        key = cell.path, cell.stage
+        return Buffers(self._parts.placement.modules[key], self._copies.setdefault(key, {}))
 
     def _begin(self, cell: Cell) -> Activation:
         """Makes the activation of a forward from new leaves."""
@@ -342,8 +341,12 @@ class Executor:
                 _explain(error, cell)
                 raise
             if cell.stage == self._parts.placement.last[cell.path]:
-                return self._lose(cell, output, activation.target), None
+                losses = self._lose(cell, output, activation.target)
+                self._parts.sums.check((cell.path, cell.stage), losses, activation.leaves)
+                return losses, None
         tensors, structure = flatten(output)
+        if self._batch.mode == "train":
+            self._parts.sums.check((cell.path, cell.stage), tensors, activation.leaves)
         wants = [tensor.requires_grad for tensor in tensors]
         return tensors, Packet([tensor.detach() for tensor in tensors], wants, structure)
 

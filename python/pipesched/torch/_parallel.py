@@ -35,7 +35,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pipesched import Cell
 
 from ._errors import PipelineError
-from ._placement import Placement, StageKey, named, trained
+from ._placement import Placement, StageKey, named
 from ._watch import Watch
 
 _numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
@@ -298,6 +298,10 @@ def check_units(group: dist.ProcessGroup, placement: Placement) -> None:
             check_apart(group, mesh.mesh.flatten().tolist(), f"fully_shard of {named(key)}")
 
 
+def _meshes(root: nn.Module) -> list[DeviceMesh]:
+    return [p.device_mesh for p in root.parameters() if isinstance(p, DTensor)]
+
+
 class Averages:
     """Which parameters of this rank are averaged over which pipelines."""
 
@@ -311,6 +315,8 @@ class Averages:
         self._known: dict[Any, Peers] = {}
         self._of: dict[int, Peers] = {}
         self._of_stage: dict[StageKey, list[Peers]] = {}
+        self._plain: dict[StageKey, Peers | None] = {}
+        self._placement = placement
         self._wrappers = placement.wrappers
         self._watch, self._pipeline = watch, group
         check_modules(placement)
@@ -328,6 +334,7 @@ class Averages:
                         "`data_parallel`; leave one of them out"
                     )
             self._add(key, root, peers)
+        self.look()
 
     def _peers(self, group: dist.ProcessGroup, what: str) -> Peers:
         ranks = tuple(dist.get_process_group_ranks(group))
@@ -337,21 +344,38 @@ class Averages:
         return self._known[ranks]
 
     def _add(self, key: StageKey, root: nn.Module, peers: Peers | None) -> None:
-        meshes = [p.device_mesh for p in root.parameters() if isinstance(p, DTensor)]
+        meshes = _meshes(root)
+        self._plain[key] = peers
         self._of_stage[key] = [] if peers is None else [peers]
         if meshes:
             what = f"fully_shard of {named(key)}"
             self._of_stage[key] = [self._peers(g, what) for g in meshes[0].get_all_groups()]
+
+    def look(self) -> None:
+        """Finds out over which pipelines the parameters of this rank are averaged."""
+        self._of = {}
+        for key, root in self._placement.modules.items():
+            self._note(root, self._plain[key], _meshes(root), named(key))
+        if self._placement.loss is not None:
+            last = [k for k in self._placement.modules if k[1] == self._placement.last[k[0]]]
+            meshes = [mesh for key in last for mesh in _meshes(self._placement.modules[key])]
+            self._note(self._placement.loss, self._plain[last[0]], meshes, "the loss")
+
+    def _note(self, root: nn.Module, peers: Peers | None, meshes: list[Any], what: str) -> None:
         for name, parameter in root.named_parameters():
-            if not parameter.requires_grad or isinstance(parameter, DTensor):
+            if isinstance(parameter, DTensor):
                 continue
             if peers is not None:
                 self._of[id(parameter)] = peers
-            elif any(mesh.size() > 1 for mesh in meshes):
+            elif parameter.requires_grad and any(mesh.size() > 1 for mesh in meshes):
                 raise PipelineError(
-                    f"{named(key)} has a parameter {name!r} that fully_shard leaves out, whose "
+                    f"{what} has a parameter {name!r} that fully_shard leaves out, whose "
                     "gradients nothing would average; give `data_parallel`"
                 )
+
+    def is_plain(self, key: StageKey) -> bool:
+        """Whether the runtime averages the gradients of a stage itself."""
+        return self._plain[key] is not None
 
     @property
     def known(self) -> list[Peers]:
@@ -361,12 +385,6 @@ class Averages:
     def of(self, parameter: nn.Parameter) -> Peers | None:
         """The ranks over which a parameter is averaged."""
         return self._of.get(id(parameter))
-
-    def left(self, key: StageKey, placement: Placement, seen: set[int]) -> list[nn.Parameter]:
-        """The averaged parameters of a stage that were not listed yet."""
-        found = [p for p in trained(placement.modules[key].parameters()) if id(p) not in seen]
-        seen.update(map(id, found))
-        return [p for p in found if self.of(p) is not None]
 
     def peers_of_stage(self, key: StageKey) -> list[Peers]:
         """The ranks of other pipelines that hold the same stage, by dimension of the mesh."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -11,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pipesched import Schedule, Stage
 
 from ._errors import PipelineError
+from ._split import check_own
 
 StageKey = tuple[int, int]
 """(path, stage)."""
@@ -31,9 +34,22 @@ def blocks_text(blocks: range) -> str:
     return f"block {first}" if first == last else f"blocks {first} to {last}"
 
 
+def once(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+    """Parameters without repetitions."""
+    return list({id(p): p for p in parameters}.values())
+
+
 def trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
     """The parameters that get gradients, each once."""
-    return list({id(p): p for p in parameters if p.requires_grad}.values())
+    return once(p for p in parameters if p.requires_grad)
+
+
+def module_of(function: Any) -> nn.Module | None:
+    """The module that a function is, or of which it is a method."""
+    while isinstance(function, partial):
+        function = function.func
+    function = getattr(function, "__self__", function)
+    return function if isinstance(function, nn.Module) else None
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Piece:
 class Placement:
     """The stages of one rank, with their modules."""
 
-    def __init__(self, schedule: Schedule, rank: int, source: Stages) -> None:
+    def __init__(self, schedule: Schedule, rank: int, source: Stages, loss: Any = None) -> None:
         self.rank = rank
         self.everywhere = [schedule.stages(worker) for worker in range(schedule.workers)]
         self.stages = {(s.path, s.stage): s for s in self.everywhere[rank]}
@@ -59,8 +75,18 @@ class Placement:
         """The stages that were given under DDP."""
         self.modules = {key: self._ask(source, key) for key in self.stages}
         """The modules without DDP around them."""
+        self.loss = module_of(loss) if rank in self.loss_workers() else None
+        """The module of the loss, if it is one, on the ranks that compute losses."""
         self._check_common_blocks()
         self._check_distinct()
+
+    def loss_workers(self) -> tuple[int, ...]:
+        """The ranks that have a last stage, and so compute losses."""
+        return tuple(
+            worker
+            for worker, held in enumerate(self.everywhere)
+            if any(stage.stage == self.last[stage.path] for stage in held)
+        )
 
     def _ask(self, source: Stages, key: StageKey) -> nn.Module:
         if isinstance(source, Mapping):
@@ -117,6 +143,7 @@ class Placement:
     def _block(self, key: StageKey, block: int) -> nn.Module:
         stage, module = self.stages[key], self.modules[key]
         if isinstance(module, (nn.Sequential, nn.ModuleList)) and len(module) == len(stage.blocks):
+            check_own(module, named(key))
             found = module[block - stage.first_block]
             assert isinstance(found, nn.Module)
             return found
@@ -127,11 +154,9 @@ class Placement:
         )
 
     def parameters_of(self, blocks: range) -> list[nn.Parameter]:
-        """The trained parameters of blocks that a stage of this rank holds. Empty if no stage holds
-        them.
-        """
+        """The parameters of blocks that a stage of this rank holds. Empty if none holds them."""
         found = self.modules_of(blocks)
-        return trained(p for module in found[1] for p in module.parameters()) if found else []
+        return once(p for module in found[1] for p in module.parameters()) if found else []
 
     def modules_of(self, blocks: range) -> tuple[StageKey, list[nn.Module]] | None:
         """The modules of blocks that this rank holds, and a stage that has them."""
@@ -157,7 +182,7 @@ class Placement:
         blocks = [block for block in stage.blocks if owner(block) == key]
         if not blocks:
             return []
-        return self.parameters_of(range(blocks[0], blocks[-1] + 1))
+        return trained(self.parameters_of(range(blocks[0], blocks[-1] + 1)))
 
     def pieces(self) -> list[Piece]:
         """The blocks of the model, cut wherever a stage begins or ends, ascending."""
@@ -169,29 +194,8 @@ class Placement:
             found.append(Piece(range(begin, end), tuple(sorted(workers))))
         return found
 
-    def tied(self, tied: Tied) -> list[tuple[tuple[int, ...], list[nn.Parameter]]]:
-        """For each tie, the ranks that hold any of it, and the parameters of this rank."""
-        found = []
-        for members in tied:
-            workers: set[int] = set()
-            mine: list[nn.Parameter] = []
-            for member in members:
-                *place, name = member
-                holders = [
-                    (worker, stage)
-                    for worker, held in enumerate(self.everywhere)
-                    for stage in held
-                    if [stage.path, stage.stage][-len(place) :] == place
-                ]
-                if not holders:
-                    raise PipelineError(f"`tied` names {member}, but no rank holds such a stage")
-                workers.update(worker for worker, _ in holders)
-                keys = [(s.path, s.stage) for worker, s in holders if worker == self.rank]
-                mine += [self._named_parameter(key, str(name)) for key in keys]
-            found.append((tuple(sorted(workers)), trained(mine)))
-        return found
-
-    def _named_parameter(self, key: StageKey, name: str) -> nn.Parameter:
+    def named_parameter(self, key: StageKey, name: str) -> nn.Parameter:
+        """The parameter that `tied` names."""
         try:
             return self.modules[key].get_parameter(name)
         except AttributeError:
@@ -202,7 +206,15 @@ class Placement:
 
     def parameters(self) -> list[nn.Parameter]:
         """All trained parameters of this rank."""
-        return trained(p for module in self.modules.values() for p in module.parameters())
+        return trained(self.all_parameters())
+
+    def roots(self) -> list[nn.Module]:
+        """The modules of stages, and that of the loss."""
+        return [*self.modules.values(), *([] if self.loss is None else [self.loss])]
+
+    def all_parameters(self) -> Iterator[nn.Parameter]:
+        """The parameters of this rank, also those that are not trained."""
+        return (p for module in self.roots() for p in module.parameters())
 
     def empty_stage(self) -> Stage | None:
         """A stage without blocks whose module has parameters, which no G or O is about."""

@@ -1,17 +1,19 @@
 """Gradients of parameters that several ranks hold: replicas of a stage, tied parameters, and the
 same stages in other pipelines.
 
-The gradients of one all-reduce travel in one buffer per dtype. Behind them the buffer has one
-number per parameter, which is 1 if this rank has a gradient for it. So a parameter for which no
-rank has a gradient keeps None, as without a pipeline. A buffer is summed over the replicas of a
-pipeline first, then averaged over the pipelines. Of sharded parameters each rank sums its shards.
+A large gradient is summed where it is, so that no second copy of it is made. Small ones travel
+together, in one buffer per dtype. Behind them the buffer has three numbers per parameter, which say
+how many ranks have a gradient for it, how many have a sparse one, and in how many dimensions. So a
+parameter for which no rank has a gradient keeps None, as without a pipeline, and a gradient that is
+sparse on all ranks stays sparse: a second exchange then tells which of its rows any rank has. Sums
+are over the replicas of a pipeline first, then averaged over the pipelines. Of sharded parameters
+each rank sums its shards.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -27,10 +29,10 @@ from ._watch import Watch
 
 Sum = Callable[[Tensor], Any]
 """Begins to sum a tensor in place over some ranks; returns what to wait for."""
+SMALL = 1 << 18
+"""Bytes of a gradient below which it is copied into a buffer with others."""
 
 _groups: WeakKeyDictionary[Any, dict[tuple[int, ...], Any]] = WeakKeyDictionary()
-
-
 def _over(group: dist.ProcessGroup) -> Sum:
     return lambda tensor: dist.all_reduce(tensor, group=group, async_op=True)
 
@@ -73,82 +75,197 @@ def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -
     return (lambda tensor: found.allreduce([tensor])) if is_own else _over(found)
 
 
-@dataclass
-class _Bucket:
-    """The gradients of one dtype on their way."""
+class _Exchange:
+    """The gradients of some parameters of one dtype, on their way over the ranks."""
 
-    parameters: Sequence[nn.Parameter]
-    buffer: Tensor
-    peers: Peers | None
-    """The pipelines over which the gradients are averaged."""
-    work: Any = None
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[nn.Parameter],
+        sum_up: Sum | None,
+        peers: Peers | None,
+    ) -> None:
+        self._name, self._parameters = name, parameters
+        self._sum, self._peers = sum_up, peers
+        self._values = [_dense(parameter) for parameter in parameters]
+        places: dict[int, int] = {}
+        for value in self._values:
+            places[value.data_ptr()] = places.get(value.data_ptr(), 0) + 1
+        self._large = [
+            value
+            for value in self._values
+            if value.nbytes >= SMALL and value.is_contiguous() and places[value.data_ptr()] == 1
+        ]
+        known = set(map(id, self._large))
+        self._small = [value for value in self._values if id(value) not in known]
+        # Of each parameter whether there is a gradient, whether it is sparse, and in how many
+        # dimensions.
+        flags = [number for p in parameters for number in (float(p.grad is not None), *_sparse(p))]
+        kind = local(parameters[0])
+        last = torch.tensor(flags, dtype=kind.dtype, device=kind.device)
+        self._joined = torch.cat([*(value.reshape(-1) for value in self._small), last])
+        self._works: list[tuple[Tensor, Any]] = []
 
-    def store(self) -> None:
-        """Writes the sums into the gradients."""
-        counts = self.buffer[-len(self.parameters) :].tolist()
-        if self.peers is not None:
-            self.buffer /= self.peers.size
+    def start(self, watch: Watch) -> None:
+        """Begins to sum."""
+        buffers = [*self._large, self._joined]
+        call: Any = self._sum
+        if call is None:
+            assert self._peers is not None
+            call = self._peers.begin_sum
+        for buffer in buffers:
+            work = watch.start_call(partial(call, buffer), lambda: self._name)
+            self._works.append((buffer, work))
+
+    def finish(self, watch: Watch, what: Callable[[], str]) -> None:
+        """Waits for the sums, and makes them the gradients."""
+        for buffer, work in self._works:
+            watch.wait(work.wait, what)
+            if self._sum is not None and self._peers is not None:
+                work = watch.start_call(partial(self._peers.begin_sum, buffer), what)
+                watch.wait(work.wait, what)
+        self._works = []
+        flags = self._joined[-3 * len(self._parameters) :].real.tolist()
         begin = 0
-        for parameter, count in zip(self.parameters, counts, strict=True):
-            own = local(parameter)
-            part = self.buffer[begin : begin + own.numel()].view(own.shape)
-            begin += own.numel()
-            if count:
-                _set_gradient(parameter, part)
+        for value in self._small:
+            value.copy_(self._joined[begin : begin + value.numel()].view(value.shape))
+            begin += value.numel()
+        for number, (parameter, value) in enumerate(
+            zip(self._parameters, self._values, strict=True)
+        ):
+            if self._peers is not None:
+                value /= self._peers.size
+            count, sparse, dims = flags[3 * number : 3 * number + 3]
+            if count == sparse > 0 and dims % sparse == 0:
+                value = self._as_sparse(parameter, value, int(dims / sparse), watch, what)
+            parameter.grad = _as_gradient(parameter, value) if count else None
+
+    def _as_sparse(
+        self,
+        parameter: nn.Parameter,
+        value: Tensor,
+        dims: int,
+        watch: Watch,
+        what: Callable[[], str],
+    ) -> Tensor:
+        """A sum with the rows that any rank has, also those of zeros, which an optimizer such as
+        SparseAdam steps.
+        """
+        mask = torch.zeros(value.shape[:dims], dtype=torch.int32, device=value.device)
+        if parameter.grad is not None:
+            mask[tuple(parameter.grad.coalesce().indices())] = 1
+        calls = [self._sum, None if self._peers is None else self._peers.begin_sum]
+        for call in calls:
+            if call is not None:
+                watch.wait(watch.start_call(partial(call, mask), what).wait, what)
+        indices = mask.nonzero().t()
+        rows = value[tuple(indices)]
+        return torch.sparse_coo_tensor(indices, rows, value.shape, is_coalesced=True)
 
 
-def _set_gradient(parameter: nn.Parameter, value: Tensor) -> None:
+def _dense(parameter: nn.Parameter) -> Tensor:
+    """The gradient, or zeros, as a dense tensor of the parameter's dtype."""
     gradient = parameter.grad
-    if gradient is not None and not gradient.is_sparse:
-        local(gradient).copy_(value)
-    elif isinstance(parameter, DTensor):
-        parameter.grad = DTensor.from_local(
-            value.clone(),
-            parameter.device_mesh,
-            parameter.placements,
-            run_check=False,
-            shape=parameter.shape,
-            stride=parameter.stride(),
-        )
-    else:
-        parameter.grad = value.clone()
+    if gradient is None:
+        return torch.zeros_like(local(parameter).detach())
+    if gradient.layout != torch.strided:
+        return gradient.to_dense().to(parameter.dtype)
+    return local(gradient).detach().to(parameter.dtype)
+
+
+def _sparse(parameter: nn.Parameter) -> tuple[float, float]:
+    """Whether the gradient is sparse, and in how many dimensions."""
+    gradient = parameter.grad
+    if gradient is None or gradient.layout != torch.sparse_coo:
+        return 0.0, 0.0
+    return 1.0, float(gradient.sparse_dim())
+
+
+def _as_gradient(parameter: nn.Parameter, value: Tensor) -> Tensor:
+    """A local tensor as the gradient of a parameter."""
+    if not isinstance(parameter, DTensor):
+        return value
+    return DTensor.from_local(
+        value,
+        parameter.device_mesh,
+        parameter.placements,
+        run_check=False,
+        shape=parameter.shape,
+        stride=parameter.stride(),
+    )
+
+
+def _plus(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """The sum of two gradients, which changes the first one if both are dense, as autograd does.
+    It is sparse only if both are.
+    """
+    if one is None or other is None:
+        return other if one is None else one
+    if one.layout != torch.strided and other.layout == torch.strided:
+        one, other = other, one
+    return one.add_(other) if one.layout == torch.strided else one + other
 
 
 class Shared:
     """Parameters whose gradients are summed over some ranks, or over this rank alone, and then
     averaged over the pipelines that `peers_of` gives.
 
-    With `tied`, the parameters of this rank are one parameter of the model: their own gradients are
-    added up first, and each gets the sum. However often the methods are called, a sum is started
-    and finished once.
+    With `is_tied`, the parameters of this rank are one parameter of the model: their own gradients
+    are added up first, and each gets the sum. However often the methods are called, a sum is
+    started and finished once.
     """
 
     def __init__(
         self,
         name: str,
-        parameters: list[nn.Parameter],
+        find: Callable[[], list[nn.Parameter]],
         sum_up: Sum | None,
+        workers: tuple[int, ...],
+        peers_of: Callable[[nn.Parameter], Peers | None],
         is_tied: bool = False,
-        peers_of: Callable[[nn.Parameter], Peers | None] = lambda _: None,
     ) -> None:
         self.name = name
-        self.parameters = parameters
-        self._peers_of = peers_of
+        self.workers = workers
+        """The ranks of this pipeline that hold the parameters."""
+        self.is_tied = is_tied
+        self._find, self._sum, self._peers_of = find, sum_up, peers_of
+        self.parameters: list[nn.Parameter] = []
+        """All of them, also those that are not trained now."""
+        self.signature: list[Any] = []
+        """What all ranks must agree on."""
+        self.look()
+        self.changes = 0
+        """How often that has changed."""
         self._state: Literal["begun", "started", "finished"] = "finished"
-        self._sent = parameters[:1] if is_tied else parameters
-        self._sum = sum_up
-        self._buckets: list[_Bucket] = []
+        self._trained: list[nn.Parameter] = []
+        self._exchanges: list[_Exchange] = []
         self._before: list[Tensor | None] = []
+
+    def look(self) -> bool:
+        """Finds the parameters again; returns whether what the ranks must agree on has changed."""
+        self.parameters = self._find()
+        old, self.signature = self.signature, shapes_of(self._one_each(self.parameters))
+        return old != self.signature
+
+    def _one_each(self, parameters: list[nn.Parameter]) -> list[nn.Parameter]:
+        return parameters[:1] if self.is_tied else parameters
+
+    @property
+    def peers(self) -> list[Peers]:
+        """The other pipelines that take part."""
+        found = [self._peers_of(parameter) for parameter in self.parameters]
+        return list({id(each): each for each in found if each is not None}.values())
 
     @property
     def distinct(self) -> list[nn.Parameter]:
-        """The parameters, tied ones once."""
-        return list(self._sent)
+        """The trained parameters, tied ones once."""
+        return self._one_each([p for p in self.parameters if p.requires_grad])
 
     def begin(self) -> None:
         """Sets gradients of earlier steps aside, because they are summed already."""
-        self._before = [parameter.grad for parameter in self.parameters]
-        for parameter in self.parameters:
+        self._trained = [p for p in self.parameters if p.requires_grad]
+        self._before = [parameter.grad for parameter in self._trained]
+        for parameter in self._trained:
             parameter.grad = None
         self._state = "begun"
 
@@ -157,79 +274,84 @@ class Shared:
         if self._state != "begun":
             return
         self._state = "started"
-        if len(self._sent) < len(self.parameters):
-            self._add_own()
-        sent = [(p, (p.dtype, self._peers_of(p))) for p in self._sent]
-        for kind in dict.fromkeys(kind for _, kind in sent):
-            if self._sum is None and kind[1] is None:
-                continue
-            chosen = [parameter for parameter, own in sent if own == kind]
-            buffer = torch.cat([*map(_flat, chosen), _flags(chosen)])
-            bucket = _Bucket(chosen, buffer, kind[1])
-            call = self._sum
-            if call is None:
-                assert bucket.peers is not None
-                call = bucket.peers.begin_sum
-            bucket.work = watch.start_call(partial(call, buffer), lambda: self.name)
-            self._buckets.append(bucket)
-
-    def _add_own(self) -> None:
-        own = [p.grad for p in self.parameters if p.grad is not None]
-        first = self._sent[0]
-        first.grad = None
-        if own:
-            _set_gradient(first, torch.stack([local(gradient) for gradient in own]).sum(0))
+        sent = self._one_each(self._trained)
+        for other in self._trained[len(sent) :]:
+            sent[0].grad = _plus(sent[0].grad, other.grad)
+            other.grad = None
+        kinds: dict[tuple[torch.dtype, Peers | None], list[nn.Parameter]] = {}
+        for parameter in sent:
+            kind = local(parameter).dtype, self._peers_of(parameter)
+            kinds.setdefault(kind, []).append(parameter)
+        for (_, peers), chosen in kinds.items():
+            if self._sum is not None or peers is not None:
+                exchange = _Exchange(self.name, chosen, self._sum, peers)
+                exchange.start(watch)
+                self._exchanges.append(exchange)
 
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
         """Waits for the sums, and writes them into the gradients."""
         if self._state != "started":
             return
         self._state = "finished"
-        for bucket in self._buckets:
-            watch.wait(bucket.work.wait, what)
-            if self._sum is not None and bucket.peers is not None:
-                call = partial(bucket.peers.begin_sum, bucket.buffer)
-                watch.wait(watch.start_call(call, what).wait, what)
-            bucket.store()
-        self._buckets = []
-        for parameter in self.parameters[len(self._sent) :]:
-            total = self._sent[0].grad
+        for exchange in self._exchanges:
+            exchange.finish(watch, what)
+        self._exchanges = []
+        sent = self._one_each(self._trained)
+        for parameter in self._trained[len(sent) :]:
+            total = sent[0].grad
             parameter.grad = None if total is None else total.clone()
-        for parameter, before in zip(self.parameters, self._before, strict=True):
-            if before is not None:
-                parameter.grad = before if parameter.grad is None else before.add_(parameter.grad)
+        for parameter, before in zip(self._trained, self._before, strict=True):
+            parameter.grad = _plus(before, parameter.grad)
         self._before = []
-
-
-def _flat(parameter: nn.Parameter) -> Tensor:
-    gradient = parameter.grad
-    if gradient is None:
-        return torch.zeros_like(local(parameter).detach()).reshape(-1)
-    dense = gradient.to_dense() if gradient.is_sparse else local(gradient)
-    return dense.reshape(-1).to(parameter.dtype)
-
-
-def _flags(parameters: Sequence[nn.Parameter]) -> Tensor:
-    flags = [float(parameter.grad is not None) for parameter in parameters]
-    return torch.tensor(flags, dtype=parameters[0].dtype, device=parameters[0].device)
 
 
 def shapes_of(parameters: Sequence[Tensor]) -> list[list[Any]]:
     """What all ranks of an all-reduce must agree on."""
-    return [[list(local(p).shape), str(p.dtype), *_shards(p)] for p in parameters]
+    return [[list(local(p).shape), str(p.dtype), *_shards(p), *_frozen(p)] for p in parameters]
 
 
 def _shards(parameter: Tensor) -> list[str]:
     return [str(parameter.placements)] if isinstance(parameter, DTensor) else []
 
 
-def checksum(parameters: Sequence[nn.Parameter]) -> list[float]:
+def _frozen(parameter: Tensor) -> list[str]:
+    is_frozen = isinstance(parameter, nn.Parameter) and not parameter.requires_grad
+    return ["frozen"] if is_frozen else []
+
+
+CHUNK = 1 << 16
+"""How many elements a checksum takes at once, so that it needs little memory."""
+
+
+def checksum(parameters: Iterable[nn.Parameter]) -> list[float]:
     """Numbers that differ if the values differ: of each parameter its sum and a weighted sum."""
-    found = []
-    for parameter in parameters:
-        values = local(parameter).detach().reshape(-1)
-        values = torch.view_as_real(values).reshape(-1) if values.is_complex() else values
-        values = values.double()
-        weights = torch.arange(values.numel(), device=values.device).remainder(1021).add(1)
-        found += [values.sum().item(), (values * weights).sum().item()]
-    return found
+    return [number for parameter in parameters for number in _sums(local(parameter).detach())]
+
+
+def _sums(values: Tensor) -> tuple[float, float]:
+    values = torch.view_as_real(values) if values.is_complex() else values
+    plain, weighted = [], []
+    begin = 0
+    for part in _chunks(values):
+        chunk = part.double()
+        weights = torch.arange(begin, begin + chunk.numel(), device=chunk.device)
+        begin += chunk.numel()
+        weights = weights.remainder_(1021).add_(1)
+        plain.append(chunk.sum())
+        weighted.append((chunk * weights).sum())
+    if not plain:
+        return 0.0, 0.0
+    return torch.stack(plain).sum().item(), torch.stack(weighted).sum().item()
+
+
+def _chunks(values: Tensor) -> Iterator[Tensor]:
+    """The elements in the order of their indices, without a copy of all of them."""
+    if values.is_contiguous():
+        yield from torch.split(values.view(-1), CHUNK) if values.numel() else ()
+    elif values.dim() == 1 or values[0].numel() <= CHUNK:
+        rows = max(1, CHUNK // max(1, values[:1].numel()))
+        for part in torch.split(values, rows):
+            yield from torch.split(part.reshape(-1), CHUNK)
+    else:
+        for part in values:
+            yield from _chunks(part)

@@ -16,15 +16,16 @@ from torch.distributed.device_mesh import DeviceMesh
 from pipesched import Measurement, Schedule
 from pipesched._options import ReceivePlacement
 
+from ._clip import Norm, clip, total_norm, values_of, with_infinity
 from ._clock import Clocks
 from ._errors import PipelineError
 from ._executor import Batch, Executor
 from ._gather import gather
 from ._messages import Mode
-from ._parallel import BufferRule, local, store_of
+from ._parallel import BufferRule, store_of
 from ._placement import Stages, Tied
 from ._record import Event, Recording
-from ._reduce import Shared, checksum
+from ._reduce import checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
 from ._state import Flat, Misfit, Names, State
 from ._state import Optimizers as StoredOptimizers
@@ -179,8 +180,12 @@ class PipelineRuntime:
         batch = self._batch("train", inputs, targets)
         self._run(batch)
         if self._scaler is not None:
-            with self._guarded(lambda: "looking for gradients that are not finite"):
-                self._share_overflow()
+            self._watch.start()  # the exchange waits for other ranks, which may fail meanwhile
+            try:
+                with self._guarded(lambda: "looking for gradients that are not finite"):
+                    self._share_overflow()
+            finally:
+                self._watch.stop()
         return self._mean(batch)
 
     def evaluate(self, inputs: Any = None, targets: Any = None) -> Any:
@@ -189,7 +194,7 @@ class PipelineRuntime:
         None for those of other ranks. Ranks without a last stage return None.
         """
         batch = self._batch("evaluate", inputs, targets)
-        modules = [m for root in self._parts.placement.modules.values() for m in root.modules()]
+        modules = [m for root in self._parts.placement.roots() for m in root.modules()]
         modes = [(module, module.training) for module in modules]
         for module in modules:
             module.training = False
@@ -205,12 +210,49 @@ class PipelineRuntime:
         return [batch.outputs.get(number) for number in range(self.schedule.microbatches)]
 
     def parameters(self) -> list[nn.Parameter]:
-        """The trained parameters of this rank, each once, for an optimizer."""
+        """The trained parameters of this rank, each once, for an optimizer; on ranks that compute
+        losses also those of the loss, if it is a module.
+
+        They are a part of the model: `torch.nn.utils.clip_grad_norm_` of them would clip each rank
+        by its own norm. Use `clip_grad_norm_` of the runtime.
+        """
         return self._parts.placement.parameters()
+
+    def clip_grad_norm_(
+        self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    ) -> Tensor:
+        """Scales the gradients of all ranks so that their norm together is at most `max_norm`, as
+        `torch.nn.utils.clip_grad_norm_` does with the whole model. Replicas and tied parameters
+        count once, shards of `fully_shard` together. Returns the norm before, the same on all
+        ranks. All ranks of all pipelines call it, between `step` and the step of the optimizer;
+        with a GradScaler behind `scaler.unscale_`.
+        """
+        if self.optimizers:
+            raise PipelineError(
+                "the O cells of the schedule have stepped already when step() returns: to clip "
+                "gradients, take a schedule without O and step after clipping"
+            )
+        parts = self._parts
+        self._watch.start()
+        try:
+            with self._guarded(lambda: "clipping gradients"):
+                norm = Norm(norm_type, self._watch, parts.link.device)
+                mine = self.parameters()
+                total = total_norm(mine, parts.sums.shared, norm, self._watch, self._group)
+        finally:
+            self._watch.stop()
+        if error_if_nonfinite and not bool(total.isfinite()):
+            raise RuntimeError(
+                f"the norm of order {norm_type:g} of the gradients is {total.item()}, which is "
+                "not finite, so they cannot be clipped; give error_if_nonfinite=False to scale "
+                "them by it all the same"
+            )
+        clip(mine, total, float(max_norm))
+        return total
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Sets the gradients of all modules of this rank to None, or to zero."""
-        for module in self._parts.placement.modules.values():
+        for module in self._parts.placement.roots():
             module.zero_grad(set_to_none)
 
     @contextmanager
@@ -380,8 +422,7 @@ class PipelineRuntime:
 
     def _check_replicas(self) -> None:
         """Raises if ranks that hold the same parameters have different values of them."""
-        known = [*self._parts.groups.values(), *self._parts.at_end]
-        shared = [each for each in known if isinstance(each, Shared)]
+        shared = self._parts.sums.shared
         mine = {each.name: checksum(each.distinct) for each in shared}
         said = self._watch.meet("values", mine)
         for rank, theirs in enumerate(said):
@@ -411,7 +452,7 @@ class PipelineRuntime:
         """
         assert self._scaler is not None
         found_here = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
-        gradients = [local(gradient) for gradient in found_here]
+        gradients = [values_of(gradient) for gradient in found_here]
         is_over = not all(bool(gradient.isfinite().all()) for gradient in gradients)
         scale = self._scaler.get_scale()
         device = self._parts.link.device
@@ -426,5 +467,6 @@ class PipelineRuntime:
                 f"ranks have scales from {-most[2]:g} to {most[1]:g}; wanted one scale"
             )
         if most[0]:
-            for gradient in gradients:
-                gradient.reshape(-1)[:1].fill_(float("inf"))
+            for parameter in self._parts.placement.parameters():
+                if parameter.grad is not None:
+                    parameter.grad = with_infinity(parameter.grad)

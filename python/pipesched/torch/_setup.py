@@ -19,14 +19,15 @@ from pipesched import Cell, Instruction, PipeSchedError, Schedule
 from pipesched._options import ReceivePlacement
 
 from ._budget import Budget
-from ._buffers import SharedBuffers
 from ._errors import PipelineError
 from ._executor import Parts
 from ._messages import Link, messages_over
 from ._parallel import Around, Averages, BufferRule, mark, units_of
-from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named
-from ._reduce import Shared, Sum, own_gloo, shapes_of, sum_over
+from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named, trained
+from ._reduce import Shared, own_gloo, shapes_of
 from ._split import SequentialStages
+from ._sums import Sums
+from ._ties import Tie, find_ties, ties_here
 from ._watch import Watch
 
 TAGGED = ("gloo", "mpi")
@@ -125,20 +126,23 @@ class Setup:
         self.options = options
         self.schedule = options.schedule
         self.watch = watch
-        self.placement = Placement(options.schedule, watch.rank, options.stages)
+        self.placement = Placement(options.schedule, watch.rank, options.stages, options.loss)
         self.program = list(options.schedule.program(watch.rank, receives=options.receives))
         check_program(self.schedule, self.placement, self.program)
         self.averages = Averages(self.placement, options.group, options.data_parallel, watch)
-        self.ties = self.placement.tied(options.tied)
+        self.sums = Sums(
+            self.schedule, self.placement, self._meet(), self.averages, options.group, watch
+        )
+        self._owned: dict[StageKey, list[nn.Parameter]] = {}
         self.optimizers = self._make_optimizers()
         self._agree()
-        self.groups: dict[int, Shared] = {}
-        self.at_end: list[Shared | SharedBuffers] = []
         self.around = Around()
-        self._share()
+        self.sums.make(self.around, self._cells(), bool(self.optimizers))
         self.steppers = self._make_steppers()
         self._shard()
-        self._share_buffers()
+        self.sums.make_buffers(options.buffers)
+        if isinstance(options.stages, SequentialStages):
+            self.sums.guard_buffers(options.stages.shared_buffers())
 
     def parts(self) -> Parts:
         """Makes the parts that the executor needs."""
@@ -152,7 +156,7 @@ class Setup:
         is_cuda = device.type == "cuda"
         stored = [
             each
-            for module in self.placement.modules.values()
+            for module in self.placement.roots()
             for each in (*module.parameters(), *module.buffers())
             if not isinstance(each, DTensor)
         ]
@@ -162,8 +166,7 @@ class Setup:
             link,
             messages_over(link, options.has_tags, options.static_shapes),
             options.loss,
-            self.groups,
-            self.at_end,
+            self.sums,
             self.around,
             self.steppers,
             Budget(options.memory_budget),
@@ -193,9 +196,13 @@ class Setup:
             )
         made: dict[StageKey, Steps] = {}
         stepped: set[int] = set()
+        late = self.sums.late()
         for cell in cells:
             key = cell.path, cell.stage
             owned = self.placement.owned(key)
+            if self.placement.loss is not None and key[1] == self.placement.last[key[0]]:
+                owned += trained(self.placement.loss.parameters())
+            owned = [p for p in owned if id(p) not in stepped or id(p) not in late]
             twice = [p for p in owned if id(p) in stepped]
             if twice:
                 raise PipelineError(
@@ -206,6 +213,7 @@ class Setup:
             stepped.update(map(id, owned))
             if owned:
                 made[key] = _optimizer(given, key, owned)
+                self._owned[key] = owned
         left = [p for p in self.placement.parameters() if id(p) not in stepped]
         if left:
             raise PipelineError(
@@ -217,17 +225,18 @@ class Setup:
     def _make_steppers(self) -> dict[StageKey, Callable[[], Any]]:
         """The functions that O calls. The gradients of tied parameters are complete when the last
         of their stages on any rank has run. O cannot wait for that, since other stages may wait for
-        this rank, so the optimizers of tied parameters step at the end of the step.
+        this rank, so the optimizers of tied parameters step at the end of the step; so do those of
+        the parameters of the loss.
         """
-        tied = self._tied_parameters()
+        late = self.sums.late()
         steppers: dict[StageKey, Callable[[], Any]] = {}
         for key, optimizer in self.optimizers.items():
-            owned = self.placement.owned(key)
-            if any(id(parameter) in tied for parameter in owned):
+            owned = self._owned[key]
+            if any(id(parameter) in late for parameter in owned):
                 self.around.late.append(optimizer.step)
                 continue
             ids = set(map(id, owned))
-            shared = [each for each in self.means if ids & set(map(id, each.parameters))]
+            shared = [each for each in self.sums.means if ids & set(map(id, each.parameters))]
             steppers[key] = partial(self._finish_and_step, shared, optimizer)
         return steppers
 
@@ -238,43 +247,13 @@ class Setup:
 
     # Gradients of several ranks
 
-    def _tied_parameters(self) -> set[int]:
-        return {id(p) for _, parameters in self.ties for p in parameters}
-
-    def _shared_blocks(self) -> list[tuple[int | None, range, tuple[int, ...]]]:
-        """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
-        groups = self.schedule.groups
-        found: list[tuple[int | None, range, tuple[int, ...]]] = [
-            (number, group.blocks, group.workers) for number, group in enumerate(groups)
-        ]
-        for piece in self.placement.pieces():
-            is_summed = any(
-                g.blocks.start <= piece.blocks.start and piece.blocks.stop <= g.blocks.stop
-                for g in groups
-            )
-            if not is_summed and len(piece.workers) > 1:
-                found.append((None, piece.blocks, piece.workers))
-        return found
-
-    def _agree(self) -> None:
-        """Checks that the ranks agree on everything that must be the same."""
-        tied = self._tied_parameters()
-        mine: dict[str, Any] = {}
-        if isinstance(self.options.stages, SequentialStages):
-            mine["the division of the model"] = list(self.options.stages.sizes)
-        for _, blocks, workers in self._shared_blocks():
-            if self.watch.rank in workers:
-                chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
-                mine[blocks_text(blocks)] = [*shapes_of(chosen), *self._beside(blocks)]
-        for number, (_, parameters) in enumerate(self.ties):
-            if parameters:
-                mine[f"tie {number}"] = shapes_of(parameters[:1])
-                if any(shapes_of([p]) != shapes_of(parameters[:1]) for p in parameters):
-                    raise PipelineError(f"the parameters of tie {number} have different shapes")
+    def _meet(self) -> list[Tie]:
+        """Meets the other ranks for the first time; returns the ties that they know together."""
         own = self.averages.own
         pipelines = 1 if own is None else own.size
-        said = self.watch.meet("start", [self.options.digest, pipelines, mine])
-        for rank, (digest, beside, theirs) in enumerate(said):
+        ties = ties_here(self.placement, self.options.tied, self.options.stages)
+        said = self.watch.meet("start", [self.options.digest, pipelines, ties])
+        for rank, (digest, beside, _) in enumerate(said):
             if digest != self.options.digest:
                 raise PipelineError(
                     f"rank {rank} has another schedule, or other options, than this rank"
@@ -284,17 +263,36 @@ class Setup:
                     f"`data_parallel` has {beside} pipelines on rank {rank}, but {pipelines} on "
                     "this rank; give all ranks of a pipeline the same dimension of the mesh"
                 )
+        return find_ties(self.placement, [theirs for _, _, theirs in said])
+
+    def _agree(self) -> None:
+        """Checks that the ranks agree on everything that must be the same."""
+        mine: dict[str, Any] = {}
+        if isinstance(self.options.stages, SequentialStages):
+            mine["the division of the model"] = list(self.options.stages.sizes)
+        for _, blocks, workers in self.sums.blocks():
+            if self.watch.rank in workers:
+                shapes = shapes_of(self.sums.of_blocks(blocks))
+                mine[blocks_text(blocks)] = [*shapes, *self._beside(blocks)]
+        if self.placement.loss is not None:
+            mine["the loss"] = shapes_of(list(self.placement.loss.parameters()))
+        for number, tie in enumerate(self.sums.ties):
+            if parameters := tie.parameters(self.placement):
+                mine[f"tie {number}"] = shapes_of(parameters[:1])
+                if any(shapes_of([p]) != shapes_of(parameters[:1]) for p in parameters):
+                    raise PipelineError(f"the parameters of tie {number} have different shapes")
+        for rank, theirs in enumerate(self.watch.meet("parameters", mine)):
             for what in mine.keys() & theirs.keys():
                 if mine[what] != theirs[what]:
                     raise PipelineError(
                         f"{what}: {theirs[what]} on rank {rank}, but {mine[what]} "
                         "on this rank"
                     )
-        shapes = {
+        all_shapes = {
             named(key): shapes_of([*module.parameters(), *module.buffers()])
             for key, module in self._averaged_modules()
         }
-        self.averages.agree([self.watch.rank, self.options.digest, shapes])
+        self.averages.agree([self.watch.rank, self.options.digest, all_shapes])
 
     def _beside(self, blocks: range) -> list[str]:
         """The values on which replicas must agree beside their parameters."""
@@ -317,64 +315,8 @@ class Setup:
             if not any(isinstance(parameter, DTensor) for parameter in module.parameters())
         ]
 
-    def _sum_over(self, workers: tuple[int, ...]) -> Sum | None:
-        if len(workers) < 2:
-            return None
-        return sum_over(self.options.group, workers, self.watch)
-
-    def _share(self) -> None:
-        """Makes the sums of gradients that this rank takes part in."""
-        tied = self._tied_parameters()
-        rank = self.watch.rank
-        for number, blocks, workers in self._shared_blocks():
-            sum_up = self._sum_over(workers)
-            if rank not in workers:
-                continue
-            chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
-            name = f"the sum of gradients of {blocks_text(blocks)}"
-            shared = Shared(name, chosen, sum_up, peers_of=self.averages.of)
-            if number is not None:
-                self.groups[number] = shared
-                continue
-            if self.optimizers:
-                raise PipelineError(
-                    f"{blocks_text(blocks)}: ranks {list(workers)} hold replicas, "
-                    "and O would step them before their gradients are summed: "
-                    "add G cells with pipe-add-optimizer{all-reduce=end}, or give no `optimizer`"
-                )
-            self.at_end.append(shared)
-        for index, (workers, parameters) in enumerate(self.ties):
-            sum_up = self._sum_over(workers)
-            if rank in workers:
-                name = f"the sum of gradients of tie {index}"
-                tie = Shared(name, parameters, sum_up, True, self.averages.of)
-                self.at_end.append(tie)
-        self._share_means()
-
     def _cells(self) -> list[Cell]:
         return [c for i in self.program for c in i.cells if i.kind == "compute"]
-
-    def _share_means(self) -> None:
-        """Averages those gradients over other pipelines that no sum of this pipeline covers."""
-        known = [*self.groups.values(), *self.at_end]
-        shared = [each for each in known if isinstance(each, Shared)]
-        seen = {id(p) for each in shared for p in each.parameters}
-        self.means: list[Shared] = []
-        for key in self.placement.modules:
-            chosen = self.averages.left(key, self.placement, seen)
-            if not chosen:
-                continue
-            name = f"the mean of gradients of {named(key)}"
-            mean = Shared(name, chosen, None, peers_of=self.averages.of)
-            self.means.append(mean)
-            self.at_end.append(mean)
-            ids = set(map(id, chosen))
-            keys = {
-                other
-                for other, module in self.placement.modules.items()
-                if any(id(parameter) in ids for parameter in module.parameters())
-            }
-            self.around.add(self._cells(), keys, partial(mean.start, self.watch))
 
     def _shard(self) -> None:
         """Gathers and reduces what FSDP has sharded."""
@@ -384,30 +326,6 @@ class Setup:
             self.around.before.setdefault(mark(first), []).append(unit.gather)
             self.around.add(cells, unit.keys, unit.reduce)
             self.around.ends.append(unit.release)
-
-    def _share_buffers(self) -> None:
-        """Makes buffers alike at the end of a step, if that is asked for."""
-        for piece in self.placement.pieces():
-            sum_up = self._sum_over(piece.workers) if self.options.buffers != "own" else None
-            found = self.placement.modules_of(piece.blocks)
-            if found is None or self.watch.rank not in piece.workers:
-                continue
-            key, modules = found
-            peers = self.averages.peers_of_stage(key)
-            rule = self.options.buffers or self.averages.buffer_rule(key)
-            if rule == "own" or (sum_up is None and not peers):
-                continue
-            self.at_end.append(
-                SharedBuffers(
-                    f"the buffers of {blocks_text(piece.blocks)}",
-                    modules,
-                    rule,
-                    sum_up,
-                    len(piece.workers),
-                    self.watch.rank == piece.workers[0],
-                    peers,
-                )
-            )
 
 
 def _optimizer(given: Optimizers, key: StageKey, owned: Sequence[nn.Parameter]) -> Steps:

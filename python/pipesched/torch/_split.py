@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any, cast
 
 from torch import nn
 
@@ -22,13 +23,55 @@ class SequentialStage(nn.Sequential):
         return name.partition(".")[2]
 
 
+HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+"""Where a module keeps what runs beside its forward."""
+
+
+def check_plain(module: nn.Sequential, what: str) -> None:
+    """Refuses an `nn.Sequential` that does more than to call its children in turn: stages would
+    call the children alone.
+    """
+    check_own(module, what)
+    kind, untyped = type(module), cast(Any, module)
+    found = []
+    for name in ("forward", "__call__", "_call_impl"):
+        if getattr(kind, name) is not getattr(nn.Sequential, name) or name in vars(module):
+            found.append(f"a method {name!r} of its own")
+    found += [f"hooks in {name!r}" for name in HOOKS if getattr(untyped, name, None)]
+    if getattr(untyped, "_compiled_call_impl", None) is not None:
+        found.append("a compiled call (compile its children instead)")
+    if found:
+        raise _lost(module, what, found[0])
+
+
+def check_own(module: nn.Module, what: str) -> None:
+    """Refuses a module that has more than its children."""
+    for name, value in (*module._parameters.items(), *module._buffers.items()):
+        if value is not None:
+            kind = "parameter" if isinstance(value, nn.Parameter) else "buffer"
+            raise _lost(module, what, f"a {kind} {name!r} of its own")
+
+
+def _lost(module: nn.Module, what: str, found: str) -> PipelineError:
+    return PipelineError(
+        f"{what} is a {type(module).__qualname__} with {found}, which its parts would lose: they "
+        "are its children, one after the other; move it into a child"
+    )
+
+
 class SequentialStages:
     """The stages of a split `nn.Sequential`, as a function of (path, stage)."""
 
     def __init__(self, module: nn.Sequential, schedule: Schedule, sizes: Sequence[int]) -> None:
         self.sizes = tuple(sizes)
         """How many children each block has."""
-        children = list(module.named_children())
+        # Not `named_children`, which leaves out a child that stands there a second time.
+        children = list(module._modules.items())
         ends = list(itertools.accumulate(sizes))
         self._blocks = [
             nn.Sequential(OrderedDict(children[end - size : end]))
@@ -40,6 +83,23 @@ class SequentialStages:
             for stage in schedule.stages(worker)
         }
         self._made: dict[range, SequentialStage] = {}
+        # Later the identity of parameters may be lost, for example by `fully_shard`.
+        self._ties = self._shared("parameters")
+
+    def ties(self) -> list[list[tuple[int, int, str]]]:
+        """The places of parameters that several blocks hold: (block, block + 1, name)."""
+        return self._ties + self._shared("parameters")
+
+    def shared_buffers(self) -> list[list[tuple[int, int, str]]]:
+        """The places of buffers that several blocks hold."""
+        return self._shared("buffers")
+
+    def _shared(self, kind: str) -> list[list[tuple[int, int, str]]]:
+        places: dict[int, list[tuple[int, int, str]]] = {}
+        for block, module in enumerate(self._blocks):
+            for name, each in getattr(module, f"named_{kind}")(remove_duplicate=False):
+                places.setdefault(id(each), []).append((block, block + 1, name))
+        return [found for found in places.values() if len({place[0] for place in found}) > 1]
 
     def __call__(self, path: int, stage: int) -> SequentialStage:
         span = self._spans[path, stage]
@@ -70,8 +130,14 @@ def split_sequential(
     A stage is an `nn.Sequential` with one child per block, named by its number, whose children are
     those of the module under their own names. They are the same objects, so all stages together
     hold the module. Stages of the same blocks are one object. All ranks must divide alike.
+
+    A child may stand in the module several times, and parameters may be one in several children:
+    the runtime ties them. A module that does more than to call its children in turn is refused.
     """
-    count, children = schedule.blocks, len(list(module.children()))
+    if not isinstance(module, nn.Sequential):
+        raise PipelineError(f"the module is a {type(module).__name__}; wanted an nn.Sequential")
+    check_plain(module, "the module")
+    count, children = schedule.blocks, len(module)
     if sizes is not None and times is not None:
         raise PipelineError("both `sizes` and `times` are given; wanted one of them")
     if times is not None and len(times) != children:

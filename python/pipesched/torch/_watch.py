@@ -15,7 +15,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn
 
@@ -327,15 +327,17 @@ class Watch:
         self.fail(PipelineTimeout(text), "", is_timeout=True)
         self.check()
 
-    def meet(self, name: str, saying: Any) -> list[Any]:
-        """Waits until all ranks come to this meeting, and returns the value that each of them
-        brings (JSON).
+    def meet(self, name: str, saying: Any, ranks: Sequence[int] | None = None) -> list[Any]:
+        """Waits until all ranks, or these, come to this meeting, and returns the value that each of
+        them brings (JSON).
         """
         self.store.set(f"meet/{name}/{self.rank}", json.dumps(saying))
-        keys = [f"meet/{name}/{rank}" for rank in range(self.size)]
+        everyone = range(self.size) if ranks is None else ranks
+        keys = [f"meet/{name}/{rank}" for rank in everyone]
 
         def missing() -> str:
-            absent = [rank for rank, key in enumerate(keys) if not self.store.check([key])]
+            pairs = zip(everyone, keys, strict=True)
+            absent = [rank for rank, key in pairs if not self.store.check([key])]
             return f"rank {', '.join(map(str, absent))} to come to {name!r}"
 
         self.poll(lambda: self.store.check(keys), missing)

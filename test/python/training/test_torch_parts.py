@@ -18,7 +18,7 @@ from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequent
 from pipesched.torch._activation import Saved  # noqa: E402
 from pipesched.torch._executor import early_receives  # noqa: E402
 from pipesched.torch._values import HOST, Packet, Spec, cut, flatten, read, unflatten  # noqa: E402
-from runtime_models import WIDTH, Dropped, Plain, Shared, loss_of  # noqa: E402
+from runtime_models import WIDTH, Counted, Dropped, Plain, Shared, loss_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
@@ -282,6 +282,39 @@ def test_gradients_inside_of_a_forward_that_is_recomputed() -> None:
     runtime = runtime_of(local("pipe-add-recompute"), Inner(0), Plain(1), Plain(2))
     with pytest.raises(PipelineError, match="computes gradients inside of its forward"):
         runtime.step(*batch())
+
+
+class CountingAlways(Plain):
+    """Counts its forwards in any mode."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.calls: Tensor
+        self.register_buffer("calls", torch.zeros(1, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return super().forward(x) + self.calls
+
+
+@pytest.mark.parametrize("kind", [Counted, CountingAlways])
+def test_a_recomputation_counts_nothing_twice(kind: Any) -> None:
+    """Also where parts train in a stage that is in evaluation mode as a whole."""
+    found = []
+    for transform in ("", "pipe-add-recompute"):
+        schedule = local(transform)
+        blocks = [kind(number) for number in range(3)]
+        stages = split_sequential(nn.Sequential(*blocks), schedule)
+        for stage in range(3):
+            stages(0, stage).training = False
+            stages(0, stage)[0].training = False
+        runtime = PipelineRuntime(schedule, stages, loss_of)
+        for _ in range(2):
+            runtime.step(*batch())
+        state = nn.Sequential(*blocks).state_dict()
+        found.append([*state.values(), *(p.grad for b in blocks for p in b.parameters())])
+    for one, two in zip(*found, strict=True):
+        assert one is not None and two is not None and torch.equal(one, two)
 
 
 class Checkpointed(Plain):

@@ -64,6 +64,48 @@ def test_division_by_times() -> None:
     assert even.sizes == split_sequential(model, schedule).sizes == (2, 1, 1, 1)
 
 
+def test_children_that_stand_there_several_times() -> None:
+    once = nn.Tanh()
+    model = nn.Sequential(Plain(0), once, Plain(1), once, Plain(2), once)
+    stages = split_sequential(model, generate("1f1b", workers=3, microbatches=3), times=[1] * 6)
+    assert stages.sizes == (2, 2, 2)
+    for number in range(3):
+        block: Any = stages(0, number)[0]
+        assert list(block) == [model[2 * number], once]
+    assert len(measure_children(model, torch.zeros(2, WIDTH, dtype=torch.float64), repeats=1)) == 6
+
+
+class Doubled(nn.Sequential):
+    """Does more than its children."""
+
+    def forward(self, x: Tensor) -> Any:
+        result: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
+        return 2 * result
+
+
+def test_modules_that_are_more_than_their_children_are_refused() -> None:
+    schedule = generate("1f1b", workers=2, microbatches=2)
+    layers = [Plain(0), Plain(1)]
+    own, counted, hooked, patched = (nn.Sequential(*layers) for _ in range(4))
+    own.register_parameter("scale", nn.Parameter(torch.ones(1)))
+    counted.register_buffer("count", torch.zeros(1))
+    hooked.register_forward_hook(lambda *_: None)
+    patched.forward = lambda x: x  # type: ignore[method-assign]
+    for model, text in (
+        (Doubled(*layers), "the module is a Doubled with a method 'forward' of its own, which its"),
+        (own, "is a Sequential with a parameter 'scale' of its own"),
+        (counted, "is a Sequential with a buffer 'count' of its own"),
+        (hooked, "is a Sequential with hooks in '_forward_hooks'"),
+        (patched, "is a Sequential with a method 'forward' of its own"),
+    ):
+        with pytest.raises(PipelineError, match=text):
+            split_sequential(model, schedule)
+    wrong: Any = Plain(0)
+    with pytest.raises(PipelineError, match="the module is a Plain; wanted an nn.Sequential"):
+        split_sequential(wrong, schedule)
+    split_sequential(nn.Sequential(Doubled(Plain(0)), hooked), schedule)
+
+
 def test_times_that_do_not_fit() -> None:
     model = nn.Sequential(Plain(0), Plain(1))
     schedule = generate("1f1b", workers=2, microbatches=2)

@@ -1,0 +1,267 @@
+"""The sums of gradients that a rank takes part in, and which parameters they are about.
+
+Which parameters a module has, and which of them are trained, may change between steps: layers are
+frozen and unfrozen, adapters added. So the sums look again at the beginning of each step. Where
+nothing has changed, that is one walk over the parameters; otherwise the ranks that share what has
+changed agree on it first, so that none of them sums what another one does not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from pipesched import Cell, Schedule
+
+from ._backward import leaves_of
+from ._buffers import OneBuffer, SharedBuffers
+from ._errors import PipelineError
+from ._parallel import Around, Averages, BufferRule
+from ._placement import Placement, StageKey, blocks_text, named
+from ._reduce import Shared, Sum, sum_over
+from ._ties import Place, Tie, buffers_at, shared_objects
+from ._watch import Watch
+
+Block = tuple[int | None, range, tuple[int, ...]]
+"""The group of the program, blocks, and the ranks that hold them."""
+
+
+class Sums:
+    """The sums of a rank, of gradients and of buffers."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        placement: Placement,
+        ties: Sequence[Tie],
+        averages: Averages,
+        group: dist.ProcessGroup,
+        watch: Watch,
+    ) -> None:
+        self._schedule, self._placement = schedule, placement
+        self._averages, self._group, self._watch = averages, group, watch
+        self.ties = ties
+        self.groups: dict[int, Shared] = {}
+        """The all-reduces of the program, by group."""
+        self.at_end: list[Shared | SharedBuffers | OneBuffer] = []
+        """The sums that the program does not have."""
+        self.means: list[Shared] = []
+        """Those over other pipelines alone."""
+        self._seen: list[tuple[int, bool]] = self._look()
+        self._objects = shared_objects(placement)
+        self._unchecked = {key for key in placement.modules if self._is_shared(key)}
+
+    @property
+    def shared(self) -> list[Shared]:
+        """The sums of gradients."""
+        known = [*self.groups.values(), *self.at_end]
+        return [each for each in known if isinstance(each, Shared)]
+
+    def tied(self) -> set[int]:
+        """The parameters of ties."""
+        return {id(p) for tie in self.ties for p in tie.parameters(self._placement)}
+
+    def late(self) -> set[int]:
+        """The parameters whose gradients are complete only at the end of a step."""
+        loss = self._placement.loss
+        own = set() if loss is None else {id(p) for p in loss.parameters()}
+        return self.tied() | own
+
+    # Which there are
+
+    def blocks(self) -> list[Block]:
+        """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
+        groups = self._schedule.groups
+        found: list[Block] = [
+            (number, group.blocks, group.workers) for number, group in enumerate(groups)
+        ]
+        for piece in self._placement.pieces():
+            is_summed = any(
+                g.blocks.start <= piece.blocks.start and piece.blocks.stop <= g.blocks.stop
+                for g in groups
+            )
+            if not is_summed and len(piece.workers) > 1:
+                found.append((None, piece.blocks, piece.workers))
+        return found
+
+    def of_blocks(self, blocks: range) -> list[nn.Parameter]:
+        """The parameters of blocks that no tie is about."""
+        tied = self.tied()
+        return [p for p in self._placement.parameters_of(blocks) if id(p) not in tied]
+
+    def _over(self, workers: tuple[int, ...]) -> Sum | None:
+        return None if len(workers) < 2 else sum_over(self._group, workers, self._watch)
+
+    def make(self, around: Around, cells: Sequence[Cell], steps_inside: bool) -> None:
+        """Makes the sums. All ranks call it."""
+        of = self._averages.of
+        for number, blocks, workers in self.blocks():
+            sum_up = self._over(workers)
+            if self._watch.rank not in workers:
+                continue
+            name = f"the sum of gradients of {blocks_text(blocks)}"
+            shared = Shared(name, partial(self.of_blocks, blocks), sum_up, workers, of)
+            if number is not None:
+                self.groups[number] = shared
+                continue
+            if steps_inside:
+                raise PipelineError(
+                    f"{blocks_text(blocks)}: ranks {list(workers)} hold replicas, "
+                    "and O would step them before their gradients are summed: "
+                    "add G cells with pipe-add-optimizer{all-reduce=end}, or give no `optimizer`"
+                )
+            self.at_end.append(shared)
+        for index, tie in enumerate(self.ties):
+            sum_up = self._over(tie.workers)
+            if self._watch.rank in tie.workers:
+                name = f"the sum of gradients of tie {index}"
+                find = partial(tie.parameters, self._placement)
+                self.at_end.append(Shared(name, find, sum_up, tie.workers, of, is_tied=True))
+        self._make_means(around, cells)
+        self._make_loss()
+
+    def _make_means(self, around: Around, cells: Sequence[Cell]) -> None:
+        """Averages those gradients over other pipelines that no sum of this pipeline covers."""
+        rank = self._watch.rank
+        for key in self._placement.modules:
+            covered = list(self.shared)
+            if not self._averages.is_plain(key):
+                continue
+            chosen = self._left(key, covered)
+            name = f"the mean of gradients of {named(key)}"
+            find = partial(self._left, key, covered)
+            mean = Shared(name, find, None, (rank,), self._averages.of)
+            self.means.append(mean)
+            self.at_end.append(mean)
+            ids = set(map(id, chosen))
+            keys = {key} | {
+                other
+                for other, module in self._placement.modules.items()
+                if any(id(parameter) in ids for parameter in module.parameters())
+            }
+            around.add(cells, keys, partial(mean.start, self._watch))
+
+    def _left(self, key: StageKey, covered: Sequence[Shared]) -> list[nn.Parameter]:
+        """The averaged parameters of a stage that no other sum is about."""
+        seen = {id(p) for each in covered for p in each.parameters}
+        found = self._placement.modules[key].parameters()
+        return [p for p in found if id(p) not in seen and self._averages.of(p) is not None]
+
+    def _make_loss(self) -> None:
+        """Sums the gradients of the loss over all ranks that compute losses."""
+        loss = self._placement.loss
+        workers = self._placement.loss_workers()
+        has_parameters = loss is not None and any(True for _ in loss.parameters())
+        sum_up = self._over(workers) if has_parameters else None
+        if loss is None or not has_parameters or self._watch.rank not in workers:
+            return
+        find = lambda: list(loss.parameters())  # noqa: E731
+        name = "the sum of gradients of the loss"
+        self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of))
+
+    # What no module has
+
+    def _is_shared(self, key: StageKey) -> bool:
+        """Whether gradients that a stage computes are summed over ranks."""
+        blocks = self._placement.stages[key].blocks
+        is_held = any(
+            len(piece.workers) > 1 and piece.blocks.start in blocks
+            for piece in self._placement.pieces()
+        )
+        is_last = key[1] == self._placement.last[key[0]]
+        many = len(self._placement.loss_workers()) > 1
+        return is_held or bool(self._averages.peers_of_stage(key)) or (is_last and many)
+
+    def check(self, key: StageKey, outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> None:
+        """Refuses a stage, or a loss, that uses a parameter that no module has, if gradients are
+        summed: nothing would sum that of such a parameter. Looks once, and after changes.
+        """
+        if key not in self._unchecked:
+            return
+        self._unchecked.discard(key)
+        known = {id(each) for each in (*self._placement.all_parameters(), *leaves)}
+        for leaf in leaves_of(outputs):
+            if id(leaf) not in known:
+                raise PipelineError(
+                    f"{named(key)}, or its loss, uses a parameter of shape {list(leaf.shape)} that "
+                    "is in no module of this rank, so that nothing would sum its gradients over "
+                    "replicas; put it into the stage, or give the loss as a module that has it"
+                )
+
+    # What has changed
+
+    def _look(self) -> list[tuple[int, bool]]:
+        return [(id(p), p.requires_grad) for p in self._placement.all_parameters()]
+
+    def begin(self) -> None:
+        """Begins a step: finds out which parameters are trained now."""
+        has_others = self.shared or self._averages.known
+        if has_others and (now := self._look()) != self._seen:
+            self._seen = now
+            self._change()
+        for each in (*self.groups.values(), *self.at_end):
+            each.begin()
+
+    def _change(self) -> None:
+        if (now := shared_objects(self._placement)) != self._objects:
+            raise PipelineError(
+                f"parameters became one parameter after the runtime was made, or two of what was "
+                f"one (blocks and names: {now or self._objects}); tie them before"
+            )
+        self._averages.look()
+        self._unchecked = {key for key in self._placement.modules if self._is_shared(key)}
+        for each in [each for each in self.shared if each.look()]:
+            self._agree(each)
+
+    def _agree(self, shared: Shared) -> None:
+        """Makes sure that all ranks of a sum have the same parameters."""
+        shared.changes += 1
+        what = f"trained/{shared.changes}/{shared.name}/{json.dumps(shared.signature)}"
+        meetings: list[Callable[[], list[Any]]] = []
+        if len(shared.workers) > 1:
+            meetings.append(lambda: self._watch.meet(what, True, shared.workers))
+        meetings += [partial(peers.meet, what, True) for peers in shared.peers]
+        for meet in meetings:
+            meet()
+
+    # Buffers
+
+    def make_buffers(self, given: BufferRule | None) -> None:
+        """Makes buffers alike at the end of a step, if that is asked for."""
+        for piece in self._placement.pieces():
+            sum_up = self._over(piece.workers) if given != "own" else None
+            found = self._placement.modules_of(piece.blocks)
+            if found is None or self._watch.rank not in piece.workers:
+                continue
+            key, modules = found
+            peers = self._averages.peers_of_stage(key)
+            rule = given or self._averages.buffer_rule(key)
+            if rule == "own" or (sum_up is None and not peers):
+                continue
+            name = f"the buffers of {blocks_text(piece.blocks)}"
+            is_first, count = self._watch.rank == piece.workers[0], len(piece.workers)
+            self.at_end.append(
+                SharedBuffers(name, modules, rule, sum_up, count, is_first, peers)
+            )
+
+    def guard_buffers(self, shared: Sequence[Sequence[Place]]) -> None:
+        """Watches over buffers of the whole model of which several ranks have a copy."""
+        for places in shared:
+            held = [
+                {(s.path, s.stage) for s in stages for first, _, _ in places if first in s.blocks}
+                for stages in self._placement.everywhere
+            ]
+            blocks = {first for first, _, _ in places}
+            workers = [worker for worker, keys in enumerate(held) if keys]
+            has_all = all(
+                blocks <= {b for s in self._placement.everywhere[worker] for b in s.blocks}
+                for worker in workers
+            )
+            if not has_all and self._watch.rank in workers:
+                find = partial(buffers_at, self._placement, list(places))
+                self.at_end.append(OneBuffer(f"{places[0][2]!r}", workers, find))

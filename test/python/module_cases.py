@@ -1,0 +1,364 @@
+"""Training that must be right for any module, in real processes: see runtime_cases.py.
+
+usage: module_cases.py FOLDER
+
+A case returns the largest difference, relative to the largest value of a tensor, between gradients
+and parameters of the pipeline and those of the same model without one, over several steps.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path as File
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from pipesched import Schedule, generate
+from pipesched.torch import PipelineError, PipelineRuntime, split_sequential
+from runtime_cases import CASES, COUNT, batch, case, main
+from runtime_models import WIDTH, Plain, loss_of
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+
+OTHERS = set(CASES)
+STEPS = 3
+Build = Callable[[], nn.Sequential]
+
+
+def layer(seed: int, bias: bool = True) -> nn.Linear:
+    torch.manual_seed(seed)
+    return nn.Linear(WIDTH, WIDTH, bias, dtype=torch.float64)
+
+
+def line(workers: int = 2, family: str = "1f1b", transform: str = "") -> Schedule:
+    schedule = generate(family, workers=workers, microbatches=COUNT)
+    return schedule.transform(transform) if transform else schedule
+
+
+def sgd(parameters: Any) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def off(found: Tensor | None, wanted: Tensor | None) -> float:
+    if found is None or wanted is None:
+        return 0.0 if found is wanted else float("inf")
+    found, wanted = (each.to_dense() if each.is_sparse else each for each in (found, wanted))
+    return (found - wanted).abs().max().item() / max(wanted.abs().max().item(), 1e-3)
+
+
+class Beside:
+    """A pipeline of this rank, and the same model without one."""
+
+    def __init__(self, schedule: Schedule, build: Build, loss: Any = loss_of, **options: Any):
+        self.count = schedule.microbatches
+        self.model, self.reference = build(), build()
+        self.stages: Any = options.pop("stages", None)
+        if self.stages is None:
+            self.stages = split_sequential(self.model, schedule)
+        self.losses = (loss(), loss()) if isinstance(loss, type) else (loss, loss)
+        self.runtime = PipelineRuntime(schedule, self.stages, self.losses[0], **options)
+        self.worst = 0.0
+        like: list[Any] = [*self.reference.parameters()]
+        if isinstance(self.losses[1], nn.Module):
+            like += self.losses[1].parameters()
+        self.optimizers = [sgd(like)]
+        if not self.runtime.optimizers:
+            self.optimizers.append(sgd(self.mine()))
+
+    def mine(self) -> list[nn.Parameter]:
+        """Every parameter of this rank, also those that are frozen now."""
+        held = self.runtime._parts.placement.all_parameters()
+        return list({id(p): p for p in held}.values())
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """The parameters of this rank beside those of the model."""
+        like = dict(self.reference.named_parameters(remove_duplicate=False))
+        state = self.runtime._state._own()
+        found = [(p, like[name]) for name, p in state.items() if name in like]
+        if self.runtime._parts.placement.loss is not None:
+            found += zip(self.losses[0].parameters(), self.losses[1].parameters(), strict=True)
+        return found
+
+    def step(self, seed: int) -> None:
+        """One step of both, whose gradients add up to those that there are."""
+        inputs, targets = batch(seed)
+        self.runtime.step(inputs, targets)
+        for x, y in zip(inputs.chunk(self.count), targets.chunk(self.count), strict=True):
+            torch.autograd.backward(self.losses[1](self.reference(x), y) / self.count)
+        self.compare()
+
+    def compare(self) -> None:
+        assert self.pairs()
+        for own, like in self.pairs():
+            if not self.runtime.optimizers:
+                self.worst = max(self.worst, off(own.grad, like.grad))
+
+    def update(self) -> None:
+        """Steps the optimizers, and begins with new gradients."""
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        self.runtime.zero_grad()
+        self.worst = max([self.worst, *(off(a.detach(), b.detach()) for a, b in self.pairs())])
+
+    def train(self, steps: int = STEPS) -> float:
+        for seed in range(steps):
+            self.step(seed)
+            self.update()
+        return self.finish()
+
+    def finish(self) -> float:
+        self.runtime.close()
+        return self.worst
+
+
+# Children that stand in a model several times
+
+
+def with_one_activation() -> nn.Sequential:
+    activation = nn.Tanh()
+    parts = [layer(0), activation, layer(1), activation, layer(2), activation, layer(3)]
+    return nn.Sequential(*parts)
+
+
+def with_one_layer() -> nn.Sequential:
+    again = layer(0)
+    return nn.Sequential(again, nn.Tanh(), layer(1), again, nn.Tanh(), again)
+
+
+@case(2)
+def repeated_children(rank: int) -> dict[str, float]:
+    found = {}
+    for family in ("1f1b", "zb-v", "chimera"):
+        for build in (with_one_activation, with_one_layer):
+            found[f"{family} {build.__name__}"] = Beside(line(family=family), build).train()
+    return found
+
+
+class Counting(nn.Module):
+    """Counts its forwards in a buffer."""
+
+    def __init__(self, is_on: bool) -> None:
+        super().__init__()
+        self.is_on = is_on
+        self.calls: Tensor
+        self.register_buffer("calls", torch.zeros((), dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.is_on:
+            self.calls += 1
+        return x + self.calls
+
+
+@case(2)
+def one_buffer_on_two_ranks(rank: int) -> float:
+    """A table that several stages use is right; statistics that they count together are not."""
+
+    def build(is_on: bool) -> nn.Sequential:
+        both = Counting(is_on)
+        return nn.Sequential(layer(0), both, layer(1), both)
+
+    worst = Beside(line(), partial(build, False)).train()
+    assert worst < 1e-9, worst
+    return Beside(line(), partial(build, True)).train()
+
+
+# Parameters that are one
+
+
+class Embedded(nn.Module):
+    """A layer by a table of its own, or by the table of another one."""
+
+    def __init__(self, like: nn.Parameter | None = None) -> None:
+        super().__init__()
+        torch.manual_seed(7)
+        own = nn.Parameter(torch.rand(WIDTH, WIDTH, dtype=torch.float64))
+        self.table = own if like is None else like
+        self.is_first = like is None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(x @ (self.table if self.is_first else self.table.t()))
+
+
+def tied() -> nn.Sequential:
+    first = Embedded()
+    return nn.Sequential(first, *(Plain(i) for i in range(4)), Embedded(first.table))
+
+
+@case(2)
+def tied_by_the_model(rank: int) -> dict[str, float]:
+    found = {}
+    for family in ("1f1b", "zb-v", "chimera", "dualpipe-v"):
+        steps = "pipe-add-optimizer{all-reduce=eager}"
+        found[family] = Beside(line(family=family), tied).train()
+        found[f"{family} steps"] = Beside(
+            line(family=family, transform=steps), tied, optimizer=sgd
+        ).train()
+    return found
+
+
+@case(2)
+def tied_on_one_rank_with_replicas(rank: int) -> float:
+    """Stages of the caller; gradients of two steps add up before each update."""
+    schedule = line(family="chimera")
+    model = tied()
+    blocks = list(model)
+    parts = {0: nn.Sequential(*blocks[:3]), 1: nn.Sequential(*blocks[3:])}
+    stages = {(s.path, s.stage): parts[s.first_block] for s in schedule.stages(rank)}
+    both = Beside(schedule, tied, stages=stages, names=names_of(schedule))
+    for seed in range(2):
+        both.step(2 * seed)
+        both.step(2 * seed + 1)
+        both.update()
+    return both.finish()
+
+
+def names_of(schedule: Schedule) -> Any:
+    blocks = {(s.path, s.stage): s.first_block for w in (0, 1) for s in schedule.stages(w)}
+
+    def name(path: int, stage: int, inner: str) -> str:
+        number, _, rest = inner.partition(".")
+        return f"{int(number) + 3 * blocks[path, stage]}.{rest}"
+
+    return name
+
+
+# Parameters that change between steps
+
+
+def four() -> nn.Sequential:
+    return nn.Sequential(*(Plain(i) for i in range(4)))
+
+
+def frozen(number: int, parameters: Any) -> None:
+    """Freezes another half of them, or none."""
+    for index, parameter in enumerate(parameters):
+        parameter.requires_grad_(number == 2 or index % 2 == number % 2)
+
+
+class Weighted(nn.Module):
+    """A loss with parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.weights = nn.Parameter(torch.rand(WIDTH, dtype=torch.float64) + 0.5)
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        return (self.weights * (output - target) ** 2).mean()
+
+
+@case(2)
+def parameters_that_are_unfrozen(rank: int) -> dict[str, float]:
+    found = {}
+    for family in ("1f1b", "chimera", "zb-v"):
+        both = Beside(line(family=family), four)
+        for seed in range(STEPS):
+            chosen(both, seed)
+            both.step(seed)
+            both.update()
+        found[family] = both.finish()
+    return found
+
+
+def chosen(both: Beside, seed: int) -> None:
+    """Freezes the same half of the parameters in both models, or none."""
+    own = {id(like): own for own, like in both.pairs()}
+    for number, like in enumerate(both.reference.parameters()):
+        for each in (like, own.get(id(like), like)):
+            each.requires_grad_(seed == 2 or number % 2 == seed % 2)
+
+
+@case(2)
+def parameters_that_are_added(rank: int) -> float:
+    """A layer of replicas is replaced by a wider one after the first step."""
+    both = Beside(line(family="chimera"), four)
+    both.step(0)
+    both.update()
+    for model in (both.model, both.reference):
+        part: Any = model[1]
+        part.outer = layer(11)
+        part.inner = layer(12)
+    both.optimizers = [sgd(both.reference.parameters()), sgd(both.mine())]
+    both.step(1)
+    both.update()
+    return both.finish()
+
+
+@case(2)
+def parameters_of_a_loss(rank: int) -> dict[str, float]:
+    steps = "pipe-add-optimizer{all-reduce=eager}"
+    return {
+        "1f1b": Beside(line(), four, Weighted).train(),
+        "chimera": Beside(line(family="chimera"), four, Weighted).train(),
+        "steps": Beside(
+            line(family="chimera", transform=steps), four, Weighted, optimizer=sgd
+        ).train(),
+    }
+
+
+@case(2)
+def unfrozen_beside(rank: int) -> float:
+    """In two pipelines of one rank, with a loss that has parameters."""
+    mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("dp", "pp"))
+    schedule = line(1)
+    options = {"data_parallel": mesh["dp"], "group": mesh["pp"].get_group()}
+    both = Beside(schedule, four, Weighted, **options)
+    for seed in range(STEPS):
+        frozen(seed, both.model.parameters())
+        frozen(seed, both.reference.parameters())
+        both.runtime.step(*batch(2 * seed + rank))
+        for number in range(2):
+            inputs, targets = batch(2 * seed + number)
+            torch.autograd.backward(both.losses[1](both.reference(inputs), targets) / 2)
+        both.compare()
+        both.update()
+    return both.finish()
+
+
+@case(2)
+def a_parameter_outside_of_replicas(rank: int) -> None:
+    """Nothing would sum its gradients."""
+    weights = nn.Parameter(torch.ones(WIDTH, dtype=torch.float64))
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        return loss_of(output * weights, target)
+
+    Beside(line(family="chimera"), four, loss).step(0)
+
+
+# Norms
+
+
+@case(2)
+def norms(rank: int) -> list[float]:
+    """Of a model with ties and replicas, by several norms, against PyTorch's."""
+    found: list[float] = []
+    for family in ("1f1b", "chimera"):
+        for kind in (2.0, 1.0, 3.5, float("inf")):
+            both = Beside(line(family=family), tied, Weighted)
+            both.step(0)
+            parameters = [*both.reference.parameters(), *both.losses[1].parameters()]
+            wanted = nn.utils.clip_grad_norm_(parameters, 0.01, kind)
+            total = both.runtime.clip_grad_norm_(0.01, kind)
+            assert wanted > 0.01
+            both.compare()
+            found += [abs(total.item() / wanted.item() - 1), both.finish()]
+    return found
+
+
+@case(2)
+def norms_inside(rank: int) -> str:
+    runtime = Beside(line(transform="pipe-add-optimizer"), four, optimizer=sgd).runtime
+    try:
+        runtime.clip_grad_norm_(1.0)
+    except PipelineError as error:
+        return str(error)
+    return ""
+
+
+if __name__ == "__main__":
+    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

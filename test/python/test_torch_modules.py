@@ -1,0 +1,73 @@
+"""Training is right for any module, or is refused: see module_cases.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
+)
+
+PRECISION = 1e-9
+"""Of gradients and parameters in float64."""
+Cases = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    folder = tmp_path_factory.mktemp("modules")
+    script = Path(__file__).with_name("module_cases.py")
+    command = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    found: Cases = json.loads((folder / "cases.json").read_text())
+    return found
+
+
+def numbers(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [float(each) for each in value] if isinstance(value, list) else [float(value)]
+
+
+TRAINS = [
+    "repeated_children",
+    "tied_by_the_model",
+    "tied_on_one_rank_with_replicas",
+    "parameters_that_are_unfrozen",
+    "parameters_that_are_added",
+    "parameters_of_a_loss",
+    "unfrozen_beside",
+    "norms",
+]
+
+
+@pytest.mark.parametrize("name", TRAINS)
+def test_trains_as_without_a_pipeline(cases: Cases, name: str) -> None:
+    for result in cases[name]:
+        assert result["text"] == ""
+        assert max(numbers(result["value"])) <= PRECISION, result["value"]
+
+
+REFUSALS = {
+    "one_buffer_on_two_ranks": "'1.calls' is one buffer of the whole model, and a step changed",
+    "a_parameter_outside_of_replicas": "uses a parameter of shape [6] that is in no module of this rank",
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_would_train_something_else_is_refused(cases: Cases, name: str) -> None:
+    texts = [result["text"] for result in cases[name]]
+    assert all(texts) and any(REFUSALS[name] in text for text in texts), texts
+
+
+def test_norms_after_steps_are_refused(cases: Cases) -> None:
+    for result in cases["norms_inside"]:
+        assert "have stepped already when step() returns" in result["value"]
