@@ -165,8 +165,7 @@ MlirLogicalResult pipeschedModuleRunSearchPipeline(MlirModule module,
 Operation *pipesched::readEvaluable(MlirOperation handle) {
   Operation *op = unwrap(handle);
   if (auto schedule = dyn_cast_or_null<pipe::ScheduleOp>(op))
-    return succeeded(pipe::verifyUnsliced(schedule, "the API")) ? op
-                                                                  : nullptr;
+    return succeeded(pipe::verifyUnsliced(schedule, "the API")) ? op : nullptr;
   if (!op || isa<exec::ProgramOp>(op))
     return op;
   pipe::emitTableError(op) << "is neither a schedule nor a program";
