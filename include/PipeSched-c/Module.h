@@ -60,7 +60,10 @@ pipeschedModuleRunSearchPipeline(MlirModule module, MlirStringRef pipeline);
 // Schedules and programs
 //===----------------------------------------------------------------------===//
 
-/// The `pipe.schedule` and `exec.program` ops of a module, in order.
+/// The `pipe.schedule` and `exec.program` ops of a module, in order. Of a
+/// schedule whose microbatches have slices, all functions but
+/// pipeschedModuleGetSchedule emit an error and return what they return for
+/// other ops: null, no name, or failure.
 MLIR_CAPI_EXPORTED intptr_t pipeschedModuleGetNumSchedules(MlirModule module);
 /// Null for an index out of range.
 MLIR_CAPI_EXPORTED MlirOperation pipeschedModuleGetSchedule(MlirModule module,

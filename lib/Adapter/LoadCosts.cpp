@@ -43,9 +43,6 @@ pipe::ModelOp pipesched::findModel(Operation *scheduleOrProgram) {
 template <typename OpTy>
 static FailureOr<CostInputs> loadCostsOf(OpTy op) {
   CostInputs costs;
-  if constexpr (std::is_same_v<OpTy, pipe::ScheduleOp>)
-    if (failed(pipe::verifyUnsliced(op, "a cost model")))
-      return failure();
   if (std::optional<pipe::RecomputeKind> kind = op.getRecompute())
     costs.recompute = Recompute(*kind);
   if (FlatSymbolRefAttr name = op.getModelAttr()) {
@@ -69,6 +66,10 @@ static FailureOr<CostInputs> loadCostsOf(OpTy op) {
 
 FailureOr<CostInputs> pipesched::loadCosts(Operation *scheduleOrProgram) {
   return llvm::TypeSwitch<Operation *, FailureOr<CostInputs>>(scheduleOrProgram)
-      .Case<pipe::ScheduleOp, exec::ProgramOp>(
-          [](auto op) { return loadCostsOf(op); });
+      .Case([](pipe::ScheduleOp op) -> FailureOr<CostInputs> {
+        if (failed(pipe::verifyUnsliced(op, "a cost model")))
+          return failure();
+        return loadCostsOf(op);
+      })
+      .Case([](exec::ProgramOp op) { return loadCostsOf(op); });
 }

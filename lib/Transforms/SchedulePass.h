@@ -66,7 +66,7 @@ struct SchedulePass : GeneratedBase<Derived> {
   }
 
   /// Whether `treat` handles schedules whose microbatches have slices.
-  static constexpr bool kTakesSlices = treats == Treats::All;
+  static constexpr bool kTakesSlices = false;
 
   mlir::LogicalResult prepare() { return mlir::success(); }
 

@@ -208,6 +208,8 @@ static ModulePtr extract(const Module &module, intptr_t index) {
   std::string copy = module.run([&] {
     MlirModule alone =
         pipeschedModuleCreateFromSchedule(module.getSchedule(index));
+    if (mlirModuleIsNull(alone))
+      throw Failure();
     Text text;
     mlirOperationWriteBytecode(mlirModuleGetOperation(alone), Text::append,
                                &text);
@@ -221,9 +223,17 @@ static ModulePtr extract(const Module &module, intptr_t index) {
 // Reading schedules
 //===----------------------------------------------------------------------===//
 
+/// What is known of a schedule, where the library knows it.
+static PipeschedScheduleInfo readInfo(MlirOperation op) {
+  PipeschedScheduleInfo info = pipeschedScheduleGetInfo(op);
+  if (!info.name.data)
+    throw Failure();
+  return info;
+}
+
 static nb::dict describe(const Module &module, intptr_t index) {
-  PipeschedScheduleInfo info = module.run(
-      [&] { return pipeschedScheduleGetInfo(module.getSchedule(index)); });
+  PipeschedScheduleInfo info =
+      module.run([&] { return readInfo(module.getSchedule(index)); });
   nb::dict described;
   described["name"] = toString(info.name);
   described["family"] = toString(info.family);
@@ -259,7 +269,7 @@ static Path readPath(const PipeschedPath &given) {
 static std::vector<Path> readPaths(const Module &module, intptr_t index) {
   return module.run([&] {
     MlirOperation op = module.getSchedule(index);
-    std::vector<Path> paths(pipeschedScheduleGetInfo(op).numPaths);
+    std::vector<Path> paths(readInfo(op).numPaths);
     for (size_t path = 0; path < paths.size(); ++path)
       paths[path] = readPath(pipeschedScheduleGetPath(op, path));
     return paths;

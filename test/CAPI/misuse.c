@@ -471,6 +471,20 @@ static void checkSchedule(MlirContext context) {
   mlirModuleDestroy(module);
 }
 
+/// Cells and counts in C are of whole microbatches.
+static void checkSlices(MlirContext context) {
+  MlirModule module = pipeschedModuleParse(
+      context,
+      text("pipe.schedule @sliced workers 1 microbatches 1 slices 2 {"
+           "path on [0] worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0] }"),
+      text("sliced"));
+  IS(pipeschedModuleGetNumSchedules(module) == 1);
+  kept[0] = '\0';
+  checkOp(pipeschedModuleGetSchedule(module, 0));
+  IS(strstr(kept, "the API takes whole microbatches only"));
+  mlirModuleDestroy(module);
+}
+
 int main(void) {
   MlirContext context = mlirContextCreate();
   mlirContextAttachDiagnosticHandler(context, keepDiagnostic, NULL, NULL);
@@ -488,6 +502,7 @@ int main(void) {
   checkOp((MlirOperation){NULL});
   checkNoProgram();
   checkSchedule(context);
+  checkSlices(context);
   mlirContextDestroy(context);
   // CHECK-NOT: line{{.*}}
   // CHECK: done

@@ -110,6 +110,22 @@ TEST(Slices, KeepTheOrderOfWeightGradients) {
   EXPECT_EQ(countAccepted(cellsOf(0, 0, 1), makeSliced(1), 0), 2);
 }
 
+/// Neighbours that wait for each other cannot overlap, others can.
+TEST(Slices, OverlapWhereNeitherWaits) {
+  Row good = parseRow("0F0 0F1 0F2 0I2 0I1+0W2 0B0+0W1");
+  EXPECT_FALSE(verifyRow(makeSliced(1), 0, good));
+  for (llvm::StringRef row :
+       {"0F0+0F1", "0F0 0F1 0F2 0B2+0B1", "0F0 0F1 0F2 0I2+0I1",
+        "0F0 0F1 0F2 0I2 0I1 0W2+0W1", "0F0 0F1 0F2 0I2 0I1 0I0 0W2 0W1+0W0"}) {
+    std::optional<Violation> violation =
+        verifyRow(makeSliced(1), 0, parseRow(row));
+    ASSERT_TRUE(violation) << row.str();
+    EXPECT_NE(violation->message.find("one waits for the other"),
+              std::string::npos)
+        << violation->message;
+  }
+}
+
 TEST(Slices, AreUnitsOfTheirPlacement) {
   Placement placement = makeSliced(4);
   EXPECT_EQ(placement.getNumUnits(), 12);

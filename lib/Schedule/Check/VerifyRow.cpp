@@ -41,6 +41,11 @@ private:
   std::optional<Violation> checkPerPath() const;
 
   int64_t neighbourOf(Cell cell) const;
+  /// Whether a cell of the same stage is what the slice of `cell` waits for.
+  bool isBeforeSlice(Cell other, Cell cell) const {
+    return other.getUnit() == neighbourOf(cell) &&
+           other.isIn(kOfNeighbour[cell.getPhase()]);
+  }
   Violation describeOrder(int64_t i, PhaseSet seen) const;
   Violation describeSlices(int64_t i, int64_t neighbour) const;
   Violation describeOther(int64_t i, Cell other, std::string message) const;
@@ -104,12 +109,13 @@ std::optional<Violation> RowVerifier::checkCell(int64_t i) {
 std::optional<Violation> RowVerifier::checkNumber(int64_t i) const {
   Cell cell = cells[i];
   bool isPath = cell.isPerPath();
+  if (cell.getNumber() <
+      (isPath ? placement.getNumPaths() : placement.getNumUnits()))
+    return std::nullopt;
   int64_t number =
       isPath ? cell.getPath() : placement.microbatchOf(cell.getUnit());
   int64_t count =
       isPath ? placement.getNumPaths() : placement.getNumMicrobatches();
-  if (number < count)
-    return std::nullopt;
   return at(i, formatv("{0}: {1} {2} is out of range: there {3} {4} (0 to {5})",
                        name(i), isPath ? "path" : "microbatch", number,
                        count == 1 ? "is" : "are", count, count - 1));
@@ -155,9 +161,8 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
                              name(i + 1)));
   if (isOrdered(first) && isOrdered(second) &&
       first.getStage() == second.getStage() &&
-      (first.getUnit() == second.getUnit() ||
-       neighbourOf(first) == second.getUnit() ||
-       neighbourOf(second) == first.getUnit()))
+      (first.getUnit() == second.getUnit() || isBeforeSlice(first, second) ||
+       isBeforeSlice(second, first)))
     return at(i, formatv("{0} is overlapped with {1} of the same stage and "
                          "microbatch: one waits for the other",
                          name(i), nameOf(second)));
@@ -194,18 +199,13 @@ std::optional<Violation> RowVerifier::checkOrder() const {
       pairs.push_back(placement.localPairOf(cell));
   llvm::sort(pairs);
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  // The last index is that of pairs that do not occur.
   return checkOrder(pairs.size() + 1, [&](Cell cell) -> int64_t {
-    const auto *found = std::lower_bound(
-        pairs.data(), pairs.data() + pairs.size(), placement.localPairOf(cell));
-    bool occurs = found != pairs.data() + pairs.size() &&
-                  *found == placement.localPairOf(cell);
-    return occurs ? found - pairs.data() : pairs.size();
+    int64_t pair = placement.localPairOf(cell);
+    auto found = llvm::lower_bound(pairs, pair);
+    bool occurs = found != pairs.end() && *found == pair;
+    return (occurs ? found : pairs.end()) - pairs.begin();
   });
-}
-
-/// The phases of which the neighbouring slice needs one before a cell.
-static PhaseSet phasesOfSlice(Phase phase) {
-  return traitsOf(phase).order.alternatives | phase;
 }
 
 template <typename IndexOf>
@@ -226,7 +226,7 @@ std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
       return describeOrder(i, seen);
     if (int64_t neighbour = hasSlices ? neighbourOf(cell) : -1; neighbour >= 0)
       if (Cell other(cell.getStage(), phase, neighbour);
-          !seenByIndex[indexOf(other)].intersects(phasesOfSlice(phase)))
+          !seenByIndex[indexOf(other)].intersects(kOfNeighbour[phase]))
         return describeSlices(i, neighbour);
     seen |= self;
   }
@@ -264,8 +264,7 @@ Violation RowVerifier::describeSlices(int64_t i, int64_t neighbour) const {
       traitsOf(cell.getPhase()).order.slices == SliceOrder::Ascending;
   auto isOther = [&](Cell found) {
     return isOrdered(found) && found.getStage() == other.getStage() &&
-           found.getUnit() == neighbour &&
-           phasesOfSlice(cell.getPhase()).contains(found.getPhase());
+           isBeforeSlice(found, cell);
   };
   if (const Cell *found = llvm::find_if(cells, isOther); found != cells.end())
     other = found->withOverlap(false);

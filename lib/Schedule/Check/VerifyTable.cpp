@@ -34,7 +34,8 @@ static bool isMissing(uint32_t flat) { return flat == CellIndex::kNone; }
 // Completeness
 //===----------------------------------------------------------------------===//
 
-static int64_t unitOf(const Placement &placement, int64_t path, int64_t rank) {
+static int64_t unitOfRank(const Placement &placement, int64_t path,
+                          int64_t rank) {
   if (placement.getNumPaths() == 1)
     return rank;
   int64_t unit = 0;
@@ -71,7 +72,7 @@ static std::optional<Violation> checkForwards(const TableView &table) {
       int64_t worker = placement.workerOf(global);
       int64_t rank = firstMissingRank(placement, table.rows[worker], global,
                                       counts[global]);
-      Cell missing(stage, Phase::Forward, unitOf(placement, path, rank));
+      Cell missing(stage, Phase::Forward, unitOfRank(placement, path, rank));
       return ofSchedule(formatv("{0} is missing: worker {1} never runs it",
                                 placement.nameOf(missing), worker));
     }

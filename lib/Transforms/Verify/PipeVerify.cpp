@@ -30,6 +30,8 @@ using namespace pipesched::pipe;
 static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
                                  MessageSemantics semantics,
                                  ReceivePlacement placement) {
+  if (failed(verifyUnsliced(schedule, "a proof over messages")))
+    return failure();
   llvm::Expected<Program> program = lowerTable(table, placement);
   if (!program)
     return emitTableError(schedule) << llvm::toString(program.takeError());
@@ -66,9 +68,6 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
   // If sends never wait, rows without a cycle always finish, wherever receives
   // stand (MessagesTest). So there is nothing left to prove.
   if (semantics != MessageSemantics::Unbounded &&
-      failed(verifyUnsliced(schedule, "a proof over messages")))
-    return failure();
-  if (semantics != MessageSemantics::Unbounded &&
       failed(proveFinish(schedule, table, semantics, timing.receivePlacement)))
     return failure();
   if (!budget)
@@ -81,6 +80,7 @@ struct PipeVerifyPass final
     : SchedulePass<PipeVerifyPass, pipe::impl::PipeVerifyPassBase,
                    Treats::All> {
   using Base::Base;
+  static constexpr bool kTakesSlices = true;
 
   void runOnOperation() override {
     Base::runOnOperation();

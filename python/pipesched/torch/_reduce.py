@@ -33,6 +33,8 @@ SMALL = 1 << 18
 """Bytes of a gradient below which it is copied into a buffer with others."""
 
 _groups: WeakKeyDictionary[Any, dict[tuple[int, ...], Any]] = WeakKeyDictionary()
+
+
 def _over(group: dist.ProcessGroup) -> Sum:
     return lambda tensor: dist.all_reduce(tensor, group=group, async_op=True)
 

@@ -136,7 +136,7 @@ enum class Occurrence : uint8_t {
 
 /// The order of the slices of a microbatch on a stage: a forward reads keys and
 /// values of the slices before it, and a backward adds to their gradients
-/// (Seq1F1B, arXiv 2406.03488, section 3.2).
+/// (Seq1F1B, arXiv 2406.03488).
 enum class SliceOrder : uint8_t {
   Any,
   Ascending, ///< each slice after the one before it
@@ -202,7 +202,8 @@ struct PhaseOrder {
   PhaseSet alternatives = {};
   /// The phase that has to follow it.
   std::optional<Phase> followedBy = {};
-  /// Of a slice, after the same phase or an alternative of its neighbour.
+  /// Of a slice, after the same phase of its neighbour or one that stands for
+  /// it (kOfNeighbour).
   SliceOrder slices = SliceOrder::Any;
 };
 
@@ -508,6 +509,22 @@ inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
                       });
   });
   return excluded;
+}();
+
+/// By phase: of which phases the neighbouring slice needs one before it. An
+/// alternative that needs another alternative, as W needs I, does not stand for
+/// B: its own predecessor does.
+inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
+  PhaseMap<PhaseSet> all = {};
+  kAllPhases.forEach([&](Phase phase) {
+    PhaseSet alternatives = traitsOf(phase).order.alternatives;
+    all[phase] = phase;
+    alternatives.forEach([&](Phase other) {
+      if (!traitsOf(other).order.needs.intersects(alternatives))
+        all[phase] |= other;
+    });
+  });
+  return all;
 }();
 
 inline constexpr unsigned kMaxPhaseCode = [] {

@@ -67,13 +67,11 @@ SlicesInText::SlicesInText(int64_t numSlices) : outer(slicesInText) {
 
 SlicesInText::~SlicesInText() { slicesInText = outer; }
 
-int64_t SlicesInText::get() { return slicesInText; }
-
 /// Emits what is wrong with the slice in `text`, the text of a cell, or with
 /// its microbatch; `rest` is what follows its microbatch.
 static ParseResult emitSliceError(AsmParser &parser, SMLoc loc, StringRef text,
                                   StringRef rest, bool isPerPath) {
-  int64_t numSlices = SlicesInText::get();
+  int64_t numSlices = slicesInText;
   if (isPerPath)
     return parser.emitError(loc) << "'" << text << "' names a slice, but "
                                  << describePhases(kPerPathPhases, " and ")
@@ -121,7 +119,7 @@ static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
     return parser.emitError(loc)
            << "stage of '" << text << "' is above " << Cell::kMaxStages - 1;
   bool isPerPath = kPerPathPhases.contains(*phaseFromLetter(word.front()));
-  if (!rest.empty() || (SlicesInText::get() > 1 && !isPerPath))
+  if (!rest.empty() || (slicesInText > 1 && !isPerPath))
     return emitSliceError(parser, loc, text, rest, isPerPath);
   return parser.emitError(loc) << "microbatch of '" << text << "' is above "
                                << Cell::kMaxMicrobatches;

@@ -31,8 +31,6 @@ public:
   SlicesInText(const SlicesInText &) = delete;
   SlicesInText &operator=(const SlicesInText &) = delete;
 
-  static int64_t get();
-
 private:
   int64_t outer;
 };
