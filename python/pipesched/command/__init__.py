@@ -25,6 +25,7 @@ VERBS = {
     "compare": "Schedules side by side, ranked by step time for each number of microbatches.",
     "optimize": "The best schedule for given times and memory, and a bound on what is left.",
     "plan": "The best configurations for a model on so many accelerators, and why.",
+    "whatif": "A plan with single changes: the step, tokens and memory, and why they differ.",
     "run": "Train a model by schedules, with the measured beside the predicted step.",
     "sweep": "Every combination of values, on all cores; the best schedules of each case.",
     "verify": "Proves schedules complete and free of deadlock; says where they are not.",

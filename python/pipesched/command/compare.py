@@ -26,6 +26,7 @@ from .arguments import (
     names,
     options_for,
     positive,
+    said_of_settings,
 )
 from .entries import (
     Entry,
@@ -242,7 +243,7 @@ def _divides_slots(arguments: argparse.Namespace) -> bool:
 
 def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     """A line for each file and one for all families, for each disturbance."""
-    timings = stragglers.timings(arguments)
+    timings = stragglers.timings(arguments, entries)
     lines = lines_of_files(arguments, entries, timings)
     points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
     if points:
@@ -313,7 +314,7 @@ def _above(
             assumed.of_families(families, given),
         ]
     )
-    return [*work, *assumed.above(facts, [costs])]
+    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -31,6 +31,7 @@ from .arguments import (
     integers,
     names,
     positive,
+    said_of_settings,
 )
 from .entries import FromFile, renamed, times_by_schedule
 from .output import FORMATS, Column, percent, say, say_lines, seconds, write_rows, write_text
@@ -484,7 +485,8 @@ def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     layers = assumed.of_layers([(costs, entry.counts)] if is_placed else [], given)
     free = {**_defaults(arguments, costs, schedule, own), "offload": "no", "recompute": "none"}
     timing = assumed.of_timing(free, given)
-    return [*_check_work(arguments), *assumed.above({**facts, **layers, **timing}, [costs])]
+    work = [*_check_work(arguments), *said_of_settings(arguments)]
+    return [*work, *assumed.above({**facts, **layers, **timing}, [costs])]
 
 
 def _title(schedule: Schedule, options: OptimizeOptions) -> str:

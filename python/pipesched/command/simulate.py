@@ -22,6 +22,7 @@ from .arguments import (
     given_costs,
     given_family_options,
     positive,
+    said_of_settings,
 )
 from .drawings import add_drawings, write_drawings
 from .entries import FromFile, from_files, lines_of_files, times_by_schedule
@@ -116,7 +117,7 @@ def _uneven(entry: FromFile) -> Sequence[Place]:
 
 
 def _passes(arguments: argparse.Namespace, entries: list[FromFile]) -> str:
-    timings = stragglers.timings(arguments)
+    timings = stragglers.timings(arguments, entries)
     if arguments.files:
         return "\n".join(lines_of_files(arguments, entries, timings))
     made = passes.generating(
@@ -166,7 +167,7 @@ def _above(
             assumed.of_families(generated, given),
         ]
     )
-    return [*work, *assumed.above(facts, [costs])]
+    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
 
 
 def run(arguments: argparse.Namespace) -> int:

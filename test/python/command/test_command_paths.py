@@ -32,6 +32,7 @@ NEEDED = {
 """What a verb cannot be parsed without, other than files."""
 
 POSITIONAL = {"verify": "file", "convert": "file", "fit": "files", "generate": "family"}
+POSITIONAL["whatif"] = "file"
 """Files that a verb cannot be parsed without, and options likewise."""
 OPTIONS = {"plan": ["--system", "toy"], "show": ["--families"]}
 

@@ -139,6 +139,7 @@ LINES = {
     "convert": ["kept.mlir"],
     "fit": ["kept.mlir"],
     "reproduce": ["table1"],
+    "whatif": ["kept.mlir", "--offload", "half"],
 }
 
 
