@@ -232,7 +232,13 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
     group.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
     group.add_argument("--precision", choices=names_of(Precision), default="bf16")
     group.add_argument(
-        "--accelerators", type=positive, metavar="T", help="of a worker, which share its work"
+        "--tensor", type=positive, metavar="T", help="degree of tensor parallelism of a worker"
+    )
+    group.add_argument(
+        "--accelerators",
+        type=positive,
+        metavar="A",
+        help="of a worker, which share its work: tensor times context",
     )
     group.add_argument(
         "--no-sequence-parallel",

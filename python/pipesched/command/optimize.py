@@ -67,8 +67,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         nargs="?",
-        metavar="FILE",
-        help="a problem or a schedule to start from: IR, bytecode or CSV; - for standard input",
+        metavar="FILE|FAMILY",
+        help="a problem or a schedule to start from: IR, bytecode or CSV; - for standard input; or"
+        " a family",
     )
     parser.add_argument("--name", help="the schedule of that name, where there are several")
     group = parser.add_argument_group("in place of a file")
@@ -529,6 +530,12 @@ def _suffix(output: str | None) -> str | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Searches, writes the schedule and prints how good it is; 130 after Ctrl-C."""
+    if arguments.file:
+        own, named = files.told_apart([arguments.file])
+        if len(named) > 1 or (named and arguments.schedule):
+            raise UsageError("give one family to start from")
+        arguments.file = own[0] if own else None
+        arguments.schedule = named[0] if named else arguments.schedule
     (origin, schedule), options = _read(arguments), _options(arguments)
     above, suffix = _above(arguments, schedule), _suffix(arguments.output)
     if arguments.show_passes:

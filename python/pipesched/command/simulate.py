@@ -47,8 +47,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="*",
-        metavar="FILE",
-        help="IR, bytecode or PyTorch's CSV; - for standard input",
+        metavar="FILE|FAMILY",
+        help="a family, or files: IR, bytecode or PyTorch's CSV; - for standard input",
     )
     parser.add_argument("--name", help="the schedule of that name, where there are several")
     group = parser.add_argument_group("in place of files")
@@ -61,6 +61,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_drawings(parser)
     stragglers.add(parser)
     add_output(parser)
+
+
+def _take_family(arguments: argparse.Namespace) -> None:
+    """Lets a family stand among the files, as for `compare`."""
+    arguments.files, named = files.told_apart(arguments.files)
+    if not named:
+        return
+    given = [*named, *([arguments.schedule] if arguments.schedule else [])]
+    if len(given) > 1:
+        raise UsageError(f"give one family, not {', '.join(given)}; compare takes several")
+    arguments.schedule = given[0]
 
 
 def _schedules(
@@ -173,6 +184,7 @@ def _above(
 def run(arguments: argparse.Namespace) -> int:
     """Times the schedules. JSON has the whole reports, text and CSV their single numbers."""
     costs = given_costs(arguments)
+    _take_family(arguments)
     schedules = _schedules(arguments, costs)
     entries = from_files(schedules, costs, _timing(arguments))
     if arguments.show_passes:

@@ -28,6 +28,7 @@ NEEDED = {
     "generate": ["--workers", "2", "--microbatches", "2"],
     "plan": ["--gpus", "8", "--global-batch", "8"],
     "reproduce": ["table1"],
+    "completion": ["bash"],
 }
 """What a verb cannot be parsed without, other than files."""
 

@@ -140,6 +140,7 @@ LINES = {
     "fit": ["kept.mlir"],
     "reproduce": ["table1"],
     "whatif": ["kept.mlir", "--offload", "half"],
+    "completion": ["bash"],
 }
 
 
