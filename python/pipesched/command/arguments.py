@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Mapping
 from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 import pipesched
 from pipesched import Costs, Family, FamilyOptions, _deployment, _grid
 from pipesched._catalogue import canonical as canonical
 from pipesched._layer_times import names_layers
+from pipesched._costs import Description
 from pipesched._options import (
     Attention,
     Balance,
@@ -23,6 +26,7 @@ from pipesched._options import (
     Transport,
     names_of,
 )
+from pipesched._settings import both, told
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -143,6 +147,62 @@ def add_deployment(
         )
 
 
+SET = (
+    "a field of the system, or model.FIELD, and its value: network.bandwidth=0.5x, matrix.tflops="
+    "+10%%, link.latency_us=5; may be given several times"
+)
+
+
+def add_settings(group: argparse._ActionsContainer) -> None:
+    """Adds `--set`."""
+    group.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=SET
+    )
+
+
+def described(arguments: argparse.Namespace) -> tuple[Description | None, Description | None]:
+    """The model and the system that were given, with what `--set` changes."""
+    return both(
+        source(arguments.model, pipesched.models),
+        source(arguments.system, pipesched.systems),
+        getattr(arguments, "settings", ()),
+        UsageError,
+    )
+
+
+def said_of_settings(arguments: argparse.Namespace) -> list[str]:
+    """The line about what `--set` changes."""
+    model = source(arguments.model, pipesched.models)
+    return told(model, source(arguments.system, pipesched.systems), arguments.settings)
+
+
+_WRITTEN: list[TemporaryDirectory[str]] = []
+"""Folders with changed descriptions, which are removed at the end."""
+
+
+def refused_passes(arguments: argparse.Namespace, what: str) -> UsageError:
+    """The error that no pass has `--set`, and what to do."""
+    return UsageError(
+        f"passes read the {what} from a file; write the changed one with: pipesched show"
+        f" --{what} {getattr(arguments, what)} --set ... --format json -o FILE.json"
+    )
+
+
+def described_source(arguments: argparse.Namespace, what: str) -> str:
+    """The name or file of the model or system, as a pass reads it."""
+    changed = dict(zip(("model", "system"), described(arguments), strict=True))[what]
+    if not isinstance(changed, Mapping):
+        return str(changed)
+    if arguments.show_passes:
+        raise refused_passes(arguments, what)
+    folder = TemporaryDirectory(prefix="pipesched-")
+    _WRITTEN.append(folder)
+    file = os.path.join(folder.name, f"{what}.json")
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump(changed, out)
+    return file
+
+
 def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
     """Adds the options that give the costs of schedules: `--times`, or `--model` and `--system`.
     Without `recompute` no backward recomputes by itself.
@@ -172,7 +232,13 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
     group.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
     group.add_argument("--precision", choices=names_of(Precision), default="bf16")
     group.add_argument(
-        "--accelerators", type=positive, metavar="T", help="of a worker, which share its work"
+        "--tensor", type=positive, metavar="T", help="degree of tensor parallelism of a worker"
+    )
+    group.add_argument(
+        "--accelerators",
+        type=positive,
+        metavar="A",
+        help="of a worker, which share its work: tensor times context",
     )
     group.add_argument(
         "--no-sequence-parallel",
@@ -181,6 +247,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         help="each of them does norms, dropouts and residuals in full",
     )
     add_deployment(group, _deployment.OPTIONS)
+    add_settings(group)
     group.add_argument("--balance", choices=names_of(Balance), default="auto", help=BALANCE)
 
 
@@ -238,16 +305,17 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
     sources = (arguments.times, arguments.model, arguments.system)
     sizes = (arguments.microbatch_size, arguments.global_batch, arguments.attention)
     unlike = any(getattr(arguments, name) != value for name, value in _DEFAULTS.items())
-    if not any(sources + sizes) and not unlike:
+    if not any(sources + sizes) and not unlike and not arguments.settings:
         return None
     _check_about_model(arguments)
+    model, system = described(arguments)
     if arguments.times_of == "stage" and names_layers(arguments.times):
         raise UsageError("--times names layers; give --times-of layer, or leave it out")
     return Costs(
         times=arguments.times,
         times_of=arguments.times_of or "stage",
-        model=source(arguments.model, pipesched.models),
-        system=source(arguments.system, pipesched.systems),
+        model=model,
+        system=system,
         microbatch_size=arguments.microbatch_size,
         global_batch=arguments.global_batch,
         attention=arguments.attention,

@@ -26,6 +26,7 @@ from .arguments import (
     names,
     options_for,
     positive,
+    said_of_settings,
 )
 from .entries import (
     Entry,
@@ -51,7 +52,7 @@ from .ranked import (
 )
 from .timed import check_work
 
-EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
+EXAMPLE = """  pipesched compare 1f1b zb-h1 --workers 8 --microbatches 24,32 \\
       --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay
   pipesched compare schedule.mlir --schedules 1f1b,zb-v --slow-worker 3=1.3"""
 
@@ -64,8 +65,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="*",
-        metavar="FILE",
-        help="own schedules and programs: IR, bytecode or PyTorch's CSV; - for standard input",
+        metavar="FILE|FAMILY",
+        help="families, and own schedules and programs: IR, bytecode or PyTorch's CSV; - for"
+        " standard input",
     )
     parser.add_argument("--name", help="the schedule of that name, where files have several")
     parser.add_argument(
@@ -76,7 +78,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         f" {','.join(FAMILIES)}",
     )
     parser.add_argument(
-        "--stages",
+        "--workers",
+        dest="stages",
         type=positive,
         metavar="D",
         help="size of the pipeline of families, in workers; with files by default theirs",
@@ -111,9 +114,10 @@ def _families(arguments: argparse.Namespace) -> list[str]:
 
 def _sizes(arguments: argparse.Namespace, own: Sequence[FromFile]) -> list[Size]:
     """The sizes of families: those that were given, else those of the files."""
-    missing = [n for n in ("stages", "microbatches") if getattr(arguments, n) is None]
+    sizes_of = {"--workers": arguments.stages, "--microbatches": arguments.microbatches}
+    missing = [flag for flag, value in sizes_of.items() if value is None]
     if missing and not own:
-        raise UsageError(f"give {' and '.join(f'--{name}' for name in missing)}, or files")
+        raise UsageError(f"give {' and '.join(missing)}, or files")
     sizes = [entry.size for entry in own] or [(0, 0)]
     chosen = [
         (arguments.stages or workers, count)
@@ -138,8 +142,8 @@ def _of_families(
     if not families:
         for name in ("stages", "microbatches", *given):
             if getattr(arguments, name) is not None:
-                flag = name.replace("_", "-")
-                raise UsageError(f"--{flag} is about families; --schedules names them")
+                flag = arguments.shown[name]
+                raise UsageError(f"{flag} is about families; --schedules names them")
         return []
     _check_options_apply(given, families)
     return [
@@ -242,7 +246,7 @@ def _divides_slots(arguments: argparse.Namespace) -> bool:
 
 def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     """A line for each file and one for all families, for each disturbance."""
-    timings = stragglers.timings(arguments)
+    timings = stragglers.timings(arguments, entries)
     lines = lines_of_files(arguments, entries, timings)
     points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
     if points:
@@ -313,11 +317,13 @@ def _above(
             assumed.of_families(families, given),
         ]
     )
-    return [*work, *assumed.above(facts, [costs])]
+    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Times every schedule at every size; fails if none could be timed."""
+    arguments.files, named = files.told_apart(arguments.files)
+    arguments.schedules = [*named, *(arguments.schedules or ())] or None
     arguments, costs, entries = _with_equal_work(arguments)
     settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
     pairs = timed(entries, settings)

@@ -23,8 +23,9 @@ from .arguments import (
     options_for,
     positive,
 )
+from .files import is_schedule_file
 from .output import FORMATS, say, write_rows, write_text
-from .paths import check_in_folder, is_schedule_file
+from .paths import check_in_folder
 
 if TYPE_CHECKING:
     from pipesched.torch.training import Job, Outcome

@@ -8,14 +8,14 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, Schedule, _core
 from pipesched._options import TimingOptions
 
 from . import assumed, files, passes, ranked
-from .arguments import UsageError, positive, source
+from .arguments import UsageError, add_settings, described, positive, refused_passes, source
 from .entries import check_costs, from_files
 from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
 from .timed import check_work
@@ -77,6 +77,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="sequences of a microbatch, for --model",
     )
+    add_settings(parser)
     add_output(parser)
 
 
@@ -125,7 +126,7 @@ def _show_file(arguments: argparse.Namespace) -> None:
 
 def _show_model(arguments: argparse.Namespace) -> None:
     costs = Costs(
-        model=source(arguments.model, pipesched.models),
+        model=described(arguments)[0],
         sequence=arguments.sequence,
         microbatch_size=arguments.microbatch_size,
     )
@@ -161,6 +162,9 @@ def _flat(fields: dict[str, Any], prefix: str = "") -> list[Row]:
 
 def _show_system(arguments: argparse.Namespace) -> None:
     system = _system(arguments.system)
+    if arguments.settings:
+        system = cast("dict[str, Any]", described(arguments)[1])
+        Costs(system=system)  # refuses values that are out of range
     if arguments.format == "json":
         write_text(json.dumps(system, indent=1) + "\n", arguments.output)
     else:
@@ -226,7 +230,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--{option.replace('_', '-')} is about --model")
     if arguments.html and not arguments.file:
         raise UsageError("--html draws the schedules of FILE; give a file")
+    if arguments.settings and not (arguments.model or arguments.system):
+        raise UsageError("--set is about --model or --system")
     if arguments.show_passes:
+        if arguments.settings:
+            raise refused_passes(arguments, "model" if arguments.model else "system")
         _show_passes(arguments)
     elif arguments.file:
         _show_file(arguments)

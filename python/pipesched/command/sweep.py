@@ -66,6 +66,7 @@ MOST_COSTS = 200
 _SETTINGS = ("transport", "receive_placement", "forward_sends", "runtime", "optimizer_step")
 
 _FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
+_FLAGS["accelerators"] = ("--accelerators", "--tensor")
 """Flags that differ from the name of the axis; files accept these words as well."""
 
 _HELP = {
@@ -197,6 +198,8 @@ def _grid_of(arguments: argparse.Namespace) -> Grid:
     for axis, shipped in (("model", pipesched.models), ("system", pipesched.systems)):
         if axis in axes:
             axes[axis] = [source(text, shipped) for text in axes[axis]]
+    if "--tensor" in arguments.words and (arguments.axis_context_parallel or [1]) != [1]:
+        raise UsageError("--tensor goes with context 1; else give --accelerators, their product")
     if arguments.grid is not None:
         return Grid.from_file(arguments.grid, allow_code=arguments.allow_code, **axes)
     for axis in ("workers", "microbatches"):

@@ -245,6 +245,7 @@ class Proposal:
             "table_bubble_ratio": report.table.bubble_ratio if report.table else None,
             "optimized": self.optimized.to_dict() if self.optimized else None,
             "help": [help.to_dict() for help in self.help],
+            "request": self.request.to_dict(),
             "launcher": self.launchers(folder).to_dict(),
         }
 
@@ -279,7 +280,7 @@ class Plan:
         """One row per proposal: its numbers, without launchers and paths."""
         import pandas as pd
 
-        nested = {"name", "options", "paths", "help", "optimized", "launcher"}
+        nested = {"name", "options", "paths", "help", "optimized", "launcher", "request"}
         rows = [
             {key: value for key, value in row.items() if key not in nested}
             for row in self.to_dicts()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from .. import _core
 from .._catalogue import canonical
-from .._costs import Costs, Description, Times
+from .._costs import Costs, Description, Times, _looks_like_path
 from .._deployment import HELD, DeploymentOptions, Held, HeldOptions
 from .._errors import PipeSchedError
 from .._options import (
@@ -167,6 +168,14 @@ def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
     return tuple(value for value in order if value in given)
 
 
+def _for_json(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(name): _for_json(each) for name, each in value.items()}
+    return [*map(_for_json, value)] if isinstance(value, (list, tuple)) else value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request(Held):
     """A model, a system, the number of accelerators and sequences, and the limits on choices."""
@@ -238,6 +247,19 @@ class Request(Held):
         put("times", _own_times.of_layers(self.times, kind, layers, self.stages))
         for name, values in _own_times.fixed(self).items():
             put(name, values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arguments that make this request again, for JSON: those that are not the defaults.
+        Files are named by their absolute paths, so that the folder does not matter.
+        """
+        given = ((each, getattr(self, each.name)) for each in fields(self))
+        found = {f.name: _for_json(value) for f, value in given if value != f.default}
+        for name in ("model", "system", "times"):
+            if isinstance(found.get(name), str) and _looks_like_path(found[name]):
+                found[name] = os.path.abspath(found[name])
+        if self.times is not None:
+            found["times_of"] = "layer"  # as they are divided by now
+        return found
 
     @property
     def framework(self) -> Framework:
