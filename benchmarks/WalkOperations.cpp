@@ -93,8 +93,10 @@ Scenarios::Scenarios(const WalkCase &walkCase, bool mayLeap)
       inputs(kNumScenarios, walkCase.inputs) {
   for (auto [number, cost] : llvm::enumerate(costs)) {
     for (StageCost &stage : cost.stages) {
-      for (int64_t &ps : stage.phasePs)
-        ps += ps / 16 * number;
+      kCostedPhases.forEach([&, number = number](Phase phase) {
+        int64_t ps = stage.cells.alonePs(phase);
+        stage.cells.set(phase, ps + ps / 16 * number);
+      });
       for (MessageCost *message : {&stage.activation, &stage.gradient})
         message->occupancyPs *= 1 + number % 5;
     }

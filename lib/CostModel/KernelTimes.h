@@ -26,7 +26,7 @@ double enginePs(const BlockFacts &block, Phase phase, Engine engine,
                 const SystemFacts &system,
                 Recompute recompute = Recompute::Full);
 
-/// What ContextCost says of a block, not rounded.
+/// What Exchange says of the context of a block, not rounded.
 struct ContextSums {
   double ps = 0, exposedPs = 0, bytes = 0;
 };

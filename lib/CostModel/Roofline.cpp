@@ -136,6 +136,17 @@ struct BlockTimes {
   PhaseMap<ContextSums> context = {};
 };
 
+/// The rounded times of the cells of a stage, and what of them is on its way.
+/// Whole times are rounded first and parts apart, so that how a cell is divided
+/// changes no time.
+struct CellTimes {
+  int64_t &operator[](Phase phase) { return all[phase]; }
+  llvm::Error storeIn(CellCosts &cells) const;
+
+  PhaseMap<int64_t> all = {}, dispatch = {};
+  PhaseMap<Exchange> context = {};
+};
+
 /// Computes the costs of the stages of a placement; what does not depend on the
 /// stage is computed once.
 class StageCostBuilder {
@@ -168,14 +179,14 @@ public:
   }
 
 private:
-  llvm::Error costCompute(const StageBlocks &blocks, StageCost &cost) const;
+  llvm::Error costCompute(const StageBlocks &blocks, CellTimes &cost) const;
   llvm::Error costBackward(const StageBlocks &blocks, double ps,
-                           StageCost &cost) const;
-  llvm::Error costDispatches(const BlockTimes &sum, StageCost &cost) const;
-  llvm::Error costContext(const BlockTimes &sum, StageCost &cost) const;
-  llvm::Error costCopies(const StageMemory &memory, StageCost &cost) const;
+                           CellTimes &cost) const;
+  llvm::Error costDispatches(const BlockTimes &sum, CellTimes &cost) const;
+  llvm::Error costContext(const BlockTimes &sum, CellTimes &cost) const;
+  llvm::Error costCopies(const StageMemory &memory, CellTimes &cost) const;
   llvm::Error costStep(const StageBlocks &owned, const StageMemory &memory,
-                       StageCost &cost) const;
+                       CellTimes &cost) const;
 
   const ModelFacts &model;
   const SystemFacts &system;
@@ -185,30 +196,40 @@ private:
 };
 } // namespace
 
-static int64_t &timeOf(StageCost &cost, Phase phase) {
-  return cost.phasePs[phase];
+/// What is on its way is a part of the compute, which keeps the rest.
+llvm::Error CellTimes::storeIn(CellCosts &cells) const {
+  for (const EnumName<Phase> &phase : enumValues<Phase>()) {
+    const Exchange &passed = context[phase.value];
+    cells.set(phase.value, all[phase.value]);
+    for (Segment part : {Segment{Resource::Experts, dispatch[phase.value]},
+                         Segment{Resource::Context, passed.exposedPs,
+                                 passed.ps - passed.exposedPs, passed.bytes}})
+      if (llvm::Error error = cells.splitOff(phase.value, part))
+        return error;
+  }
+  return llvm::Error::success();
 }
 
 /// B is the sum of the rounded I and W, so that splitting a backward changes no
 /// total, unless a block says what B runs.
 llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
-                                           StageCost &cost) const {
-  int64_t first = timeOf(cost, Phase::InputGrad);
-  int64_t second = timeOf(cost, Phase::WeightGrad);
+                                           CellTimes &cost) const {
+  int64_t first = cost[Phase::InputGrad];
+  int64_t second = cost[Phase::WeightGrad];
   if (llvm::any_of(blocks, [&](BlockCount entry) {
         return anyStates(model.blocks[entry.block], &Kernel::backward);
       })) {
-    first = recomputesInBackward ? timeOf(cost, Phase::Recompute) : 0;
+    first = recomputesInBackward ? cost[Phase::Recompute] : 0;
     if (auto error = store(ps, "B", second))
       return error;
   }
-  if (llvm::AddOverflow(first, second, timeOf(cost, Phase::Backward)))
+  if (llvm::AddOverflow(first, second, cost[Phase::Backward]))
     return makeError("the time of B is over 2^63 - 1 ps");
   return llvm::Error::success();
 }
 
 llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
-                                          StageCost &cost) const {
+                                          CellTimes &cost) const {
   BlockTimes sum;
   for (auto [block, count] : blocks)
     sum.add(blockTimes[block], count);
@@ -219,10 +240,10 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
                              {Phase::Recompute, "R"},
                              {Phase::InputGrad, "I"},
                              {Phase::WeightGrad, "W"}})
-    if (auto error = store(sum.of(phase), name, timeOf(cost, phase)))
+    if (auto error = store(sum.of(phase), name, cost[phase]))
       return error;
-  int64_t recompute = timeOf(cost, Phase::Recompute);
-  int64_t &inputGrad = timeOf(cost, Phase::InputGrad);
+  int64_t recompute = cost[Phase::Recompute];
+  int64_t &inputGrad = cost[Phase::InputGrad];
   if (recomputesInBackward &&
       llvm::AddOverflow(inputGrad, recompute, inputGrad))
     return makeError("the time of I is over 2^63 - 1 ps");
@@ -236,13 +257,13 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
 /// The part of the times in which rows are on their way, put together in the
 /// same way.
 llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
-                                             StageCost &cost) const {
+                                             CellTimes &cost) const {
   for (const EnumName<Phase> &phase : enumValues<Phase>())
     if (auto error =
             store(sum.dispatch[phase.value], "rows on their way to experts",
-                  cost.dispatchPs[phase.value]))
+                  cost.dispatch[phase.value]))
       return error;
-  auto at = [&](Phase phase) -> int64_t & { return cost.dispatchPs[phase]; };
+  auto at = [&](Phase phase) -> int64_t & { return cost.dispatch[phase]; };
   if (recomputesInBackward) {
     at(Phase::InputGrad) += at(Phase::Recompute);
     at(Phase::Backward) += at(Phase::Recompute);
@@ -252,19 +273,19 @@ llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
 
 /// What ranks that divide a sequence pass on, put together in the same way.
 llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
-                                          StageCost &cost) const {
+                                          CellTimes &cost) const {
   if (system.contextParallel == 1)
     return llvm::Error::success();
   for (const EnumName<Phase> &phase : enumValues<Phase>()) {
     const ContextSums &sums = sum.context[phase.value];
-    for (auto [from, to] : {std::pair(&ContextSums::ps, &ContextCost::ps),
-                            {&ContextSums::exposedPs, &ContextCost::exposedPs},
-                            {&ContextSums::bytes, &ContextCost::bytes}})
+    for (auto [from, to] : {std::pair(&ContextSums::ps, &Exchange::ps),
+                            {&ContextSums::exposedPs, &Exchange::exposedPs},
+                            {&ContextSums::bytes, &Exchange::bytes}})
       if (auto error = store(sums.*from, "an exchange of keys and values",
                              cost.context[phase.value].*to))
         return error;
   }
-  auto at = [&](Phase phase) -> ContextCost & { return cost.context[phase]; };
+  auto at = [&](Phase phase) -> Exchange & { return cost.context[phase]; };
   if (recomputesInBackward)
     for (Phase phase : {Phase::InputGrad, Phase::Backward})
       if (!at(phase).add(at(Phase::Recompute), 1))
@@ -276,7 +297,7 @@ llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
 /// D and U move the activations of a microbatch; each accelerator moves its
 /// share.
 llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
-                                         StageCost &cost) const {
+                                         CellTimes &cost) const {
   if (!phases.intersects(kCopyPhases))
     return llvm::Error::success();
   if (system.host.bytesPerSecond == 0)
@@ -284,9 +305,9 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
                      Twine(system.name) + "' has none");
   double bytes = double(memory.activationBytes) / double(system.accelerators);
   double ps = transferPs(bytes, system.host) + double(system.host.latencyPs);
-  if (auto error = store(ps, "D", timeOf(cost, Phase::Offload)))
+  if (auto error = store(ps, "D", cost[Phase::Offload]))
     return error;
-  timeOf(cost, Phase::Reload) = timeOf(cost, Phase::Offload);
+  cost[Phase::Reload] = cost[Phase::Offload];
   return llvm::Error::success();
 }
 
@@ -297,7 +318,7 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
 /// hold the same do the same, unless the state is divided among them.
 llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                        const StageMemory &memory,
-                                       StageCost &cost) const {
+                                       CellTimes &cost) const {
   bool isShared = system.sharding != Sharding::None;
   int64_t sharers = isShared ? system.dataParallel : 1;
   int64_t copies = isShared ? 1 : system.contextParallel;
@@ -327,7 +348,7 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                 double(system.memory.latencyPs)
                           : 0;
   return store(step + statedPs * double(copies) / double(sharers), "O",
-               timeOf(cost, Phase::Optimizer));
+               cost[Phase::Optimizer]);
 }
 
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
@@ -335,11 +356,14 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
                                    const StageMemory &memory,
                                    const StageMemory &stepped,
                                    StageCost &cost) const {
-  if (auto error = costCompute(blocks, cost))
+  CellTimes times;
+  if (auto error = costCompute(blocks, times))
     return error;
-  if (auto error = costCopies(memory, cost))
+  if (auto error = costCopies(memory, times))
     return error;
-  return costStep(owned, stepped, cost);
+  if (auto error = costStep(owned, stepped, times))
+    return error;
+  return times.storeIn(cost.cells);
 }
 
 /// Messages take the link of a node if both workers stand on it, else the

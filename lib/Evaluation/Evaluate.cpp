@@ -273,8 +273,6 @@ execute(Execution execution, const Placement &placement,
       freeMakespan(execution.graph, execution.times, execution.timeline);
   execution.criticalSteps =
       describePath(execution.graph, execution.criticalPath);
-  execution.dispatches =
-      computeDispatches(execution.graph, placement, execution.stageCosts);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
   if (llvm::Error error =

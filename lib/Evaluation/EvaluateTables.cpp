@@ -135,7 +135,7 @@ bool TableWalk::finish(const WalkedRows &rows,
   totals.freeMakespanPs = walked->freeMakespanPs;
   totals.idle = std::move(walked->idle);
   totals.traffic = std::move(*traffic);
-  totals.dispatches = std::move(walked->dispatches);
+  totals.traffic.exchanges[Resource::Experts] = std::move(walked->dispatches);
   totals.criticalSteps = std::move(walked->criticalPath);
   totals.memory = std::move(walked->memory);
   totals.leavesOutPath = evaluation.totals.leavesOutPath;

@@ -293,8 +293,8 @@ TEST(TaskGraph, WaitsPassAllReducesBy) {
 TEST(TaskTimes, RefusesSumsOverInt64) {
   Table table = twoByTwo();
   StageCosts stageCosts = UniformCosts().on(table.placement);
-  stageCosts.stages[1].phasePs[Phase::Backward] =
-      std::numeric_limits<int64_t>::max() / 2;
+  stageCosts.stages[1].cells.set(Phase::Backward,
+                                 std::numeric_limits<int64_t>::max() / 2);
   TaskGraph graph =
       llvm::cantFail(buildTaskGraph(lower(table), Transport::Overlap));
   llvm::Expected<TaskTimes> times =

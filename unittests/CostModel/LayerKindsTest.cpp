@@ -453,7 +453,7 @@ TEST(MixedLayers, StagesHoldTheirOwn) {
   const std::vector<BlockFacts> &blocks = model.blocks;
   auto expectStage = [&](int64_t stage, const BlockFacts &a,
                          const BlockFacts &b) {
-    EXPECT_NEAR(double(stageCosts.stages[stage].phasePs[Phase::Forward]),
+    EXPECT_NEAR(double(stageCosts.stages[stage].cells.alonePs(Phase::Forward)),
                 rooflinePs(a, Phase::Forward, system) +
                     rooflinePs(b, Phase::Forward, system),
                 1);

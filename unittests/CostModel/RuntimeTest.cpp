@@ -26,10 +26,10 @@ static Placement mirrored() {
 /// I takes 2 and W 3 on every stage; a pair takes 4.
 static StageCosts costs() {
   StageCost stage;
-  stage.phasePs[Phase::Forward] = 1;
-  stage.phasePs[Phase::Backward] = 5;
-  stage.phasePs[Phase::InputGrad] = 2;
-  stage.phasePs[Phase::WeightGrad] = 3;
+  stage.cells.set(Phase::Forward, 1);
+  stage.cells.set(Phase::Backward, 5);
+  stage.cells.set(Phase::InputGrad, 2);
+  stage.cells.set(Phase::WeightGrad, 3);
   stage.overlappedPs = 4;
   StageCosts stageCosts;
   stageCosts.stages.assign(4, stage);
@@ -39,7 +39,7 @@ static StageCosts costs() {
 static std::vector<int64_t> timesOf(const StageCosts &stageCosts, Phase phase) {
   std::vector<int64_t> times;
   for (const StageCost &stage : stageCosts.stages)
-    times.push_back(stage.phasePs[phase]);
+    times.push_back(stage.cells.alonePs(phase));
   return times;
 }
 
@@ -75,8 +75,9 @@ TEST(Runtime, TorchKeepsActivationsOfFirstStagesUntilW) {
 
 TEST(Runtime, RefusesTimesThatOverflow) {
   StageCosts stageCosts = costs();
-  stageCosts.stages[2].phasePs[Phase::WeightGrad] =
-      std::numeric_limits<int64_t>::max() - 1;
+  stageCosts.stages[2].cells.set(Phase::WeightGrad,
+                                 std::numeric_limits<int64_t>::max() - 1);
   EXPECT_EQ(errorOf(applyRuntime(Runtime::Torch, mirrored(), stageCosts)),
-            "I + W of the first stage of path 1 is over 2^63 - 1 ps");
+            "I + W of the first stage of path 1: the segments of W add up to "
+            "more than 2^63 - 1 ps");
 }

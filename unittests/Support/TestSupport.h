@@ -142,7 +142,7 @@ struct UniformCosts {
 
   StageCosts on(const Placement &placement) const {
     StageCost stage;
-    auto set = [&](Phase phase, int64_t ps) { stage.phasePs[phase] = ps; };
+    auto set = [&](Phase phase, int64_t ps) { stage.cells.set(phase, ps); };
     set(Phase::Forward, forward);
     set(Phase::Backward, backward);
     set(Phase::InputGrad, inputGrad);

@@ -68,7 +68,6 @@ struct ExecutionTotals {
   int64_t freeMakespanPs = 0; ///< of the same order with free communication
   IdleTimes idle;
   Traffic traffic;
-  DispatchTimes dispatches;
   std::vector<PathStep> criticalSteps; ///< of a longest path, first to last
   bool leavesOutPath = false;          ///< true: the path was not looked for
   /// Absent without a model, or if instructions state their memory.

@@ -80,7 +80,7 @@ WalkCost<Time> WalkReductions<Time>::costOf(int64_t number,
     MessageCost cost;
     if (stageCosts.reductions.empty())
       cost.occupancyPs =
-          stageCosts.stages[first.stage(0)].phasePs[Phase::AllReduce];
+          stageCosts.stages[first.stage(0)].cells.alonePs(Phase::AllReduce);
     else
       cost = stageCosts.reductions[number];
     TaskCost charged = chargeMessage(cost, scenario.transport);

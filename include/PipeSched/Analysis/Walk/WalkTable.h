@@ -36,9 +36,10 @@ bool canWalkTables(Transport transport, ReceivePlacement receives,
 bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
-/// The traffic of a complete table, as computeTraffic finds it. If the rows
-/// leave microbatches out, `placement` and `counts` include these. Nothing if
-/// bytes exceed int64. Also nothing if rows leave microbatches out while pairs
+/// The traffic of a complete table, as computeTraffic finds it, but for rows of
+/// experts, which walks add up. If the rows leave microbatches out, `placement`
+/// and `counts` include these. Nothing if bytes exceed int64. Also nothing if
+/// rows leave microbatches out while costs depend on slices, or while pairs
 /// have a measured time and cells wait for peers.
 std::optional<Traffic> sumTraffic(const Placement &placement,
                                   const TableView &table,
@@ -81,7 +82,7 @@ struct WalkedTable {
   int64_t freeMakespanPs = 0;
   IdleTimes idle;
   std::vector<PathStep> criticalPath;
-  DispatchTimes dispatches;
+  std::vector<Exchange> dispatches; ///< by worker, of Resource::Experts
   std::optional<MemoryUsage> memory;
   TableMetrics unitMetrics; ///< in unit slots
   /// Cells that were not visited, because the walk repeated itself (Period.h).
