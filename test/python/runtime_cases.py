@@ -383,6 +383,16 @@ def overflow(rank: int) -> list[Any]:
 
 
 @case(2)
+def exception_in_an_exchange(rank: int) -> None:
+    """While the other rank waits to hear of overflows."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    if rank:
+        untyped: Any = scaler
+        untyped.get_scale = broken
+    made(line(2), scaler=scaler).step(*batch())
+
+
+@case(2)
 def mixed_precision(rank: int) -> list[float]:
     """Autocast to bfloat16 with a scaler, in messages too, as without a pipeline."""
     scaler = torch.amp.GradScaler("cpu", init_scale=256.0)

@@ -151,6 +151,8 @@ class PipelineRuntime:
     def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
         rank, size = dist.get_rank(group), dist.get_world_size(group)
         watch = Watch(store_of(group), rank, size, timeout)
+        if "gloo" in str(dist.get_backend(group)):
+            watch.carry(group, rank, size)
         weakref.finalize(self, watch.close)  # before the interpreter ends
         return watch
 
