@@ -24,13 +24,14 @@ from torch import Tensor, nn
 from pipesched import Cell, Instruction
 
 from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
-from ._backward import Root, input_backward, whole_backward
+from ._backward import Root, WeightBackward, input_backward, whole_backward
 from ._budget import Budget
 from ._errors import PipelineError
 from ._messages import Link, Messages, Mode
 from ._parallel import Around, local, mark
 from ._placement import Placement, named
 from ._record import Event
+from ._repeated import Repeated
 from ._sums import Sums
 from ._values import Arguments, Packet, flatten, mapped, tensors_in, unflatten
 
@@ -90,6 +91,8 @@ class Executor:
         self._needs = [_needs(instruction, parts.program) for instruction in parts.program]
         self._early = early_receives(parts.program) if parts.messages.has_tags else {}
         self.current: Instruction | None = None
+        cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
+        self._repeated = Repeated(cells, self._device)
         self._clear()
 
     def _clear(self) -> None:
@@ -125,6 +128,7 @@ class Executor:
         with torch.set_grad_enabled(is_training):
             if is_training:
                 self._parts.sums.begin()
+                self._repeated.begin(batch.number, batch.record is not None)
             for instruction in program:
                 if instruction.index in self._early:
                     self._receive_early(instruction, is_training)
@@ -421,18 +425,24 @@ class Executor:
         if cell.phase == "W":
             if activation.weights is None:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
-            activation.weights.run()
+            with self._repeated.measured(cell, "W"):
+                activation.weights.run()
             del self._held[at]
             return
         roots = self._roots(cell, activation)
         wanted = [leaf for leaf in activation.leaves if leaf.requires_grad]
+        is_whole = cell.phase == "B" or self._repeated.is_whole(cell)
+        with self._repeated.measured(cell, "B" if is_whole else "I"):
+            if is_whole:
+                whole_backward(roots)
+                found = [leaf.grad for leaf in wanted]
+            else:
+                found, activation.weights = input_backward(roots, wanted)
         if cell.phase == "B":
-            whole_backward(roots)
-            found = [leaf.grad for leaf in wanted]
             del self._held[at]
-        else:
-            found, activation.weights = input_backward(roots, wanted)
-            activation.outputs = []
+        elif is_whole:
+            activation.weights = WeightBackward()
+        activation.outputs = []
         if cell.stage > 0:
             given = dict(zip(map(id, wanted), found, strict=True))
             gradients = [given.get(id(leaf)) for leaf in activation.leaves]
