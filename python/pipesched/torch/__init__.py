@@ -22,8 +22,10 @@ from ._measure import measure_children
 from ._record import Event, Recording
 from ._runtime import PipelineRuntime
 from ._split import SequentialStages, split_sequential
+from ._values import Arguments
 
 __all__ = [
+    "Arguments",
     "Event",
     "MemoryBudgetError",
     "PipelineError",

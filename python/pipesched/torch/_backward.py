@@ -13,8 +13,10 @@ W runs those nodes again with the gradients noted, for the parameters alone. Par
 a node are run together; if one of them hangs on several nodes (a weight that is used twice), these
 are run together, and each gets exactly the gradient that I noted, although the run reaches the
 lower one from the upper one too. What a stage computes of its parameters alone has no node above
-the inputs: W starts there from the outputs. All parameter gradients are accumulated by autograd
-itself, so that hooks of parameters run.
+the inputs: W starts there from the outputs. A node that gives the gradients of its parameters in I
+too, whatever is asked for (a custom function, a compiled graph), is not run again: W goes on from
+what I has kept of it, and the node is free after I. All parameter gradients are accumulated by
+autograd itself, so that hooks of parameters run.
 
 `torch.distributed.pipelining` works in a similar way. But it notes nothing for such outputs, and so
 loses their gradients, and it passes hooks of tensors inside the stage a gradient that they have
@@ -48,6 +50,9 @@ class _Group:
 
     nodes: list[Node]
     leaves: list[Tensor]
+    kept: list[tuple[GradientEdge, Tensor]] = field(default_factory=list)
+    """The edges out of the nodes with their gradients, if I gave all of them. Then there are no
+    nodes."""
 
 
 @dataclass
@@ -67,6 +72,10 @@ class WeightBackward:
         self.groups, self.noted, self.loose = [], {}, []
 
     def _run(self, group: _Group) -> None:
+        if group.kept:
+            below = [edge for edge, _ in group.kept]
+            torch.autograd.backward(below, [gradient for _, gradient in group.kept])
+            return
         edges: list[GradientEdge] = []
         gradients: list[Tensor] = []
         handles = []
@@ -97,6 +106,40 @@ def _noting(noted: dict[int, Gradients], number: int) -> Callable[[Any], None]:
         noted[number] = tuple(gradients)
 
     return note
+
+
+def _keeping(kept: dict[int, Gradients], number: int, outside: list[int]) -> Callable[..., None]:
+    """A hook that keeps what a node gives to the edges out of the part above the inputs."""
+
+    def keep(gradients: Any, _: Any) -> None:
+        found = tuple(gradients[i] for i in outside)
+        if all(gradient is not None for gradient in found):
+            kept[number] = found
+
+    return keep
+
+
+def _outside(node: Node, inner: set[Node]) -> list[int]:
+    below = enumerate(node.next_functions)
+    return [number for number, (other, _) in below if other is not None and other not in inner]
+
+
+def _release(
+    groups: Iterable[_Group], nodes: Sequence[Node], kept: dict[int, Gradients], inner: set[Node]
+) -> None:
+    """Replaces the nodes of groups, where I gave all that W would compute from them."""
+    number_of = {node: number for number, node in enumerate(nodes)}
+    for group in groups:
+        if all(number_of[node] in kept for node in group.nodes):
+            for node in group.nodes:
+                below = [node.next_functions[i] for i in _outside(node, inner)]
+                given = kept[number_of[node]]
+                group.kept += [
+                    (GradientEdge(other, number), gradient)
+                    for (other, number), gradient in zip(below, given, strict=True)
+                    if other is not None and gradient is not None
+                ]
+            group.nodes = []
 
 
 def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
@@ -193,7 +236,11 @@ def input_backward(
     rest.groups = _groups(above, inner)
     nodes = list(dict.fromkeys(node for group in rest.groups for node in group.nodes))
     noted: dict[int, Gradients] = {}
+    kept: dict[int, Gradients] = {}
     handles = [node.register_prehook(_noting(noted, i)) for i, node in enumerate(nodes)]
+    handles += [
+        node.register_hook(_keeping(kept, i, _outside(node, inner))) for i, node in enumerate(nodes)
+    ]
     try:
         found = torch.autograd.grad(
             [output for output, _ in through],
@@ -205,5 +252,7 @@ def input_backward(
     finally:
         for handle in handles:
             handle.remove()
-    rest.noted = {nodes[i]: gradients for i, gradients in noted.items()}
+    _release(rest.groups, nodes, kept, inner)
+    needed = {node for group in rest.groups for node in group.nodes}
+    rest.noted = {nodes[i]: given for i, given in noted.items() if nodes[i] in needed}
     return list(found), rest

@@ -24,15 +24,16 @@ from torch import Tensor, nn
 from pipesched import Cell, Instruction
 
 from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
-from ._backward import Root, input_backward, whole_backward
+from ._backward import Root, WeightBackward, input_backward, whole_backward
 from ._budget import Budget
 from ._errors import PipelineError
 from ._messages import Link, Messages, Mode
-from ._parallel import Around, mark
+from ._parallel import Around, local, mark
 from ._placement import Placement, named
 from ._record import Event
+from ._repeated import Repeated
 from ._sums import Sums
-from ._values import Packet, flatten, unflatten
+from ._values import Arguments, Packet, flatten, mapped, tensors_in, unflatten
 
 At = tuple[int, int]
 """(stage, microbatch)."""
@@ -90,6 +91,8 @@ class Executor:
         self._needs = [_needs(instruction, parts.program) for instruction in parts.program]
         self._early = early_receives(parts.program) if parts.messages.has_tags else {}
         self.current: Instruction | None = None
+        cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
+        self._repeated = Repeated(cells, self._device)
         self._clear()
 
     def _clear(self) -> None:
@@ -117,12 +120,15 @@ class Executor:
         self._batch = batch
         self._clear()
         self._spared = _storages([*self._parts.stored, batch.inputs, batch.targets])
+        roots = self._parts.placement.modules.values()
+        self._buffered = _storages([local(b) for root in roots for b in root.buffers()])
         program = self._parts.program
-        self._parts.messages.begin(batch.mode, program)
+        self._parts.messages.begin(batch.mode, program, [batch.inputs, batch.targets])
         is_training = batch.mode == "train"
         with torch.set_grad_enabled(is_training):
             if is_training:
                 self._parts.sums.begin()
+                self._repeated.begin(batch.number, batch.record is not None)
             for instruction in program:
                 if instruction.index in self._early:
                     self._receive_early(instruction, is_training)
@@ -308,20 +314,29 @@ class Executor:
         target = None
         if cell.stage == self._parts.placement.last[cell.path] and self._batch.targets is not None:
             target = self._batch.targets[cell.microbatch]
+            target = mapped(target, lambda tensor: tensor.to(self._device))
         if cell.stage == 0:
             if self._batch.inputs is None:
                 raise PipelineError("this rank has a first stage, and needs `inputs`")
-            tensors, structure = flatten(self._batch.inputs[cell.microbatch])
-            leaves = [tensor.detach().to(self._device) for tensor in tensors]
-        else:
-            packet = self._pop(self._inbox, at, cell)
-            structure = packet.structure
-            is_training = self._batch.mode == "train"
-            leaves = [
-                tensor.detach().requires_grad_(wanted and is_training)
-                for tensor, wanted in zip(packet.tensors, packet.wants, strict=True)
-            ]
-        return Activation(unflatten(leaves, structure), leaves, target)
+            leaves: list[Tensor] = []
+            value = mapped(self._batch.inputs[cell.microbatch], self._as_leaf(leaves))
+            return Activation(value, leaves, target)
+        packet = self._pop(self._inbox, at, cell)
+        is_training = self._batch.mode == "train"
+        leaves = [
+            tensor.detach().requires_grad_(wanted and is_training)
+            for tensor, wanted in zip(packet.tensors, packet.wants, strict=True)
+        ]
+        return Activation(unflatten(leaves, packet.structure), leaves, target)
+
+    def _as_leaf(self, leaves: list[Tensor]) -> Callable[[Tensor], Tensor]:
+        """A function that makes a leaf of a tensor of the batch, and lists it."""
+
+        def leaf(tensor: Tensor) -> Tensor:
+            leaves.append(tensor.detach().to(self._device))
+            return leaves[-1]
+
+        return leaf
 
     def _apply(
         self, cell: Cell, activation: Activation, drops_graph: bool = False
@@ -348,7 +363,15 @@ class Executor:
         if self._batch.mode == "train":
             self._parts.sums.check((cell.path, cell.stage), tensors, activation.leaves)
         wants = [tensor.requires_grad for tensor in tensors]
-        return tensors, Packet([tensor.detach() for tensor in tensors], wants, structure)
+        return tensors, Packet([self._as_sent(tensor) for tensor in tensors], wants, structure)
+
+    def _as_sent(self, output: Tensor) -> Tensor:
+        """An output without its graph. A buffer of a stage is copied: another forward may change it
+        before the next stage reads it.
+        """
+        found = output.detach()
+        is_buffer = found.layout == torch.strided and _storages(found) <= self._buffered
+        return found.clone() if is_buffer else found
 
     def _lose(self, cell: Cell, output: Any, target: Any) -> list[Tensor]:
         """The loss of a microbatch, as it is differentiated."""
@@ -402,18 +425,24 @@ class Executor:
         if cell.phase == "W":
             if activation.weights is None:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
-            activation.weights.run()
+            with self._repeated.measured(cell, "W"):
+                activation.weights.run()
             del self._held[at]
             return
         roots = self._roots(cell, activation)
         wanted = [leaf for leaf in activation.leaves if leaf.requires_grad]
+        is_whole = cell.phase == "B" or self._repeated.is_whole(cell)
+        with self._repeated.measured(cell, "B" if is_whole else "I"):
+            if is_whole:
+                whole_backward(roots)
+                found = [leaf.grad for leaf in wanted]
+            else:
+                found, activation.weights = input_backward(roots, wanted)
         if cell.phase == "B":
-            whole_backward(roots)
-            found = [leaf.grad for leaf in wanted]
             del self._held[at]
-        else:
-            found, activation.weights = input_backward(roots, wanted)
-            activation.outputs = []
+        elif is_whole:
+            activation.weights = WeightBackward()
+        activation.outputs = []
         if cell.stage > 0:
             given = dict(zip(map(id, wanted), found, strict=True))
             gradients = [given.get(id(leaf)) for leaf in activation.leaves]
@@ -489,17 +518,15 @@ def _explain(error: RuntimeError, cell: Cell) -> None:
 
 def _call(module: nn.Module, value: Any) -> Any:
     """Runs a stage. An nn.Sequential takes a tuple as it is, as its children do."""
-    if isinstance(value, tuple) and not isinstance(module, nn.Sequential):
+    if isinstance(value, Arguments):
+        return module(*value.args, **value.kwargs)
+    is_named = hasattr(type(value), "_fields")
+    if isinstance(value, tuple) and not (is_named or isinstance(module, nn.Sequential)):
         return module(*value)
     return module(value)
 
 
 def _storages(values: Any) -> set[int]:
     """The storages of the tensors in a value."""
-    if isinstance(values, Tensor):
-        return {values.untyped_storage()._cdata}
-    if isinstance(values, dict):
-        values = list(values.values())
-    if isinstance(values, (list, tuple)):
-        return {storage for value in values for storage in _storages(value)}
-    return set()
+    found = [tensor for tensor in tensors_in(values) if tensor.layout == torch.strided]
+    return {tensor.untyped_storage()._cdata for tensor in found}

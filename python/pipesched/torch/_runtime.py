@@ -75,7 +75,7 @@ class PipelineRuntime:
     receives: where the receives of a schedule stand, as in `Schedule.program`.
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
         the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
-        messages must stay the same in all steps, unless `static_shapes` is False.
+        messages must follow from the shapes of the batch, unless `static_shapes` is False.
     memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
         keeps, with a unit ("2GiB").
     timeout: the longest time of every wait, in seconds.
@@ -151,6 +151,8 @@ class PipelineRuntime:
     def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
         rank, size = dist.get_rank(group), dist.get_world_size(group)
         watch = Watch(store_of(group), rank, size, timeout)
+        if "gloo" in str(dist.get_backend(group)):
+            watch.carry(group, rank, size)
         weakref.finalize(self, watch.close)  # before the interpreter ends
         return watch
 

@@ -9,7 +9,9 @@ and parameters of the pipeline and those of the same model without one, over sev
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as File
 from typing import Any
@@ -17,7 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from pipesched import Schedule, generate
-from pipesched.torch import PipelineError, PipelineRuntime, split_sequential
+from pipesched.torch import Arguments, PipelineError, PipelineRuntime, split_sequential
 from runtime_cases import CASES, COUNT, batch, case, main
 from runtime_models import WIDTH, Plain, loss_of
 from torch import Tensor, nn
@@ -358,6 +360,188 @@ def norms_inside(rank: int) -> str:
     except PipelineError as error:
         return str(error)
     return ""
+
+
+# Values between stages
+
+
+@dataclass
+class Hidden(OrderedDict[str, Any]):
+    """What a stage returns, as models of transformers do."""
+
+    state: Tensor
+    mask: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        self.update(state=self.state, mask=self.mask)
+
+
+class Masking(Plain):
+    """Passes a mask on beside its output."""
+
+    def forward(self, x: Any) -> Any:
+        x = x.state if isinstance(x, Hidden) else x
+        mask = (x > 0).double()
+        return Hidden(super().forward(x), mask)
+
+
+class Masked(Plain):
+    """Changes the mask that it gets, in place."""
+
+    def forward(self, x: Any) -> Any:
+        hidden = super().forward(x.state) ** 2
+        x.mask.mul_(0.5)
+        return hidden * x.mask
+
+
+class Named(Plain):
+    """Calls the next stage with arguments by name."""
+
+    def forward(self, x: Tensor) -> Any:
+        return Arguments(super().forward(x), scale=x.detach().abs() + 1)
+
+
+class Scaled(nn.Module):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.layer = Plain(number)
+
+    def forward(self, x: Tensor, scale: Tensor) -> Any:
+        return self.layer(x) * scale
+
+
+class Images(nn.Module):
+    """Convolutions in channels last, which is looked at on both sides."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        torch.manual_seed(number)
+        self.layer = nn.Conv2d(2, 2, 1, dtype=torch.float64)
+        self.is_first = number == 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.is_first:
+            x = x.reshape(-1, 3, 1, 2).permute(0, 3, 1, 2).contiguous(
+                memory_format=torch.channels_last
+            )
+        assert x.is_contiguous(memory_format=torch.channels_last)
+        result: Tensor = torch.tanh(self.layer(x))
+        if not self.is_first:  # which works in channels last alone
+            result = result.permute(0, 2, 3, 1).view(-1, WIDTH)
+        return result
+
+
+def by_name() -> nn.Sequential:
+    class Both(nn.Sequential):
+        def forward(self, x: Tensor) -> Any:
+            first, second = self
+            given = first(x)
+            return second(*given.args, **given.kwargs)
+
+    return Both(Named(0), Scaled(1))
+
+
+@case(2)
+def values_between_stages(rank: int) -> dict[str, float]:
+    found = {}
+    for family in ("1f1b", "chimera"):
+        schedule = line(family=family)
+        masks = Beside(schedule, lambda: nn.Sequential(Masking(0), Masked(1)))
+        found[f"{family} masks"] = masks.train()
+        images = Beside(schedule, lambda: nn.Sequential(Images(0), Images(1)))
+        found[f"{family} images"] = images.train()
+        parts = by_name()
+        stages = {(s.path, s.stage): parts[s.first_block] for s in schedule.stages(rank)}
+        blocks = {
+            (s.path, s.stage): str(s.first_block) for w in (0, 1) for s in schedule.stages(w)
+        }
+        found[f"{family} names"] = Beside(schedule, by_name, stages=stages, names=blocks).train()
+    return found
+
+
+# Sparse gradients
+
+
+class Looked(nn.Module):
+    """A table that is looked up, whose gradient is sparse."""
+
+    def __init__(self, like: nn.Parameter | None = None) -> None:
+        super().__init__()
+        torch.manual_seed(8)
+        self.table = nn.Embedding(40, WIDTH, sparse=True, dtype=torch.float64)
+        if like is not None:
+            self.table.weight = like
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = torch.tanh(self.table((x[:, 0].detach().abs() * 9).long() % 40)) + x
+        return result
+
+
+class Headed(nn.Module):
+    """The table as a dense matrix."""
+
+    def __init__(self, like: nn.Parameter) -> None:
+        super().__init__()
+        self.table = like
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.tanh(x @ self.table.t()).mean(1, keepdim=True)
+
+
+def looked(kind: str) -> nn.Sequential:
+    first = Looked()
+    shared: Any = first.table.weight
+    last: dict[str, nn.Module] = {
+        "alone": Plain(1),
+        "twice": Looked(shared),
+        "head": Headed(shared),
+    }
+    return nn.Sequential(first, Plain(2), Plain(3), last[kind])
+
+
+@case(2)
+def sparse_gradients(rank: int) -> dict[str, float]:
+    """With ties, replicas and a scaler; two steps add up. A gradient is sparse exactly where it is
+    so without a pipeline, in the same rows.
+    """
+    found = {}
+    for family in ("1f1b", "chimera"):
+        for kind in ("alone", "twice", "head"):
+            scaler = torch.amp.GradScaler("cpu", init_scale=1.0, enabled=kind != "head")
+            both = Beside(line(family=family), partial(looked, kind), scaler=scaler)
+            for seed in range(2):
+                both.step(2 * seed)
+                both.step(2 * seed + 1)
+                for own, like in both.pairs():
+                    assert own.grad.is_sparse == like.grad.is_sparse
+                    if own.grad.is_sparse:
+                        rows = [each.grad.coalesce().indices() for each in (own, like)]
+                        assert torch.equal(*rows)
+                both.runtime.clip_grad_norm_(1e9)
+                for optimizer in both.optimizers:
+                    optimizer.param_groups[0]["momentum"] = 0.0
+                both.update()
+            found[f"{family} {kind}"] = both.finish()
+    return found
+
+
+@case(2)
+def overflow_of_sparse_gradients(rank: int) -> list[Any]:
+    """One rank has gradients that are not finite; the other one has sparse ones alone."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    model = nn.Sequential(Looked(), Plain(1))
+    runtime = PipelineRuntime(line(), split_sequential(model, line()), loss_of, scaler=scaler)
+    optimizer = torch.optim.SGD(runtime.parameters(), lr=0.1)
+    before = [p.detach().clone() for p in runtime.parameters()]
+    inputs, targets = batch()
+    if rank:
+        weight: Any = runtime.parameters()[0]
+        weight.register_hook(lambda gradient: gradient * float("inf"))
+    runtime.step(inputs, targets)
+    scaler.step(optimizer)
+    scaler.update()
+    same = [torch.equal(a, b) for a, b in zip(before, runtime.parameters(), strict=True)]
+    return [scaler.get_scale(), all(same)]
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ TRAINS = [
     "parameters_of_a_loss",
     "unfrozen_beside",
     "norms",
+    "values_between_stages",
+    "sparse_gradients",
 ]
 
 
@@ -58,7 +60,7 @@ def test_trains_as_without_a_pipeline(cases: Cases, name: str) -> None:
 
 REFUSALS = {
     "one_buffer_on_two_ranks": "'1.calls' is one buffer of the whole model, and a step changed",
-    "a_parameter_outside_of_replicas": "uses a parameter of shape [6] that is in no module of this rank",
+    "a_parameter_outside_of_replicas": "a parameter of shape [6] that is in no module of this rank",
 }
 
 
@@ -71,3 +73,8 @@ def test_what_would_train_something_else_is_refused(cases: Cases, name: str) -> 
 def test_norms_after_steps_are_refused(cases: Cases) -> None:
     for result in cases["norms_inside"]:
         assert "have stepped already when step() returns" in result["value"]
+
+
+def test_overflows_reach_sparse_gradients(cases: Cases) -> None:
+    for result in cases["overflow_of_sparse_gradients"]:
+        assert result["value"] == [512.0, True], result
