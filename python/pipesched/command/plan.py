@@ -64,26 +64,31 @@ EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --g
   pipesched plan --model llama3-8b --system dgx-h100 --gpus 16 --global-batch 64 \\
       --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
 
+
+def _missing(size: int) -> str:
+    return gib(size) if size else "-"
+
+
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "step_s", seconds),
-    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands),
+    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=1),
     Column("MFU", "mfu", percent),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
-    Column("missing/GPU", "missing_bytes_per_gpu", lambda size: gib(size) if size else "-"),
+    Column("missing/GPU", "missing_bytes_per_gpu", _missing, detail=1),
     Column("tensor", "tensor"),
-    Column("context", "context"),
+    Column("context", "context", detail=1),
     Column("stages", "pipeline"),
     Column("data", "data"),
-    Column("expert", "expert"),
+    Column("expert", "expert", detail=1),
     Column("B", "microbatch_size"),
     Column("N", "microbatches"),
-    Column("chunks", "chunks"),
-    Column("layers", "uneven_layers", left=True),
-    Column("placement", "placement", left=True),
-    Column("recompute", "recompute", left=True),
-    Column("free in", "free_in", left=True),
-    Column("sharding", "sharding", left=True),
+    Column("chunks", "chunks", detail=1),
+    Column("layers", "uneven_layers", left=True, detail=3),
+    Column("placement", "placement", left=True, detail=3),
+    Column("recompute", "recompute", left=True, detail=1),
+    Column("free in", "free_in", left=True, detail=2),
+    Column("sharding", "sharding", left=True, detail=2),
     Column("idle", "idle_ratio", percent),
 )
 PAGE_COLUMNS = (

@@ -25,7 +25,7 @@ COLUMNS = (
     Column("rank", "rank"),
     Column("schedule", "schedule", left=True),
     *results(),
-    Column("why not", "error", left=True),
+    Column("why not", "error", left=True, wraps=True),
 )
 
 
@@ -84,7 +84,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     if any(row["file"] for row in rows):
         columns.insert(3, Column("file", "file", shown, left=True))
     if any("+" in (row.get("layers") or "") for row in rows):
-        columns.insert(len(columns) - 1, Column("layers", "layers", left=True))
+        columns.insert(len(columns) - 1, Column("layers", "layers", left=True, detail=3))
     if len({row["workers"] for row in rows}) > 1:
         columns.insert(0, Column("D", "workers"))
     return tuple(columns)

@@ -25,12 +25,15 @@ EXAMPLE = """  pipesched show --model llama3-70b
 
 FAMILIES = (
     Column("family", "family", left=True),
-    Column("what it is", "summary", left=True),
-    Column("sizes", "sizes", left=True),
-    Column("options", "options", ", ".join, left=True),
-    Column("other names", "aliases", ", ".join, left=True),
+    Column("what it is", "summary", left=True, wraps=True),
+    Column("sizes", "sizes", left=True, wraps=True),
+    Column("options", "options", ", ".join, left=True, wraps=True),
+    Column("other names", "aliases", ", ".join, left=True, wraps=True),
 )
-DESCRIPTIONS = (Column("name", "name", left=True), Column("description", "description", left=True))
+DESCRIPTIONS = (
+    Column("name", "name", left=True),
+    Column("description", "description", left=True, wraps=True),
+)
 MODEL = (
     Column("model", "model", left=True),
     Column("parameters", "parameters", thousands),

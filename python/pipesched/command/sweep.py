@@ -27,6 +27,7 @@ from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
     Column,
+    View,
     add_output,
     csv_text,
     json_text,
@@ -35,6 +36,7 @@ from .output import (
     say_lines,
     seconds,
     table_text,
+    view_of,
     write_text,
 )
 from .paths import READ, Named, check_read
@@ -472,18 +474,16 @@ def _remark_errors(rows: Sequence[Row]) -> list[str]:
 
 
 def _text(
-    arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row], above: Sequence[str]
+    arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row], above: Sequence[str], view: View
 ) -> str:
     cases = _cases(arguments, grid)
     winners = list(_winners(rows, cases, arguments.rank_by, arguments.top))
-    remarks = [
-        *_remark_winners(winners, cases, arguments.rank_by),
-        *_remark_errors(rows),
-    ]
+    remarks = [*_remark_winners(winners, cases, arguments.rank_by), *_remark_errors(rows)]
     lines = "".join(f"{remark}\n" for remark in remarks)
     head = "".join(f"{line}\n" for line in (_title(grid, len(rows)), *above))
     is_uneven = any("+" in (row["layers"] or "") for row in winners)
-    table = head + (table_text(winners, _columns(grid, cases, is_uneven)) if winners else "")
+    columns = _columns(grid, cases, is_uneven)
+    table = head + (table_text(winners, columns, view) if winners else "")
     return f"{table}\n{lines}" if lines else table
 
 
@@ -571,7 +571,7 @@ def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> l
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates the grid; fails if no point has a schedule."""
-    grid = _grid_of(arguments)
+    grid, view = _grid_of(arguments), view_of(arguments)
     _check_files(arguments, grid)
     cases = _cases(arguments, grid)
     work = _work(grid, cases, arguments.rank_by)
@@ -593,6 +593,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         ranked = _per_stage(rows) if slots and arguments.rank_by == "step" else rows
         _check_ranked(ranked, arguments.rank_by)
-        text = _text(arguments, grid, ranked, above)
+        text = _text(arguments, grid, ranked, above, view)
     write_text(text, None if kept else arguments.output)
     return 0 if any(row["error"] is None for row in rows) else 1

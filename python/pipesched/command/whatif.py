@@ -51,12 +51,12 @@ COLUMNS = (
     Column("step", "step_s", seconds),
     Column("+/-", "step_ratio", _signed(percent)),
     Column("tokens/s", "tokens_per_s", thousands),
-    Column("+/-", "tokens_ratio", _signed(percent)),
-    Column("MFU", "mfu", percent),
+    Column("+/-", "tokens_ratio", _signed(percent), detail=2),
+    Column("MFU", "mfu", percent, detail=1),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
-    Column("+/-", "peak_difference_bytes", _signed(gibibytes)),
+    Column("+/-", "peak_difference_bytes", _signed(gibibytes), detail=1),
     Column("fits", "fits", lambda fits: "yes" if fits else "no"),
-    Column("why", "why", left=True),
+    Column("why", "why", left=True, wraps=True),
 )
 
 
