@@ -244,6 +244,8 @@ class Setup:
     def _shared_blocks(self) -> list[tuple[int | None, range, tuple[int, ...]]]:
         """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
         groups = self.schedule.groups
+        for kind in {group.kind for group in groups} - {"all_reduce"}:
+            raise PipelineError(f"ranks do not run {kind.replace('_', '-')}s")
         found: list[tuple[int | None, range, tuple[int, ...]]] = [
             (number, group.blocks, group.workers) for number, group in enumerate(groups)
         ]
