@@ -23,7 +23,30 @@ Runtime = Literal["table", "torch"]
 TimesOf = Literal["stage", "worker", "layer"]
 Balance = Literal["auto", "cost", "exact"]
 Messages = Literal["unbounded", "fifo", "rendezvous", "batched", "pairs"]
-InstructionKind = Literal["compute", "send", "recv", "offload", "reload", "wait", "all_reduce"]
+Phase = Literal[
+    "F",
+    "B",
+    "I",
+    "W",
+    "R",
+    "D",
+    "U",
+    "O",
+    "G",
+    "d",
+    "u",
+]
+"""F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
+optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads."""
+InstructionKind = Literal[
+    "compute",
+    "send",
+    "recv",
+    "offload",
+    "reload",
+    "wait",
+    "all_reduce",
+]
 Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused", "flash-2", "flash-3", "cudnn"]

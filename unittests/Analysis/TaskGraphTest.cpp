@@ -173,8 +173,8 @@ TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
   stageCosts.allReduce = 25;
   for (Transport transport : kTransports) {
     Timed timed(twoThatMeet(), placement, stageCosts.on(placement), transport);
-    ASSERT_EQ(timed.graph.reductions.size(), 1u);
-    EXPECT_EQ(timed.graph.reductions[0],
+    ASSERT_EQ(timed.graph.groupTasks.size(), 1u);
+    EXPECT_EQ(timed.graph.groupTasks[0],
               timed.task("0G0", InstructionKind::AllReduce));
     EXPECT_EQ(timed.graph.workersOf(0).vec(), std::vector<int32_t>({0, 1}));
     EXPECT_EQ(timed.start("0G0", InstructionKind::AllReduce), 20);
@@ -261,7 +261,7 @@ TEST(TaskGraph, StepsOfReplicasFinish) {
             llvm::Expected<TaskGraph> graph =
                 buildTaskGraph(lower(table, receives), transport);
             ASSERT_TRUE(bool(graph)) << llvm::toString(graph.takeError());
-            EXPECT_EQ(int64_t(graph->reductions.size()), workers);
+            EXPECT_EQ(int64_t(graph->groupTasks.size()), workers);
           }
       }
     }

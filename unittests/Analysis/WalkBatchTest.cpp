@@ -43,7 +43,7 @@ public:
   llvm::ArrayRef<WalkInputs> get() const { return inputs; }
 
 private:
-  Collectives collectives;
+  Groups groups;
   std::vector<StageCosts> costs;
   std::vector<MemoryFacts> memories;
   std::vector<WalkInputs> inputs;
@@ -80,11 +80,10 @@ static void multiply(StageCosts &costs, int64_t factor) {
 
 Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
                      bool isSteady)
-    : collectives(llvm::cantFail(Collectives::create(table.view()))),
-      costs(count), memories(count), inputs(count) {
+    : groups(llvm::cantFail(Groups::create(table.view()))), costs(count),
+      memories(count), inputs(count) {
   RandomCosts random(seed);
-  const Collectives *all =
-      collectives.eachReducesOnce() ? &collectives : nullptr;
+  const Groups *all = canWalkGroups(groups) ? &groups : nullptr;
   int64_t numStages = table.placement.getNumGlobalStages();
   for (int64_t i = 0; i != count; ++i) {
     if (isSteady && i != 0) {
@@ -98,7 +97,7 @@ Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
     if (all && random.draw(4) != 0)
       costs[i].reductions = random.drawMessages(all->size());
     inputs[i].costs = &costs[i];
-    inputs[i].collectives = all && all->size() != 0 ? all : nullptr;
+    inputs[i].groups = all && all->size() != 0 ? all : nullptr;
     inputs[i].transport =
         random.draw(4) ? Transport::Overlap : Transport::Delay;
     inputs[i].mayLeap = random.draw(8) != 0;

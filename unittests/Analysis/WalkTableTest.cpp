@@ -98,7 +98,7 @@ static void expectAsByGraph(const Table &table, const WalkInputs &inputs,
       llvm::cantFail(computeMemory(graph, times, timeline, placement, facts)));
   Traffic wanted = llvm::cantFail(computeTraffic(graph, placement, costs));
   std::optional<Traffic> traffic =
-      sumTraffic(placement, view, countPhases(view), costs, inputs.collectives);
+      sumTraffic(placement, view, countPhases(view), costs, inputs.groups);
   ASSERT_TRUE(traffic);
   EXPECT_EQ(traffic->messages, wanted.messages);
   EXPECT_EQ(traffic->copies, wanted.copies);
@@ -121,14 +121,14 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     StageCosts costs = random.drawCosts(placement.getNumGlobalStages(),
                                         placement.getNumSlices());
     MemoryFacts facts = random.drawMemory(costs.stages.size());
-    Collectives collectives = llvm::cantFail(Collectives::create(view));
-    if (!collectives.eachReducesOnce())
+    Groups groups = llvm::cantFail(Groups::create(view));
+    if (!canWalkGroups(groups))
       return; // the graph times them
     WalkInputs inputs;
-    if (collectives.size() != 0)
-      inputs.collectives = &collectives;
+    if (groups.size() != 0)
+      inputs.groups = &groups;
     if (random.draw(4) != 0)
-      costs.reductions = random.drawMessages(collectives.size());
+      costs.reductions = random.drawMessages(groups.size());
     inputs.costs = &costs;
     inputs.transport = transport;
     inputs.memoryFacts = &facts;
@@ -153,10 +153,10 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
                      [](const PathStep &step) { return step.cell.isCopy(); });
     compared.reduced += counts.has(Phase::AllReduce);
     auto members = [&](int64_t number) {
-      return collectives.membersOf(collectives.pieceOf(number)).size();
+      return groups.membersOf(number).size();
     };
     compared.shared +=
-        llvm::any_of(llvm::seq(collectives.size()),
+        llvm::any_of(llvm::seq(groups.size()),
                      [&](int64_t number) { return members(number) > 1; });
     compared.endsReduced +=
         !walked->criticalPath.empty() &&

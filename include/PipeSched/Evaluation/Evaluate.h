@@ -78,9 +78,6 @@ struct ExecutionTotals {
 /// The same with all arrays that pictures, traces and lists of cells need.
 struct Execution : ExecutionTotals {
   TaskGraph graph;
-  /// By member of graph.groupWorkers, the G cell by which the worker takes part
-  /// in the all-reduce.
-  std::vector<Cell> groupCells;
   TaskTimes times;
   Timeline timeline;
   std::vector<uint32_t> criticalPath;

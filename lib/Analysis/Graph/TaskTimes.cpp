@@ -44,19 +44,27 @@ private:
 
 } // namespace
 
-/// F sends activations; every other producer sends a gradient.
+/// What the flow of the producer says; if it has none, a gradient.
 static const MessageCost &messageCost(Cell producer, const Placement &placement,
                                       const StageCosts &stageCosts) {
   const StageCost &stage = stageCosts.stages[placement.globalStage(producer)];
-  return producer.is(Phase::Forward) ? stage.activation : stage.gradient;
+  return makesActivation(producer.getPhase()) ? stage.activation
+                                              : stage.gradient;
 }
 
 TaskCost TaskCosts::costMessage(Cell producer) const {
   return chargeMessage(messageCost(producer, placement, stageCosts), transport);
 }
 
+/// The members of a group wait for the slowest one.
 TaskCost TaskCosts::costPhase(uint32_t task) const {
   Cell cell = graph.cell[task];
+  if (graph.is(task, InstructionRole::Collective)) {
+    uint64_t longest = 0;
+    for (Cell member : graph.cellsOf(graph.peer[task]))
+      longest = std::max(longest, alonePs(member));
+    return {longest, 0};
+  }
   return {cell.overlapsNext()
               ? stageCosts.pairPs(placement, cell, graph.overlapped[task])
               : alonePs(cell),

@@ -56,7 +56,7 @@ public:
                  const Item *second);
   void finish(const WaveStep &step, uint64_t slot) {
     slots.finish(step, slot);
-    if (LLVM_UNLIKELY(reductions) && step.cells->is(Phase::AllReduce))
+    if (LLVM_UNLIKELY(reductions) && step.cells->isIn(kCollectivePhases))
       return;
     const Time &endPs = workers[step.row].clocks.rowPs;
     for (Holdings<Time> &each : holdings)
@@ -162,7 +162,7 @@ FullWalk<Time>::FullWalk(const TableView &table,
     each.resize(workers.size());
   if (hasCopies(counts))
     copies.emplace(table, counts);
-  if (const Collectives *all = scenarios.front().collectives)
+  if (const Groups *all = scenarios.front().groups)
     reductions.emplace(*all, costs, table);
   waitsForMore = copies || reductions;
   addHoldings(counts);

@@ -59,6 +59,11 @@ bool pipesched::canWalkTables(Transport transport, ReceivePlacement receives,
          sends == ForwardSends::Async;
 }
 
+bool pipesched::canWalkGroups(const Groups &groups) {
+  return (groups.getPhases() - kBlockPhases).isEmpty() &&
+         groups.eachMeetsOnce();
+}
+
 bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
                          const StageCosts &costs, int64_t limitPs) {
   uint64_t total = 0;
@@ -144,7 +149,7 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
                                              const TableView &table,
                                              const PhaseCounts &counts,
                                              const StageCosts &costs,
-                                             const Collectives *collectives) {
+                                             const Groups *groups) {
   GradientAfter gradientAfter = table.gradientAfter;
   bool isMeasured = hasMeasuredWaits(costs);
   bool anySliced = llvm::any_of(costs.stages, isSliced);
@@ -192,7 +197,7 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
       wait(worker, 1, costs.of(placement, cell));
     });
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
-    for (CellRef member : collectives->membersOf(collectives->pieceOf(number)))
+    for (CellRef member : groups->membersOf(number))
       send(member.row, 1, cost.bytes);
   if (isOverflow ||
       (isMeasured && !subtractMeasuredPairs(table, costs, traffic)))

@@ -77,6 +77,8 @@ class Sums:
     def blocks(self) -> list[Block]:
         """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
         groups = self._schedule.groups
+        for kind in {group.kind for group in groups} - {"all_reduce"}:
+            raise PipelineError(f"ranks do not run {kind.replace('_', '-')}s")
         found: list[Block] = [
             (number, group.blocks, group.workers) for number, group in enumerate(groups)
         ]

@@ -18,7 +18,7 @@
 #include "PipeSched/Analysis/Memory/PeakMemory.h"
 #include "PipeSched/Schedule/Program/ForwardSends.h"
 #include "PipeSched/Schedule/Program/Lowering.h"
-#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Schedule/Table/Metrics.h"
 #include "PipeSched/Schedule/Table/PhaseCounts.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -30,6 +30,11 @@ namespace pipesched {
 /// arrival; and if sends return at once. Everything else needs the graph.
 bool canWalkTables(Transport transport, ReceivePlacement receives,
                    ForwardSends sends);
+
+/// Whether the walk can time the groups of a table: each cell is in one group,
+/// and groups are by blocks, so that only O waits for them. The graph times all
+/// others.
+bool canWalkGroups(const Groups &groups);
 
 /// Whether all times together are at most `limitPs`, so that no sum of some can
 /// overflow.
@@ -45,7 +50,7 @@ std::optional<Traffic> sumTraffic(const Placement &placement,
                                   const TableView &table,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs,
-                                  const Collectives *collectives = nullptr);
+                                  const Groups *groups = nullptr);
 
 /// Changes the time of a compute: a cell, or a pair of two, of a worker.
 using ChangePs = llvm::function_ref<int64_t(
@@ -57,10 +62,10 @@ struct WalkInputs {
   const StageCosts *costs = nullptr;
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
-  /// The all-reduces of the table, if it has G cells. Each G must take part in
-  /// exactly one. Without costs of their own (StageCosts::reductions)
-  /// all-reduces take the times of their phase.
-  const Collectives *collectives = nullptr;
+  /// The groups of the table, if it has cells that meet (canWalkGroups).
+  /// Without costs of their own (StageCosts::reductions) all-reduces take the
+  /// times of their phase.
+  const Groups *groups = nullptr;
   ChangePs changePs = nullptr;
   /// Whether changePs depends on the microbatch of a cell.
   bool changeVaries = true;
@@ -90,9 +95,9 @@ struct WalkedTable {
 };
 
 /// Walks a table. Nothing if the walk finds no end because rows wait for each
-/// other or cells are missing, if the table has G cells and no `collectives`
-/// are given, or if bytes exceed int64. The graph and its analyses then say
-/// what is wrong and where.
+/// other or cells are missing, if the table has cells that meet and no
+/// `groups` are given, or if bytes exceed int64. The graph and its analyses
+/// then say what is wrong and where.
 std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);
