@@ -111,7 +111,14 @@ struct BlockTimes {
     for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad,
                         Phase::Backward, Phase::Recompute, Phase::Optimizer}) {
       Recompute again = phase == Phase::Recompute ? recompute : Recompute::Full;
-      all[phase] = rooflinePs(block, phase, system, again);
+      HostTime host = hostTime(block, phase, system, again);
+      double device = rooflinePs(block, phase, system, again);
+      if (host.waits) {
+        waiting[phase] = std::max(device, host.launchPs) + host.synchronizePs;
+      } else {
+        ahead[phase] = device;
+        launched[phase] = host.launchPs;
+      }
       if (system.expertParallel > 1)
         dispatch[phase] =
             enginePs(block, phase, Engine::AllToAll, system, again);
@@ -122,7 +129,9 @@ struct BlockTimes {
 
   void add(const BlockTimes &block, int64_t count) {
     kCostedPhases.forEach([&](Phase phase) {
-      all[phase] += double(count) * block.all[phase];
+      for (auto part :
+           {&BlockTimes::ahead, &BlockTimes::launched, &BlockTimes::waiting})
+        (this->*part)[phase] += double(count) * (block.*part)[phase];
       dispatch[phase] += double(count) * block.dispatch[phase];
       for (auto part :
            {&ContextSums::ps, &ContextSums::exposedPs, &ContextSums::bytes})
@@ -130,9 +139,16 @@ struct BlockTimes {
     });
   }
 
-  double of(Phase phase) const { return all[phase]; }
+  /// The host launches ahead of the device, so that of blocks in a row the
+  /// longer of both sums counts. Where it waits within each block, the longer
+  /// time of each counts.
+  double of(Phase phase) const {
+    return waiting[phase] + std::max(ahead[phase], launched[phase]);
+  }
 
-  PhaseMap<double> all = {}, dispatch = {};
+  /// Of the device and of the host in blocks in which the host does not wait;
+  /// of the others.
+  PhaseMap<double> ahead = {}, launched = {}, waiting = {}, dispatch = {};
   PhaseMap<ContextSums> context = {};
 };
 
@@ -172,8 +188,7 @@ public:
     return shardCells(
         blocks, model, system, layout, worker, recomputesInBackward,
         [&](uint32_t block, Phase phase) {
-          return rooflinePs(model.blocks[block], phase, system,
-                            model.recompute);
+          return blockPs(model.blocks[block], phase, system, model.recompute);
         },
         cost);
   }
@@ -530,10 +545,10 @@ pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
     return std::move(error);
   std::vector<int64_t> times;
   for (const BlockFacts &block : model.blocks) {
-    double ps = rooflinePs(block, Phase::Forward, system) +
-                rooflinePs(block, Phase::Backward, system);
+    double ps = blockPs(block, Phase::Forward, system) +
+                blockPs(block, Phase::Backward, system);
     if (model.recompute != Recompute::None)
-      ps += rooflinePs(block, Phase::Recompute, system, model.recompute);
+      ps += blockPs(block, Phase::Recompute, system, model.recompute);
     if (auto error = store(ps, "a block", times.emplace_back()))
       return std::move(error);
   }

@@ -54,7 +54,8 @@ Precision = Literal["bf16", "fp8"]
 Sharding = Literal["none", "optimizer", "gradients", "full-kept", "full"]
 RankOrder = Literal["data", "pipeline"]
 ContextExchange = Literal["ring", "gather"]
-ExpertDispatch = Literal["all-to-all", "per-node"]
+ExpertDispatch = Literal["all-to-all", "per-node", "per-rank"]
+KernelLaunch = Literal["single", "graphs"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
@@ -80,6 +81,7 @@ ENUMS: dict[object, str] = {
     RankOrder: "rank-order",
     ContextExchange: "context-exchange",
     ExpertDispatch: "expert-dispatch",
+    KernelLaunch: "kernel-launch",
     OptimizerStep: "optimizer-step",
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",

@@ -198,8 +198,8 @@ static void refuseCosts(void) {
   options = shippedCosts();
   options.expertDispatch = (PipeschedExpertDispatch)3;
   createCosts(options);
-  // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all) or 1
-  // CHECK-SAME: (per-node), found 3
+  // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all), 1
+  // CHECK-SAME: (per-node) or 2 (per-rank), found 3
 }
 
 static void refuseDeployment(const char *name, const char *value) {

@@ -81,6 +81,7 @@ static void send(const Ranks &ranks, int64_t sender,
                  const std::vector<int64_t> &chosen, ExpertDispatch dispatch,
                  Count &count) {
   std::set<int64_t> reached; // nodes that have a copy of the token
+  std::set<int64_t> passed;  // ranks that a node passed it on to
   for (int64_t expert : chosen) {
     ++count.rows;
     int64_t rank = ranks.rankOf(expert), node = ranks.nodeOf(rank);
@@ -94,6 +95,9 @@ static void send(const Ranks &ranks, int64_t sender,
     // passes rows on.
     if (!isNear && reached.insert(node).second)
       ++count.network;
+    // Each expert of a rank gets a copy, or the rank gets one for all.
+    if (dispatch == ExpertDispatch::PerRank && !passed.insert(rank).second)
+      continue;
     count.link += rank % ranks.perNode != sender % ranks.perNode;
   }
 }
@@ -130,7 +134,8 @@ static ExpertFacts makeExperts(int64_t count, int64_t perToken,
 static void expectCounted(const ExpertFacts &experts, const Ranks &ranks) {
   SystemFacts system = cluster(ranks.perNode, ranks.size());
   for (ExpertDispatch dispatch :
-       {ExpertDispatch::AllToAll, ExpertDispatch::PerNode}) {
+       {ExpertDispatch::AllToAll, ExpertDispatch::PerNode,
+        ExpertDispatch::PerRank}) {
     SCOPED_TRACE(testing::Message()
                  << experts.count << " experts, " << experts.perToken
                  << " per token, " << ranks.perNode << " ranks on each of "

@@ -1,5 +1,5 @@
-"""The rows of `validation` by group: median and largest error, and how many layouts and schedules of
-one cluster are predicted in the right order.
+"""The rows of `validation` by group: median and largest error, and how many layouts and schedules
+of one cluster are predicted in the right order.
 """
 
 from __future__ import annotations

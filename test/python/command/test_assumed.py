@@ -94,8 +94,10 @@ NO_DEFAULT = {"--times", "--model", "--system", "--set"}
 SAID_OTHERWISE = {"--times-of"}
 """Said first, or refused: test_times_of.py."""
 
-WHOLE = {"--context-parallel"}
-"""Sequences are whole unless this says otherwise."""
+WHOLE = {"--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"}
+"""Sequences and nodes are whole, kernels start one by one, and nothing hides a collective unless
+these say otherwise.
+"""
 
 SAME = {"--tensor"}
 """With --context-parallel, another name of --accelerators."""
