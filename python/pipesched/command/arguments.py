@@ -97,10 +97,14 @@ FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def add_family_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of families; an option applies to the families that have it."""
+def add_family_options(
+    parser: argparse.ArgumentParser, own: Mapping[str, tuple[Callable[[str], Any], str]] = {}
+) -> None:
+    """Adds the options of families; an option applies to the families that have it. `own` has what
+    a verb means by some of them in addition.
+    """
     group = parser.add_argument_group("options of families")
-    for name, (kind, summary) in FAMILY_OPTIONS.items():
+    for name, (kind, summary) in {**FAMILY_OPTIONS, **own}.items():
         group.add_argument(f"--{name}", type=kind, help=summary)
     group.add_argument(
         "--split-backward",

@@ -12,8 +12,9 @@ from typing import Any
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
 from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
+from pipesched.planning._why import gib
 
-from . import assumed, files, passes, stragglers
+from . import assumed, equal_memory, files, passes, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -56,6 +57,12 @@ EXAMPLE = """  pipesched compare 1f1b zb-h1 --workers 8 --microbatches 24,32 \\
       --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay
   pipesched compare schedule.mlir --schedules 1f1b,zb-v --slow-worker 3=1.3"""
 
+MEMORY = (
+    "of an accelerator, such as 60GiB: each schedule then recomputes and offloads what makes it the"
+    " fastest that fits; without a unit the activations that a worker may hold, of families that"
+    " have this option"
+)
+
 FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
 """The families that are compared if neither files nor families are given."""
 
@@ -90,7 +97,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8; likewise",
     )
-    add_family_options(parser)
+    add_family_options(parser, {"memory": (equal_memory.budget_of, MEMORY)})
     add_costs(parser)
     add_timing(parser)
     parser.add_argument(
@@ -320,12 +327,44 @@ def _above(
     return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
 
 
+def _run_equal_memory(
+    arguments: argparse.Namespace, entries: Sequence[Entry], budget: int, settings: dict[str, Any]
+) -> int:
+    """Times every schedule in all ways that change its memory; fails if none fits."""
+    found = equal_memory.chosen(entries, budget, arguments, settings)
+    bounds = equal_memory.bounds_of(found, budget, arguments)
+    groups = equal_memory.ranked(found, bounds)
+    rows = [row for group in groups.values() for row, _ in group]
+    arguments.flags |= {"--recompute"}  # which is chosen, not assumed
+    costs = entries[0].costs if entries else None
+    above = _above(arguments, costs, entries, [each.row for each in found])
+    disturbed = stragglers.rows(arguments, [e.variant.entry for e in found if e.simulation])
+    if disturbed:
+        stragglers.add_to(rows, disturbed)
+    title = f"{_title(arguments, entries)}, {gib(budget)} an accelerator"
+    if arguments.html:
+        write_page(arguments.html, "; ".join([title, *above]), groups)
+    below = ["", *equal_memory.remarks(groups), *stragglers.remarks(disturbed)]
+    write_rows(
+        arguments,
+        rows,
+        columns_of(rows),
+        title=title,
+        above=above,
+        remarks=below if arguments.format == "text" else [],
+    )
+    return 0 if any(each.fits for each in found) else 1
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Times every schedule at every size; fails if none could be timed."""
     arguments.files, named = files.told_apart(arguments.files)
     arguments.schedules = [*named, *(arguments.schedules or ())] or None
+    budget = equal_memory.take_budget(arguments)
     arguments, costs, entries = _with_equal_work(arguments)
     settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+    if budget is not None:
+        return _run_equal_memory(arguments, entries, budget, settings)
     pairs = timed(entries, settings)
     rows = [row for group in by_size(pairs).values() for row, _ in group]
     above = _above(arguments, costs, entries, rows)
@@ -342,7 +381,7 @@ def run(arguments: argparse.Namespace) -> int:
     simulations = [simulation for _, simulation in pairs if simulation]
     title = _title(arguments, entries)
     if arguments.html:
-        write_page(arguments.html, "; ".join([title, *above]), pairs)
+        write_page(arguments.html, "; ".join([title, *above]), by_size(pairs))
     is_text = arguments.format == "text"
     below = ["", *remarks(simulations), *stragglers.remarks(disturbed)] if is_text else []
     write_rows(arguments, rows, columns_of(rows), title=title, above=above, remarks=below)

@@ -152,9 +152,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="why, for each of them")
     parser.add_argument("--html", metavar="FILE", help="also write a page with timelines")
     parser.add_argument(
-        "--save", metavar="DIR", help="also write each one as IR, picture and PyTorch's CSV"
+        "--save",
+        metavar="DIR",
+        help="also write each one as IR, picture, PyTorch's CSV and scripts that launch it",
     )
-    parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv", ".json")})
+    parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv", ".json", ".sh")})
     stragglers.add(parser)
     add_output(parser)
 
@@ -267,6 +269,10 @@ def _save(plan: Plan, folder: Path) -> None:
             files[".csv"] = schedule.to_csv()
         for suffix, text in files.items():
             write_text(text, str(folder / f"{proposal.name}{suffix}"))
+        for launcher, script in proposal.scripts().items():
+            path = folder / f"{proposal.name}.{launcher}.sh"
+            write_text(script, str(path))
+            path.chmod(path.stat().st_mode | path.stat().st_mode >> 2 & 0o111)
     say(f"wrote {len(plan.fitting)} proposals to {folder}")
 
 

@@ -24,6 +24,7 @@ COLUMNS = (
     Column("N", "microbatches"),
     Column("rank", "rank"),
     Column("schedule", "schedule", left=True),
+    Column("uses", "uses", left=True, wraps=True),
     *results(),
     Column("why not", "error", left=True, wraps=True),
 )
@@ -112,9 +113,10 @@ def remarks(simulations: Iterable[Simulation]) -> list[str]:
     ]
 
 
-def write_page(file: str, title: str, pairs: Sequence[Pair]) -> None:
+def write_page(file: str, title: str, groups: Mapping[Size, Sequence[Pair]]) -> None:
     """Writes the page with the tables, the findings and the timelines."""
+    pairs = [pair for group in groups.values() for pair in group]
     columns = columns_of([row for row, _ in pairs])
     found = _findings(simulation for _, simulation in pairs if simulation)
-    write_text(page.comparison(title, by_size(pairs), columns, found), file)
+    write_text(page.comparison(title, groups, columns, found), file)
     say(f"wrote {file}")

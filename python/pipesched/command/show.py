@@ -108,7 +108,8 @@ def _write_page(
     work = [] if own else check_work(ranked.stages_of_groups(row for row, _ in pairs), None, None)
     facts = assumed.of_timing(timing, lambda _: False, () if own else (None,))
     title = f"{arguments.file}, {'times of their own' if own else 'unit slots of 1 us'}"
-    ranked.write_page(arguments.html, "; ".join([title, *work, *assumed.above(facts)]), pairs)
+    above = [title, *work, *assumed.above(facts)]
+    ranked.write_page(arguments.html, "; ".join(above), ranked.by_size(pairs))
 
 
 def _show_file(arguments: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
 from ._request import Limits, Progress, Request, divisors, seconds_of
+from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Space
 from ._why import about, findings
@@ -175,6 +176,13 @@ class Proposal:
             return Launchers(unknown, unknown)
         csv = os.path.join(folder, f"{self.name}.csv")
         return launchers(self.request, self.candidate, csv, self._launch_problem)
+
+    def scripts(self) -> dict[str, str]:
+        """Bash scripts that start a training by torchrun, by launcher: `torchtitan`, `megatron` and
+        `bridge` (Megatron-Bridge), without those that cannot run it. A CSV file that PyTorch reads
+        is expected beside the script, under the name of the proposal.
+        """
+        return scripts_of(self)
 
     @cached_property
     def _launch_problem(self) -> str | None:
