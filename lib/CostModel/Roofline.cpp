@@ -198,14 +198,20 @@ private:
 
 /// What is on its way is a part of the compute, which keeps the rest.
 llvm::Error CellTimes::storeIn(CellCosts &cells) const {
-  for (const EnumName<Phase> &phase : enumValues<Phase>()) {
-    const Exchange &passed = context[phase.value];
-    cells.set(phase.value, all[phase.value]);
-    for (Segment part : {Segment{Resource::Experts, dispatch[phase.value]},
-                         Segment{Resource::Context, passed.exposedPs,
-                                 passed.ps - passed.exposedPs, passed.bytes}})
-      if (llvm::Error error = cells.splitOff(phase.value, part))
+  for (const EnumName<Phase> &entry : enumValues<Phase>()) {
+    Phase phase = entry.value;
+    if (all[phase] != 0)
+      cells.set(phase, all[phase]);
+    if (int64_t ps = dispatch[phase])
+      if (auto error = cells.splitOff(phase, {Resource::Experts, ps}))
         return error;
+    const Exchange &passed = context[phase];
+    if (passed.ps == 0 && passed.bytes == 0)
+      continue;
+    if (auto error =
+            cells.splitOff(phase, {Resource::Context, passed.exposedPs,
+                                   passed.ps - passed.exposedPs, passed.bytes}))
+      return error;
   }
   return llvm::Error::success();
 }
