@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CellTimes.h"
 #include "KernelTimes.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
@@ -136,17 +137,6 @@ struct BlockTimes {
   PhaseMap<ContextSums> context = {};
 };
 
-/// The rounded times of the cells of a stage, and what of them is on its way.
-/// Whole times are rounded first and parts apart, so that how a cell is divided
-/// changes no time.
-struct CellTimes {
-  int64_t &operator[](Phase phase) { return all[phase]; }
-  llvm::Error storeIn(CellCosts &cells) const;
-
-  PhaseMap<int64_t> all = {}, dispatch = {};
-  PhaseMap<Exchange> context = {};
-};
-
 /// Computes the costs of the stages of a placement; what does not depend on the
 /// stage is computed once.
 class StageCostBuilder {
@@ -195,26 +185,6 @@ private:
   std::vector<BlockTimes> blockTimes;
 };
 } // namespace
-
-/// What is on its way is a part of the compute, which keeps the rest.
-llvm::Error CellTimes::storeIn(CellCosts &cells) const {
-  for (const EnumName<Phase> &entry : enumValues<Phase>()) {
-    Phase phase = entry.value;
-    if (all[phase] != 0)
-      cells.set(phase, all[phase]);
-    if (int64_t ps = dispatch[phase])
-      if (auto error = cells.splitOff(phase, {Resource::Experts, ps}))
-        return error;
-    const Exchange &passed = context[phase];
-    if (passed.ps == 0 && passed.bytes == 0)
-      continue;
-    if (auto error =
-            cells.splitOff(phase, {Resource::Context, passed.exposedPs,
-                                   passed.ps - passed.exposedPs, passed.bytes}))
-      return error;
-  }
-  return llvm::Error::success();
-}
 
 /// B is the sum of the rounded I and W, so that splitting a backward changes no
 /// total, unless a block says what B runs.
