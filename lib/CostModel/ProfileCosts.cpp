@@ -26,7 +26,12 @@ llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
     return lengths.takeError();
   StageCosts stageCosts;
   stageCosts.stages.resize(lengths->size());
-  for (auto [length, cost] : llvm::zip_equal(*lengths, stageCosts.stages))
+  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
+    int64_t length = (*lengths)[stage];
+    if (stage != 0 && length == (*lengths)[stage - 1]) {
+      cost = stageCosts.stages[stage - 1];
+      continue;
+    }
     for (const EnumName<Phase> &phase : enumValues<Phase>()) {
       int64_t ps = 0;
       if (llvm::MulOverflow(traitsOf(phase.value).unitSlots * kSlotPs, length,
@@ -35,6 +40,7 @@ llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
                          " slots of 1 us takes more than 2^63 - 1 ps");
       cost.cells.set(phase.value, ps);
     }
+  }
   return stageCosts;
 }
 

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CellTimes.h"
 #include "KernelTimes.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
@@ -152,17 +153,6 @@ struct BlockTimes {
   PhaseMap<ContextSums> context = {};
 };
 
-/// The rounded times of the cells of a stage, and what of them is on its way.
-/// Whole times are rounded first and parts apart, so that how a cell is divided
-/// changes no time.
-struct CellTimes {
-  int64_t &operator[](Phase phase) { return all[phase]; }
-  llvm::Error storeIn(CellCosts &cells) const;
-
-  PhaseMap<int64_t> all = {}, dispatch = {};
-  PhaseMap<Exchange> context = {};
-};
-
 /// Computes the costs of the stages of a placement; what does not depend on the
 /// stage is computed once.
 class StageCostBuilder {
@@ -210,20 +200,6 @@ private:
   std::vector<BlockTimes> blockTimes;
 };
 } // namespace
-
-/// What is on its way is a part of the compute, which keeps the rest.
-llvm::Error CellTimes::storeIn(CellCosts &cells) const {
-  for (const EnumName<Phase> &phase : enumValues<Phase>()) {
-    const Exchange &passed = context[phase.value];
-    cells.set(phase.value, all[phase.value]);
-    for (Segment part : {Segment{Resource::Experts, dispatch[phase.value]},
-                         Segment{Resource::Context, passed.exposedPs,
-                                 passed.ps - passed.exposedPs, passed.bytes}})
-      if (llvm::Error error = cells.splitOff(phase.value, part))
-        return error;
-  }
-  return llvm::Error::success();
-}
 
 /// B is the sum of the rounded I and W, so that splitting a backward changes no
 /// total, unless a block says what B runs.

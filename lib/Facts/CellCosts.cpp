@@ -43,13 +43,22 @@ void CellCosts::replace(Phase phase, int64_t slice, ArrayRef<Segment> list,
                         int64_t ps) {
   alone[slice][phase] = ps;
   size_t cell = numberOf(phase, slice);
-  auto *first = segments.begin() + begins[cell];
-  first = segments.erase(first, segments.begin() + begins[cell + 1]);
-  segments.insert(first, list.begin(), list.end());
-  auto more = static_cast<uint32_t>(list.size()) -
-              (begins[cell + 1] - begins[cell]); // modulo 2^32
-  for (uint32_t &begin : llvm::drop_begin(begins, cell + 1))
-    begin += more;
+  size_t oldEnd = begins[cell + 1], newEnd = begins[cell] + list.size();
+  if (newEnd != oldEnd) {
+    size_t size = segments.size();
+    if (newEnd > oldEnd) {
+      segments.resize(size + newEnd - oldEnd);
+      std::move_backward(segments.begin() + oldEnd, segments.begin() + size,
+                         segments.end());
+    } else {
+      std::move(segments.begin() + oldEnd, segments.end(),
+                segments.begin() + newEnd);
+      segments.truncate(size + newEnd - oldEnd);
+    }
+    for (uint32_t &begin : llvm::drop_begin(begins, cell + 1))
+      begin += newEnd - oldEnd; // modulo 2^32
+  }
+  llvm::copy(list, segments.begin() + begins[cell]);
 }
 
 void CellCosts::set(Phase phase, int64_t ps, int64_t slice) {

@@ -60,6 +60,35 @@ TEST(Runtime, TorchRunsWholeBackwardsInWOfFirstStages) {
     EXPECT_FALSE(stage.overlappedPs.has_value());
 }
 
+/// W runs all of I, also the rows that I sends to experts beside those of W,
+/// and slice by slice.
+TEST(Runtime, TorchMovesAllSegmentsOfI) {
+  StageCosts stageCosts;
+  stageCosts.stages.resize(4);
+  CellCosts &cells = stageCosts.stages[0].cells;
+  cells = CellCosts(2);
+  for (int64_t slice : {0, 1}) {
+    llvm::cantFail(cells.setSegments(Phase::InputGrad,
+                                     {{Resource::Compute, 20 + slice},
+                                      {Resource::Experts, 3},
+                                      {Resource::Sharding, 1, 0, 50}},
+                                     slice));
+    llvm::cantFail(cells.setSegments(
+        Phase::WeightGrad, {{Resource::Compute, 10}, {Resource::Experts, 4}},
+        slice));
+  }
+  llvm::cantFail(applyRuntime(Runtime::Torch, mirrored(), stageCosts));
+  for (int64_t slice : {0, 1}) {
+    auto on = [&](Resource resource) {
+      return cells.on(resource, Phase::WeightGrad, slice);
+    };
+    EXPECT_TRUE(cells.of(Phase::InputGrad, slice).empty());
+    EXPECT_EQ(on(Resource::Compute).ps, 30 + slice);
+    EXPECT_EQ(on(Resource::Experts).ps, 7);
+    EXPECT_EQ(on(Resource::Sharding), (Exchange{1, 1, 50}));
+  }
+}
+
 TEST(Runtime, TorchKeepsActivationsOfFirstStagesUntilW) {
   MemoryFacts memory;
   memory.stages.resize(4);
