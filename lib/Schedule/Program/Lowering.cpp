@@ -83,7 +83,8 @@ private:
   /// The receive of a cell's message by a worker, or the send while there is no
   /// receive yet.
   uint32_t &messageTo(uint32_t producer, int64_t worker) {
-    if (LLVM_LIKELY(destinationOf[producer] != Dependences::kSeveral))
+    if (LLVM_LIKELY(!hasBroadcasts) ||
+        destinationOf[producer] != Dependences::kSeveral)
       return messageOf[producer];
     return broadcasts.try_emplace({producer, worker}, kNone).first->second;
   }
@@ -96,10 +97,10 @@ private:
   template <typename Visit>
   void forEachDestination(uint32_t flat, Cell cell, Visit &&visit) const {
     int32_t destination = destinationOf[flat];
-    if (LLVM_UNLIKELY(destination == Dependences::kSeveral))
-      dependences.forEachDestination(cell, visit);
-    else if (destination >= 0)
+    if (destination >= 0)
       visit(destination);
+    else if (LLVM_UNLIKELY(destination == Dependences::kSeveral))
+      dependences.forEachDestination(cell, visit);
   }
   void clearOutbox() {
     outbox.clear();
@@ -123,6 +124,7 @@ private:
   std::vector<uint32_t> instructionOf, messageOf;
   /// The same by producer and destination, for cells with several.
   llvm::DenseMap<std::pair<uint32_t, int64_t>, uint32_t> broadcasts;
+  bool hasBroadcasts = false;
   Inboxes inboxes;
   Program program;
   // Filled if the table has O or G. By global stage: the last weight gradient.
@@ -166,11 +168,13 @@ void Lowering::findDestinations() {
     for (Cell cell : cells) {
       int64_t destination = dependences.messageDestination(cell);
       destinationOf.push_back(destination);
-      if (LLVM_UNLIKELY(destination == Dependences::kSeveral))
+      if (destination >= 0) {
+        ++inboxes.begins[destination + 1];
+      } else if (LLVM_UNLIKELY(destination == Dependences::kSeveral)) {
+        hasBroadcasts = true;
         dependences.forEachDestination(
             cell, [&](int64_t worker) { ++inboxes.begins[worker + 1]; });
-      else if (destination >= 0)
-        ++inboxes.begins[destination + 1];
+      }
     }
   for (size_t worker = 0; worker < table.rows.size(); ++worker)
     inboxes.begins[worker + 1] += inboxes.begins[worker];

@@ -17,39 +17,39 @@ using namespace pipesched;
 
 Dependences::Dependences(const TableView &table, const CellIndex &index)
     : placement(*table.placement), index(index),
-      gradientAfter(table.gradientAfter), makers() {
-  kAllPhases.forEach([&](Phase phase) {
-    std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
-    if (!flow)
-      return;
-    Makers &some = makers[static_cast<unsigned>(*flow)];
-    assert(some.count < Makers::kMost && "more phases make a flow");
-    some.phases[some.count++] = phase;
+      gradientAfter(table.gradientAfter) {
+  kIndexedPhases.forEach([&](Phase phase) {
+    if (std::optional<Flow> flow = flowNeededBy(phase)) {
+      auto number = static_cast<unsigned>(*flow);
+      takings[phase] = {&makers[number], traitsOf(*flow).reach};
+      if (index.has(phase))
+        takers[number].add(index.columnOf(phase));
+    }
+    if (std::optional<Flow> flow = flowMadeBy(phase, gradientAfter)) {
+      auto number = static_cast<unsigned>(*flow);
+      makings[phase] = {&takers[number], traitsOf(*flow).reach};
+      if (index.has(phase))
+        makers[number].add(index.columnOf(phase));
+    }
   });
-}
-
-/// Whether a stage has a cell that waits for a flow.
-bool Dependences::isTaken(int64_t stage, int64_t unit, Flow flow) const {
-  int64_t entry = index.entryOf(stage, unit);
-  bool isNeeded = false;
-  kTakers[static_cast<unsigned>(flow)].forEach([&](Phase phase) {
-    isNeeded |= index.at(entry, phase) != CellIndex::kNone;
-  });
-  return isNeeded;
 }
 
 int64_t Dependences::messageDestination(Cell cell) const {
-  std::optional<Flow> flow = flowMadeBy(cell.getPhase(), gradientAfter);
-  if (!flow)
+  const End &making = makings[cell.getPhase()];
+  if (!making.others)
     return -1;
   int64_t path = placement.pathOf(cell.getUnit());
   int64_t numStages = placement.getNumStages(path);
   int64_t stage = 0;
-  switch (traitsOf(*flow).reach) {
+  switch (making.reach) {
   case Reach::Next:
+    stage = cell.getStage() + 1;
+    if (stage == numStages)
+      return -1;
+    break;
   case Reach::Previous:
-    stage = targetOf(*flow, cell.getStage());
-    if (stage < 0 || stage == numStages)
+    stage = cell.getStage() - 1;
+    if (stage < 0)
       return -1;
     break;
   case Reach::FromLast:
@@ -60,7 +60,7 @@ int64_t Dependences::messageDestination(Cell cell) const {
   }
   int64_t worker = placement.workerOf(placement.stageOffset(path) + stage);
   if (worker == placement.workerOf(placement.globalStage(cell)) ||
-      !isTaken(stage, cell.getUnit(), *flow))
+      !isTaken(stage, cell.getUnit(), *making.others))
     return -1;
   return worker;
 }
@@ -73,13 +73,13 @@ void Dependences::forEachDestination(
       visit(destination);
     return;
   }
-  Flow flow = *flowMadeBy(cell.getPhase(), gradientAfter);
+  const Columns &takers = *makings[cell.getPhase()].others;
   int64_t path = placement.pathOf(cell.getUnit());
   int64_t own = placement.workerOf(placement.globalStage(cell));
   llvm::SmallVector<int64_t> workers;
   for (int64_t stage = 0; stage != placement.getNumStages(path); ++stage) {
     int64_t worker = placement.workerOf(placement.stageOffset(path) + stage);
-    if (worker != own && isTaken(stage, cell.getUnit(), flow))
+    if (worker != own && isTaken(stage, cell.getUnit(), takers))
       workers.push_back(worker);
   }
   llvm::sort(workers);

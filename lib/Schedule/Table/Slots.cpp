@@ -85,7 +85,7 @@ static Expected<SlotAssignment> sweepInto(const Slots &lengths,
            slotsOf(lengths, table.rows[producer.worker],
                    producer.flat - index.rowBegin(producer.worker));
   };
-  auto visit = [&](const RowStep &step) {
+  auto visit = [&](const auto &step) {
     ArrayRef<Cell> row = table.rows[step.row];
     uint32_t flat = index.rowBegin(step.row) + step.index;
     Cell cell = row[step.index];
@@ -95,8 +95,8 @@ static Expected<SlotAssignment> sweepInto(const Slots &lengths,
     for (unsigned i = 0; i < step.count; ++i)
       if (Dependences::Producer producer = step.producers[i])
         start = std::max(start, endOf(producer));
-    if (isWide)
-      for (const RowStep::Part &part : step.more)
+    if constexpr (isWide)
+      for (const WideRowStep::Part &part : step.more)
         start = std::max(start, endOf(part.producer));
     for (unsigned i = 0; i < step.count; ++i)
       slots.start[flat + i] = start;

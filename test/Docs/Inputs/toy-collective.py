@@ -19,6 +19,9 @@ for instruction in schedule.program(1)[:4]:
 for group in schedule.groups:
     print(group.kind, group.microbatch, group.workers, group.stages, len(group.blocks))
 
+# Phases without a cost have lower numbers.
+print(*schedule.simulate().to_frame().phase.unique())
+
 page = schedule.simulate().to_html()
 facts = json.loads(re.search(r'class="facts">(.*?)</script>', page)[1])
 print(facts["kinds"][-1], facts["phases"][12]["letter"], facts["phases"][12]["per_path"])

@@ -67,6 +67,7 @@ constexpr std::optional<Flow> flowMadeBy(Phase phase,
 class Dependences {
 public:
   Dependences(const TableView &table, const CellIndex &index);
+  Dependences(const Dependences &) = delete; // points into itself
 
   /// A cell of another stage, and the worker it runs on.
   struct Producer {
@@ -80,34 +81,23 @@ public:
   /// worker: F s-1, the gradient of s+1, or what the last stage broadcasts.
   /// Empty if there is none, and for a reduction, which forEachProducer knows.
   Producer producerOf(Cell cell) const {
-    std::optional<Flow> flow = flowNeededBy(cell.getPhase());
-    if (!flow)
+    const End &taking = takings[cell.getPhase()];
+    if (!taking.others)
       return {};
-    switch (traitsOf(*flow).reach) {
-    case Reach::Next:
-      return producerBefore(cell, *flow);
-    case Reach::Previous:
-      return producerAbove(cell, *flow);
-    case Reach::FromLast: {
-      int64_t path = placement.pathOf(cell.getUnit());
-      return makerAt(path, placement.getNumStages(path) - 1, cell.getUnit(),
-                     *flow);
-    }
-    case Reach::ToLast:
-      break;
-    }
-    return {};
+    if (taking.reach == Reach::Next)
+      return producerBefore(cell, *taking.others);
+    if (taking.reach == Reach::Previous)
+      return producerAbove(cell, *taking.others);
+    return producerFar(cell, taking);
   }
 
   /// Calls `visit(producer)` for each cell of other stages whose output `cell`
   /// needs; of a reduction and a broadcast also for that of its own stage.
   template <typename Visit>
   void forEachProducer(Cell cell, Visit &&visit) const {
-    if (LLVM_UNLIKELY(cell.isIn(kWidePhases))) {
-      std::optional<Flow> flow = flowNeededBy(cell.getPhase());
-      if (flow && traitsOf(*flow).reach == Reach::ToLast)
-        return forEachPart(cell, *flow, visit);
-    }
+    const End &taking = takings[cell.getPhase()];
+    if (taking.others && taking.reach == Reach::ToLast)
+      return forEachPart(cell, visit);
     if (Producer producer = producerOf(cell))
       visit(producer);
   }
@@ -145,56 +135,81 @@ public:
                           llvm::function_ref<void(int64_t)> visit) const;
 
 private:
-  /// The cell of an entry that makes a flow, or kNone. Several phases may make
-  /// it, one of which the table has.
-  uint32_t makerIn(int64_t entry, Flow flow) const {
-    const Makers &some = makers[static_cast<unsigned>(flow)];
-    uint32_t flat = index.at(entry, some.phases[0]);
-    for (unsigned i = 1; flat == CellIndex::kNone && i < some.count; ++i)
-      flat = index.at(entry, some.phases[i]);
+  /// The columns of the phases that make or take a flow, as far as the table
+  /// has them.
+  struct Columns {
+    static constexpr unsigned kMost = 4;
+    unsigned count = 0;
+    int32_t columns[kMost] = {};
+
+    void add(int32_t column) {
+      assert(count < kMost && "more phases make or take a flow");
+      columns[count++] = column;
+    }
+  };
+  /// What the cells of a phase take or make: the phases at the other end of the
+  /// flow, null if there is no flow.
+  struct End {
+    const Columns *others = nullptr;
+    Reach reach = Reach::Next;
+  };
+
+  /// The first cell of an entry that makes a flow, or takes it; kNone if there
+  /// is none. Of several phases that make it an entry has one.
+  uint32_t makerIn(int64_t entry, const Columns &some) const {
+    uint32_t flat = CellIndex::kNone;
+    for (unsigned i = 0; flat == CellIndex::kNone && i != some.count; ++i)
+      flat = index.inColumn(entry, some.columns[i]);
     return flat;
   }
-  Producer makerAt(int64_t path, int64_t stage, int64_t unit, Flow flow) const {
-    return {makerIn(index.entryOf(stage, unit), flow),
+  Producer makerAt(int64_t path, int64_t stage, int64_t unit,
+                   const Columns &some) const {
+    return {makerIn(index.entryOf(stage, unit), some),
             placement.workerOf(placement.stageOffset(path) + stage)};
   }
-  Producer producerBefore(Cell cell, Flow flow) const {
+  Producer producerBefore(Cell cell, const Columns &some) const {
     if (cell.getStage() == 0)
       return {};
-    return {makerIn(index.entryOf(cell.getStage() - 1, cell.getUnit()), flow),
+    return {makerIn(index.entryOf(cell.getStage() - 1, cell.getUnit()), some),
             placement.workerOf(placement.globalStage(cell) - 1)};
   }
-  Producer producerAbove(Cell cell, Flow flow) const {
+  Producer producerAbove(Cell cell, const Columns &some) const {
     int64_t path = placement.pathOf(cell.getUnit());
     int64_t stage = cell.getStage() + 1;
     if (stage == placement.getNumStages(path))
       return {};
-    return makerAt(path, stage, cell.getUnit(), flow);
+    return makerAt(path, stage, cell.getUnit(), some);
+  }
+  /// What the last stage broadcasts; nothing of a reduction.
+  Producer producerFar(Cell cell, const End &taking) const {
+    if (taking.reach == Reach::ToLast)
+      return {};
+    int64_t path = placement.pathOf(cell.getUnit());
+    return makerAt(path, placement.getNumStages(path) - 1, cell.getUnit(),
+                   *taking.others);
   }
   /// Visits what all stages make for a cell of the last one.
   template <typename Visit>
-  void forEachPart(Cell cell, Flow flow, Visit &&visit) const {
+  void forEachPart(Cell cell, Visit &&visit) const {
     int64_t path = placement.pathOf(cell.getUnit());
     int64_t numStages = placement.getNumStages(path);
     if (cell.getStage() != numStages - 1)
       return;
     for (int64_t stage = 0; stage != numStages; ++stage)
-      if (Producer part = makerAt(path, stage, cell.getUnit(), flow))
+      if (Producer part = makerAt(path, stage, cell.getUnit(),
+                                  *takings[cell.getPhase()].others))
         visit(part);
   }
-  bool isTaken(int64_t stage, int64_t unit, Flow flow) const;
-
-  /// The phases that make a flow under the gradient rule of the table.
-  struct Makers {
-    static constexpr unsigned kMost = 4;
-    unsigned count = 0;
-    Phase phases[kMost] = {Phase::Idle}; ///< which no table indexes
-  };
+  /// Whether a stage has a cell that waits for a flow.
+  bool isTaken(int64_t stage, int64_t unit, const Columns &takers) const {
+    return makerIn(index.entryOf(stage, unit), takers) != CellIndex::kNone;
+  }
 
   const Placement &placement;
   const CellIndex &index;
   GradientAfter gradientAfter;
-  std::array<Makers, kNumFlows> makers;
+  std::array<Columns, kNumFlows> makers, takers; ///< by flow
+  PhaseMap<End> takings, makings;
 };
 
 } // namespace pipesched

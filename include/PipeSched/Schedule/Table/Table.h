@@ -121,6 +121,11 @@ public:
     return has(phase) ? at(entryOf(stage, microbatch), phase) : kNone;
   }
   bool has(Phase phase) const { return columnOfPhase[phase] >= 0; }
+  /// The column of a phase that the table has, for many look-ups of it.
+  int32_t columnOf(Phase phase) const { return columnOfPhase[phase]; }
+  uint32_t inColumn(int64_t entry, int32_t column) const {
+    return entries[entry * numColumns + column];
+  }
   /// Whether the table has O or G cells.
   bool hasPerPath() const { return parameterSets != nullptr; }
   /// The stages that use the blocks which an O steps or a G reduces; null if

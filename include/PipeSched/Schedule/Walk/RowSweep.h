@@ -23,16 +23,20 @@
 namespace pipesched {
 
 /// An entry of a row, or two overlapped ones, with the cells on other stages
-/// whose outputs they need. `more` has the producers of a reduction, which are
-/// several; they are of entry index + `half`.
+/// whose outputs they need.
 struct RowStep {
+  int64_t row = 0, index = 0;
+  unsigned count = 1;
+  Dependences::Producer producers[2];
+};
+
+/// The same with the producers of reductions, which are several. They are of
+/// entry index + `half`.
+struct WideRowStep : RowStep {
   struct Part {
     unsigned half;
     Dependences::Producer producer;
   };
-  int64_t row = 0, index = 0;
-  unsigned count = 1;
-  Dependences::Producer producers[2];
   llvm::ArrayRef<Part> more;
 };
 
@@ -64,7 +68,7 @@ public:
           close(goal.row);
           continue;
         }
-        RowStep step = stepAt(goal.row);
+        Step step = stepAt(goal.row);
         bool isMeeting = isWide && meetsOthers(step);
         if (std::optional<CellWait> wait =
                 isMeeting ? findGroupWait({step.row, step.index})
@@ -83,6 +87,8 @@ public:
   }
 
 private:
+  using Step = std::conditional_t<isWide, WideRowStep, RowStep>;
+
   /// A row to be swept up to an index. The wait of goal i created goal i + 1.
   struct Goal {
     int64_t row, end;
@@ -99,8 +105,8 @@ private:
       waits.pop_back();
   }
 
-  RowStep stepAt(int64_t row) {
-    RowStep step;
+  Step stepAt(int64_t row) {
+    Step step;
     step.row = row;
     step.index = next[row];
     llvm::ArrayRef<Cell> cells = table.rows[row];
@@ -110,13 +116,13 @@ private:
       step.count = 2;
       step.producers[1] = dependences.producerOf(cells[step.index + 1]);
     }
-    if (isWide)
+    if constexpr (isWide)
       addParts(step);
     return step;
   }
 
   /// Adds the producers of reductions.
-  void addParts(RowStep &step) {
+  void addParts(Step &step) {
     parts.clear();
     for (unsigned half = 0; half < step.count; ++half)
       if (!step.producers[half])
@@ -138,13 +144,13 @@ private:
       return std::nullopt;
     return CellWait{{step.row, step.index + half}, {producer.worker, awaited}};
   }
-  std::optional<CellWait> findWait(const RowStep &step) const {
+  std::optional<CellWait> findWait(const Step &step) const {
     for (unsigned i = 0; i < step.count; ++i)
       if (Dependences::Producer producer = step.producers[i])
         if (std::optional<CellWait> wait = findWait(step, i, producer))
           return wait;
-    if (isWide)
-      for (const RowStep::Part &part : step.more)
+    if constexpr (isWide)
+      for (const WideRowStep::Part &part : step.more)
         if (std::optional<CellWait> wait =
                 findWait(step, part.half, part.producer))
           return wait;
@@ -181,7 +187,7 @@ private:
   std::vector<uint32_t> numArrived; ///< by group: members whose row has come
   std::vector<Goal> goals;
   std::vector<CellWait> waits;
-  std::vector<RowStep::Part> parts; ///< of the last step
+  std::vector<WideRowStep::Part> parts; ///< of the last step
 };
 
 /// Whether a table has groups, or flows between more than neighbours.
