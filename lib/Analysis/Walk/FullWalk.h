@@ -377,7 +377,7 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   row.arrivalPs = worker.clocks.rowPs;
   row.freePs = worker.freeClocks.rowPs;
   uint32_t flat = bindings ? bindings->flatOf(step) : Bindings::kNone;
-  Time ps = costs.computePs(step, cost);
+  const Time &ps = costs.computePs(step, cost);
   auto copied = copies->copy(step, ps, row, flat);
   if (!copied || step.cells->isJoin())
     return copied.has_value();
