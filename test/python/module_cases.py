@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path as File
 from typing import Any
 
+import memory_cases
 import torch
-import torch.distributed as dist
 from pipesched import Schedule, generate
 from pipesched.torch import Arguments, PipelineError, PipelineRuntime, split_sequential
 from runtime_cases import CASES, COUNT, batch, case, main
@@ -25,7 +25,7 @@ from runtime_models import WIDTH, Plain, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
-OTHERS = set(CASES)
+OTHERS = set(CASES) - set(memory_cases.OWN)
 STEPS = 3
 Build = Callable[[], nn.Sequential]
 

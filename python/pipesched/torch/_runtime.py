@@ -21,6 +21,7 @@ from ._clock import Clocks
 from ._errors import PipelineError
 from ._executor import Batch, Executor
 from ._gather import gather
+from ._memory import Memory
 from ._messages import Mode
 from ._parallel import BufferRule, store_of
 from ._placement import Stages, Tied
@@ -273,6 +274,19 @@ class PipelineRuntime:
             outer = self._recording
             self._parts.link.observe = None if outer is None else outer.observe
             recording.close()
+
+    @contextmanager
+    def measure_memory(self) -> Iterator[Memory]:
+        """Measures what this rank holds in the training steps of the block: `peak`, in bytes, what
+        a microbatch takes of each stage, and by `predict` the peak of other schedules. With it the
+        runtime looks at every tensor that autograd keeps.
+        """
+        found = Memory(self.schedule, self.rank, self._parts.messages.has_tags)
+        self._executor.memory = found
+        try:
+            yield found
+        finally:
+            self._executor.memory = None
 
     # State
 
