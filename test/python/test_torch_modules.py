@@ -47,6 +47,7 @@ TRAINS = [
     "unfrozen_beside",
     "norms",
     "values_between_stages",
+    "cut_at_names",
     "sparse_gradients",
 ]
 
