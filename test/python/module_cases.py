@@ -9,6 +9,7 @@ and parameters of the pipeline and those of the same model without one, over sev
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 
 import memory_cases
 import torch
+import torch.distributed as dist
 from beside import STEPS, Beside, layer, line, off, sgd
 from pipesched import Schedule
 from pipesched.torch import (
@@ -27,7 +29,7 @@ from pipesched.torch import (
     split_sequential,
 )
 from runtime_cases import CASES, COUNT, batch, case, main
-from runtime_models import WIDTH, Plain, loss_of
+from runtime_models import WIDTH, Dropped, Plain, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import SplitPoint
@@ -439,6 +441,53 @@ def cut_at_names(rank: int) -> dict[str, float]:
     again = line(family="zb-v", transform="pipe-add-recompute")
     found["recomputed"] = Beside(again, Skipping, split=cut).train()
     return found
+
+
+# Checkpoints
+
+
+@case(2)
+def training_that_goes_on(rank: int) -> float:
+    """With a scheduler of learning rates, a scaler, dropout and a loss with parameters, whose
+    states a checkpoint has: another training goes on as the first one does.
+    """
+    store: Any = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        store.set("folder", tempfile.mkdtemp())
+    folder = store.get("folder").decode()
+    ends = []
+    for number in range(2):
+        torch.manual_seed(number + 7 * rank)
+        schedule = line(family="zb-v")
+        model = nn.Sequential(*(Dropped(i + number) for i in range(schedule.blocks)))
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=1)
+        loss = Weighted()
+        runtime = PipelineRuntime(schedule, split_sequential(model, schedule), loss, scaler=scaler)
+        optimizer = torch.optim.Adam(runtime.parameters(), lr=0.05)
+        rates = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        others: dict[str, Any] = {"rates": rates, "scaler": scaler}
+        for step in range(4):
+            if step == 2 and number == 0:
+                runtime.save(folder, optimizer, others=others)
+            if step == 2 and number == 1:
+                runtime.load(folder, optimizer, others=others, random=True)
+            if step < 2 and number == 1:
+                continue
+            runtime.step(*batch(step))
+            scaler.step(optimizer)
+            scaler.update()
+            rates.step()
+            runtime.zero_grad()
+        state = [p.detach().clone() for p in runtime.parameters()]
+        ends.append([*state, torch.tensor([scaler.get_scale(), *rates.get_last_lr()])])
+        runtime.close()
+    missing = ""
+    try:
+        runtime.load(folder, optimizer, others={"other": rates})
+    except PipelineError as error:
+        missing = str(error)
+    assert "misses 'others.other'" in missing
+    return max(off(one, two) for one, two in zip(*ends, strict=True))
 
 
 # Sparse gradients

@@ -48,6 +48,7 @@ TRAINS = [
     "norms",
     "values_between_stages",
     "cut_at_names",
+    "training_that_goes_on",
     "sparse_gradients",
 ]
 

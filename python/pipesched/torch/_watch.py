@@ -223,6 +223,8 @@ class Watch:
 
         if self._is_deaf:
             return default
+        if self._closing.is_set():  # the thread that asks has ended
+            return call()
         job = _Job([(run, lambda: "the store")], None)
         self._questions.put(job)
         if not job.is_over(seconds):
