@@ -31,6 +31,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 Gradients = tuple[Tensor | None, ...]
@@ -258,7 +259,9 @@ def input_backward(
     kept: dict[int, Gradients] = {}
     handles = [node.register_prehook(_noting(noted, i)) for i, node in enumerate(nodes)]
     handles += [
-        node.register_hook(_keeping(kept, i, _outside(node, inner))) for i, node in enumerate(nodes)
+        node.register_hook(_keeping(kept, i, _outside(node, inner)))
+        for i, node in enumerate(nodes)
+        if isinstance(node, BackwardCFunction)  # others compute what is asked for
     ]
     try:
         found = torch.autograd.grad(

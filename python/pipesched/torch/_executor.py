@@ -394,8 +394,9 @@ class Executor:
         before the next stage reads it.
         """
         found = output.detach()
-        is_buffer = found.layout == torch.strided and storages_of(found) <= self._buffered
-        return found.clone() if is_buffer else found
+        if not self._buffered or found.layout != torch.strided:
+            return found
+        return found.clone() if found.untyped_storage()._cdata in self._buffered else found
 
     def _lose(self, cell: Cell, output: Any, target: Any) -> list[Tensor]:
         """The loss of a microbatch, as it is differentiated."""

@@ -29,7 +29,7 @@ class _Entrance(torch.autograd.Function):
     def forward(ctx: Any, arrived: list[Any], root: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.arrived = arrived
         ctx.set_materialize_grads(False)
-        return tuple(_alias(tensor) for tensor in tensors)
+        return tuple([_alias(tensor) for tensor in tensors])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
