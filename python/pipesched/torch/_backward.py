@@ -25,23 +25,31 @@ already changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 Gradients = tuple[Tensor | None, ...]
-Root = tuple[Tensor, Tensor | None]
-"""An output that has a graph, and its gradient; None for a loss."""
+Root = tuple[GradientEdge, Tensor]
+"""Where the gradient of an output begins, and the gradient. The output itself is not kept."""
+
+
+def root_of_loss(edge: GradientEdge) -> Root:
+    """The root of a loss, whose gradient is 1."""
+    untyped: Any = edge.node
+    metadata = untyped._input_metadata[edge.output_nr]
+    return edge, torch.ones(metadata.shape, dtype=metadata.dtype, device=metadata.device)
 
 
 def whole_backward(roots: Sequence[Root]) -> None:
     """Adds gradients to all leaves that the outputs depend on."""
     if roots:
-        torch.autograd.backward([output for output, _ in roots], [given for _, given in roots])
+        torch.autograd.backward([edge for edge, _ in roots], [given for _, given in roots])
 
 
 @dataclass
@@ -62,7 +70,7 @@ class WeightBackward:
     groups: list[_Group] = field(default_factory=list)
     noted: dict[Node, Gradients] = field(default_factory=dict)
     loose: list[Root] = field(default_factory=list)
-    """Outputs through which no gradient flows to an input."""
+    """Those of outputs through which no gradient flows to an input."""
 
     def run(self) -> None:
         """Adds gradients to the parameters, and releases the graph."""
@@ -70,6 +78,12 @@ class WeightBackward:
             self._run(group)
         whole_backward(self.loose)
         self.groups, self.noted, self.loose = [], {}, []
+
+    def tensors(self) -> list[Tensor]:
+        """The gradients that wait for W."""
+        noted = [t for given in self.noted.values() for t in given if t is not None]
+        kept = [gradient for group in self.groups for _, gradient in group.kept]
+        return [*noted, *kept, *(given for _, given in self.loose)]
 
     def _run(self, group: _Group) -> None:
         if group.kept:
@@ -142,8 +156,12 @@ def _release(
             group.nodes = []
 
 
-def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
-    """For each node of the graph, the nodes from which a gradient flows to it."""
+def _reversed_edges(
+    roots: Iterable[Node], ends: Collection[Node] = ()
+) -> dict[Node, list[Node]]:
+    """For each node of the graph, the nodes from which a gradient flows to it. The graph is that
+    above the ends, these included.
+    """
     above: dict[Node, list[Node]] = {}
     stack = []
     for root in roots:
@@ -152,7 +170,7 @@ def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
             stack.append(root)
     while stack:
         node = stack.pop()
-        for below, _ in node.next_functions:
+        for below, _ in () if node in ends else node.next_functions:
             if below is None:
                 continue
             if below not in above:
@@ -162,10 +180,12 @@ def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
     return above
 
 
-def leaves_of(outputs: Iterable[Tensor]) -> list[Tensor]:
-    """The leaves that get gradients from outputs."""
+def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[Tensor]:
+    """The leaves that get gradients from outputs, without inputs, whose edges are the ends."""
     roots = [get_gradient_edge(output).node for output in outputs if output.requires_grad]
-    found = [getattr(node, "variable", None) for node in _reversed_edges(roots)]
+    inputs = {edge.node for edge in ends}
+    above = _reversed_edges(roots, inputs)
+    found = [getattr(node, "variable", None) for node in above if node not in inputs]
     return [leaf for leaf in found if leaf is not None]
 
 
@@ -219,15 +239,15 @@ def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
 
 
 def input_backward(
-    roots: Sequence[Root], inputs: Sequence[Tensor]
+    roots: Sequence[Root], inputs: Sequence[GradientEdge]
 ) -> tuple[list[Tensor | None], WeightBackward]:
-    """Returns the gradients of the inputs, and the work that is left for W. Inputs are leaves that
-    require gradients; the gradient is None if no output depends on the input. Parameters get no
-    gradients yet.
+    """Returns the gradients of the inputs, and the work that is left for W. The gradient is None if
+    no output depends on the input. Parameters get no gradients yet.
     """
-    edges = [get_gradient_edge(output).node for output, _ in roots]
-    above = _reversed_edges(edges)
-    inner = _reach([get_gradient_edge(leaf).node for leaf in inputs], above)
+    edges = [edge.node for edge, _ in roots]
+    ends = {edge.node for edge in inputs}
+    above = _reversed_edges(edges, ends)
+    inner = _reach(ends, above)
     rest = WeightBackward()
     rest.loose = [root for root, node in zip(roots, edges, strict=True) if node not in inner]
     through = [root for root, node in zip(roots, edges, strict=True) if node in inner]
@@ -239,11 +259,13 @@ def input_backward(
     kept: dict[int, Gradients] = {}
     handles = [node.register_prehook(_noting(noted, i)) for i, node in enumerate(nodes)]
     handles += [
-        node.register_hook(_keeping(kept, i, _outside(node, inner))) for i, node in enumerate(nodes)
+        node.register_hook(_keeping(kept, i, _outside(node, inner)))
+        for i, node in enumerate(nodes)
+        if isinstance(node, BackwardCFunction)  # others compute what is asked for
     ]
     try:
         found = torch.autograd.grad(
-            [output for output, _ in through],
+            [edge for edge, _ in through],
             list(inputs),
             [given for _, given in through],
             retain_graph=True,

@@ -117,6 +117,9 @@ class Messages(Protocol):
     def receive(self, instruction: Instruction) -> None:
         """Begins to receive, now or with the batch."""
 
+    def coming(self) -> list[Tensor]:
+        """The buffers of receives that have begun."""
+
     def take(self, index: int) -> Packet:
         """Waits for the receive with this index, and returns its value, which can be asked for
         once.
@@ -167,6 +170,9 @@ class TaggedMessages:
         spec = self.known.get(instruction.message, NOTHING)
         buffer, work = self._begin(instruction, 0, spec)
         self._coming[instruction.index] = instruction, buffer, work
+
+    def coming(self) -> list[Tensor]:
+        return [buffer for _, buffer, _ in self._coming.values()]
 
     def take(self, index: int) -> Packet:
         instruction, buffer, work = self._coming.pop(index)
@@ -290,6 +296,10 @@ class OrderedMessages:
             self._tagged.receive(instruction)
         else:
             self._add(instruction, None)
+
+    def coming(self) -> list[Tensor]:
+        ready = [tensor for packet in self._ready.values() for tensor in packet.tensors]
+        return [*self._tagged.coming(), *ready]
 
     def take(self, index: int) -> Packet:
         return self._tagged.take(index) if self._is_tagged else self._ready.pop(index)

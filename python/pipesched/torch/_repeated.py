@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from pipesched import Cell, PipeSchedWarning
 
 from ._placement import StageKey, named
 
+NOTHING = nullcontext()
 STEPS = range(1, 3)
 """The steps that measure; the first one does not, since it sets up memory and kernels."""
 RATIO = 1.2
@@ -62,12 +63,14 @@ class Repeated:
         """Whether an I runs as a whole backward here."""
         return self.is_on and self._whole.get((cell.path, cell.stage)) == cell.microbatch
 
-    @contextmanager
-    def measured(self, cell: Cell, kind: str) -> Iterator[None]:
+    def measured(self, cell: Cell, kind: str) -> AbstractContextManager[None]:
         """Takes the time of a block."""
         if not self.is_on or (cell.path, cell.stage) not in self._whole:
-            yield
-            return
+            return NOTHING
+        return self._measured(cell, kind)
+
+    @contextmanager
+    def _measured(self, cell: Cell, kind: str) -> Iterator[None]:
         times = self._times.setdefault(((cell.path, cell.stage), cell.microbatch, kind), [])
         if self._is_cuda:
             make: Any = torch.cuda.Event

@@ -55,8 +55,8 @@ thread takes about as long.
 """
 BREAK_TAG = 32_767
 """A tag that no message has, since these are multiples of 4 and up to 2 more."""
-KEPT_BYTES = 1 << 20
-"""How many sent bytes may be kept until the end of a step."""
+KEPT_BYTES = 1 << 16
+"""How many sent bytes may be kept until the end of a step; more are released when they are sent."""
 _pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
@@ -223,6 +223,8 @@ class Watch:
 
         if self._is_deaf:
             return default
+        if self._closing.is_set():  # the thread that asks has ended
+            return call()
         job = _Job([(run, lambda: "the store")], None)
         self._questions.put(job)
         if not job.is_over(seconds):
@@ -376,6 +378,12 @@ class Watch:
         self._kept_bytes += buffer.nbytes
         if self._kept_bytes > KEPT_BYTES:
             self._hand_over()
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of messages that are not known to be sent."""
+        waiting = [job.keeps or () for job in self._unseen if not job.is_over()]
+        return self._kept_bytes + sum(int(buffer.nbytes) for kept in waiting for buffer in kept)
 
     def _hand_over(self) -> None:
         self._unseen = [job for job in self._unseen if job.error or not job.is_over()]

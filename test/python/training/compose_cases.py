@@ -232,7 +232,7 @@ def bytes_of_activations(rank: int) -> list[list[int]]:
         sizes: list[int] = []
 
         def look(_: Any, runtime: PipelineRuntime = runtime, sizes: list[int] = sizes) -> None:
-            held = runtime._executor._held.values()
+            held = runtime._executor.held.values()
             sizes.append(sum(a.saved.nbytes for a in held if a.saved is not None))
 
         runtime.on_instruction = look

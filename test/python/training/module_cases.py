@@ -9,112 +9,32 @@ and parameters of the pipeline and those of the same model without one, over sev
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as File
 from typing import Any
 
+import memory_cases
 import torch
 import torch.distributed as dist
-from pipesched import Schedule, generate
-from pipesched.torch import Arguments, PipelineError, PipelineRuntime, split_sequential
+from beside import STEPS, Beside, layer, line, off, sgd
+from pipesched import Schedule
+from pipesched.torch import (
+    Arguments,
+    PipelineError,
+    PipelineRuntime,
+    split_model,
+    split_sequential,
+)
 from runtime_cases import CASES, COUNT, batch, case, main
-from runtime_models import WIDTH, Plain, loss_of
+from runtime_models import WIDTH, Dropped, Plain, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.pipelining import SplitPoint
 
-OTHERS = set(CASES)
-STEPS = 3
-Build = Callable[[], nn.Sequential]
-
-
-def layer(seed: int, bias: bool = True) -> nn.Linear:
-    torch.manual_seed(seed)
-    return nn.Linear(WIDTH, WIDTH, bias, dtype=torch.float64)
-
-
-def line(workers: int = 2, family: str = "1f1b", transform: str = "") -> Schedule:
-    schedule = generate(family, workers=workers, microbatches=COUNT)
-    return schedule.transform(transform) if transform else schedule
-
-
-def sgd(parameters: Any) -> torch.optim.Optimizer:
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-
-
-def off(found: Tensor | None, wanted: Tensor | None) -> float:
-    if found is None or wanted is None:
-        return 0.0 if found is wanted else float("inf")
-    found, wanted = (each.to_dense() if each.is_sparse else each for each in (found, wanted))
-    return (found - wanted).abs().max().item() / max(wanted.abs().max().item(), 1e-3)
-
-
-class Beside:
-    """A pipeline of this rank, and the same model without one."""
-
-    def __init__(self, schedule: Schedule, build: Build, loss: Any = loss_of, **options: Any):
-        self.count = schedule.microbatches
-        self.model, self.reference = build(), build()
-        self.stages: Any = options.pop("stages", None)
-        if self.stages is None:
-            self.stages = split_sequential(self.model, schedule)
-        self.losses = (loss(), loss()) if isinstance(loss, type) else (loss, loss)
-        self.runtime = PipelineRuntime(schedule, self.stages, self.losses[0], **options)
-        self.worst = 0.0
-        like: list[Any] = [*self.reference.parameters()]
-        if isinstance(self.losses[1], nn.Module):
-            like += self.losses[1].parameters()
-        self.optimizers = [sgd(like)]
-        if not self.runtime.optimizers:
-            self.optimizers.append(sgd(self.mine()))
-
-    def mine(self) -> list[nn.Parameter]:
-        """Every parameter of this rank, also those that are frozen now."""
-        held = self.runtime._parts.placement.all_parameters()
-        return list({id(p): p for p in held}.values())
-
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """The parameters of this rank beside those of the model."""
-        like = dict(self.reference.named_parameters(remove_duplicate=False))
-        state = self.runtime._state._own()
-        found = [(p, like[name]) for name, p in state.items() if name in like]
-        if self.runtime._parts.placement.loss is not None:
-            found += zip(self.losses[0].parameters(), self.losses[1].parameters(), strict=True)
-        return found
-
-    def step(self, seed: int) -> None:
-        """One step of both, whose gradients add up to those that there are."""
-        inputs, targets = batch(seed)
-        self.runtime.step(inputs, targets)
-        for x, y in zip(inputs.chunk(self.count), targets.chunk(self.count), strict=True):
-            torch.autograd.backward(self.losses[1](self.reference(x), y) / self.count)
-        self.compare()
-
-    def compare(self) -> None:
-        assert self.pairs()
-        for own, like in self.pairs():
-            if not self.runtime.optimizers:
-                self.worst = max(self.worst, off(own.grad, like.grad))
-
-    def update(self) -> None:
-        """Steps the optimizers, and begins with new gradients."""
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
-        self.runtime.zero_grad()
-        self.worst = max([self.worst, *(off(a.detach(), b.detach()) for a, b in self.pairs())])
-
-    def train(self, steps: int = STEPS) -> float:
-        for seed in range(steps):
-            self.step(seed)
-            self.update()
-        return self.finish()
-
-    def finish(self) -> float:
-        self.runtime.close()
-        return self.worst
+OTHERS = set(CASES) - set(memory_cases.OWN)
 
 
 # Children that stand in a model several times
@@ -457,6 +377,117 @@ def values_between_stages(rank: int) -> dict[str, float]:
         }
         found[f"{family} names"] = Beside(schedule, by_name, stages=stages, names=blocks).train()
     return found
+
+
+# Any module, cut at names
+
+
+class Scaling(Plain):
+    """A block with control flow that depends on values, and a mode."""
+
+    def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
+        hidden = super().forward(x)
+        if hidden.sum() > 0:
+            hidden = 2 * hidden
+        return hidden * scale if self.training else hidden
+
+
+class Skipping(nn.Module):
+    """A model with values that skip blocks, a parameter of its own that is used at both ends, a
+    number that depends on the input, and an argument that is left out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = Scaling(0)
+        self.activation = nn.Tanh()
+        self.blocks = nn.ModuleList([Scaling(number) for number in range(1, 4)])
+        self.scale = nn.Parameter(torch.full((WIDTH,), 0.5, dtype=torch.float64))
+        self.head = Scaling(9)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        rows = x.shape[0]
+        skip = self.activation(self.embed(x)) * self.scale
+        hidden = skip
+        for block in self.blocks:
+            hidden = self.activation(block(hidden, scale=0.5))
+        if mask is not None:
+            hidden = hidden * mask
+        result: Tensor = self.head(hidden + skip * self.scale) * rows
+        return result
+
+
+CUTS: dict[int, Any] = {
+    2: ["blocks.1"],
+    3: {"blocks.0": SplitPoint.END, "head": SplitPoint.BEGINNING},
+    4: ["blocks.0", "blocks.2", "head"],
+}
+
+
+@case(2)
+def cut_at_names(rank: int) -> dict[str, float]:
+    def cut(model: nn.Module, schedule: Schedule) -> Any:
+        return split_model(model, schedule, at=CUTS[schedule.blocks])
+
+    found = {}
+    for family in ("1f1b", "zb-v", "chimera"):
+        both = Beside(line(family=family), Skipping, split=cut)
+        found[family] = both.train()
+        outputs = Beside(line(family=family), Skipping, split=cut).runtime.evaluate(batch()[0])
+        model = Skipping().eval()
+        for x, output in zip(batch()[0].chunk(COUNT), outputs or (), strict=False):
+            if output is not None:
+                found[family] = max(found[family], off(output, model(x).detach()))
+    again = line(family="zb-v", transform="pipe-add-recompute")
+    found["recomputed"] = Beside(again, Skipping, split=cut).train()
+    return found
+
+
+# Checkpoints
+
+
+@case(2)
+def training_that_goes_on(rank: int) -> float:
+    """With a scheduler of learning rates, a scaler, dropout and a loss with parameters, whose
+    states a checkpoint has: another training goes on as the first one does.
+    """
+    store: Any = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        store.set("folder", tempfile.mkdtemp())
+    folder = store.get("folder").decode()
+    ends = []
+    for number in range(2):
+        torch.manual_seed(number + 7 * rank)
+        schedule = line(family="zb-v")
+        model = nn.Sequential(*(Dropped(i + number) for i in range(schedule.blocks)))
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=1)
+        loss = Weighted()
+        runtime = PipelineRuntime(schedule, split_sequential(model, schedule), loss, scaler=scaler)
+        optimizer = torch.optim.Adam(runtime.parameters(), lr=0.05)
+        rates = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        others: dict[str, Any] = {"rates": rates, "scaler": scaler}
+        for step in range(4):
+            if step == 2 and number == 0:
+                runtime.save(folder, optimizer, others=others)
+            if step == 2 and number == 1:
+                runtime.load(folder, optimizer, others=others, random=True)
+            if step < 2 and number == 1:
+                continue
+            runtime.step(*batch(step))
+            scaler.step(optimizer)
+            scaler.update()
+            rates.step()
+            runtime.zero_grad()
+        state = [p.detach().clone() for p in runtime.parameters()]
+        ends.append([*state, torch.tensor([scaler.get_scale(), *rates.get_last_lr()])])
+        runtime.close()
+    missing = ""
+    try:
+        runtime.load(folder, optimizer, others={"other": rates})
+    except PipelineError as error:
+        missing = str(error)
+    assert "misses 'others.other'" in missing
+    return max(off(one, two) for one, two in zip(*ends, strict=True))
 
 
 # Sparse gradients

@@ -113,6 +113,9 @@ class Storages(_Mode):  # type: ignore[misc]
         self.alive: dict[int, int] = {}
         """Bytes by a number of the storage."""
         self.peak = 0
+        self.counts: list[int] = []
+        """Bytes after each instruction."""
+        self._new: list[int] = []
         self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._number = 0
 
@@ -134,7 +137,16 @@ class Storages(_Mode):  # type: ignore[misc]
         self._number += 1
         self._seen[storage] = self._number
         self.alive[self._number] = storage.nbytes()
+        self._new.append(self._number)
         weakref.finalize(storage, self.alive.pop, self._number, None)
+
+    def look(self, event: Event) -> None:
+        """Counts after an instruction; what D has made is in host memory."""
+        if event.instruction.kind == "offload":
+            for number in self._new:
+                self.alive.pop(number, None)
+        self._new = []
+        self.counts.append(self.held)
 
     @property
     def held(self) -> int:

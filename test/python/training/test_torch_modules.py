@@ -47,6 +47,8 @@ TRAINS = [
     "unfrozen_beside",
     "norms",
     "values_between_stages",
+    "cut_at_names",
+    "training_that_goes_on",
     "sparse_gradients",
 ]
 
@@ -78,3 +80,22 @@ def test_norms_after_steps_are_refused(cases: Cases) -> None:
 def test_overflows_reach_sparse_gradients(cases: Cases) -> None:
     for result in cases["overflow_of_sparse_gradients"]:
         assert result["value"] == [512.0, True], result
+
+
+def test_memory_is_as_predicted(cases: Cases) -> None:
+    """Within 5 % of the storages that are alive, and of a message that is being sent just then."""
+    for result in cases["memory_as_predicted"]:
+        assert result["text"] == ""
+        for name, (alive, predicted, message) in result["value"].items():
+            assert predicted / 1.05 <= alive <= 1.05 * predicted + message, (name, result["value"])
+    values = [result["value"] for result in cases["memory_as_predicted"]]
+    for less, more in (("offloaded", "zb-h1"), ("recomputed", "1f1b"), ("offloaded v", "zb-v")):
+        assert min(value[less][0] / value[more][0] for value in values) < 0.7
+
+
+def test_a_budget_of_bytes_is_held_or_raises(cases: Cases) -> None:
+    for result in cases["budget_of_all_bytes"]:
+        assert result["text"] == ""
+    first, last = (result["value"] for result in cases["budget_of_all_bytes"])
+    assert first[0] == last[0] == ""
+    assert {first[1], last[1]} == {"RemoteError", "MemoryBudgetError"}

@@ -224,6 +224,24 @@ def test_saved_tensors_may_not_change() -> None:
             saved.offload(None) if moves else torch.autograd.backward(output)
 
 
+class Keeping(Plain):
+    """Keeps its output for the backward."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).exp()
+
+
+def test_a_change_of_what_the_stage_before_keeps_is_noticed() -> None:
+    """As without a pipeline, where both are stages of one rank."""
+    inputs, targets = batch()
+    model = nn.Sequential(Keeping(0), Adding(), Plain(2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss_of(model(inputs), targets).backward()  # type: ignore[no-untyped-call]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        runtime_of(local(), *model).step(inputs, targets)
+    runtime_of(local(), Plain(0), Adding(), Plain(2)).step(inputs, targets)
+
+
 class Adding(nn.Module):
     """Changes its input."""
 
