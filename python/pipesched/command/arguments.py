@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 import pipesched
-from pipesched import Costs, Family, FamilyOptions, _deployment, _grid
+from pipesched import Costs, Family, FamilyOptions, PipeSchedError, _deployment, _grid
 from pipesched._catalogue import canonical as canonical
+from pipesched._families import options_of_text, own_family
+from pipesched._grid import closest
 from pipesched._layer_times import names_layers
 from pipesched._costs import Description
 from pipesched._options import (
@@ -83,8 +86,19 @@ def families() -> dict[str, Family]:
 
 def options_for(family: str, options: FamilyOptions) -> FamilyOptions:
     """The options that the family has."""
-    known = families()[family].options
+    own = own_family(family)
+    known = own.options if own else families()[family].options
     return cast(FamilyOptions, {k: v for k, v in options.items() if k in known})
+
+
+def no_option(option: str, names: Sequence[str]) -> PipeSchedError:
+    """The error that no family has an option, with the closest one that some family has."""
+    own = [option for name in names if (family := own_family(name)) for option in family.options]
+    if option in FAMILY_OPTIONS or option in FamilyOptions.__annotations__:
+        said = f"--{option.replace('_', '-')}"
+    else:
+        said = f"{option}{closest(option, own)}" if own else option
+    return PipeSchedError(f"none of {', '.join(names)} has the option {said}")
 
 
 FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
@@ -112,14 +126,31 @@ def add_family_options(
         help="input and weight gradient as cells of their own",
     )
     group.add_argument(
+        "--option",
+        dest="own_options",
+        action="append",
+        metavar="NAME=VALUE",
+        help="of a family of your own, such as depth=2; may be given several times",
+    )
+    group.add_argument(
         "--gradient-after", choices=("I", "W"), help="which of them sends the gradient"
     )
 
 
 def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
-    """The options of families that were given."""
+    """The options of families that were given, those of registered families among them."""
+    own = options_of_text(";".join(arguments.own_options)) if arguments.own_options else {}
     given = {name: getattr(arguments, name) for name in FamilyOptions.__annotations__}
-    return cast(FamilyOptions, {k: v for k, v in given.items() if v is not None})
+    return cast(FamilyOptions, {**{k: v for k, v in given.items() if v is not None}, **own})
+
+
+def combined(given: Sequence[str]) -> list[str]:
+    """`depth=2,4` and `wide=true` as `depth=2;wide=true` and `depth=4;wide=true`."""
+    parts = []
+    for text in given:
+        name, _, values = text.partition("=")
+        parts.append([f"{name}={value}" for value in values.split(",")])
+    return [";".join(some) for some in itertools.product(*parts)]
 
 
 # Costs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
 from pipesched._options import OptimizerStep, TimingOptions, names_of
@@ -25,6 +25,7 @@ from .arguments import (
     given_family_options,
     integers,
     names,
+    no_option,
     options_for,
     positive,
     said_of_settings,
@@ -97,7 +98,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8; likewise",
     )
-    add_family_options(parser, {"memory": (equal_memory.budget_of, MEMORY)})
+    chunks = integers, "stages per worker, such as 2 or 2,4"
+    add_family_options(
+        parser, {"memory": (equal_memory.budget_of, MEMORY), "chunks": chunks}
+    )
     add_costs(parser)
     add_timing(parser)
     parser.add_argument(
@@ -148,8 +152,8 @@ def _of_families(
     given, families = given_family_options(arguments), _families(arguments)
     if not families:
         for name in ("stages", "microbatches", *given):
-            if getattr(arguments, name) is not None:
-                flag = arguments.shown[name]
+            if name in given or getattr(arguments, name) is not None:
+                flag = arguments.shown.get(name, "--option")
                 raise UsageError(f"{flag} is about families; --schedules names them")
         return []
     _check_options_apply(given, families)
@@ -159,23 +163,35 @@ def _of_families(
                 family,
                 workers,
                 microbatches,
-                options_for(family, given),
+                options,
                 costs=costs,
                 optimizer_step=arguments.optimizer_step,
                 **_timing(arguments),
-            )
+            ),
+            name=name,
         )
         for workers, microbatches in _sizes(arguments, own)
         for family in families
+        for options, name in _with_chunks(family, options_for(family, given))
     ]
+
+
+def _with_chunks(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptions, str]]:
+    """The options for each number of chunks, and a name that tells several of them apart."""
+    listed = cast("list[int] | None", given.get("chunks"))
+    if listed is None:
+        yield given, ""
+        return
+    for chunks in dict.fromkeys(listed):
+        name = f"{family}-{chunks}-chunks" if len(set(listed)) > 1 else ""
+        yield {**given, "chunks": chunks}, name
 
 
 def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
     """Refuses an option that none of the families has."""
     for option in given:
         if not any(option in options_for(family, given) for family in families):
-            flag = option.replace("_", "-")
-            raise PipeSchedError(f"none of {', '.join(families)} has the option --{flag}")
+            raise no_option(option, families)
 
 
 def _of_files(arguments: argparse.Namespace, costs: Costs | None) -> list[FromFile]:
@@ -222,7 +238,7 @@ def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
         return entry
     costs = replace(entry.costs, times=REDUCING)
     if isinstance(entry, FromFamily):
-        return FromFamily(replace(entry.point, costs=costs))
+        return replace(entry, point=replace(entry.point, costs=costs))
     return with_ending(replace(entry, costs=costs), arguments)
 
 
@@ -255,22 +271,23 @@ def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     """A line for each file and one for all families, for each disturbance."""
     timings = stragglers.timings(arguments, entries)
     lines = lines_of_files(arguments, entries, timings)
-    points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
-    if points:
-        made = _generating(arguments, points)
+    generated = [entry for entry in entries if isinstance(entry, FromFamily)]
+    if generated:
+        made = _generating(arguments, generated)
         for timing in timings:
             lines.append(passes.command_line(made, export=f"--export-report {timing}"))
     return "\n".join(lines)
 
 
-def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) -> list[str]:
-    several = len({point.workers for point in points}) > 1
+def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) -> list[str]:
+    several = len({entry.point.workers for entry in entries}) > 1
     made: list[str] = []
     named: list[tuple[str, Entry]] = []
-    for point in points:
-        name = f"{point.family}-{point.microbatches}"
+    for entry in entries:
+        point = entry.point
+        name = f"{entry.label}-{point.microbatches}"
         name = f"{name}-{point.workers}" if several else name
-        named.append((name, FromFamily(point)))
+        named.append((name, entry))
         made += passes.generating(
             point.family,
             name,

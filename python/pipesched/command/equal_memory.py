@@ -71,6 +71,7 @@ class Variant:
     """A schedule with what it uses to need less memory."""
 
     entry: Entry
+    label: str
     family: str | None
     recompute: Recompute
     offload: str | None = None
@@ -95,7 +96,7 @@ def _kinds(arguments: argparse.Namespace) -> tuple[Recompute, ...]:
 def _with_recompute(entry: Entry, kind: Recompute, arguments: argparse.Namespace) -> Entry:
     costs = replace(entry.costs, recompute=kind) if entry.costs is not None else None
     if isinstance(entry, FromFamily):
-        return FromFamily(replace(entry.point, costs=costs))
+        return replace(entry, point=replace(entry.point, costs=costs))
     return with_ending(replace(entry, costs=costs), _namespace(arguments, kind))
 
 
@@ -130,17 +131,18 @@ def variants_of(entry: Entry, arguments: argparse.Namespace) -> Iterator[Variant
     """All ways to run a schedule, the plain one first."""
     for kind in _kinds(arguments):
         made = _with_recompute(entry, kind, arguments)
-        yield Variant(made, entry.family, kind)
+        yield Variant(made, entry.label, entry.family, kind)
         for amount in ("half", "all"):
             try:
-                yield Variant(_offloading(made, amount, arguments), entry.family, kind, amount)
+                moved = _offloading(made, amount, arguments)
             except PipeSchedError:
                 continue  # nothing can be moved, or the plain row says what is wrong
+            yield Variant(moved, entry.label, entry.family, kind, amount)
         for limit in _limits(entry):
             assert isinstance(made, FromFamily)
             options: FamilyOptions = {**made.point.options, "memory": limit}
-            limited = FromFamily(replace(made.point, options=options))
-            yield Variant(limited, entry.family, kind, limit=limit)
+            limited = replace(made, point=replace(made.point, options=options))
+            yield Variant(limited, entry.label, entry.family, kind, limit=limit)
 
 
 # Which is chosen
@@ -168,7 +170,7 @@ def _tried(variant: Variant, budget: int, settings: dict[str, Any]) -> Chosen:
     row, simulation = row_of(variant.entry, settings)
     row |= {"family": variant.family, "uses": variant.uses, "budget_bytes_per_gpu": budget}
     if variant.family is not None and row["file"] in (None, ""):
-        row |= {"schedule": variant.family, "file": None}
+        row |= {"schedule": variant.label, "file": None}
     held = row.get("peak_bytes_per_gpu")
     if held is not None:
         row |= {"fits": held <= budget, "missing_bytes_per_gpu": max(0, held - budget)}
@@ -239,9 +241,12 @@ def _bound(
         bytes_of_worker = budget * ((costs and costs._accelerators) or 1)
         options |= {"memory": f"{bytes_of_worker}B", "memory_times": "given"}
         options |= {"offload": True, "recompute": "full"}
-    for name in ("chunks", "waves"):
-        if (value := getattr(arguments, name)) is not None:
-            options[name] = value
+    if arguments.chunks and len(arguments.chunks) == 1:
+        options["chunks"] = arguments.chunks[0]
+    elif arguments.chunks and "interleaved" in placements:
+        raise PipeSchedError("the bound is for one number of chunks, and several are compared")
+    if arguments.waves is not None:
+        options["waves"] = arguments.waves
     made = problem.transform(",".join(attached)).optimize(time_limit=SEARCH_S, **options)
     bounds = [other.objective_ps for other in made.others if other.objective_ps and other.is_bound]
     least = min([made.lower_bound_ps, *bounds])

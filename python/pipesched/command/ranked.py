@@ -17,6 +17,21 @@ from .timed import row_of
 
 TIMING = ("transport", "receive_placement", "runtime")
 
+METRICS: dict[str, tuple[str, int]] = {
+    "step": ("makespan_ps", 1),
+    "idle": ("idle_ratio", 1),
+    "span": ("span_bubble_ratio", 1),
+    "table": ("table_bubble_ratio", 1),
+    "activations": ("peak_activations", 1),
+    "memory": ("peak_bytes", 1),
+    "tokens": ("tokens_per_s", -1),
+    "mfu": ("mfu", -1),
+}
+"""Measures for ranking, with 1 if less is better and -1 if more is better."""
+
+OF_WORK = ("step", "tokens", "mfu")
+"""Measures by which schedules with different amounts of work cannot be ranked."""
+
 Pair = tuple[dict[str, Any], Simulation | None]
 """The row of a schedule, and its report if it could be timed."""
 

@@ -20,6 +20,7 @@ from .arguments import (
     canonical,
     given_family_options,
     names,
+    no_option,
     options_for,
     positive,
 )
@@ -227,10 +228,7 @@ def _schedules(
     for option in given:
         used = option == "memory" and OPTIMIZED in arguments.schedule
         if not used and not any(option in options_for(f, given) for f in families.values()):
-            flag = option.replace("_", "-")
-            raise PipeSchedError(
-                f"none of {', '.join(arguments.schedule)} has the option --{flag}"
-            )
+            raise no_option(option, arguments.schedule)
     made: list[tuple[str, Schedule | None]] = []
     for text in arguments.schedule:
         if text == OPTIMIZED:

@@ -81,9 +81,11 @@ def _schedules(
     if bool(arguments.files) == bool(arguments.schedule):
         raise UsageError("give either files or --schedule")
     if arguments.files:
-        for name in ("workers", "microbatches", *given_family_options(arguments)):
-            if getattr(arguments, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} is about --schedule, not about files")
+        given = given_family_options(arguments)
+        for name in ("workers", "microbatches", *given):
+            if name in given or getattr(arguments, name) is not None:
+                flag = arguments.shown.get(name, "--option")
+                raise UsageError(f"{flag} is about --schedule, not about files")
         return files.read_all(arguments.files, arguments.name)
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("--schedule needs --workers and --microbatches")

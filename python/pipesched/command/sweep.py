@@ -15,14 +15,14 @@ from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
 from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched._division import Counts
-from pipesched._grid import AXES, OPTIONS, Point, configuration, kinds
+from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, kinds
 from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of
 from pipesched._sweep_file import rows_of
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
-from .arguments import BALANCE, TIMES_OF, UsageError, names, positive, source
+from .arguments import BALANCE, TIMES_OF, UsageError, combined, names, positive, source
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
@@ -40,25 +40,11 @@ from .output import (
     write_text,
 )
 from .paths import READ, Named, check_read
+from .ranked import METRICS, OF_WORK
 from .timed import check_work
 
 EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
       --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
-
-METRICS: dict[str, tuple[str, int]] = {
-    "step": ("makespan_ps", 1),
-    "idle": ("idle_ratio", 1),
-    "span": ("span_bubble_ratio", 1),
-    "table": ("table_bubble_ratio", 1),
-    "activations": ("peak_activations", 1),
-    "memory": ("peak_bytes", 1),
-    "tokens": ("tokens_per_s", -1),
-    "mfu": ("mfu", -1),
-}
-"""Measures for ranking, with 1 if less is better and -1 if more is better."""
-
-OF_WORK = ("step", "tokens", "mfu")
-"""Measures by which schedules with different amounts of work cannot be ranked."""
 
 NUMBERS = results(*CAUSES)
 
@@ -144,8 +130,8 @@ def _add_axes(parser: argparse.ArgumentParser) -> None:
         "axes", "Lists of values; an option of families applies to those that have it."
     )
     for axis in AXES:
-        if axis == "paths":
-            continue  # only files give paths
+        if axis in ("paths", OWN_OPTIONS):
+            continue  # only files give paths, and options of one's own have a flag
         flags = _FLAGS.get(axis, ("--" + axis.replace("_", "-"),))
         if axis in _WITH_COMMAS:
             group.add_argument(
@@ -172,6 +158,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     _add_axes(parser)
     parser.add_argument(
+        "--option",
+        dest="own_options",
+        action="append",
+        metavar="NAME=VALUES",
+        help="an option of families of your own and its values, such as depth=2,4",
+    )
+    parser.add_argument(
         "--allow-code",
         action="store_true",
         help="let GRID name families by places of Python functions, which are imported",
@@ -197,6 +190,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _grid_of(arguments: argparse.Namespace) -> Grid:
     given = {axis: getattr(arguments, f"axis_{axis}", None) for axis in AXES}
     axes = {axis: values for axis, values in given.items() if values is not None}
+    if arguments.own_options:
+        axes[OWN_OPTIONS] = combined(arguments.own_options)
     for axis, shipped in (("model", pipesched.models), ("system", pipesched.systems)):
         if axis in axes:
             axes[axis] = [source(text, shipped) for text in axes[axis]]

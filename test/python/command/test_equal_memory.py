@@ -1,7 +1,6 @@
 """Equal memory: each schedule is the fastest of its ways that fits, and none beats the bound."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pipesched import Configuration, Costs
@@ -13,14 +12,14 @@ LINE = ["compare", "--workers", "4", "--microbatches", "16", *COSTS]
 FAMILIES = ["1f1b", "gpipe", "zb-h1", "zb-v", "VPP"]
 
 
-def ways(family: str, **options: Any) -> list[tuple[float, int]]:
+def ways(family: str) -> list[tuple[float, int]]:
     """Steps and bytes of an accelerator of all ways to run a family, simulated here."""
     found = []
     for recompute in ("none", "selective", "full"):
         costs = Costs(
             model="llama3-70b", system="dgx-h100", global_batch=16, recompute=recompute
         )
-        point = Configuration(family, 4, 16, options, costs=costs)
+        point = Configuration(family, 4, 16, costs=costs)
         try:
             reports = [point.simulate()]
         except Exception:
