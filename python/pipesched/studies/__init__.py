@@ -62,6 +62,7 @@ TARGETS = {
         Target("stability", "rankings by level, over a grid of systems", stability.stability),
         Target("validation", "measured layers, steps and memory", validation.validation),
         Target("groups", "measured rows by group, and their order", groups.groups),
+        Target("switched-off", "recent rows with one term off", groups.switched_off),
         Target("terms", "what each measured row owes to which term", terms.terms),
         Target("unknowns", "measured rows with other settings", unknowns.unknowns),
         Target("memory", "measured peaks of memory", memory.memory),

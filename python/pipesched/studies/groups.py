@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from . import recent_runs
 from .study import Basis, Study
 from .validation import Row, all_rows
 
@@ -51,7 +52,7 @@ def cluster_of(row: Row) -> str:
 class Pairs(NamedTuple):
     """Pairs of rows of one cluster, and those of them in the right order."""
 
-    count: int
+    number: int
     right: int
 
 
@@ -59,7 +60,7 @@ def pairs(rows: Iterable[Row]) -> Pairs:
     """Counts pairs whose measurements are at least `TIE_PERCENT` apart.
 
     >>> pairs([])
-    Pairs(count=0, right=0)
+    Pairs(number=0, right=0)
     """
     clusters: dict[str, list[Row]] = {}
     for row in rows:
@@ -99,7 +100,7 @@ def frame(rows: Sequence[Row]) -> pd.DataFrame:
                 "median_percent": median(errors),
                 "typical_percent": median(abs(error) for error in errors),
                 "largest_percent": max(errors, key=abs),
-                "pairs": counted.count,
+                "pairs": counted.number,
                 "in_order": counted.right,
             }
         )
@@ -124,5 +125,34 @@ def groups() -> Study:
             " typical_percent is the median without signs. Pairs are layouts, schedules, precisions"
             " or settings of one cluster, model and batch whose measurements are at least"
             f" {TIE_PERCENT:g} % apart",
+        ),
+    )
+
+
+def switched_off() -> Study:
+    """How far recent rows are off, by group, if one term is switched off.
+
+    >>> "without sustained" in switched_off().frame.columns
+    True
+    """
+    measured = [row for row in recent_runs.published()["rows"] if row["quantity"] != "memory"]
+    columns: dict[str, dict[str, float]] = {}
+    for name in (None, *recent_runs.TERMS):
+        errors: dict[str, list[float]] = {}
+        for row in measured:
+            ratio = recent_runs.predicted(row, name) / float(row["measured"])
+            is_time = row["quantity"] == "step" or row["quantity"].startswith("layer")
+            error = 100 * abs((1 / ratio if is_time else ratio) - 1)
+            errors.setdefault(recent_runs.group(row), []).append(error)
+        label = "all" if name is None else f"without {name}"
+        columns[label] = {group: median(found) for group, found in errors.items()}
+    found = pd.DataFrame(columns).rename_axis("group").reset_index()
+    return Study(
+        title="Recent runs with one term switched off: median error in percent, without signs",
+        frame=found.round(1),
+        basis=Basis(
+            given="the rows of recent_runs.json, without memory",
+            fitted="nothing again; a term that is off leaves the others as they were fitted",
+            open="terms are switched off one at a time",
         ),
     )

@@ -26,13 +26,13 @@ def test_domains_are_used_in_part(capsys: Capture) -> None:
         microbatch_size=[1],
         top=1,
     )
-    costs = made.proposals[0].configuration.costs
-    assert costs is not None and costs.used_per_node == 64
-    whole = replace(made.proposals[0].configuration, costs=replace(costs, used_per_node=72))
+    point = made.proposals[0].configuration
+    assert point is not None and point.costs is not None and point.costs.used_per_node == 64
+    whole = replace(point, costs=replace(point.costs, used_per_node=72))
     assert made.proposals[0].report.execution.makespan_ps < whole.simulate().execution.makespan_ps
     # A rack that is filled is used whole.
     filled = pipesched.plan(
         "llama3-8b", "gb200-nvl72", gpus=144, global_batch=144, schedules=["1f1b"], top=1
     )
-    costs = filled.proposals[0].configuration.costs
-    assert costs is not None and costs.used_per_node == 65536
+    point = filled.proposals[0].configuration
+    assert point is not None and point.costs is not None and point.costs.used_per_node == 65536

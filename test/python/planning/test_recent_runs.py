@@ -3,6 +3,7 @@
 from typing import Any
 
 import pandas as pd
+import pipesched
 import pytest
 from conftest import ROOT
 from pipesched.command import main
@@ -49,6 +50,32 @@ def test_a_layer_is_what_its_experts_add() -> None:
     assert 4.0 < milliseconds < 5.2
 
 
+def test_shipped_numbers_are_those_of_the_fits() -> None:
+    shipped = pipesched.systems()[recent_runs.LOADED]
+    assert shipped["sustained"] == recent_runs.fitted_sustained()
+    assert shipped["host_time"]["launch_us"] == recent_runs.fitted_launch_us()
+    assert f"| {recent_runs.async_exposed()} % |" in PAGE
+    # What is fitted is not shown with the rows that it predicts.
+    fitted = [row for row in ROWS if row["case"] in recent_runs.FITTED]
+    assert len(fitted) == len(recent_runs.FITTED)
+    assert {recent_runs.group(row) for row in fitted} == {"H100, rows of fits"}
+
+
+def test_terms_can_be_switched_off() -> None:
+    row = next(row for row in ROWS if row["case"] == "Llama 2 13B, 16 GPUs")
+    assert recent_runs.predicted(row, "sustained") > 1.1 * recent_runs.predicted(row)
+    small = next(row for row in ROWS if row["case"] == "Qwen3 30B FP8, 26.02")
+    assert recent_runs.predicted(small, "host") > 2 * recent_runs.predicted(small)
+    rack = next(row for row in ROWS if row["case"] == "DeepSeek-V3 BF16, 25.11")
+    assert recent_runs.predicted(rack) > 2 * recent_runs.predicted(rack, "domains")
+
+
+def test_layouts_of_one_cluster() -> None:
+    """None of these pairs was in order before."""
+    counted = groups.pairs(row for row in validation.all_rows() if row.cluster == "Qwen3 235B")
+    assert counted.number == 9 and counted.right >= 5
+
+
 def _row(measured: float, predicted: float, cluster: str = "c") -> validation.Row:
     point: Any = None
     return validation.Row(
@@ -80,7 +107,8 @@ def test_every_row_is_in_one_group(frame: pd.DataFrame) -> None:
     assert (frame.in_order <= frame.pairs).all()
 
 
-def test_page_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "groups"]) == 0
+@pytest.mark.parametrize("study", ["groups", "switched-off"])
+def test_page_is_what_is_printed(study: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", study]) == 0
     printed = capsys.readouterr().out.split("\n\n")[0].split("\n", 1)[1]
     assert f"```text\n{printed}\n```" in PAGE
