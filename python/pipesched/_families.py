@@ -248,7 +248,8 @@ def check_own_options(texts: Iterable[str | None], names: Sequence[str]) -> None
         if text is not None and not any(has_own(name, text) for name in names):
             from ._grid import closest  # which imports this module
 
-            known = [option for name in names if (own := own_family(name)) for option in own.options]
+            families = [own for name in names if (own := own_family(name))]
+            known = [option for family in families for option in family.options]
             wrong = [option for option in options_of_text(text) if option not in known]
             hint = closest(wrong[0], known) if wrong and known else ""
             listed = ", ".join(wrong or options_of_text(text))
