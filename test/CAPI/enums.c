@@ -142,7 +142,8 @@ static void printDeploymentOptions(void) {
   // CHECK-NEXT: expert-balance 1 1 1000 [ratio] [] expert-parallel: Rows
   // CHECK-NEXT: context-exchange 2 ring 0 [] [] context-parallel: How
   // CHECK-NEXT: expert-dispatch 2 all-to-all 0 [] [] expert-parallel: What
-  // CHECK-NEXT: used-per-node 0 65536 65536 [accelerators] [used per node] given
+  // CHECK-NEXT: used-per-node 0 65536 65536 [accelerators]
+  // CHECK-SAME: [used per node] given
   // CHECK-NEXT: kernel-launch 2 single 0 [] [] given: How the host
   // CHECK-NEXT: tensor-exposed 0 100 100 [percent]
 }
