@@ -34,7 +34,7 @@ struct WalkCase {
 
   Table table;
   TableView view;
-  Collectives collectives;
+  Groups groups;
   CostInputs costs = makeCosts(4 * kNumWorkers);
   PhaseCounts counts;
   StageCosts stageCosts;
@@ -59,12 +59,12 @@ static Table generateAbout(const Subject &subject, int64_t numCells) {
 
 WalkCase::WalkCase(const Subject &subject, int64_t numCells)
     : table(generateAbout(subject, numCells)), view(table.view()),
-      collectives(take(Collectives::create(view))), counts(countPhases(view)),
+      groups(take(Groups::create(view))), counts(countPhases(view)),
       stageCosts(
           take(computeStageCosts(table.placement, costs, counts.phases))) {
   inputs.costs = &stageCosts;
-  if (collectives.size() != 0)
-    inputs.collectives = &collectives;
+  if (groups.size() != 0)
+    inputs.groups = &groups;
 }
 
 static std::vector<Row> offloadAll(const TableView &view) {
@@ -93,8 +93,10 @@ Scenarios::Scenarios(const WalkCase &walkCase, bool mayLeap)
       inputs(kNumScenarios, walkCase.inputs) {
   for (auto [number, cost] : llvm::enumerate(costs)) {
     for (StageCost &stage : cost.stages) {
-      for (int64_t &ps : stage.phasePs)
-        ps += ps / 16 * number;
+      kCostedPhases.forEach([&, number = number](Phase phase) {
+        int64_t ps = stage.cells.alonePs(phase);
+        stage.cells.set(phase, ps + ps / 16 * number);
+      });
       for (MessageCost *message : {&stage.activation, &stage.gradient})
         message->occupancyPs *= 1 + number % 5;
     }

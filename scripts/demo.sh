@@ -57,7 +57,7 @@ printf "\nThe paper's table I, run again:\n\n"
 .venv/bin/pipesched reproduce table1 -o "$out"
 
 printf '\nLlama 3 70B on eight DGX H100, seven schedules:\n\n'
-.venv/bin/pipesched compare --model llama3-70b --system dgx-h100 --stages 8 \
+.venv/bin/pipesched compare --model llama3-70b --system dgx-h100 --workers 8 \
   --microbatches 32 --global-batch 32 --html "$out"/comparison.html \
   --schedules gpipe,1f1b,interleaved-1f1b,zb-h1,zb-v,dualpipe,hanayo
 

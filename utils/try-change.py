@@ -18,9 +18,13 @@ Of the build folder, whose targets have to be up to date, only what depends on c
 built again; everything else is linked from there. Nothing is written outside of --out, which gets
 the folders `tree` and `build`.
 
+A second build folder may link what the first one builds, as that of the Python module does: its
+targets are built in the folder `module`, on what the first one has built there.
+
 Usage: try-change.py CHANGE --page docs/AddOption.md --build build/release --out FOLDER [--most N]
-[--jobs J] [--targets FILE...]; fails if the page does not describe the change, if it changes more
-than N files, or if something does not compile. Prints the files.
+[--jobs J] [--targets FILE...] [--module-build build/python --module-targets FILE...]; fails if the
+page does not describe the change, if it changes more than N files, or if something does not
+compile. Prints the files.
 """
 
 import argparse
@@ -142,9 +146,10 @@ def read_edges(build):
 class Build:
     """Builds again what depends on changed files, in a folder of links to all that does not."""
 
-    def __init__(self, root, build, out):
-        self.root, self.build = root, build
-        self.tree, self.out = out / "tree", out / "build"
+    def __init__(self, root, build, out, below=None):
+        """Builds in `out` / "build", or on another Build in `out` / "module"."""
+        self.root, self.build, self.below = root, build, below
+        self.tree, self.out = out / "tree", out / ("module" if below else "build")
         self.edges = read_edges(build)
         self.dirty = {}  # path as in build.ninja -> whether it differs from the original
 
@@ -183,14 +188,25 @@ class Build:
     def is_dirty(self, edge):
         return any(self.dirty.get(self.key(path), False) for path in edge.inputs)
 
+    def moved(self, command):
+        """The command on the new folders. Precompiled headers and Python packages stay."""
+        builds = {str(each.build): each for each in (self, self.below) if each}
+        names = "|".join(map(re.escape, builds))
+        paths = re.compile(rf"(?P<build>{names})(?![\w-])(?P<pch>/CMakeFiles/[^ ]*cmake_pch)?|"
+                           rf"{re.escape(str(self.root))}(?![\w-])(?!/\.venv\b)")
+
+        def place(match):
+            if match["pch"]:
+                return match[0]
+            return str(builds[match["build"]].out if match["build"] else self.tree)
+
+        return paths.sub(place, command)
+
     def run(self, edge):
         """Runs the command of an edge in the new folders; raises Mistake if it fails."""
         for output in edge.outputs:
             (self.out / output).unlink(missing_ok=True)
-        command = re.sub(rf"{re.escape(str(self.build))}(?!/CMakeFiles/[^ ]*cmake_pch)",
-                         str(self.out), edge.command)
-        kept = re.escape(str(self.build.relative_to(self.root)))
-        command = re.sub(rf"{re.escape(str(self.root))}(?!/{kept})", str(self.tree), command)
+        command = self.moved(edge.command)
         done = subprocess.run(command, shell=True, cwd=self.out, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode:
@@ -205,6 +221,9 @@ class Build:
     def make(self, changed, targets, jobs):
         """Builds the targets and returns how many commands ran."""
         self.dirty = {str(self.root / file): True for file in changed}
+        if self.below:
+            self.dirty |= {str(self.below.build / path): flag
+                           for path, flag in self.below.dirty.items()}
         steps = {"generate": [], "compile": [], "link": []}
         for edge in self.order(targets):
             kind = "compile" if "_COMPILER_" in edge.rule else "link" if "_LINKER_" in edge.rule \
@@ -238,6 +257,8 @@ def main():
     parser.add_argument("--most", type=int, default=8, help="files that may change (8)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--targets", nargs="*", default=(), help="without it, nothing is built")
+    parser.add_argument("--module-build", type=pathlib.Path)
+    parser.add_argument("--module-targets", nargs="*", default=())
     arguments = parser.parse_args()
     root, out = arguments.root.resolve(), arguments.out.resolve()
     shutil.rmtree(out, ignore_errors=True)
@@ -254,6 +275,10 @@ def main():
             build = Build(root, arguments.build.resolve(), out)
             build.link()
             count = build.make(changed, arguments.targets, arguments.jobs)
+            if arguments.module_build:
+                module = Build(root, arguments.module_build.resolve(), out, build)
+                module.link()
+                count += module.make(changed, arguments.module_targets, arguments.jobs)
             print(f"{count} commands", file=sys.stderr)
     except Mistake as mistake:
         print(f"{arguments.change}:{mistake}", file=sys.stderr)

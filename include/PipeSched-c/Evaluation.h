@@ -94,11 +94,12 @@ typedef enum PipeschedContextExchange {
   PipeschedContextExchangeGather
 } PipeschedContextExchange;
 
-/// What tokens send to experts on other nodes: a copy for each expert, or one
-/// for each node.
+/// What tokens send to experts on other nodes: a copy for each expert, one for
+/// each node, or the latter and there one for each rank.
 typedef enum PipeschedExpertDispatch {
   PipeschedExpertDispatchAllToAll,
-  PipeschedExpertDispatchPerNode
+  PipeschedExpertDispatchPerNode,
+  PipeschedExpertDispatchPerRank
 } PipeschedExpertDispatch;
 
 /// A number of 0 means that it is not given, as does boundaryBytes of -1.

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What a runtime needs to execute a schedule, as arrays: the stages of each
-// worker, its instructions, and names of messages and all-reduces on which all
+// worker, its instructions, and names of messages and groups on which all
 // workers agree.
 //
 // A placement or program owns its arrays, and needs the module no longer once
@@ -22,6 +22,7 @@
 #define PIPESCHED_C_PROGRAM_H
 
 #include "PipeSched-c/Evaluation.h"
+#include "PipeSched-c/Kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -127,18 +128,6 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetBackward(
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// What an instruction is; the enum "instruction" (pipeschedGetEnumValue) has
-/// the names, which are those of exec's ops.
-typedef enum PipeschedInstructionKind {
-  PipeschedInstructionCompute,
-  PipeschedInstructionSend,
-  PipeschedInstructionRecv,
-  PipeschedInstructionOffload,
-  PipeschedInstructionReload,
-  PipeschedInstructionWait,
-  PipeschedInstructionAllReduce
-} PipeschedInstructionKind;
-
 /// What happens to the activation of a cell's stage and microbatch between its
 /// F and its backward; bits of PipeschedInstructionCells::activation.
 typedef enum PipeschedActivation {
@@ -180,6 +169,8 @@ typedef struct PipeschedInstructionCells {
 ///   reload      U: copies it back
 ///   wait        a join; done when all that it waits for is done
 ///   all_reduce  one part of a G: sums gradients among the group `group`
+///
+/// Each kind that has a group starts when all its members have come to theirs.
 typedef struct PipeschedInstructions {
   intptr_t numInstructions;
   const int8_t *kind; ///< a PipeschedInstructionKind
@@ -206,19 +197,23 @@ typedef struct PipeschedInstructions {
 MLIR_CAPI_EXPORTED PipeschedInstructions
 pipeschedProgramGetInstructions(PipeschedProgram program, intptr_t worker);
 
-/// The groups of all-reduces, numbered in the same order for all workers,
-/// ascending by block: the order in which to create communicators. Group g sums
-/// the gradients of the parameters of blocks firstBlock[g] to endBlock[g] - 1,
-/// each over all microbatches of the stages that hold the block. A worker that
-/// has several such stages adds up its own first, and takes part once.
+/// The groups of collectives, numbered in the same order for all workers: the
+/// order in which to create communicators. All-reduces come first, ascending by
+/// block. Group g of an all-reduce sums the gradients of the parameters of
+/// blocks firstBlock[g] to endBlock[g] - 1, each over all microbatches of the
+/// stages that hold the block. A worker that has several such stages adds up
+/// its own first, and takes part once. A group of another collective meets for
+/// a microbatch.
 typedef struct PipeschedGroups {
   intptr_t numGroups;
-  const int64_t *firstBlock, *endBlock;
+  const int8_t *kind;                   ///< a PipeschedInstructionKind
+  const int64_t *firstBlock, *endBlock; ///< 0 if it meets for a microbatch
+  const int32_t *microbatch;            ///< -1 if it meets for blocks
   /// The workers of group g, ascending: members[memberBegins[g]] and following.
   const uint32_t *memberBegins; ///< numGroups + 1 entries
   const int32_t *members;
-  /// The stages that hold its blocks, ascending by path: path and stage
-  /// [stageBegins[g]] and following.
+  /// The stages that hold its blocks, ascending by path, or those of its cells:
+  /// path and stage [stageBegins[g]] and following.
   const uint32_t *stageBegins; ///< numGroups + 1 entries
   const int32_t *path, *stage;
 } PipeschedGroups;

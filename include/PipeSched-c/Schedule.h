@@ -21,6 +21,7 @@
 #ifndef PIPESCHED_C_SCHEDULE_H
 #define PIPESCHED_C_SCHEDULE_H
 
+#include "PipeSched-c/Kinds.h"
 #include "mlir-c/Support.h"
 
 #ifdef __cplusplus
@@ -41,22 +42,6 @@ DEFINE_C_API_STRUCT(PipeschedTable, void);
 //===----------------------------------------------------------------------===//
 // Cells
 //===----------------------------------------------------------------------===//
-
-/// What a cell does. The numbers are those of files and never change.
-typedef enum PipeschedPhase {
-  PipeschedPhaseForward = 0,     ///< F
-  PipeschedPhaseBackward = 1,    ///< B, input and weight gradient in one
-  PipeschedPhaseInputGrad = 2,   ///< I
-  PipeschedPhaseWeightGrad = 3,  ///< W
-  PipeschedPhaseRecompute = 4,   ///< R
-  PipeschedPhaseOffload = 5,     ///< D
-  PipeschedPhaseReload = 6,      ///< U
-  PipeschedPhaseOptimizer = 7,   ///< O
-  PipeschedPhaseAllReduce = 8,   ///< G
-  PipeschedPhaseOffloadJoin = 9, ///< d
-  PipeschedPhaseReloadJoin = 10, ///< u
-  PipeschedPhaseIdle = 11        ///< _
-} PipeschedPhase;
 
 /// The letter of a phase; empty for a number that is no phase.
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);

@@ -75,7 +75,7 @@ private:
   ProgramOp op;
   bool listsOps;
   LoadedProgram loaded;
-  std::vector<AllReduceEnd> allReduces;
+  std::vector<CollectiveEnd> collectives;
   SmallVector<NamedOps> names;
   /// The instructions of the worker being loaded; no token leaves its worker.
   OpNumbers numbers;
@@ -157,7 +157,10 @@ LogicalResult ProgramLoader::load(Operation *op, const NamedOps &named,
   if (failed(addOperands(instruction)))
     return failure();
   if (role == InstructionRole::Collective)
-    allReduces.push_back({instruction.getGroupBlocks(), worker, number});
+    collectives.push_back(
+        {nameGroup(named.kind, *instruction.getInstructionCell(),
+                   instruction.getGroupBlocks()),
+         worker, number});
   append(op, named.kind,
          role == InstructionRole::Join ? nameOfJoin()
                                        : *instruction.getInstructionCell(),
@@ -204,19 +207,19 @@ void ProgramLoader::reserve(int64_t numLoaded) {
   grow(loaded.ops);
 }
 
-/// The verifier guarantees that the all-reduces of one name form one group. The
+/// The verifier guarantees that the collectives of one name form one group. The
 /// `partner` of each points to the next in a ring.
 void ProgramLoader::joinGroups() {
-  sortByName(allReduces);
+  sortByName(collectives);
   Program &program = loaded.program;
-  forEachGroup(allReduces, [&](ArrayRef<AllReduceEnd> group) {
-    const AllReduceEnd *previous = &group.back();
-    for (const AllReduceEnd &end : group) {
+  forEachGroup(collectives, [&](ArrayRef<CollectiveEnd> group) {
+    const CollectiveEnd *previous = &group.back();
+    for (const CollectiveEnd &end : group) {
       program.partner[previous->instruction] = end.instruction;
-      program.instructions[end.instruction].peer = program.blocks.size();
+      program.instructions[end.instruction].peer = program.groups.size();
       previous = &end;
     }
-    program.blocks.push_back(group.front().blocks);
+    program.groups.push_back(group.front().name);
   });
 }
 

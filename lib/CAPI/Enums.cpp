@@ -67,7 +67,8 @@ static_assert(isSame(PipeschedContextExchangeRing, ContextExchange::Ring) &&
               isSame(PipeschedContextExchangeGather, ContextExchange::Gather));
 static_assert(isSame(PipeschedExpertDispatchAllToAll,
                      ExpertDispatch::AllToAll) &&
-              isSame(PipeschedExpertDispatchPerNode, ExpertDispatch::PerNode));
+              isSame(PipeschedExpertDispatchPerNode, ExpertDispatch::PerNode) &&
+              isSame(PipeschedExpertDispatchPerRank, ExpertDispatch::PerRank));
 static_assert(isSame(PipeschedTransportOverlap, Transport::Overlap) &&
               isSame(PipeschedTransportDelay, Transport::Delay) &&
               isSame(PipeschedTransportBlocking, Transport::Blocking) &&
@@ -84,7 +85,7 @@ static_assert(isLast<Recompute>(PipeschedRecomputeFull) &&
               isLast<Sharding>(PipeschedShardingFull) &&
               isLast<RankOrder>(PipeschedRankOrderPipeline) &&
               isLast<ContextExchange>(PipeschedContextExchangeGather) &&
-              isLast<ExpertDispatch>(PipeschedExpertDispatchPerNode) &&
+              isLast<ExpertDispatch>(PipeschedExpertDispatchPerRank) &&
               isLast<Transport>(PipeschedTransportPairs) &&
               isLast<ReceivePlacement>(PipeschedReceiveAtConsumer) &&
               isLast<ForwardSends>(PipeschedForwardSendsSync) &&

@@ -297,18 +297,18 @@ static bool isCell(InstructionKind kind) {
          role == InstructionRole::Collective || role == InstructionRole::Copy;
 }
 
-/// Calls `handle` for each cell of a row. A G that takes part in several
-/// all-reduces is one cell.
+/// Calls `handle` for each cell of a row. A cell that is in several groups is
+/// one cell.
 static void forEachCellOfRow(ArrayRef<Instruction> row,
                              llvm::function_ref<void(Cell)> handle) {
-  SmallVector<Cell> reduced;
+  SmallVector<Cell> met;
   for (const Instruction &instruction : row) {
     if (!isCell(instruction.kind))
       continue;
-    if (instruction.kind == InstructionKind::AllReduce) {
-      if (llvm::is_contained(reduced, instruction.cell))
+    if (traitsOf(instruction.kind).grouping == Grouping::Blocks) {
+      if (llvm::is_contained(met, instruction.cell))
         continue;
-      reduced.push_back(instruction.cell);
+      met.push_back(instruction.cell);
     }
     handle(instruction.cell);
   }

@@ -174,15 +174,15 @@ pipeschedScheduleGetRecompute(MlirOperation scheduleOrProgram) {
 // Programs
 //===----------------------------------------------------------------------===//
 
-static_assert(isSame(PipeschedInstructionCompute, InstructionKind::Compute) &&
-              isSame(PipeschedInstructionSend, InstructionKind::Send) &&
-              isSame(PipeschedInstructionRecv, InstructionKind::Recv) &&
-              isSame(PipeschedInstructionOffload, InstructionKind::Offload) &&
-              isSame(PipeschedInstructionReload, InstructionKind::Reload) &&
-              isSame(PipeschedInstructionWait, InstructionKind::Wait) &&
-              isSame(PipeschedInstructionAllReduce,
-                     InstructionKind::AllReduce) &&
-              kNumInstructionKinds == 7);
+#define PIPESCHED_SAME(name, number)                                           \
+  isSame(PipeschedInstruction##name, InstructionKind::name) &&
+#define PIPESCHED_ONE(name, number) +1
+static_assert(PIPESCHED_INSTRUCTIONS(PIPESCHED_SAME)
+                      PIPESCHED_INSTRUCTIONS(PIPESCHED_ONE) ==
+                  kNumInstructionKinds,
+              "C has every kind by its number");
+#undef PIPESCHED_SAME
+#undef PIPESCHED_ONE
 static_assert(isSame(PipeschedActivationRecomputed, kActivationRecomputed) &&
               isSame(PipeschedActivationOffloaded, kActivationOffloaded));
 
@@ -265,8 +265,9 @@ PipeschedGroups pipeschedProgramGetGroups(PipeschedProgram program) {
   if (!program.ptr)
     return {};
   const WorkerPrograms &listed = *unwrap(program);
-  return {intptr_t(listed.getNumGroups()), listed.firstBlock.data(),
-          listed.endBlock.data(),          listed.memberBegins.data(),
+  return {intptr_t(listed.getNumGroups()), listed.groupKind.data(),
+          listed.firstBlock.data(),        listed.endBlock.data(),
+          listed.groupMicrobatch.data(),   listed.memberBegins.data(),
           listed.members.data(),           listed.groupStageBegins.data(),
           listed.groupPaths.data(),        listed.groupStages.data()};
 }

@@ -31,18 +31,14 @@ using llvm::formatv;
 static constexpr bool isSameCode(PipeschedPhase given, Phase phase) {
   return given == traitsOf(phase).code;
 }
-static_assert(isSameCode(PipeschedPhaseForward, Phase::Forward) &&
-              isSameCode(PipeschedPhaseBackward, Phase::Backward) &&
-              isSameCode(PipeschedPhaseInputGrad, Phase::InputGrad) &&
-              isSameCode(PipeschedPhaseWeightGrad, Phase::WeightGrad) &&
-              isSameCode(PipeschedPhaseRecompute, Phase::Recompute) &&
-              isSameCode(PipeschedPhaseOffload, Phase::Offload) &&
-              isSameCode(PipeschedPhaseReload, Phase::Reload) &&
-              isSameCode(PipeschedPhaseOptimizer, Phase::Optimizer) &&
-              isSameCode(PipeschedPhaseAllReduce, Phase::AllReduce) &&
-              isSameCode(PipeschedPhaseOffloadJoin, Phase::OffloadJoin) &&
-              isSameCode(PipeschedPhaseReloadJoin, Phase::ReloadJoin) &&
-              isSameCode(PipeschedPhaseIdle, Phase::Idle));
+#define PIPESCHED_SAME(name, number)                                           \
+  isSameCode(PipeschedPhase##name, Phase::name) &&
+#define PIPESCHED_ONE(name, number) +1
+static_assert(PIPESCHED_PHASES(PIPESCHED_SAME)
+                      PIPESCHED_PHASES(PIPESCHED_ONE) == kNumPhases,
+              "C has every phase by its code");
+#undef PIPESCHED_SAME
+#undef PIPESCHED_ONE
 
 MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase) {
   std::optional<Phase> found = phaseFromCode(numberOf(phase));

@@ -57,22 +57,22 @@ public:
   ProgramEmitter(MLIRContext *context, const Program &program)
       : program(program), token(exec::TokenType::get(context)),
         attributes(DictionaryAttr::get(context)),
-        compute(exec::ComputeOp::getOperationName(), context),
-        send(exec::SendOp::getOperationName(), context),
-        recv(exec::RecvOp::getOperationName(), context),
-        offload(exec::OffloadOp::getOperationName(), context),
-        reload(exec::ReloadOp::getOperationName(), context),
-        wait(exec::WaitOp::getOperationName(), context),
-        allReduce(exec::AllReduceOp::getOperationName(), context) {}
+        names(llvm::map_to_vector(
+            EnumNames<InstructionKind>::values, [&](const auto &kind) {
+              return OperationName(("exec." + kind.name).str(), context);
+            })) {}
 
   void emitRow(exec::WorkerOp worker, int64_t row);
 
 private:
   Operation *emitOp(Location loc, uint32_t instruction);
   Operation *emitCompute(Location loc, uint32_t instruction);
-  Operation *create(Location loc, OperationName name,
+  Operation *emitMessage(Location loc, uint32_t instruction);
+  Operation *emitCopy(Location loc, uint32_t instruction);
+  Operation *emitCollective(Location loc, uint32_t instruction);
+  Operation *create(Location loc, InstructionKind kind,
                     OpaqueProperties properties, bool hasToken = true) {
-    return Operation::create(loc, name,
+    return Operation::create(loc, names[static_cast<unsigned>(kind)],
                              hasToken ? TypeRange(token) : TypeRange(),
                              operands, attributes, properties,
                              /*successors=*/{}, /*numRegions=*/0);
@@ -85,8 +85,8 @@ private:
 
   const Program &program;
   Type token;
-  DictionaryAttr attributes; ///< empty
-  OperationName compute, send, recv, offload, reload, wait, allReduce;
+  DictionaryAttr attributes;        ///< empty
+  SmallVector<OperationName> names; ///< by kind
 
   // The current row: its first instruction, the tokens of the instructions
   // before the current one, and the operands of the current one.
@@ -115,46 +115,57 @@ Operation *ProgramEmitter::emitCompute(Location loc, uint32_t instruction) {
   properties.cell = program.instructions[instruction].cell.withOverlap(false);
   if (isPair(instruction))
     properties.overlapped = program.instructions[instruction + 1].cell;
-  return create(loc, compute, &properties);
+  return create(loc, InstructionKind::Compute, &properties);
 }
 
-Operation *ProgramEmitter::emitOp(Location loc, uint32_t instruction) {
+Operation *ProgramEmitter::emitMessage(Location loc, uint32_t instruction) {
   auto [cell, peer, kind] = program.instructions[instruction];
-  gatherOperands(instruction);
-  switch (kind) {
-  case InstructionKind::Compute:
-    return emitCompute(loc, instruction);
-  case InstructionKind::Send: {
+  if (kind == InstructionKind::Send) {
     exec::SendOp::Properties properties;
     properties.cell = cell;
     properties.destination = peer;
-    return create(loc, send, &properties);
+    return create(loc, kind, &properties);
   }
-  case InstructionKind::Recv: {
-    exec::RecvOp::Properties properties;
-    properties.cell = cell;
-    properties.source = peer;
-    return create(loc, recv, &properties);
-  }
-  case InstructionKind::Offload: {
+  exec::RecvOp::Properties properties;
+  properties.cell = cell;
+  properties.source = peer;
+  return create(loc, kind, &properties);
+}
+
+Operation *ProgramEmitter::emitCopy(Location loc, uint32_t instruction) {
+  auto [cell, peer, kind] = program.instructions[instruction];
+  if (kind == InstructionKind::Offload) {
     exec::OffloadOp::Properties properties;
     properties.cell = cell;
-    return create(loc, offload, &properties);
+    return create(loc, kind, &properties);
   }
-  case InstructionKind::Reload: {
-    exec::ReloadOp::Properties properties;
-    properties.cell = cell;
-    return create(loc, reload, &properties);
-  }
-  case InstructionKind::Wait:
-    return create(loc, wait, nullptr, /*hasToken=*/false);
-  case InstructionKind::AllReduce: {
-    exec::AllReduceOp::Properties properties;
-    properties.cell = cell;
-    properties.firstBlock = program.blocks[peer].begin;
-    properties.endBlock = program.blocks[peer].end;
-    return create(loc, allReduce, &properties);
-  }
+  exec::ReloadOp::Properties properties;
+  properties.cell = cell;
+  return create(loc, kind, &properties);
+}
+
+Operation *ProgramEmitter::emitCollective(Location loc, uint32_t instruction) {
+  auto [cell, group, kind] = program.instructions[instruction];
+  Operation *op = create(loc, kind, nullptr);
+  auto collective = cast<exec::CollectiveOpInterface>(op);
+  collective.setCell(cell);
+  collective.setGroupBlocks(program.groups[group].blocks);
+  return op;
+}
+
+Operation *ProgramEmitter::emitOp(Location loc, uint32_t instruction) {
+  gatherOperands(instruction);
+  switch (traitsOf(program.instructions[instruction].kind).role) {
+  case InstructionRole::Compute:
+    return emitCompute(loc, instruction);
+  case InstructionRole::Message:
+    return emitMessage(loc, instruction);
+  case InstructionRole::Copy:
+    return emitCopy(loc, instruction);
+  case InstructionRole::Join:
+    return create(loc, InstructionKind::Wait, nullptr, /*hasToken=*/false);
+  case InstructionRole::Collective:
+    return emitCollective(loc, instruction);
   }
   llvm_unreachable("covered switch");
 }

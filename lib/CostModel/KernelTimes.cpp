@@ -62,9 +62,10 @@ static double balanceOf(const SystemFacts &system) {
   return double(system.expertBalancePpm) / double(kEvenBalance);
 }
 
-/// On how many of `numNodes` nodes the experts of a token are, in the mean. The
-/// k experts are any of those on the `open` nodes that the groups of the token
-/// reach; a node has s of them, and none of the token's with probability
+/// On how many of `numNodes` nodes, or ranks, the experts of a token are, in
+/// the mean. The k experts are any of those on the `open` nodes that the groups
+/// of the token reach; a node has s of them, and none of the token's with
+/// probability
 ///
 ///   C(open s - s, k) / C(open s, k).
 static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
@@ -89,11 +90,17 @@ ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
   int64_t numNodes = group.numNodes * group.numPods;
   auto perNode = double(group.perNode), nodes = double(numNodes);
   auto pods = double(group.numPods);
-  if (system.expertDispatch == ExpertDispatch::AllToAll || numNodes == 1)
+  bool isPerNode = system.expertDispatch == ExpertDispatch::PerNode;
+  if (system.expertDispatch == ExpertDispatch::AllToAll ||
+      (isPerNode && numNodes == 1))
     return {(perNode - 1) / (perNode * nodes), (nodes - 1) / nodes,
             (pods - 1) / pods};
   double copies = nodesOfToken(experts, numNodes) / double(experts.perToken);
-  return {(perNode - 1) / perNode, copies * (nodes - 1) / nodes,
+  double onNode = system.expertDispatch == ExpertDispatch::PerRank
+                      ? nodesOfToken(experts, system.expertParallel) /
+                            double(experts.perToken)
+                      : 1;
+  return {onNode * (perNode - 1) / perNode, copies * (nodes - 1) / nodes,
           copies * (pods - 1) / pods};
 }
 
@@ -230,9 +237,9 @@ static double rateOf(Engine engine, double flops, const SystemFacts &system) {
 }
 
 namespace {
-/// What one accelerator does of a kernel.
+/// What one accelerator does of a kernel, in so many products of equal size.
 struct Share {
-  double flops, bytes;
+  double flops, bytes, products = 1;
 };
 
 /// The kernels of a block on the accelerators of one worker.
@@ -254,8 +261,14 @@ public:
   /// One run of a kernel with this work.
   double kernelPs(const Work &work, const Kernel &kernel,
                   bool isBackward = false) const;
+  /// Kernels that the host launches for one run of a kernel with this work.
+  double launchesOf(const Work &work, const Kernel &kernel) const;
 
 private:
+  bool isNeeded(const Kernel &kernel) const;
+  double expertsOfRank(const Kernel &kernel) const;
+  double reducePs(const Work &work, const Kernel &kernel,
+                  bool isBackward) const;
   double computePs(const Work &work, const Kernel &kernel,
                    bool isBackward) const;
   Share shareOf(const Work &work, const Kernel &kernel) const;
@@ -265,6 +278,51 @@ private:
   double attentionForwardPs = 0, attentionBackwardPs = 0;
 };
 } // namespace
+
+/// Whether anything is to do: transfers and sorting where something is divided.
+bool KernelTimes::isNeeded(const Kernel &kernel) const {
+  bool dividesExperts = system.expertParallel > 1;
+  switch (kernel.engine) {
+  case Engine::Link:
+    // Ranks that divide the experts need no sum of what they compute.
+    return system.tensorParallel() > 1 && !(kernel.routed && dividesExperts);
+  case Engine::AllToAll:
+    return dividesExperts;
+  case Engine::Context:
+    return system.contextParallel > 1;
+  case Engine::Matrix:
+  case Engine::MatrixFp8:
+  case Engine::Vector:
+  case Engine::Attention:
+    // One copy for a rank or node is put in order as it arrives.
+    return !kernel.exchanged ||
+           (dividesExperts &&
+            system.expertDispatch == ExpertDispatch::AllToAll);
+  }
+  llvm_unreachable("all engines are handled");
+}
+
+/// The experts of an accelerator that have a row, of a kernel that reads their
+/// weights.
+double KernelTimes::expertsOfRank(const Kernel &kernel) const {
+  if (!kernel.routed || kernel.weightBytes == 0)
+    return 1;
+  const ExpertFacts &experts = *block.experts;
+  double share = balanceOf(system) / double(system.accelerators);
+  double rows = double(experts.rows) * (system.expertParallel > 1 ? share : 1);
+  double held = double(experts.count) / double(system.expertParallel);
+  return std::max(std::min(held, rows), 1.0);
+}
+
+double KernelTimes::launchesOf(const Work &work, const Kernel &kernel) const {
+  if (work.isZero() || !isNeeded(kernel))
+    return 0;
+  // Their number of rows is not known when a graph is recorded.
+  bool isDynamic = kernel.routed || kernel.engine == Engine::AllToAll;
+  if (system.kernelLaunch == KernelLaunch::Graphs && !isDynamic)
+    return 0;
+  return double(kernel.launches) * expertsOfRank(kernel);
+}
 
 /// Accelerators share work evenly, and that on parameters as they divide them.
 /// Of the rows of experts the fullest rank has
@@ -279,8 +337,10 @@ Share KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
   }
   double sharers =
       double(kernel.whole ? system.contextParallel : system.accelerators);
+  double products = expertsOfRank(kernel);
   if (!kernel.routed || system.expertParallel == 1)
-    return {double(work.flops) / sharers, double(work.bytes) / sharers};
+    return {double(work.flops) / sharers, double(work.bytes) / sharers,
+            products};
   const ExpertFacts &experts = *block.experts;
   auto count = double(experts.count), rows = double(experts.rows);
   double share = balanceOf(system) / sharers;
@@ -288,20 +348,21 @@ Share KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
                 std::min(count, rows);
   double weights = work.isZero() ? 0 : double(kernel.weightBytes);
   return {double(work.flops) * share,
-          (double(work.bytes) - weights) * share + weights * read};
+          (double(work.bytes) - weights) * share + weights * read, products};
 }
 
 /// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or the sum if the
-/// system does not overlap memory and compute. Zero work takes no time.
+/// system does not overlap memory and compute. Zero work takes no time. A
+/// grouped GEMM has the rate of the product of one expert.
 double KernelTimes::computePs(const Work &work, const Kernel &kernel,
                               bool isBackward) const {
   const EngineFacts &unit =
       kernel.engine == Engine::Vector ? system.vector : system.matrix;
-  auto [flops, bytes] = shareOf(work, kernel);
+  auto [flops, bytes, products] = shareOf(work, kernel);
   double compute = 0, memory = 0;
   double rate = kernel.attention
                     ? attentionRate(*kernel.attention, isBackward, system)
-                    : rateOf(kernel.engine, flops, system);
+                    : rateOf(kernel.engine, flops / products, system);
   if (flops > 0)
     compute = flops / rate * kPsPerSecond + double(unit.latencyPs);
   if (bytes > 0)
@@ -309,15 +370,44 @@ double KernelTimes::computePs(const Work &work, const Kernel &kernel,
   return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
 }
 
+/// An all-reduce is a reduce-scatter, which the linear layer before it can
+/// hide, and a gather, which the one behind can; the layer behind the last of a
+/// block is the first of the next one. A part of each is always seen.
+double KernelTimes::reducePs(const Work &work, const Kernel &kernel,
+                             bool isBackward) const {
+  double whole = tensorReducePs(
+      double(work.bytes) / double(system.contextParallel), system);
+  double exposed = whole * double(system.tensorExposed) / double(kAllPercent);
+  if (system.tensorExposed == kAllPercent)
+    return whole;
+  auto count = int64_t(block.kernels.size());
+  int64_t place = &kernel - block.kernels.data();
+  auto neighbourPs = [&](int64_t step) {
+    for (int64_t i = 1; i < count; ++i) {
+      const Kernel &other = block.kernels[(place + step * i + count) % count];
+      bool isLinear = (other.engine == Engine::Matrix ||
+                       other.engine == Engine::MatrixFp8) &&
+                      !other.core;
+      const Work &hides = isBackward ? other.inputGrad : other.forward;
+      if (isLinear && !hides.isZero())
+        return computePs(hides, other, isBackward);
+    }
+    return 0.0;
+  };
+  double half = (whole - exposed) / 2;
+  for (int64_t step : {-1, 1})
+    exposed += std::max(half - neighbourPs(step), 0.0);
+  return exposed;
+}
+
 double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,
                              bool isBackward) const {
   auto bytes = double(work.bytes);
+  if (!isNeeded(kernel))
+    return 0;
   switch (kernel.engine) {
   case Engine::Link:
-    // Ranks that divide the experts need no sum of what they compute.
-    return kernel.routed && system.expertParallel > 1
-               ? 0
-               : tensorReducePs(bytes / double(system.contextParallel), system);
+    return reducePs(work, kernel, isBackward);
   case Engine::AllToAll:
     return allToAllPs(bytes, block, system);
   case Engine::Context:
@@ -389,6 +479,38 @@ double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
                   [&](const Work &work, const Kernel &kernel, bool isBackward) {
                     return times.kernelPs(work, kernel, isBackward);
                   });
+}
+
+HostTime pipesched::hostTime(const BlockFacts &block, Phase phase,
+                             const SystemFacts &system, Recompute recompute) {
+  HostTime time;
+  if (system.launchPs == 0)
+    return time;
+  KernelTimes times(block, system);
+  double launches = 0;
+  auto sum = [&](auto count) {
+    return sumPhase(block, phase, recompute, count);
+  };
+  launches = sum([&](const Work &work, const Kernel &kernel, bool) {
+    return times.launchesOf(work, kernel);
+  });
+  if (system.kernelLaunch == KernelLaunch::Graphs)
+    launches += 1;
+  time.launchPs = launches * double(system.launchPs);
+  double waits =
+      sum([&](const Work &work, const Kernel &kernel, bool isBackward) {
+        return kernel.synchronizes && !isBackward && !work.isZero() ? 1.0 : 0.0;
+      });
+  time.synchronizePs = waits * double(system.synchronizePs);
+  time.waits = waits > 0;
+  return time;
+}
+
+double pipesched::blockPs(const BlockFacts &block, Phase phase,
+                          const SystemFacts &system, Recompute recompute) {
+  HostTime host = hostTime(block, phase, system, recompute);
+  return std::max(rooflinePs(block, phase, system, recompute), host.launchPs) +
+         host.synchronizePs;
 }
 
 double pipesched::enginePs(const BlockFacts &block, Phase phase, Engine engine,

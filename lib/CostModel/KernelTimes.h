@@ -26,7 +26,22 @@ double enginePs(const BlockFacts &block, Phase phase, Engine engine,
                 const SystemFacts &system,
                 Recompute recompute = Recompute::Full);
 
-/// What ContextCost says of a block, not rounded.
+/// What the host takes for the kernels of a block in a phase, ps.
+struct HostTime {
+  double launchPs = 0;
+  double synchronizePs = 0; ///< after the kernels that it waits for
+  /// Whether it waits for the device, so that it launches nothing ahead.
+  bool waits = false;
+};
+HostTime hostTime(const BlockFacts &block, Phase phase,
+                  const SystemFacts &system,
+                  Recompute recompute = Recompute::Full);
+
+/// A block by itself: the longer of the times of device and host.
+double blockPs(const BlockFacts &block, Phase phase, const SystemFacts &system,
+               Recompute recompute = Recompute::Full);
+
+/// What Exchange says of the context of a block, not rounded.
 struct ContextSums {
   double ps = 0, exposedPs = 0, bytes = 0;
 };

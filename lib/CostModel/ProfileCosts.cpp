@@ -26,12 +26,21 @@ llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
     return lengths.takeError();
   StageCosts stageCosts;
   stageCosts.stages.resize(lengths->size());
-  for (auto [length, cost] : llvm::zip_equal(*lengths, stageCosts.stages))
-    for (const EnumName<Phase> &phase : enumValues<Phase>())
+  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
+    int64_t length = (*lengths)[stage];
+    if (stage != 0 && length == (*lengths)[stage - 1]) {
+      cost = stageCosts.stages[stage - 1];
+      continue;
+    }
+    for (const EnumName<Phase> &phase : enumValues<Phase>()) {
+      int64_t ps = 0;
       if (llvm::MulOverflow(traitsOf(phase.value).unitSlots * kSlotPs, length,
-                            cost.phasePs[phase.value]))
+                            ps))
         return makeError("a stage of " + Twine(length) +
                          " slots of 1 us takes more than 2^63 - 1 ps");
+      cost.cells.set(phase.value, ps);
+    }
+  }
   return stageCosts;
 }
 
@@ -91,14 +100,15 @@ public:
     applyForward(cost);
     if (auto error = applyBackward(cost, phases))
       return error;
-    (kCostedPhases - kForwardPhases - kBackwardPhases - kPerPathPhases)
+    (kCostedPhases - kForwardPhases - kBackwardPhases)
         .forEach([&](Phase phase) {
-          cost.phasePs[phase] = given(phase).value_or(cost.phasePs[phase]);
+          if (std::optional<int64_t> ps = given(phase))
+            measured(phase,
+                     kPerPathPhases.contains(phase)
+                         ? shareOf(*ps, blocks.numOwned, blocks.numHeld)
+                         : *ps,
+                     cost);
         });
-    kPerPathPhases.forEach([&](Phase phase) {
-      if (std::optional<int64_t> ps = given(phase))
-        cost.phasePs[phase] = shareOf(*ps, blocks.numOwned, blocks.numHeld);
-    });
     if (std::optional<int64_t> pair = timeAt(profile.overlappedPs, stage))
       cost.overlappedPs = pair;
     applyMessages(cost);
@@ -129,12 +139,17 @@ private:
   }
 
   /// A measured time does not say for what a cell waits, nor when rows, keys or
-  /// values are on their way.
+  /// values are on their way. What the cell sends to peers remains. The times
+  /// of a profile are of all slices.
   static void measured(Phase phase, int64_t ps, StageCost &cost) {
-    cost.phasePs[phase] = ps;
-    cost.shardingPs[phase] = 0;
-    cost.dispatchPs[phase] = 0;
-    cost.context[phase] = {};
+    CellCosts &cells = cost.cells;
+    for (int64_t slice = 0; slice < cells.getNumSlices(); ++slice) {
+      int64_t bytes = cells.on(Resource::Sharding, phase, slice).bytes;
+      cells.set(phase, ps, slice);
+      if (bytes != 0)
+        llvm::cantFail(
+            cells.splitOff(phase, {Resource::Sharding, 0, 0, bytes}, slice));
+    }
   }
 
   /// Whether R runs only a part of F.

@@ -18,14 +18,23 @@
 using namespace pipesched;
 using Rank = __int128;
 
-/// Nodes are known if the system gives both their size and their link.
+/// Nodes are known if the system gives both their size and their link. Ranks
+/// are numbered over the accelerators that the training uses.
 static int64_t nodeSize(const SystemFacts &system) {
-  return system.link.bytesPerSecond ? system.acceleratorsPerNode : 0;
+  return system.link.bytesPerSecond
+             ? std::min(system.acceleratorsPerNode, system.usedPerNode)
+             : 0;
 }
 
-/// Pods are known if the system gives both their size and what joins them.
+/// Pods are known if the system gives both their size and what joins them. They
+/// have as many nodes, whatever part of these is used.
 static int64_t podSize(const SystemFacts &system) {
-  return system.spine.bytesPerSecond ? system.acceleratorsPerPod : 0;
+  if (!system.spine.bytesPerSecond)
+    return 0;
+  int64_t perNode = nodeSize(system);
+  return perNode
+             ? system.acceleratorsPerPod / system.acceleratorsPerNode * perNode
+             : system.acceleratorsPerPod;
 }
 
 static bool isInOneBlock(int64_t size, Rank firstRank, Rank lastRank) {

@@ -218,7 +218,7 @@ Expected<std::vector<MessageCost>> pipesched::shareReductions(
     int64_t stage = placement.globalStage(reduction.cell);
     MessageCost &share = shares.emplace_back();
     share.occupancyPs =
-        shareOf(stageCosts.stages[stage].phasePs[Phase::AllReduce],
+        shareOf(stageCosts.stages[stage].cells.alonePs(Phase::AllReduce),
                 reduction.blocks.size(), sets->ownedBlocksOf(stage).size());
     if (!model)
       continue;
@@ -274,12 +274,13 @@ Error pipesched::costStageReductions(const Placement &placement,
   if (!pieces)
     return pieces.takeError();
   for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
-    int64_t &sum = cost.phasePs[Phase::AllReduce];
+    int64_t sum = cost.cells.alonePs(Phase::AllReduce);
     for (int64_t piece : sets->ownedPiecesOf(stage))
       for (int64_t ps :
            {(*pieces)[piece].occupancyPs, (*pieces)[piece].latencyPs})
         if (llvm::AddOverflow(sum, ps, sum))
           return llvm::createStringError("the time of G is over 2^63 - 1 ps");
+    cost.cells.set(Phase::AllReduce, sum);
   }
   return Error::success();
 }

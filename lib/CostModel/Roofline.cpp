@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CellTimes.h"
 #include "KernelTimes.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
@@ -111,7 +112,14 @@ struct BlockTimes {
     for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad,
                         Phase::Backward, Phase::Recompute, Phase::Optimizer}) {
       Recompute again = phase == Phase::Recompute ? recompute : Recompute::Full;
-      all[phase] = rooflinePs(block, phase, system, again);
+      HostTime host = hostTime(block, phase, system, again);
+      double device = rooflinePs(block, phase, system, again);
+      if (host.waits) {
+        waiting[phase] = std::max(device, host.launchPs) + host.synchronizePs;
+      } else {
+        ahead[phase] = device;
+        launched[phase] = host.launchPs;
+      }
       if (system.expertParallel > 1)
         dispatch[phase] =
             enginePs(block, phase, Engine::AllToAll, system, again);
@@ -122,7 +130,9 @@ struct BlockTimes {
 
   void add(const BlockTimes &block, int64_t count) {
     kCostedPhases.forEach([&](Phase phase) {
-      all[phase] += double(count) * block.all[phase];
+      for (auto part :
+           {&BlockTimes::ahead, &BlockTimes::launched, &BlockTimes::waiting})
+        (this->*part)[phase] += double(count) * (block.*part)[phase];
       dispatch[phase] += double(count) * block.dispatch[phase];
       for (auto part :
            {&ContextSums::ps, &ContextSums::exposedPs, &ContextSums::bytes})
@@ -130,9 +140,16 @@ struct BlockTimes {
     });
   }
 
-  double of(Phase phase) const { return all[phase]; }
+  /// The host launches ahead of the device, so that of blocks in a row the
+  /// longer of both sums counts. Where it waits within each block, the longer
+  /// time of each counts.
+  double of(Phase phase) const {
+    return waiting[phase] + std::max(ahead[phase], launched[phase]);
+  }
 
-  PhaseMap<double> all = {}, dispatch = {};
+  /// Of the device and of the host in blocks in which the host does not wait;
+  /// of the others.
+  PhaseMap<double> ahead = {}, launched = {}, waiting = {}, dispatch = {};
   PhaseMap<ContextSums> context = {};
 };
 
@@ -161,21 +178,20 @@ public:
     return shardCells(
         blocks, model, system, layout, worker, recomputesInBackward,
         [&](uint32_t block, Phase phase) {
-          return rooflinePs(model.blocks[block], phase, system,
-                            model.recompute);
+          return blockPs(model.blocks[block], phase, system, model.recompute);
         },
         cost);
   }
 
 private:
-  llvm::Error costCompute(const StageBlocks &blocks, StageCost &cost) const;
+  llvm::Error costCompute(const StageBlocks &blocks, CellTimes &cost) const;
   llvm::Error costBackward(const StageBlocks &blocks, double ps,
-                           StageCost &cost) const;
-  llvm::Error costDispatches(const BlockTimes &sum, StageCost &cost) const;
-  llvm::Error costContext(const BlockTimes &sum, StageCost &cost) const;
-  llvm::Error costCopies(const StageMemory &memory, StageCost &cost) const;
+                           CellTimes &cost) const;
+  llvm::Error costDispatches(const BlockTimes &sum, CellTimes &cost) const;
+  llvm::Error costContext(const BlockTimes &sum, CellTimes &cost) const;
+  llvm::Error costCopies(const StageMemory &memory, CellTimes &cost) const;
   llvm::Error costStep(const StageBlocks &owned, const StageMemory &memory,
-                       StageCost &cost) const;
+                       CellTimes &cost) const;
 
   const ModelFacts &model;
   const SystemFacts &system;
@@ -185,30 +201,26 @@ private:
 };
 } // namespace
 
-static int64_t &timeOf(StageCost &cost, Phase phase) {
-  return cost.phasePs[phase];
-}
-
 /// B is the sum of the rounded I and W, so that splitting a backward changes no
 /// total, unless a block says what B runs.
 llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
-                                           StageCost &cost) const {
-  int64_t first = timeOf(cost, Phase::InputGrad);
-  int64_t second = timeOf(cost, Phase::WeightGrad);
+                                           CellTimes &cost) const {
+  int64_t first = cost[Phase::InputGrad];
+  int64_t second = cost[Phase::WeightGrad];
   if (llvm::any_of(blocks, [&](BlockCount entry) {
         return anyStates(model.blocks[entry.block], &Kernel::backward);
       })) {
-    first = recomputesInBackward ? timeOf(cost, Phase::Recompute) : 0;
+    first = recomputesInBackward ? cost[Phase::Recompute] : 0;
     if (auto error = store(ps, "B", second))
       return error;
   }
-  if (llvm::AddOverflow(first, second, timeOf(cost, Phase::Backward)))
+  if (llvm::AddOverflow(first, second, cost[Phase::Backward]))
     return makeError("the time of B is over 2^63 - 1 ps");
   return llvm::Error::success();
 }
 
 llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
-                                          StageCost &cost) const {
+                                          CellTimes &cost) const {
   BlockTimes sum;
   for (auto [block, count] : blocks)
     sum.add(blockTimes[block], count);
@@ -219,10 +231,10 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
                              {Phase::Recompute, "R"},
                              {Phase::InputGrad, "I"},
                              {Phase::WeightGrad, "W"}})
-    if (auto error = store(sum.of(phase), name, timeOf(cost, phase)))
+    if (auto error = store(sum.of(phase), name, cost[phase]))
       return error;
-  int64_t recompute = timeOf(cost, Phase::Recompute);
-  int64_t &inputGrad = timeOf(cost, Phase::InputGrad);
+  int64_t recompute = cost[Phase::Recompute];
+  int64_t &inputGrad = cost[Phase::InputGrad];
   if (recomputesInBackward &&
       llvm::AddOverflow(inputGrad, recompute, inputGrad))
     return makeError("the time of I is over 2^63 - 1 ps");
@@ -236,13 +248,13 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
 /// The part of the times in which rows are on their way, put together in the
 /// same way.
 llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
-                                             StageCost &cost) const {
+                                             CellTimes &cost) const {
   for (const EnumName<Phase> &phase : enumValues<Phase>())
     if (auto error =
             store(sum.dispatch[phase.value], "rows on their way to experts",
-                  cost.dispatchPs[phase.value]))
+                  cost.dispatch[phase.value]))
       return error;
-  auto at = [&](Phase phase) -> int64_t & { return cost.dispatchPs[phase]; };
+  auto at = [&](Phase phase) -> int64_t & { return cost.dispatch[phase]; };
   if (recomputesInBackward) {
     at(Phase::InputGrad) += at(Phase::Recompute);
     at(Phase::Backward) += at(Phase::Recompute);
@@ -252,19 +264,19 @@ llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
 
 /// What ranks that divide a sequence pass on, put together in the same way.
 llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
-                                          StageCost &cost) const {
+                                          CellTimes &cost) const {
   if (system.contextParallel == 1)
     return llvm::Error::success();
   for (const EnumName<Phase> &phase : enumValues<Phase>()) {
     const ContextSums &sums = sum.context[phase.value];
-    for (auto [from, to] : {std::pair(&ContextSums::ps, &ContextCost::ps),
-                            {&ContextSums::exposedPs, &ContextCost::exposedPs},
-                            {&ContextSums::bytes, &ContextCost::bytes}})
+    for (auto [from, to] : {std::pair(&ContextSums::ps, &Exchange::ps),
+                            {&ContextSums::exposedPs, &Exchange::exposedPs},
+                            {&ContextSums::bytes, &Exchange::bytes}})
       if (auto error = store(sums.*from, "an exchange of keys and values",
                              cost.context[phase.value].*to))
         return error;
   }
-  auto at = [&](Phase phase) -> ContextCost & { return cost.context[phase]; };
+  auto at = [&](Phase phase) -> Exchange & { return cost.context[phase]; };
   if (recomputesInBackward)
     for (Phase phase : {Phase::InputGrad, Phase::Backward})
       if (!at(phase).add(at(Phase::Recompute), 1))
@@ -276,7 +288,7 @@ llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
 /// D and U move the activations of a microbatch; each accelerator moves its
 /// share.
 llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
-                                         StageCost &cost) const {
+                                         CellTimes &cost) const {
   if (!phases.intersects(kCopyPhases))
     return llvm::Error::success();
   if (system.host.bytesPerSecond == 0)
@@ -284,9 +296,9 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
                      Twine(system.name) + "' has none");
   double bytes = double(memory.activationBytes) / double(system.accelerators);
   double ps = transferPs(bytes, system.host) + double(system.host.latencyPs);
-  if (auto error = store(ps, "D", timeOf(cost, Phase::Offload)))
+  if (auto error = store(ps, "D", cost[Phase::Offload]))
     return error;
-  timeOf(cost, Phase::Reload) = timeOf(cost, Phase::Offload);
+  cost[Phase::Reload] = cost[Phase::Offload];
   return llvm::Error::success();
 }
 
@@ -297,7 +309,7 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
 /// hold the same do the same, unless the state is divided among them.
 llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                        const StageMemory &memory,
-                                       StageCost &cost) const {
+                                       CellTimes &cost) const {
   bool isShared = system.sharding != Sharding::None;
   int64_t sharers = isShared ? system.dataParallel : 1;
   int64_t copies = isShared ? 1 : system.contextParallel;
@@ -327,7 +339,7 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                 double(system.memory.latencyPs)
                           : 0;
   return store(step + statedPs * double(copies) / double(sharers), "O",
-               timeOf(cost, Phase::Optimizer));
+               cost[Phase::Optimizer]);
 }
 
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
@@ -335,11 +347,14 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
                                    const StageMemory &memory,
                                    const StageMemory &stepped,
                                    StageCost &cost) const {
-  if (auto error = costCompute(blocks, cost))
+  CellTimes times;
+  if (auto error = costCompute(blocks, times))
     return error;
-  if (auto error = costCopies(memory, cost))
+  if (auto error = costCopies(memory, times))
     return error;
-  return costStep(owned, stepped, cost);
+  if (auto error = costStep(owned, stepped, times))
+    return error;
+  return times.storeIn(cost.cells);
 }
 
 /// Messages take the link of a node if both workers stand on it, else the
@@ -506,10 +521,10 @@ pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
     return std::move(error);
   std::vector<int64_t> times;
   for (const BlockFacts &block : model.blocks) {
-    double ps = rooflinePs(block, Phase::Forward, system) +
-                rooflinePs(block, Phase::Backward, system);
+    double ps = blockPs(block, Phase::Forward, system) +
+                blockPs(block, Phase::Backward, system);
     if (model.recompute != Recompute::None)
-      ps += rooflinePs(block, Phase::Recompute, system, model.recompute);
+      ps += blockPs(block, Phase::Recompute, system, model.recompute);
     if (auto error = store(ps, "a block", times.emplace_back()))
       return std::move(error);
   }

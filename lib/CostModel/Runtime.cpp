@@ -13,27 +13,9 @@
 #include "PipeSched/CostModel/Runtime.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/Twine.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 using llvm::Twine;
-
-/// What I waits for and sends belongs to W.
-static llvm::Error moveTraffic(StageCost &cost) {
-  for (auto *part : {&cost.shardingPs, &cost.shardingBytes}) {
-    int64_t &input = (*part)[Phase::InputGrad];
-    int64_t &weight = (*part)[Phase::WeightGrad];
-    if (llvm::AddOverflow(input, weight, weight))
-      return makeError("I and W of a stage send more than 2^63 - 1 bytes");
-    input = 0;
-  }
-  ContextCost &input = cost.context[Phase::InputGrad];
-  if (!cost.context[Phase::WeightGrad].add(input, 1))
-    return makeError("the ranks of a stage pass on keys and values for more "
-                     "than 2^63 - 1 ps in I and W");
-  input = {};
-  return llvm::Error::success();
-}
 
 llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
                                     StageCosts &stageCosts) {
@@ -41,21 +23,17 @@ llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
     return llvm::Error::success();
   for (StageCost &stage : stageCosts.stages)
     stage.overlappedPs.reset();
-  stageCosts.overlapsPairs = false;
+  stageCosts.pairRule = PairRule::InTurn;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
-    StageCost &cost = stageCosts.stages[placement.stageOffset(path)];
-    auto &phasePs = cost.phasePs;
-    std::swap(cost.dispatchPs[Phase::InputGrad],
-              cost.dispatchPs[Phase::WeightGrad]);
-    int64_t &input = phasePs[Phase::InputGrad];
-    int64_t &weight = phasePs[Phase::WeightGrad];
-    if (llvm::AddOverflow(input, weight, weight))
-      return makeError("I + W of the first stage of path " + Twine(path) +
-                       " is over 2^63 - 1 ps");
-    input = 0;
-    if (llvm::Error error =
-            moveTraffic(stageCosts.stages[placement.stageOffset(path)]))
-      return error;
+    CellCosts &cells = stageCosts.stages[placement.stageOffset(path)].cells;
+    for (int64_t slice = 0; slice < cells.getNumSlices(); ++slice) {
+      llvm::SmallVector<Segment, 8> both(cells.of(Phase::InputGrad, slice));
+      llvm::append_range(both, cells.of(Phase::WeightGrad, slice));
+      if (auto error = cells.setSegments(Phase::WeightGrad, both, slice))
+        return makeError("I + W of the first stage of path " + Twine(path) +
+                         ": " + llvm::toString(std::move(error)));
+      cells.set(Phase::InputGrad, 0, slice);
+    }
   }
   return llvm::Error::success();
 }

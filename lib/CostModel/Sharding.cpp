@@ -193,17 +193,18 @@ Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
                       Phase::WeightGrad, Phase::Backward}) {
     if (!traffic.gathers(phase) && !traffic.scatters(phase))
       continue;
-    int64_t &ps = cost.phasePs[phase];
-    int64_t alone = ps;
+    int64_t alone = cost.cells.alonePs(phase), ps = 0, bytes = 0;
     if (Error error = round(traffic.cellPs(phase, recomputesInBackward, timeOf),
                             "a cell that waits for parameters takes ps", ps))
       return error;
+    if (Error error = round(traffic.cellBytes(phase),
+                            "a cell sends bytes of parameters", bytes))
+      return error;
+    SmallVector<Segment, 4> segments(cost.cells.of(phase));
     // B is the sum of rounded times and may be one picosecond longer.
-    ps = std::max(ps, alone);
-    cost.shardingPs[phase] = ps - alone;
-    if (Error error =
-            round(traffic.cellBytes(phase), "a cell sends bytes of parameters",
-                  cost.shardingBytes[phase]))
+    segments.push_back(
+        {Resource::Sharding, std::max(ps, alone) - alone, 0, bytes});
+    if (Error error = cost.cells.setSegments(phase, segments))
       return error;
   }
   return Error::success();

@@ -62,8 +62,8 @@ double prefetchedPs(llvm::ArrayRef<ShardedBlocks> blocks);
 using BlockTime = llvm::function_ref<double(uint32_t block, Phase phase)>;
 
 /// Adds to the times of F, R, I, W and B what gathers and reduce-scatters take
-/// beyond the compute, and says so in `shardingPs` and `shardingBytes`. Does
-/// nothing if nothing moves in cells. `recomputesInBackward`: B and I begin
+/// beyond the compute, as a segment on Resource::Sharding. Does nothing if
+/// nothing moves in cells. `recomputesInBackward`: B and I begin
 /// with the work of R. Errors: those of sumRings; times or bytes over int64.
 llvm::Error shardCells(const StageBlocks &blocks, const ModelFacts &model,
                        const SystemFacts &system, const RankLayout &layout,

@@ -202,6 +202,33 @@ static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
     rates.flopsPerSecond = std::llround(double(rates.flopsPerSecond) * share);
 }
 
+/// Reads `host_time`: what the host takes to launch a kernel, and to go on
+/// after it has waited for one.
+static void readHostTime(FieldReader &parent, HardwareFacts &facts) {
+  const json::Value *value = parent.find("host_time");
+  if (!value)
+    return;
+  FieldReader reader(value, "host_time", parent.getErrors());
+  facts.launchPs = reader.scaled("launch_us", kPsPerUs);
+  facts.synchronizePs = reader.scaled("synchronize_us", kPsPerUs, 0);
+  reader.finish();
+}
+
+/// Reads `sustained`, the share of their peaks that matrix engine and attention
+/// keep under a load that lasts, as power limits their clocks.
+static void readSustained(FieldReader &parent, HardwareFacts &facts) {
+  const json::Value *value = parent.find("sustained");
+  if (!value)
+    return;
+  double share =
+      double(readShare(*value, "sustained", parent.getErrors())) / kMega;
+  for (int64_t *rate :
+       {&facts.matrix.flopsPerSecond, &facts.matrix.fp8FlopsPerSecond})
+    *rate = std::llround(double(*rate) * share);
+  for (AttentionRates &rates : facts.attention)
+    rates.flopsPerSecond = std::llround(double(rates.flopsPerSecond) * share);
+}
+
 /// Reads the fields that all memories and links have.
 static LinkFacts readRate(FieldReader &reader) {
   LinkFacts facts;
@@ -259,6 +286,8 @@ HardwareFacts pipesched::readSystemFields(const json::Value &file,
   facts.vector = readEngine(reader, "vector", /*hasNarrowRates=*/false);
   readAttention(reader, facts);
   readMultiprocessors(reader, facts);
+  readSustained(reader, facts);
+  readHostTime(reader, facts);
   readMemory(reader, facts);
   facts.link = readLink(reader, "link", reader.find("link"));
   facts.network = readLink(reader, "network", reader.require("network"));

@@ -35,10 +35,6 @@ private:
 
 } // namespace
 
-static int64_t phasePs(const StageCost &stage, Phase phase) {
-  return stage.phasePs[phase];
-}
-
 /// The delay of a message, if all hops between workers have the same.
 static SharedValue sharedDelay(const Placement &placement,
                                const StageCosts &stageCosts) {
@@ -65,27 +61,38 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
              PhaseSet phases) {
   if (!(phases - kBackwardPhases - Phase::Forward).isEmpty())
     return std::nullopt;
+  // What pairs of different stages take in order depends on all segments.
+  if (stageCosts.pairRule == PairRule::InOrder &&
+      stageCosts.useAny(Resource::Experts))
+    return std::nullopt;
   bool isSplit = phases.intersects(kSplitBackward);
+  bool usesWhole = phases.contains(Phase::Backward);
   SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
-  for (const StageCost &stage : stageCosts.stages) {
-    int64_t backward = phasePs(stage, Phase::Backward);
-    int64_t halves =
-        phasePs(stage, Phase::InputGrad) + phasePs(stage, Phase::WeightGrad);
-    bool usesWhole = phases.contains(Phase::Backward);
-    if (usesWhole && isSplit && backward != halves)
-      return std::nullopt;
+  auto add = [&](const StageCost &stage, int64_t slice) {
+    auto of = [&](Phase phase) { return stage.cells.alonePs(phase, slice); };
+    if (usesWhole && isSplit &&
+        of(Phase::Backward) != of(Phase::InputGrad) + of(Phase::WeightGrad))
+      return false;
     // I and W take together what a B takes.
-    StageCost whole = stage;
-    whole.phasePs[Phase::Backward] = usesWhole ? backward : halves;
+    llvm::SmallVector<Segment, 8> backward;
+    for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
+      if (usesWhole == (phase == Phase::Backward))
+        llvm::append_range(backward, stage.cells.of(phase, slice));
     overlapped.add(stage.overlappedPs.value_or(
-        stageCosts.pairPs(whole, Phase::Forward, whole, Phase::Backward)));
+        stageCosts.pairPs(stage.cells.of(Phase::Forward, slice), backward)));
     // Pairs of cells of different stages take the same only if they wait for
     // rows equally long.
-    dispatches.add(stage.dispatchPs[Phase::Forward]);
-    forward.add(phasePs(stage, Phase::Forward));
-    inputGrad.add(phasePs(stage, isSplit ? Phase::InputGrad : Phase::Backward));
-    weightGrad.add(isSplit ? phasePs(stage, Phase::WeightGrad) : 0);
-  }
+    dispatches.add(
+        stage.cells.on(Resource::Experts, Phase::Forward, slice).exposedPs);
+    forward.add(of(Phase::Forward));
+    inputGrad.add(of(isSplit ? Phase::InputGrad : Phase::Backward));
+    weightGrad.add(isSplit ? of(Phase::WeightGrad) : 0);
+    return true;
+  };
+  for (const StageCost &stage : stageCosts.stages)
+    for (int64_t slice = 0; slice < stage.cells.getNumSlices(); ++slice)
+      if (!add(stage, slice))
+        return std::nullopt;
   SharedValue delay = sharedDelay(placement, stageCosts);
   for (const SharedValue &value :
        {forward, inputGrad, weightGrad, overlapped, dispatches, delay})

@@ -198,11 +198,8 @@ llvm::Expected<CellFactors> CellFactors::create(const Disturbance &disturbance,
 static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
                        const Placement &placement,
                        const StageCosts &stageCosts) {
-  auto timeOf = [&](Cell cell) -> __int128 {
-    return stageCosts.stages[placement.globalStage(cell)]
-        .phasePs[cell.getPhase()];
-  };
-  __int128 one = timeOf(first), other = timeOf(second);
+  __int128 one = stageCosts.alonePs(placement, first);
+  __int128 other = stageCosts.alonePs(placement, second);
   __int128 of = factors.ofCell(first), ofOther = factors.ofCell(second);
   if (one + other == 0)
     return (of + ofOther) / 2;

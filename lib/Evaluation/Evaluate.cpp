@@ -180,13 +180,15 @@ llvm::Expected<std::vector<MessageCost>> pipesched::costAllReduces(
                          costs.model ? &*costs.model : nullptr);
 }
 
+/// The groups that exchange blocks, which have the lowest numbers.
 static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   std::vector<Reduction> reductions;
-  reductions.reserve(graph.reductions.size());
-  for (auto [number, task] : llvm::enumerate(graph.reductions)) {
+  for (auto [number, task] : llvm::enumerate(graph.groupTasks)) {
+    if (graph.groups[number].grouping() != Grouping::Blocks)
+      break;
     llvm::ArrayRef<int32_t> workers = graph.workersOf(number);
     auto [first, last] = std::minmax_element(workers.begin(), workers.end());
-    reductions.push_back({graph.cell[task], graph.reducedBlocks[number],
+    reductions.push_back({graph.cell[task], graph.groups[number].blocks,
                           int64_t(workers.size()), *first, *last});
   }
   return reductions;
@@ -209,9 +211,10 @@ static llvm::Error costGraph(const Placement &placement,
       return stageCosts.takeError();
     execution.stageCosts = std::move(*stageCosts);
   }
-  if (!execution.graph.reductions.empty()) {
-    llvm::Expected<std::vector<MessageCost>> reductions = costAllReduces(
-        placement, reductionsOf(execution.graph), costs, execution.stageCosts);
+  if (std::vector<Reduction> groups = reductionsOf(execution.graph);
+      !groups.empty()) {
+    llvm::Expected<std::vector<MessageCost>> reductions =
+        costAllReduces(placement, groups, costs, execution.stageCosts);
     if (!reductions)
       return reductions.takeError();
     execution.stageCosts.reductions = std::move(*reductions);
@@ -245,7 +248,6 @@ static llvm::Expected<Execution> instantiateProgram(const Program &program,
     return graph.takeError();
   Execution execution;
   execution.graph = std::move(*graph);
-  execution.groupCells = listGroupCells(program, execution.graph);
   return execution;
 }
 
@@ -273,8 +275,6 @@ execute(Execution execution, const Placement &placement,
       freeMakespan(execution.graph, execution.times, execution.timeline);
   execution.criticalSteps =
       describePath(execution.graph, execution.criticalPath);
-  execution.dispatches =
-      computeDispatches(execution.graph, placement, execution.stageCosts);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
   if (llvm::Error error =

@@ -37,7 +37,7 @@ struct WalkedRows {
   const TableView &table;
   const Placement &placement;
   const PhaseCounts &counts;
-  const Collectives *collectives; ///< null if it has no G cells
+  const Groups *groups; ///< null if no cells meet
 };
 
 /// One evaluation by a walk. The object stays where it is while its inputs are
@@ -59,7 +59,7 @@ private:
   ExecutionTotals totals;
   DisturbedTimes disturbed;
   const TimingOptions *options = nullptr;
-  const Collectives *collectives = nullptr;
+  const Groups *groups = nullptr;
 };
 
 } // namespace
@@ -67,12 +67,11 @@ private:
 llvm::Error TableWalk::costReductions(const WalkedRows &rows,
                                       const CostInputs &costs) {
   std::vector<Reduction> all;
-  for (int64_t number = 0; number != collectives->size(); ++number) {
-    llvm::ArrayRef<CellRef> members =
-        collectives->membersOf(collectives->pieceOf(number));
+  for (int64_t number = 0; number != groups->size(); ++number) {
+    llvm::ArrayRef<CellRef> members = groups->membersOf(number);
     CellRef first = members.front();
     all.push_back({rows.table.rows[first.row][first.index],
-                   collectives->blocksOf(number), int64_t(members.size()),
+                   groups->nameOf(number).blocks, int64_t(members.size()),
                    first.row, members.back().row});
   }
   llvm::Expected<std::vector<MessageCost>> reduced =
@@ -89,13 +88,13 @@ llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
   const Placement &placement = rows.placement;
   const PhaseCounts &counts = rows.counts;
   options = &timing;
-  collectives = rows.collectives;
+  groups = rows.groups;
   llvm::Expected<StageCosts> stageCosts =
       costStages(placement, costs, counts.costedPhases(), timing.runtime);
   if (!stageCosts)
     return stageCosts.takeError();
   totals.stageCosts = std::move(*stageCosts);
-  if (collectives)
+  if (groups)
     if (llvm::Error error = costReductions(rows, costs))
       return std::move(error);
   llvm::Expected<std::optional<MemoryFacts>> facts =
@@ -117,7 +116,7 @@ WalkInputs TableWalk::inputs() const {
   inputs.costs = &totals.stageCosts;
   inputs.transport = options->transport;
   inputs.memoryFacts = totals.memoryFacts ? &*totals.memoryFacts : nullptr;
-  inputs.collectives = collectives;
+  inputs.groups = groups;
   if (!options->disturbance.isEmpty())
     inputs.changePs = disturbed;
   inputs.changeVaries = options->disturbance.jitter != 0;
@@ -128,14 +127,14 @@ bool TableWalk::finish(const WalkedRows &rows,
                        std::optional<WalkedTable> walked,
                        Evaluation &evaluation) {
   std::optional<Traffic> traffic = sumTraffic(
-      rows.placement, rows.table, rows.counts, totals.stageCosts, collectives);
+      rows.placement, rows.table, rows.counts, totals.stageCosts, groups);
   if (!walked || !traffic)
     return false;
   totals.makespanPs = walked->makespanPs;
   totals.freeMakespanPs = walked->freeMakespanPs;
   totals.idle = std::move(walked->idle);
   totals.traffic = std::move(*traffic);
-  totals.dispatches = std::move(walked->dispatches);
+  totals.traffic.exchanges[Resource::Experts] = std::move(walked->dispatches);
   totals.criticalSteps = std::move(walked->criticalPath);
   totals.memory = std::move(walked->memory);
   totals.leavesOutPath = evaluation.totals.leavesOutPath;
@@ -161,18 +160,21 @@ static llvm::Expected<bool> walk(const WalkedRows &rows,
                      evaluation);
 }
 
-/// Finds the groups of G cells. False if a walk cannot time them.
-static bool findCollectives(const TableView &table, const PhaseCounts &counts,
-                            std::optional<Collectives> &collectives) {
-  if (!counts.has(Phase::AllReduce))
+/// Finds the groups of cells. False if a walk cannot time them, or flows
+/// between more than neighbours.
+static bool findGroups(const TableView &table, const PhaseCounts &counts,
+                       std::optional<Groups> &groups) {
+  if (counts.hasAny(kWidePhases))
+    return false;
+  if (!counts.hasAny(kCollectivePhases))
     return true;
-  llvm::Expected<Collectives> found = Collectives::create(table);
+  llvm::Expected<Groups> found = Groups::create(table);
   if (!found) {
     llvm::consumeError(found.takeError()); // the graph finds it again
     return false;
   }
-  collectives = std::move(*found);
-  return collectives->eachReducesOnce();
+  groups = std::move(*found);
+  return canWalkGroups(*groups);
 }
 
 namespace {
@@ -188,7 +190,7 @@ public:
     if (!isCountable)
       return; // the graph finds what is wrong
     counts = countPhases(table);
-    isWalkable = findCollectives(table, counts, collectives);
+    isWalkable = findGroups(table, counts, groups);
   }
 
   bool canWalk(const TimingOptions &options) const {
@@ -202,8 +204,7 @@ public:
 
 private:
   WalkedRows rows() const {
-    return {table, *table.placement, counts,
-            collectives ? &*collectives : nullptr};
+    return {table, *table.placement, counts, groups ? &*groups : nullptr};
   }
   llvm::Expected<Evaluation> byGraph(const Scenario &scenario);
   llvm::Expected<Evaluation> finish(const Scenario &scenario,
@@ -214,8 +215,8 @@ private:
   const FamilyOptions &familyOptions;
   bool isCountable, isWalkable = false;
   PhaseCounts counts;
-  std::optional<Collectives> collectives; ///< if it has G cells
-  std::optional<TableMetrics> measured;   ///< if the table has slots of its own
+  std::optional<Groups> groups;         ///< if cells meet
+  std::optional<TableMetrics> measured; ///< if the table has slots of its own
 };
 
 } // namespace
@@ -336,15 +337,15 @@ llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
   PhaseCounts some = countPhases(shortened);
   std::optional<PhaseCounts> counts =
       countWithLeftOut(shortened, placement.getNumMicrobatches(), some);
-  std::optional<Collectives> collectives;
+  std::optional<Groups> groups;
   if (!counts || shortened.aligned || !shortened.slots.empty() ||
       !canWalkTables(options.transport, options.receivePlacement,
                      options.forwardSends) ||
-      !findCollectives(shortened, some, collectives))
+      !findGroups(shortened, some, groups))
     return std::nullopt;
   Evaluation evaluation;
   WalkedRows rows = {shortened, placement, *counts,
-                     collectives ? &*collectives : nullptr};
+                     groups ? &*groups : nullptr};
   llvm::Expected<bool> hasEnd = walk(rows, costs, options, evaluation);
   if (!hasEnd)
     return hasEnd.takeError();

@@ -206,14 +206,15 @@ void ProfileMaker::readWorker(int64_t worker, bool withIssue) {
       if (sends.size() <= size_t(programs.message[i]))
         sends.resize(programs.message[i] + 1);
       sends[programs.message[i]] = {worker, i};
-    } else if (what == InstructionKind::AllReduce) {
+    } else if (traitsOf(what).grouping == Grouping::Blocks) {
       sums[programs.group[i]].push_back({worker, i});
     }
     for (int64_t step = 0; step < rows.numSteps; ++step) {
       size_t k = at(worker, step, i);
       if (what == InstructionKind::Compute)
         readCompute(i, between(stamps.start[k], stamps.end[k]) + issues[k]);
-      else if (traitsOf(what).role == InstructionRole::Copy)
+      else if (traitsOf(what).role == InstructionRole::Copy ||
+               traitsOf(what).grouping == Grouping::Unit)
         phases[phaseOf(programs.first, i)].add(
             programs.first.stage[i],
             between(stamps.start[k], stamps.arrived[k] == kUnknownNs
@@ -299,9 +300,9 @@ void ProfileMaker::addIssues(int64_t worker, int64_t step,
     if (last && ready > reached)
       issues[*last] += between(reached, ready);
     InstructionKind what = kind(i);
-    if (last &&
-        (what == InstructionKind::Send || what == InstructionKind::Recv ||
-         what == InstructionKind::AllReduce))
+    if (InstructionRole role = traitsOf(what).role;
+        last && (role == InstructionRole::Message ||
+                 role == InstructionRole::Collective))
       issues[*last] += between(ready, end);
     if (what == InstructionKind::Compute) {
       issues[k] += between(waitEnd(worker, i, k), stamps.start[k]);

@@ -12,6 +12,7 @@
 
 #include "PipeSched/Evaluation/SlotMeasure.h"
 #include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/Twine.h"
 #include <numeric>
 
@@ -44,8 +45,15 @@ CellsInUse pipesched::cellsInUse(const TableView &table) {
   return cells;
 }
 
-static int64_t phasePs(const StageCost &cost, Phase phase) {
-  return cost.phasePs[phase];
+/// Whether some slices of a stage take longer than others. A stage has slots by
+/// phase alone.
+static bool haveSlicesOwnTimes(const CellCosts &cells, PhaseSet phases) {
+  bool differ = false;
+  phases.forEach([&](Phase phase) {
+    for (int64_t slice = 1; slice < cells.getNumSlices(); ++slice)
+      differ |= cells.alonePs(phase, slice) != cells.alonePs(phase);
+  });
+  return differ;
 }
 
 /// The greatest common divisor of all times; 0 if no cell takes time.
@@ -54,7 +62,7 @@ static int64_t largestCommonSlot(const StageCosts &stageCosts,
   int64_t divisor = 0;
   for (const StageCost &cost : stageCosts.stages) {
     (cells.phases & kComputePhases).forEach([&](Phase phase) {
-      divisor = std::gcd(divisor, phasePs(cost, phase));
+      divisor = std::gcd(divisor, cost.cells.alonePs(phase));
     });
     if (cells.isOverlapped)
       divisor = std::gcd(divisor, cost.overlappedPs.value_or(0));
@@ -86,7 +94,8 @@ private:
 static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
                              CellsInUse cells) {
   auto count = [&](Phase phase, int64_t otherwise) {
-    return cells.has(phase) ? counter.count(phasePs(cost, phase)) : otherwise;
+    return cells.has(phase) ? counter.count(cost.cells.alonePs(phase))
+                            : otherwise;
   };
   int64_t half = cells.has(Phase::Backward) ? StageSlots::kUnknown : 1;
   StageSlots slots(count(Phase::Forward, 1), count(Phase::InputGrad, half),
@@ -114,6 +123,12 @@ llvm::Expected<SlotsByDurations>
 pipesched::slotsByDurations(const Placement &placement,
                             const StageCosts &stageCosts, CellsInUse cells,
                             std::optional<int64_t> slotPs) {
+  PhaseSet phases = cells.phases & (kUnitComputePhases | kCopyPhases);
+  for (auto [number, cost] : llvm::enumerate(stageCosts.stages))
+    if (haveSlicesOwnTimes(cost.cells, phases))
+      return formatError("slices of global stage {0} take different times, but "
+                         "all its cells of a phase have the same slots",
+                         number);
   SlotsByDurations result;
   result.slotPs = slotPs.value_or(largestCommonSlot(stageCosts, cells));
   if (result.slotPs == 0)

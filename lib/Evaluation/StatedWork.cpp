@@ -66,7 +66,7 @@ static Expected<TaskCost> costCopy(int64_t bytes, const SystemFacts &system) {
 }
 
 namespace {
-/// Costs of messages and all-reduces between the workers of a graph.
+/// Costs of messages and collectives between the workers of a graph.
 class CommunicationCosts {
 public:
   CommunicationCosts(const TaskGraph &graph, const SystemFacts &system)
@@ -78,14 +78,13 @@ public:
 
   Expected<MessageCost> cost(uint32_t task, int64_t bytes) const {
     return graph.is(task, InstructionRole::Collective)
-               ? costReduction(graph.peer[task], bytes)
+               ? costGroup(graph.peer[task], bytes)
                : costMessage(task, bytes);
   }
-  Expected<MessageCost> costReduction(int32_t reduction,
-                                      int64_t gradientBytes) const {
-    ArrayRef<int32_t> workers = graph.workersOf(reduction);
+  Expected<MessageCost> costGroup(int32_t group, int64_t groupBytes) const {
+    ArrayRef<int32_t> workers = graph.workersOf(group);
     auto [first, last] = std::minmax_element(workers.begin(), workers.end());
-    auto bytes = static_cast<double>(gradientBytes);
+    auto bytes = static_cast<double>(groupBytes);
     return ringExchange({bytes, bytes},
                         layout.groupOf(*first, *last, workers.size()), system);
   }
@@ -187,20 +186,18 @@ static Error replaceBytes(int32_t worker, int64_t implied, int64_t stated,
   return Error::success();
 }
 
-/// Replaces the bytes of an all-reduce; all its workers state the same.
-static Error replaceReduction(int64_t statedBytes, int32_t reduction,
-                              const TaskGraph &graph,
-                              const StageCosts &stageCosts,
-                              const CommunicationCosts &communication,
-                              Traffic &traffic) {
-  int64_t implied = stageCosts.reductions.empty()
-                        ? 0
-                        : stageCosts.reductions[reduction].bytes;
-  Expected<MessageCost> cost =
-      communication.costReduction(reduction, statedBytes);
+/// Replaces the bytes of a group; all its workers state the same.
+static Error replaceGroup(int64_t statedBytes, int32_t group,
+                          const TaskGraph &graph, const StageCosts &stageCosts,
+                          const CommunicationCosts &communication,
+                          Traffic &traffic) {
+  int64_t implied = size_t(group) < stageCosts.reductions.size()
+                        ? stageCosts.reductions[group].bytes
+                        : 0;
+  Expected<MessageCost> cost = communication.costGroup(group, statedBytes);
   if (!cost)
     return cost.takeError();
-  for (int32_t worker : graph.workersOf(reduction))
+  for (int32_t worker : graph.workersOf(group))
     if (Error error = replaceBytes(worker, implied, cost->bytes, traffic))
       return error;
   return Error::success();
@@ -212,25 +209,26 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
                                   const StageCosts &stageCosts,
                                   const SystemFacts &system, Traffic &traffic) {
   CommunicationCosts communication(graph, system);
-  std::vector<bool> isReplaced(graph.reductions.size());
+  std::vector<bool> isReplaced(graph.groupTasks.size());
   for (const StatedWork &stated : work) {
     if (!stated.messageBytes)
       continue;
     uint32_t task = graph.taskOfInstruction[stated.instruction];
     if (graph.is(task, InstructionRole::Collective)) {
-      int32_t reduction = graph.peer[task];
-      if (isReplaced[reduction])
+      int32_t group = graph.peer[task];
+      if (isReplaced[group])
         continue;
-      isReplaced[reduction] = true;
-      if (Error error = replaceReduction(*stated.messageBytes, reduction, graph,
-                                         stageCosts, communication, traffic))
+      isReplaced[group] = true;
+      if (Error error = replaceGroup(*stated.messageBytes, group, graph,
+                                     stageCosts, communication, traffic))
         return error;
       continue;
     }
     Cell cell = graph.cell[task];
     const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
     int64_t implied =
-        (cell.is(Phase::Forward) ? stage.activation : stage.gradient).bytes;
+        (makesActivation(cell.getPhase()) ? stage.activation : stage.gradient)
+            .bytes;
     if (Error error = replaceBytes(graph.worker[task], implied,
                                    *stated.messageBytes, traffic))
       return error;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks instructions rather than tasks: an all-reduce is one task, but an
-// instruction of every worker of its group.
+// Walks instructions rather than tasks: a group is one task, but an instruction
+// of every worker in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +26,13 @@ public:
       : next(graph.groupBegins.begin(), graph.groupBegins.end()) {}
 
   /// The index into graph.groupWorkers of the next member of a group.
-  uint32_t take(int32_t reduction) { return next[reduction]++; }
+  uint32_t take(int32_t group) { return next[group]++; }
 
 private:
-  std::vector<uint32_t> next; ///< by number of the all-reduce
+  std::vector<uint32_t> next; ///< by group
 };
 
-/// Collects the cells of one worker at a time, because an all-reduce may extend
+/// Collects the cells of one worker at a time, because a collective may extend
 /// a cell that is already listed:
 ///
 ///   instructions  0B0 | G of piece 0 | G of piece 1 | 0B0 ...  | next worker
@@ -49,7 +49,7 @@ public:
 
 private:
   TimedCell time(int64_t worker, Cell cell, uint32_t task) const;
-  void addReduction(uint32_t task);
+  void addMember(uint32_t task);
   void findMessages();
 
   const TaskGraph &graph;
@@ -57,7 +57,7 @@ private:
   llvm::function_ref<void(const TimedCell &)> handle;
   GroupMembers members;
   std::vector<TimedCell> row;
-  std::vector<size_t> reduced; ///< the entries of the row that are G cells
+  std::vector<size_t> met; ///< the entries of the row that are of groups
   /// The messages that the row sends: their cells and numbers.
   std::vector<std::pair<uint64_t, int64_t>> sent;
   int64_t numSent = 0;                   ///< by all rows so far
@@ -66,36 +66,23 @@ private:
 
 } // namespace
 
-std::vector<Cell> pipesched::listGroupCells(const Program &program,
-                                            const TaskGraph &graph) {
-  std::vector<Cell> cells(graph.groupWorkers.size());
-  if (cells.empty())
-    return cells;
-  GroupMembers members(graph);
-  for (auto [instruction, task] :
-       llvm::zip_equal(program.instructions, graph.taskOfInstruction))
-    if (instruction.is(InstructionRole::Collective))
-      cells[members.take(graph.peer[task])] = instruction.cell;
-  return cells;
-}
-
 TimedCell RowWriter::time(int64_t worker, Cell cell, uint32_t task) const {
   int64_t startPs = execution.timeline.startPs[task];
   return {worker, cell, startPs, startPs + execution.times.occupancyPs[task]};
 }
 
-void RowWriter::addReduction(uint32_t task) {
+void RowWriter::addMember(uint32_t task) {
   uint32_t member = members.take(graph.peer[task]);
   TimedCell next =
-      time(graph.groupWorkers[member], execution.groupCells[member], task);
-  for (size_t index : reduced)
+      time(graph.groupWorkers[member], graph.groupCells[member], task);
+  for (size_t index : met)
     if (row[index].cell == next.cell) {
       row[index].startPs = std::min(row[index].startPs, next.startPs);
       row[index].endPs = std::max(row[index].endPs, next.endPs);
       return;
     }
   row.push_back(next);
-  reduced.push_back(row.size() - 1);
+  met.push_back(row.size() - 1);
 }
 
 void RowWriter::add(uint32_t task, int64_t worker) {
@@ -111,7 +98,7 @@ void RowWriter::add(uint32_t task, int64_t worker) {
   case InstructionRole::Copy:
     return row.push_back(time(worker, graph.cell[task], task));
   case InstructionRole::Collective:
-    return addReduction(task);
+    return addMember(task);
   case InstructionRole::Message:
     // A Send and its Recv may be one task; only the sender's row counts it.
     if (graph.isMessage(task) && graph.worker[task] == worker)
@@ -140,7 +127,7 @@ void RowWriter::flush() {
   for (const TimedCell &cell : row)
     handle(cell);
   row.clear();
-  reduced.clear();
+  met.clear();
 }
 
 void pipesched::forEachTimedCell(

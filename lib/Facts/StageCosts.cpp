@@ -6,46 +6,119 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one rule for the time of two cells that overlap, and sums of what ranks
-// pass on.
+// The rules for the time of two cells that overlap. Nothing is allocated.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Facts/StageCosts.h"
-#include "llvm/Support/MathExtras.h"
+#include "PipeSched/Support/FormatError.h"
 #include <algorithm>
 
 using namespace pipesched;
+using llvm::ArrayRef;
 
-bool ContextCost::add(const ContextCost &cost, int64_t count) {
-  for (auto part :
-       {&ContextCost::ps, &ContextCost::exposedPs, &ContextCost::bytes}) {
-    int64_t product = 0;
-    if (llvm::MulOverflow(count, cost.*part, product) ||
-        llvm::AddOverflow(this->*part, product, this->*part))
-      return false;
+bool StageCosts::useAny(ArrayRef<Resource> resources) const {
+  return llvm::any_of(stages, [&](const StageCost &stage) {
+    return llvm::any_of(stage.cells.all(), [&](const Segment &segment) {
+      return llvm::is_contained(resources, segment.resource);
+    });
+  });
+}
+
+llvm::Error StageCosts::checkSlices(const Placement &placement) const {
+  for (auto [number, stage] : llvm::enumerate(stages))
+    if (int64_t found = stage.cells.getNumSlices(),
+        wanted = placement.getNumSlices();
+        found != 1 && found != wanted)
+      return formatError("global stage {0} has costs of {1} slices, "
+                         "microbatches have {2}; expected 1 or {2}",
+                         number, found, wanted);
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs
+//===----------------------------------------------------------------------===//
+
+/// 1 for rows on their way to experts, 0 for everything else.
+static unsigned laneOf(const Segment &segment) {
+  return segment.resource == Resource::Experts ? 1 : 0;
+}
+
+/// The time of a cell in each lane.
+static std::array<uint64_t, 2> sumLanes(ArrayRef<Segment> segments) {
+  std::array<uint64_t, 2> sums = {};
+  for (const Segment &segment : segments)
+    sums[laneOf(segment)] += segment.ps;
+  return sums;
+}
+
+namespace {
+/// One cell of a pair whose segments run in order.
+struct Sequence {
+  ArrayRef<Segment> rest;
+  uint64_t readyPs = 0; ///< when the segment before has ended
+
+  uint64_t startPs(const std::array<uint64_t, 2> &freePs) const {
+    return std::max(readyPs, freePs[laneOf(rest.front())]);
   }
-  return true;
+};
+} // namespace
+
+///   first     | c0 |x| c1 |        c: compute, x: rows on their way
+///   second         | c2   |x|      c1 waits for c2 to end
+///
+/// ends when both have ended.
+static uint64_t pairInOrder(ArrayRef<Segment> first, ArrayRef<Segment> second) {
+  Sequence one = {first}, other = {second};
+  std::array<uint64_t, 2> freePs = {};
+  while (!one.rest.empty() || !other.rest.empty()) {
+    bool isSecond =
+        one.rest.empty() ||
+        (!other.rest.empty() && other.startPs(freePs) < one.startPs(freePs));
+    Sequence &next = isSecond ? other : one;
+    const Segment &segment = next.rest.front();
+    next.readyPs = next.startPs(freePs) + segment.ps;
+    freePs[laneOf(segment)] = next.readyPs;
+    next.rest = next.rest.drop_front();
+  }
+  return std::max(one.readyPs, other.readyPs);
 }
 
-uint64_t StageCosts::pairPs(const StageCost &first, Phase firstPhase,
-                            const StageCost &second, Phase secondPhase) const {
-  auto at = [](const auto &times, Phase phase) {
-    return static_cast<uint64_t>(times[phase]);
-  };
-  uint64_t one = at(first.phasePs, firstPhase);
-  uint64_t other = at(second.phasePs, secondPhase);
-  if (!overlapsPairs)
+uint64_t StageCosts::pairPs(ArrayRef<Segment> first,
+                            ArrayRef<Segment> second) const {
+  if (pairRule == PairRule::InOrder)
+    return pairInOrder(first, second);
+  auto [compute, rows] = sumLanes(first);
+  auto [otherCompute, otherRows] = sumLanes(second);
+  uint64_t one = compute + rows, other = otherCompute + otherRows;
+  if (pairRule == PairRule::InTurn)
     return one + other;
-  uint64_t dispatches =
-      at(first.dispatchPs, firstPhase) + at(second.dispatchPs, secondPhase);
-  return std::max({one + other - dispatches, dispatches, one, other});
+  return std::max({compute + otherCompute, rows + otherRows, one, other});
 }
 
-bool StageCosts::hasDispatches() const {
-  for (const StageCost &stage : stages)
-    for (int64_t ps : stage.dispatchPs)
-      if (ps != 0)
-        return true;
-  return false;
+uint64_t StageCosts::pairPs(const Placement &placement, Cell first,
+                            Cell second) const {
+  const std::optional<int64_t> &measured =
+      stages[placement.globalStage(first)].overlappedPs;
+  return measured ? *measured
+                  : pairPs(of(placement, first), of(placement, second));
+}
+
+bool StageCosts::addDispatches(const Placement &placement, Cell cell,
+                               std::optional<Cell> overlapped,
+                               Exchange &sum) const {
+  ArrayRef<Segment> first = of(placement, cell);
+  Exchange rows = sumOn(Resource::Experts, first);
+  if (!overlapped)
+    return sum.add(rows, 1);
+  ArrayRef<Segment> second = of(placement, *overlapped);
+  uint64_t computePs = sumLanes(first)[0] + sumLanes(second)[0];
+  if (stages[placement.globalStage(cell)].overlappedPs)
+    rows.exposedPs = 0;
+  else
+    rows.exposedPs = static_cast<int64_t>(pairPs(first, second) - computePs);
+  Exchange others = sumOn(Resource::Experts, second);
+  others.exposedPs = 0; // in that of the pair
+  return sum.add(rows, 1) && sum.add(others, 1);
 }

@@ -74,7 +74,7 @@ static Error addTimes(const Placement &placement, const CostInputs &costs,
   if (!stageCosts)
     return stageCosts.takeError();
   for (const StageCost &cost : stageCosts->stages) {
-    auto of = [&](Phase phase) { return cost.phasePs[phase]; };
+    auto of = [&](Phase phase) { return cost.cells.alonePs(phase); };
     StageFacts &stage = problem.stages.emplace_back();
     stage.forward = of(Phase::Forward);
     stage.inputGrad = of(isSplit ? Phase::InputGrad : Phase::Backward);

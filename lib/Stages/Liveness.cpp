@@ -76,6 +76,8 @@ private:
                   int64_t bytes, bool isRead, bool isWritten) const;
   FailureOr<SmallVector<Access, 4>> listAccesses(uint32_t instruction,
                                                  int64_t path) const;
+  FailureOr<SmallVector<Access, 4>> listReceived(uint32_t instruction,
+                                                 int64_t path) const;
   LogicalResult findAccesses(uint32_t instruction);
   LogicalResult findMoved();
   LogicalResult makeVersions(uint32_t instruction);
@@ -112,7 +114,7 @@ uint32_t LivenessFinder::rankMicrobatches() {
   std::vector<int64_t> found;
   int64_t end = 0;
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
-    if (at(i).cell.isPerPath() || at(i).is(InstructionKind::AllReduce))
+    if (at(i).cell.isPerPath() || at(i).is(InstructionRole::Collective))
       continue;
     found.push_back(at(i).cell.getUnit());
     end = std::max(end, found.back() + 1);
@@ -200,35 +202,28 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
 }
 
 /// Lists what messages and computes read and write. `moved` lists that for
-/// copies.
+/// copies. Sums touch gradients alone, which live as long as the training.
 FailureOr<SmallVector<LivenessFinder::Access, 4>>
 LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   SmallVector<Access, 4> listed;
   auto [cell, peer, kind] = at(instruction);
   int64_t stage = cell.getStage();
   bool isForward = cell.is(Phase::Forward);
-  switch (kind) {
-  case InstructionKind::Send:
+  if (!traitsOf(kind).isCompiled)
+    return emitTableError(loaded.ops[instruction])
+           << "is not run by compiled programs";
+  switch (traitsOf(kind).role) {
+  case InstructionRole::Message: {
+    if (kind == InstructionKind::Recv)
+      return listReceived(instruction, path);
     listed.push_back(accessTo(
         stage, path, {isForward ? StageRole::Output : StageRole::InputGradient},
         bytesOf(isForward ? stageOf(stage).output
                           : stageOf(stage).inputGradient),
         /*isRead=*/true, /*isWritten=*/false));
     return listed;
-  case InstructionKind::Recv: {
-    int64_t user = stage + (isForward ? 1 : -1);
-    ActivationName name{isForward ? StageRole::Input
-                                  : StageRole::OutputGradient};
-    RankedTensorType type = typeOf(kernels.getFunctions(), stageOf(user), name);
-    if (!type)
-      return emitTableError(loaded.ops[instruction])
-             << "brings a gradient that no function of stage " << user
-             << " takes";
-    listed.push_back(accessTo(user, path, name, bytesOf(type),
-                              /*isRead=*/false, /*isWritten=*/true));
-    return listed;
   }
-  case InstructionKind::Compute: {
+  case InstructionRole::Compute: {
     const StageKernel *kernel = kernels.find(stage, cell.getPhase());
     if (!kernel)
       return emitTableError(loaded.ops[instruction])
@@ -240,13 +235,29 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
                                   buffer.isRead, buffer.isWritten));
     return listed;
   }
-  case InstructionKind::Offload:
-  case InstructionKind::Reload:
-  case InstructionKind::Wait:
-  case InstructionKind::AllReduce:
+  case InstructionRole::Copy:
+  case InstructionRole::Join:
+  case InstructionRole::Collective:
     return listed;
   }
   llvm_unreachable("covered switch");
+}
+
+/// Lists what a receive writes.
+FailureOr<SmallVector<LivenessFinder::Access, 4>>
+LivenessFinder::listReceived(uint32_t instruction, int64_t path) const {
+  Cell cell = at(instruction).cell;
+  bool isForward = cell.is(Phase::Forward);
+  int64_t user = cell.getStage() + (isForward ? 1 : -1);
+  ActivationName name{isForward ? StageRole::Input : StageRole::OutputGradient};
+  RankedTensorType type = typeOf(kernels.getFunctions(), stageOf(user), name);
+  if (!type)
+    return emitTableError(loaded.ops[instruction])
+           << "brings a gradient that no function of stage " << user
+           << " takes";
+  return SmallVector<Access, 4>{accessTo(user, path, name, bytesOf(type),
+                                         /*isRead=*/false,
+                                         /*isWritten=*/true)};
 }
 
 /// Sets `accesses` and `rank`. All microbatches of a path have the same
@@ -254,8 +265,10 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
 LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   auto [cell, peer, kind] = at(instruction);
   accesses = {};
-  if (traitsOf(kind).role == InstructionRole::Copy ||
-      kind == InstructionKind::Wait || kind == InstructionKind::AllReduce)
+  const InstructionTraits &traits = traitsOf(kind);
+  if (traits.role == InstructionRole::Copy ||
+      traits.role == InstructionRole::Join ||
+      (traits.role == InstructionRole::Collective && traits.isCompiled))
     return success();
   if (cell.isPerPath())
     return listAccesses(instruction, /*path=*/0);

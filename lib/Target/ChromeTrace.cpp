@@ -69,10 +69,10 @@ private:
   void writeWork(uint32_t task, int64_t worker, Lane lane);
   void writeSend(uint32_t task);
   void writeReceive(uint32_t task, uint32_t message);
-  void writeReduction(uint32_t task, int64_t worker);
+  void writeMember(uint32_t task, int64_t worker);
   void writeSlice(uint32_t task, const Slice &slice);
   void writeArguments(OStream &json, uint32_t task, Lane lane);
-  void writeReductionArguments(OStream &json, uint32_t task);
+  void writeGroupArguments(OStream &json, uint32_t task);
   void writeFlow(StringRef phase, uint32_t message, const Slice &slice);
   void writeMemoryCounters();
   void writeIdle();
@@ -195,15 +195,16 @@ void TraceWriter::findStatedBytes() {
 int64_t TraceWriter::impliedBytes(Cell producer) const {
   const StageCost &cost =
       execution.stageCosts.stages[result.placement.globalStage(producer)];
-  return producer.is(Phase::Forward) ? cost.activation.bytes
-                                     : cost.gradient.bytes;
+  return makesActivation(producer.getPhase()) ? cost.activation.bytes
+                                              : cost.gradient.bytes;
 }
 
-void TraceWriter::writeReductionArguments(OStream &json, uint32_t task) {
+void TraceWriter::writeGroupArguments(OStream &json, uint32_t task) {
   int32_t number = graph.peer[task];
-  BlockSpan blocks = graph.reducedBlocks[number];
-  json.attribute("blocks", std::to_string(blocks.begin) + " to " +
-                               std::to_string(blocks.end));
+  BlockSpan blocks = graph.groups[number].blocks;
+  if (graph.groups[number].grouping() == Grouping::Blocks)
+    json.attribute("blocks", std::to_string(blocks.begin) + " to " +
+                                 std::to_string(blocks.end));
   json.attributeArray("workers", [&] {
     for (int32_t worker : graph.workersOf(number))
       json.value(worker);
@@ -218,8 +219,8 @@ void TraceWriter::writeArguments(OStream &json, uint32_t task, Lane lane) {
   json.attribute("stage", cell.getStage());
   if (result.placement.getNumPaths() > 1)
     json.attribute("path", result.placement.pathOf(cell));
-  if (lane == Lane::AllReduce)
-    return writeReductionArguments(json, task);
+  if (graph.is(task, InstructionRole::Collective))
+    return writeGroupArguments(json, task);
   if (lane != Lane::Send && lane != Lane::Receive)
     return;
   uint32_t message = messageOf(graph, task);
@@ -300,11 +301,11 @@ void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   writeFlow(isConsumed ? "t" : "f", message, slice);
 }
 
-/// Writes an all-reduce. Without occupancy it is shown at its end, as a receive
+/// Writes a collective. Without occupancy it is shown at its end, as a receive
 /// is.
-void TraceWriter::writeReduction(uint32_t task, int64_t worker) {
+void TraceWriter::writeMember(uint32_t task, int64_t worker) {
   int64_t durationPs = execution.times.occupancyPs[task];
-  writeSlice(task, {firstPid + worker, Lane::AllReduce,
+  writeSlice(task, {firstPid + worker, traitsOf(graph.kind[task]).lane,
                     durationPs == 0 ? arrivalPs(task)
                                     : execution.timeline.startPs[task],
                     durationPs});
@@ -318,7 +319,7 @@ void TraceWriter::writeTransfer(uint32_t task) {
     return;
   case InstructionRole::Collective:
     for (int32_t worker : graph.workersOf(graph.peer[task]))
-      writeReduction(task, worker);
+      writeMember(task, worker);
     return;
   case InstructionRole::Copy:
     return writeWork(task, graph.worker[task], traits.lane);

@@ -184,6 +184,20 @@ static void writeNames(OStream &json, llvm::StringRef key) {
   });
 }
 
+/// What the page asks of the kinds of transfers.
+static void writeKinds(OStream &json) {
+  json.attributeArray("kinds", [&] {
+    for (const EnumName<InstructionKind> &kind :
+         EnumNames<InstructionKind>::values)
+      json.object([&] {
+        const InstructionTraits &traits = traitsOf(kind.value);
+        json.attribute("name", kind.name);
+        json.attribute("role", enumName(traits.role));
+        json.attribute("lane", static_cast<int64_t>(traits.lane));
+      });
+  });
+}
+
 static void writeMemoryFacts(OStream &json, const ExecutionTotals &execution,
                              const MemoryTrace &trace) {
   json.attributeObject("memory", [&] {
@@ -215,7 +229,7 @@ static std::string writeFacts(const NamedEvaluation &result,
     json.attribute("shades", describeShades(picture));
     writePhases(json, picture);
     writeStages(json, picture);
-    writeNames<InstructionKind>(json, "kinds");
+    writeKinds(json);
     writeNames<Lane>(json, "lanes");
     json.attributeArray("causes", [&] {
       for (const IdleCause &cause : kIdleCauses)

@@ -177,27 +177,33 @@ static void writeCriticalPath(OStream &json, llvm::ArrayRef<PathStep> path) {
                  llvm::count_if(path, hasRole(InstructionRole::Copy)));
 }
 
-/// Writes a list by worker if any rows are sent to experts elsewhere.
-static void writeDispatches(OStream &json, const DispatchTimes &dispatches) {
-  if (llvm::all_of(dispatches.allPs, [](int64_t ps) { return ps == 0; }))
-    return;
-  writeList(json, "all_to_all_ps", dispatches.allPs);
-  writeList(json, "exposed_all_to_all_ps", dispatches.exposedPs);
+/// Writes lists by worker, each of one part of what a resource exchanges.
+static void
+writeExchanges(OStream &json, ArrayRef<Exchange> workers,
+               ArrayRef<std::pair<StringRef, int64_t Exchange::*>> keys) {
+  for (auto [key, part] : keys)
+    writeList(json, key, workers,
+              [part = part](llvm::raw_ostream &os, const Exchange &exchange) {
+                os << exchange.*part;
+              });
 }
 
-/// Writes lists by worker if ranks pass on keys and values.
-static void writeContext(OStream &json, ArrayRef<ContextCost> workers) {
-  auto isNothing = [](const ContextCost &cost) { return cost.ps == 0; };
-  if (llvm::all_of(workers, isNothing))
-    return;
-  for (auto [key, part] :
-       {std::pair("context_exchange_ps", &ContextCost::ps),
-        {"exposed_context_exchange_ps", &ContextCost::exposedPs},
-        {"context_exchange_bytes", &ContextCost::bytes}})
-    writeList(json, key, workers,
-              [part = part](llvm::raw_ostream &os, const ContextCost &cost) {
-                os << cost.*part;
-              });
+/// Writes what workers send to experts, and what their ranks pass on, each if
+/// there is any.
+static void writeUsedExchanges(OStream &json, const Traffic &traffic) {
+  auto isUsed = [&](Resource resource) {
+    return llvm::any_of(traffic.exchanges[resource],
+                        [](const Exchange &sum) { return sum.ps != 0; });
+  };
+  if (isUsed(Resource::Experts))
+    writeExchanges(json, traffic.exchanges[Resource::Experts],
+                   {{"all_to_all_ps", &Exchange::ps},
+                    {"exposed_all_to_all_ps", &Exchange::exposedPs}});
+  if (isUsed(Resource::Context))
+    writeExchanges(json, traffic.exchanges[Resource::Context],
+                   {{"context_exchange_ps", &Exchange::ps},
+                    {"exposed_context_exchange_ps", &Exchange::exposedPs},
+                    {"context_exchange_bytes", &Exchange::bytes}});
 }
 
 static void writeExecution(OStream &json, const NamedEvaluation &result) {
@@ -220,12 +226,12 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     json.attribute("span_ps", summary.spanPs);
     writeDouble(json, "span_bubble_ratio", summary.spanBubbleRatio);
     writeIdle(json, execution.idle);
-    writeDispatches(json, execution.dispatches);
-    writeContext(json, execution.traffic.context);
+    writeUsedExchanges(json, execution.traffic);
     json.attribute("exposed_communication_ps", summary.exposedCommunicationPs);
     json.attribute("messages", execution.traffic.messages);
     writeList(json, "bytes_sent", execution.traffic.bytesSent);
-    writeList(json, "exposed_sharding_ps", execution.traffic.exposedShardingPs);
+    writeExchanges(json, execution.traffic.exchanges[Resource::Sharding],
+                   {{"exposed_sharding_ps", &Exchange::exposedPs}});
     json.attribute("copies", execution.traffic.copies);
     writeList(json, "offload_ps", execution.idle.offloadPs);
     writeList(json, "reload_ps", execution.idle.reloadPs);

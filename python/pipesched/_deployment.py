@@ -15,6 +15,7 @@ from . import _core
 from ._options import (
     ContextExchange,
     ExpertDispatch,
+    KernelLaunch,
     RankOrder,
     Sharding,
     code_of,
@@ -28,6 +29,8 @@ class HeldOptions(TypedDict, total=False):
 
     expert_balance: float
     expert_dispatch: ExpertDispatch
+    kernel_launch: KernelLaunch
+    tensor_exposed: int
 
 
 class DeploymentOptions(HeldOptions, total=False):
@@ -39,6 +42,7 @@ class DeploymentOptions(HeldOptions, total=False):
     context_parallel: int
     expert_parallel: int
     context_exchange: ContextExchange
+    used_per_node: int
 
 
 class Option(NamedTuple):
@@ -102,6 +106,8 @@ if TYPE_CHECKING:
 
         expert_balance: float = 1.0
         expert_dispatch: ExpertDispatch = "all-to-all"
+        kernel_launch: KernelLaunch = "single"
+        tensor_exposed: int = 100
 
     @dataclass(frozen=True, kw_only=True)
     class Deployment(Held):
@@ -113,6 +119,7 @@ if TYPE_CHECKING:
         context_parallel: int = 1
         expert_parallel: int = 1
         context_exchange: ContextExchange = "ring"
+        used_per_node: int = 65536
 
 else:
 

@@ -13,7 +13,7 @@ import inspect
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -75,6 +75,37 @@ _own: dict[str, OwnFamily] = {}
 def own_families() -> Mapping[str, OwnFamily]:
     """The registered families by name."""
     return _own
+
+
+def value_of(text: str) -> Any:
+    """The value of an option of a registered family as a command line gives it: a number, true,
+    false or a text.
+
+    >>> value_of("3"), value_of("0.5"), value_of("true"), value_of("wide")
+    (3, 0.5, True, 'wide')
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def options_of_text(text: str) -> dict[str, Any]:
+    """The options of a text such as `depth=2;wide=true`."""
+    found: dict[str, Any] = {}
+    for part in text.split(";"):
+        name, equals, given = (each.strip() for each in part.partition("="))
+        name = name.replace("-", "_")
+        if not equals or not name.isidentifier() or not given:
+            raise PipeSchedError(
+                f"expected an option of a family and its value such as depth=2, found {part!r}"
+            )
+        if name in found:
+            raise PipeSchedError(f"the option {name} is given twice")
+        found[name] = value_of(given)
+    return found
 
 
 def _options_of(function: FamilyFunction) -> tuple[str, ...]:
@@ -203,6 +234,26 @@ def used(names: Iterable[str]) -> dict[str, FamilyFunction]:
     named by the place of its function is not among them, since any process can find it.
     """
     return {name: _own[name].function for name in set(names) if name in _own and ":" not in name}
+
+
+def has_own(family: str, text: str | None) -> bool:
+    """Whether a registered family has the options of a text."""
+    own = own_family(family)
+    return own is not None and (text is None or set(options_of_text(text)) <= set(own.options))
+
+
+def check_own_options(texts: Iterable[str | None], names: Sequence[str]) -> None:
+    """Refuses options that none of these families has."""
+    for text in texts:
+        if text is not None and not any(has_own(name, text) for name in names):
+            from ._grid import closest  # which imports this module
+
+            owned = [own for name in names if (own := own_family(name))]
+            known = [option for own in owned for option in own.options]
+            wrong = [option for option in options_of_text(text) if option not in known]
+            hint = closest(wrong[0], known) if wrong and known else ""
+            listed = ", ".join(wrong or options_of_text(text))
+            raise PipeSchedError(f"none of {', '.join(names)} has the options {listed}{hint}")
 
 
 # Schedules

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
-# In the order of PipeschedPhase.
-PHASES = pd.Index(COSTED_PHASES)
+# By the numbers of PipeschedPhase, up to the last one that has a cost. Categories are unique, so
+# those in between that have none keep their letters.
+PHASES = pd.Index(ALL_PHASES[: len(COSTED_PHASES)])
 
 
 def _categories(columns: Columns, names: Mapping[str, pd.Index[str]]) -> dict[str, Any]:

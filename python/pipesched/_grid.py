@@ -23,7 +23,14 @@ from ._batch import Configuration
 from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path, argument_fields
 from ._errors import Diagnostic, Location, PipeSchedError
-from ._families import own_families, own_family, refuse_place
+from ._families import (
+    check_own_options,
+    has_own,
+    options_of_text,
+    own_families,
+    own_family,
+    refuse_place,
+)
 from ._json import twice
 from ._layer_times import check_layer_times, names_layers
 from ._options import FamilyOptions, Path, TimingOptions, names_of
@@ -38,6 +45,10 @@ Inputs: TypeAlias = dict[str, Any]
 """The arguments of one point by axis, if they are given."""
 
 _SIZES = ("workers", "microbatches")
+OWN_OPTIONS = "own_options"
+"""The axis of the options of registered families, whose values are texts such as `depth=2;wide=1`.
+"""
+
 _FILES = ("model", "system", "times")
 
 
@@ -51,11 +62,13 @@ def _hints() -> dict[str, Any]:
     timed = {f.name: point[f.name] for f in fields(Configuration) if f.name not in special}
     sizes = dict.fromkeys(_SIZES, int)
     placed = {"family": str, "paths": point["paths"]}
-    return {**of_costs, **timed, **sizes, **placed, **get_type_hints(FamilyOptions)}
+    options = {**get_type_hints(FamilyOptions), OWN_OPTIONS: str}
+    return {**of_costs, **timed, **sizes, **placed, **options}
 
 
 AXES: dict[str, Any] = _hints()
-OPTIONS = tuple(FamilyOptions.__annotations__)
+OPTIONS = (*FamilyOptions.__annotations__, OWN_OPTIONS)
+"""The axes of options of families."""
 COSTS = tuple(f.name for f in argument_fields())
 NOT_OF_TABLE = {*COSTS, *TimingOptions.__annotations__}
 """Axes that change times only. All other axes determine the table of a point."""
@@ -296,6 +309,11 @@ def _choices(axis: str, value: Any) -> Iterator[Choice]:
         paths = _read_paths(value)
         plain = [_path_json(path) for path in paths]
         yield Choice(plain, paths, _token(plain))
+    elif axis == OWN_OPTIONS:
+        if not isinstance(value, str):
+            raise _wrong(axis, "a text such as depth=2", value)
+        options_of_text(value)
+        yield Choice(value, value, _token(value))
     elif axis == "family":
         for name in _read_family(value):
             own = own_family(name)
@@ -355,10 +373,13 @@ def configuration(inputs: Inputs) -> Configuration:
     """
     of_costs = {name: inputs[name] for name in COSTS if name in inputs}
     options = {name: inputs[name] for name in OPTIONS if name in inputs}
+    given = options_of_text(inputs[OWN_OPTIONS]) if OWN_OPTIONS in options else {}
     rest = {name: v for name, v in inputs.items() if name not in of_costs and name not in options}
     return Configuration(
         **rest,
-        options=cast(FamilyOptions, options),
+        options=cast(
+            FamilyOptions, {**{k: v for k, v in options.items() if k != OWN_OPTIONS}, **given}
+        ),
         costs=_costs_with(of_costs) if of_costs else None,
     )
 
@@ -457,7 +478,9 @@ class Grid:
         read = {axis: read_axis(axis, given[axis]) for axis in AXES if axis in given}
         names = [choice.value for choice in read["family"]]
         for option in OPTIONS:
-            if option in read and not any(option in _options_of(name) for name in names):
+            if option == OWN_OPTIONS and option in read:
+                check_own_options([choice.value for choice in read[option]], names)
+            elif option in read and not any(option in _options_of(name) for name in names):
                 raise PipeSchedError(f"none of {', '.join(names)} has the option {option!r}")
         return read
 
@@ -520,6 +543,8 @@ class Grid:
 def _axes_of(part: Mapping[str, Any], family: Choice) -> tuple[str, ...]:
     """The axes of the points of a family, other than `family`."""
     known = _options_of(family.value)
+    if all(has_own(family.value, c.value) for c in part.get(OWN_OPTIONS, ())):
+        known = (*known, OWN_OPTIONS)
     given = (axis for axis in part if axis != "family")
     return tuple(axis for axis in given if axis not in OPTIONS or axis in known)
 

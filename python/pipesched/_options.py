@@ -23,7 +23,30 @@ Runtime = Literal["table", "torch"]
 TimesOf = Literal["stage", "worker", "layer"]
 Balance = Literal["auto", "cost", "exact"]
 Messages = Literal["unbounded", "fifo", "rendezvous", "batched", "pairs"]
-InstructionKind = Literal["compute", "send", "recv", "offload", "reload", "wait", "all_reduce"]
+Phase = Literal[
+    "F",
+    "B",
+    "I",
+    "W",
+    "R",
+    "D",
+    "U",
+    "O",
+    "G",
+    "d",
+    "u",
+]
+"""F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
+optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads."""
+InstructionKind = Literal[
+    "compute",
+    "send",
+    "recv",
+    "offload",
+    "reload",
+    "wait",
+    "all_reduce",
+]
 Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused", "flash-2", "flash-3", "cudnn"]
@@ -31,7 +54,8 @@ Precision = Literal["bf16", "fp8"]
 Sharding = Literal["none", "optimizer", "gradients", "full-kept", "full"]
 RankOrder = Literal["data", "pipeline"]
 ContextExchange = Literal["ring", "gather"]
-ExpertDispatch = Literal["all-to-all", "per-node"]
+ExpertDispatch = Literal["all-to-all", "per-node", "per-rank"]
+KernelLaunch = Literal["single", "graphs"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
@@ -57,6 +81,7 @@ ENUMS: dict[object, str] = {
     RankOrder: "rank-order",
     ContextExchange: "context-exchange",
     ExpertDispatch: "expert-dispatch",
+    KernelLaunch: "kernel-launch",
     OptimizerStep: "optimizer-step",
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",

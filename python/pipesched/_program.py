@@ -5,20 +5,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._options import InstructionKind, names_of
+from ._options import InstructionKind, Phase, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Phase = Literal["F", "B", "I", "W", "R", "D", "U", "O", "G", "d", "u"]
-"""F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
-optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads."""
 
 PHASES: tuple[Phase, ...] = _core.phases()  # type: ignore[assignment]
 """By `Columns.phase`: the number that the library has for a phase. `_`, idle, is among them."""
@@ -85,7 +81,7 @@ class Instruction(NamedTuple):
     """send, recv: how many messages of the same sender to the same receiver are sent before this
     one; the same at both ends. Else None."""
     group: int | None
-    """all_reduce: an index into `Schedule.groups`; else None."""
+    """A collective: an index into `Schedule.groups`; else None."""
     blocks: range | None
     """all_reduce: the blocks of the model whose gradients are summed; else None."""
     holds: int | None
@@ -149,15 +145,22 @@ class ParameterSet(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The workers that sum the gradients of some blocks."""
+    """The workers that meet in a collective: to sum the gradients of some blocks, or for a
+    microbatch."""
 
     blocks: range
-    """The blocks of the model, in the unit of `Schedule.blocks`."""
+    """The blocks of the model, in the unit of `Schedule.blocks`. Empty if they meet for a
+    microbatch."""
     workers: tuple[int, ...]
     """Ascending. One worker alone is possible."""
     stages: tuple[tuple[int, int], ...]
     """(path, stage) of each stage that holds some of the blocks. The sum goes over all their
-    microbatches; a worker with several of them adds up its own first and takes part once."""
+    microbatches; a worker with several of them adds up its own first and takes part once. For a
+    microbatch, the stages by whose cells the workers take part."""
+    kind: InstructionKind = "all_reduce"
+    """The instruction of each member."""
+    microbatch: int | None = None
+    """The microbatch for which they meet; None if it is for blocks."""
 
 
 Ints = npt.NDArray[np.int32]
@@ -280,10 +283,16 @@ class WorkerProgram(Sequence[Instruction]):
                 message if is_message else None,
                 sequence if is_message else None,
                 None if group < 0 else group,
-                None if group < 0 else self._groups[group].blocks,
+                self._blocks_of(group),
                 None if holds < 0 else holds,
                 tuple(waits[ends[i] - ends[0] : ends[i + 1] - ends[0]]),
             )
+
+    def _blocks_of(self, group: int) -> range | None:
+        """The blocks for which a group meets."""
+        if group < 0 or self._groups[group].microbatch is not None:
+            return None
+        return self._groups[group].blocks
 
     def to_frame(self) -> pd.DataFrame:
         """One row per instruction: worker, index, kind and the columns other than waits; -1 stands

@@ -18,6 +18,7 @@ from ._options import (
     CsvFormat,
     FamilyOptions,
     GradientAfter,
+    InstructionKind,
     MemoryTimes,
     Messages,
     Path,
@@ -424,12 +425,16 @@ class Schedule:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of all-reduces, numbered by their position here and in the same order for all
-        workers, ascending by block: the order in which to create communicators.
+        """The groups of collectives, numbered by their position here and in the same order for all
+        workers: the order in which to create communicators. All-reduces come first, ascending by
+        block.
         """
+        kinds = names_of(InstructionKind)
         return tuple(
-            Group(range(begin, end), workers, stages)
-            for begin, end, workers, stages in self._lowered(None).groups()
+            Group(
+                range(begin, end), workers, stages, kinds[kind], None if number < 0 else number
+            )
+            for kind, begin, end, number, workers, stages in self._lowered(None).groups()
         )
 
     @cached_property

@@ -7,6 +7,7 @@ same cells are disturbed alike.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from . import _core
 from ._batch import Configuration
+from ._costs import Costs
 from ._errors import PipeSchedError
 from ._options import TimingOptions, integer, number_of
 from ._schedule import Schedule
@@ -44,17 +46,109 @@ class Disturbed:
     """The factor minus one, or the jitter; None for several disturbances together."""
     varies: bool
     """Whether it depends on the seed."""
+    others: tuple[str, ...] = ()
+    """What the same disturbance does to other pipelines; the step is that of the slowest."""
 
     def seeded(self, seeds: int) -> list[str]:
-        """The texts for the library, one for each seed if it depends on seeds."""
+        """The texts for the library: those of all pipelines, for each seed if it depends on seeds.
+        """
+        texts = (self.text, *self.others)
         if not self.varies:
-            return [self.text]
-        return [f"{self.text},seed={seed}" for seed in range(1, seeds + 1)]
+            return list(texts)
+        return [f"{text},seed={seed}" for seed in range(1, seeds + 1) for text in texts]
 
 
-def _slow(what: str, given: Mapping[int, Factor]) -> Iterable[Disturbed]:
+# Nodes
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where the accelerators of all pipelines are."""
+
+    per_node: int
+    accelerators: int
+    """Those of a worker."""
+    workers: int
+    pipelines: int
+    rank_order: str
+
+    @staticmethod
+    def of(costs: Costs | None, workers: int) -> Nodes:
+        """Those of pipelines of so many workers; `costs` has the system."""
+        if costs is None or costs.system is None:
+            raise PipeSchedError(
+                "a slow node is one of a system; give a system, or slow workers in its place"
+            )
+        sizes = _core.sizes(costs._raw)
+        each = sizes["accelerators_per_node"], sizes["accelerators"]
+        return Nodes(*each, workers, costs.data_parallel, costs.rank_order)
+
+    @property
+    def count(self) -> int:
+        """The number of nodes."""
+        return -(-self.accelerators * self.workers * self.pipelines // self.per_node)
+
+    def _place(self, rank: int) -> tuple[int, int]:
+        """The pipeline and the worker of a rank."""
+        group = rank // self.accelerators
+        if self.rank_order == "data":
+            return group % self.pipelines, group // self.pipelines
+        return group // self.workers, group % self.workers
+
+    def on(self, node: int) -> dict[int, set[int]]:
+        """The workers of each pipeline that have an accelerator on a node."""
+        if not 0 <= node < self.count:
+            nodes = "node 0 alone" if self.count == 1 else f"nodes 0 to {self.count - 1}"
+            total = self.accelerators * self.workers * self.pipelines
+            raise PipeSchedError(
+                f"there is no node {node}: {total} accelerators, {self.per_node} on a node, are on"
+                f" {nodes}"
+            )
+        found: dict[int, set[int]] = {}
+        last = min((node + 1) * self.per_node, self.accelerators * self.workers * self.pipelines)
+        for rank in range(node * self.per_node, last):
+            pipeline, worker = self._place(rank)
+            found.setdefault(pipeline, set()).add(worker)
+        return found
+
+    def slowed(self, nodes: Mapping[int, str]) -> list[dict[int, list[str]]]:
+        """The factors of workers for each pipeline that slow nodes disturb, each kind once."""
+        pipelines: dict[int, dict[int, list[str]]] = {}
+        for node, factor in nodes.items():
+            for pipeline, workers in self.on(node).items():
+                for worker in sorted(workers):
+                    pipelines.setdefault(pipeline, {}).setdefault(worker, []).append(factor)
+        kinds = {str(sorted(each.items())): each for _, each in sorted(pipelines.items())}
+        return list(kinds.values())
+
+
+def _product(factors: Sequence[str]) -> str:
+    """`1.1` and `1.2` as `1.32`."""
+    if len(factors) == 1:
+        return factors[0]
+    return _decimal("a factor", math.prod(map(float, factors)))
+
+
+def _texts_of(
+    workers: Mapping[int, str], nodes: Mapping[int, str], where: Nodes | None, rest: Sequence[str]
+) -> list[str]:
+    """What slow workers, slow nodes and the rest do together, for each kind of pipeline."""
+    found = []
+    for slowed in where.slowed(nodes) if where is not None else [{}]:
+        factors = {worker: list(each) for worker, each in slowed.items()}
+        for worker, factor in workers.items():
+            factors.setdefault(worker, []).append(factor)
+        found.append([f"worker{n}={_product(each)}" for n, each in sorted(factors.items())])
+    return [",".join([*each, *rest]) for each in found]
+
+
+def _factors(what: str, given: Mapping[int, Factor] | None) -> dict[int, str]:
+    """The factors of slow workers, stages or nodes as the library reads them."""
+    if given is None:
+        return {}
     if not isinstance(given, Mapping):
         raise TypeError(f"slow_{what}s is a mapping such as {{3: 1.3}}; got {given!r}")
+    found = {}
     for number, factor in given.items():
         integer(f"a {what}", number, 0)
         text = _decimal(f"the factor of {what} {number}", factor)
@@ -62,8 +156,20 @@ def _slow(what: str, given: Mapping[int, Factor]) -> Iterable[Disturbed]:
             raise PipeSchedError(
                 f"{what} {number}: expected a factor such as 1.3, found {factor!r}"
             )
-        strength = float(text) - 1
-        yield Disturbed(f"{what}{number}={text}", f"{what} {number} x {text}", strength, False)
+        found[number] = text
+    return found
+
+
+def _slow(what: str, given: Mapping[int, str]) -> Iterable[Disturbed]:
+    for number, text in given.items():
+        name = f"{what} {number} x {text}"
+        yield Disturbed(f"{what}{number}={text}", name, float(text) - 1, False)
+
+
+def _slow_nodes(given: Mapping[int, str], where: Nodes | None) -> Iterable[Disturbed]:
+    for number, text in given.items():
+        first, *others = _texts_of({}, {number: text}, where, ())
+        yield Disturbed(first, f"node {number} x {text}", float(text) - 1, False, tuple(others))
 
 
 def _part(given: Factor) -> str:
@@ -77,21 +183,32 @@ def disturbances(
     slow_workers: Mapping[int, Factor] | None = None,
     slow_stages: Mapping[int, Factor] | None = None,
     jitter: Factor | None = None,
+    slow_nodes: Mapping[int, Factor] | None = None,
+    where: Nodes | None = None,
 ) -> list[Disturbed]:
-    """The given disturbances, each alone, and then all together.
+    """The given disturbances, each alone, and then all together; `where` the nodes are, if some
+    are slow.
 
     >>> [each.text for each in disturbances({3: 1.3}, jitter=0.05)]
     ['worker3=1.3', 'jitter=5%', 'worker3=1.3,jitter=5%']
+    >>> disturbances(slow_nodes={0: 2}, where=Nodes(8, 4, 4, 1, "data"))[0].text
+    'worker0=2,worker1=2'
     """
-    found = [*_slow("worker", slow_workers or {}), *_slow("stage", slow_stages or {})]
+    workers, stages = _factors("worker", slow_workers), _factors("stage", slow_stages)
+    nodes = _factors("node", slow_nodes)
+    slow_stage = [*_slow("stage", stages)]
+    found = [*_slow("worker", workers), *slow_stage, *_slow_nodes(nodes, where)]
+    rest = [each.text for each in slow_stage]
     if jitter is not None:
         part = _part(jitter)
         if not part.endswith("%") or not _DECIMAL.fullmatch(part[:-1].strip()):
             raise PipeSchedError(f"jitter: expected a part such as 5%, found {jitter!r}")
         found.append(Disturbed(f"jitter={part}", f"jitter {part}", float(part[:-1]) / 100, True))
+        rest.append(found[-1].text)
     if len(found) > 1:
-        text = ",".join(each.text for each in found)
-        found.append(Disturbed(text, "all together", None, found[-1].varies))
+        first, *others = _texts_of(workers, nodes, where if nodes else None, rest)
+        varies = found[-1].varies
+        found.append(Disturbed(first, "all together", None, varies, tuple(others)))
     return found
 
 
@@ -155,7 +272,9 @@ def measured(
         raise PipeSchedError("a step that takes no time cannot be disturbed")
     found, remaining = [], iter(rest)
     for each, some in zip(given, texts, strict=True):
-        taken = tuple(next(remaining) for _ in some)
+        pipelines = 1 + len(each.others)
+        drawn = [[next(remaining) for _ in range(pipelines)] for _ in some[::pipelines]]
+        taken = tuple(map(max, drawn))
         found.append(Sensitivity(each.name, step, taken, each.strength))
     return found
 
@@ -196,11 +315,14 @@ def sensitivity(
     slow_stages: Mapping[int, Factor] | None = None,
     jitter: Factor | None = None,
     seeds: int = SEEDS,
+    slow_nodes: Mapping[int, Factor] | None = None,
 ) -> list[Sensitivity]:
-    """How much longer the step takes if workers or stages take `1.3` times as long, or if the time
-    of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`. Stages are
-    numbered along each path. Messages, all-reduces and copies to the host keep their times. A
-    schedule takes the costs that it names.
+    """How much longer the step takes if workers, stages or nodes take `1.3` times as long, or if
+    the time of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`.
+    Stages are numbered along each path. Messages, all-reduces and copies to the host keep their
+    times. A schedule takes the costs that it names, and slow nodes need a configuration with a
+    system: they slow the workers that have accelerators on them, and the step is that of the
+    slowest pipeline.
 
     >>> point = Configuration("1f1b", workers=4, microbatches=8)
     >>> found = sensitivity(point, slow_workers={3: 1.5})[0]
@@ -209,7 +331,10 @@ def sensitivity(
     """
     if not isinstance(point, (Configuration, Schedule)):
         raise TypeError(f"point is a Configuration or a Schedule; got {point!r}")
-    given = disturbances(slow_workers, slow_stages, jitter)
+    where = None
+    if slow_nodes:
+        where = Nodes.of(getattr(point, "costs", None), point.workers)
+    given = disturbances(slow_workers, slow_stages, jitter, slow_nodes, where)
     if isinstance(point, Configuration) and not point._is_own:
         return measured(steps_of(point), given, seeds)
     return measured(_steps_one_by_one(point), given, seeds)

@@ -166,8 +166,8 @@ static nb::dict getInstructions(nb::handle self, intptr_t worker) {
   return columns;
 }
 
-/// One tuple per group: its first and end block, its members, and its stages as
-/// (path, stage).
+/// One tuple per group: its kind, its first and end block, its microbatch, its
+/// members, and its stages as (path, stage).
 static nb::list listGroups(const ProgramHandle &program) {
   PipeschedGroups groups = pipeschedProgramGetGroups(program.get());
   nb::list result;
@@ -178,7 +178,8 @@ static nb::list listGroups(const ProgramHandle &program) {
       members.append(groups.members[i]);
     for (uint32_t i = groups.stageBegins[g]; i < groups.stageBegins[g + 1]; ++i)
       stages.append(nb::make_tuple(groups.path[i], groups.stage[i]));
-    result.append(nb::make_tuple(groups.firstBlock[g], groups.endBlock[g],
+    result.append(nb::make_tuple(int(groups.kind[g]), groups.firstBlock[g],
+                                 groups.endBlock[g], groups.microbatch[g],
                                  nb::tuple(members), nb::tuple(stages)));
   }
   return result;
@@ -242,7 +243,8 @@ void pipesched::python::bindProgram(nb::module_ &m) {
            nb::sig("def instructions(self, worker: int) -> "
                    "dict[str, numpy.typing.NDArray[typing.Any]]"))
       .def("groups", listGroups,
-           nb::sig("def groups(self) -> list[tuple[int, int, tuple[int, ...], "
+           nb::sig("def groups(self) -> list[tuple[int, int, int, int, "
+                   "tuple[int, ...], "
                    "tuple[tuple[int, int], ...]]]"));
   m.def("profile", writeProfile, nb::arg("program"), nb::arg("placement"),
         nb::arg("steps"), nb::arg("workers"), nb::arg("issue"),

@@ -73,7 +73,7 @@ def check_commands() -> None:
     if round(ratio, 4) != PAPER_RATIO:
         sys.exit(f"error: span_bubble_ratio {ratio}, wanted {PAPER_RATIO}, from\n{PAPER}")
     print(f"pipesched-opt | pipesched-translate: span_bubble_ratio {ratio:.4f}, as in README.md")
-    print(run(f"pipesched compare --stages 8 --microbatches 32 {LLAMA} --global-batch 32"))
+    print(run(f"pipesched compare --workers 8 --microbatches 32 {LLAMA} --global-batch 32"))
 
 
 def check_shown_lines() -> None:

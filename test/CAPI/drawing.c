@@ -91,7 +91,7 @@ int main(void) {
   // CHECK-SAME: {"letter":"F","name":"forward","in_use":true,
   // CHECK-SAME: {"letter":"W",{{.*}}"in_use":false,
   // CHECK-SAME: {"path":0,"stage":1,"worker":1,"shade":0}]
-  // CHECK-SAME: "kinds":["compute","send","recv",
+  // CHECK-SAME: "kinds":[{"name":"compute","role":"compute","lane":0},
   // CHECK-SAME: "lanes":["compute","send","receive",
   // CHECK-SAME: "causes":["fill","drain",
   // CHECK-SAME: "memory":{"unit":"activations"}}

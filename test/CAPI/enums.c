@@ -142,6 +142,10 @@ static void printDeploymentOptions(void) {
   // CHECK-NEXT: expert-balance 1 1 1000 [ratio] [] expert-parallel: Rows
   // CHECK-NEXT: context-exchange 2 ring 0 [] [] context-parallel: How
   // CHECK-NEXT: expert-dispatch 2 all-to-all 0 [] [] expert-parallel: What
+  // CHECK-NEXT: used-per-node 0 65536 65536 [accelerators]
+  // CHECK-SAME: [used per node] given
+  // CHECK-NEXT: kernel-launch 2 single 0 [] [] given: How the host
+  // CHECK-NEXT: tensor-exposed 0 100 100 [percent]
 }
 
 //===----------------------------------------------------------------------===//
@@ -198,8 +202,8 @@ static void refuseCosts(void) {
   options = shippedCosts();
   options.expertDispatch = (PipeschedExpertDispatch)3;
   createCosts(options);
-  // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all) or 1
-  // CHECK-SAME: (per-node), found 3
+  // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all), 1
+  // CHECK-SAME: (per-node) or 2 (per-rank), found 3
 }
 
 static void refuseDeployment(const char *name, const char *value) {

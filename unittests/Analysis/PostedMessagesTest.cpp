@@ -45,20 +45,19 @@ private:
     if (!reached[i])
       return false;
     uint32_t partner = program.partner[i];
-    switch (program.instructions[i].kind) {
-    case InstructionKind::Send:
-      return mode == SendMode::Buffered || reached[partner];
-    case InstructionKind::Recv:
-      return reached[partner];
-    case InstructionKind::AllReduce:
+    const Instruction &self = program.instructions[i];
+    switch (traitsOf(self.kind).role) {
+    case InstructionRole::Message:
+      return (self.is(InstructionKind::Send) && mode == SendMode::Buffered) ||
+             reached[partner];
+    case InstructionRole::Collective:
       for (; partner != i; partner = program.partner[partner])
         if (!reached[partner])
           return false;
       return true;
-    case InstructionKind::Compute:
-    case InstructionKind::Offload:
-    case InstructionKind::Reload:
-    case InstructionKind::Wait:
+    case InstructionRole::Compute:
+    case InstructionRole::Copy:
+    case InstructionRole::Join:
       return true;
     }
     return true;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/ErrorText.h"
 #include "../Support/TestSupport.h"
 #include "PipeSched/Schedule/Edit/OptimizerStep.h"
 #include "PipeSched/Schedule/Family/Generators.h"
@@ -173,8 +174,8 @@ TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
   stageCosts.allReduce = 25;
   for (Transport transport : kTransports) {
     Timed timed(twoThatMeet(), placement, stageCosts.on(placement), transport);
-    ASSERT_EQ(timed.graph.reductions.size(), 1u);
-    EXPECT_EQ(timed.graph.reductions[0],
+    ASSERT_EQ(timed.graph.groupTasks.size(), 1u);
+    EXPECT_EQ(timed.graph.groupTasks[0],
               timed.task("0G0", InstructionKind::AllReduce));
     EXPECT_EQ(timed.graph.workersOf(0).vec(), std::vector<int32_t>({0, 1}));
     EXPECT_EQ(timed.start("0G0", InstructionKind::AllReduce), 20);
@@ -261,7 +262,7 @@ TEST(TaskGraph, StepsOfReplicasFinish) {
             llvm::Expected<TaskGraph> graph =
                 buildTaskGraph(lower(table, receives), transport);
             ASSERT_TRUE(bool(graph)) << llvm::toString(graph.takeError());
-            EXPECT_EQ(int64_t(graph->reductions.size()), workers);
+            EXPECT_EQ(int64_t(graph->groupTasks.size()), workers);
           }
       }
     }
@@ -293,8 +294,8 @@ TEST(TaskGraph, WaitsPassAllReducesBy) {
 TEST(TaskTimes, RefusesSumsOverInt64) {
   Table table = twoByTwo();
   StageCosts stageCosts = UniformCosts().on(table.placement);
-  stageCosts.stages[1].phasePs[Phase::Backward] =
-      std::numeric_limits<int64_t>::max() / 2;
+  stageCosts.stages[1].cells.set(Phase::Backward,
+                                 std::numeric_limits<int64_t>::max() / 2);
   TaskGraph graph =
       llvm::cantFail(buildTaskGraph(lower(table), Transport::Overlap));
   llvm::Expected<TaskTimes> times =
@@ -303,6 +304,31 @@ TEST(TaskTimes, RefusesSumsOverInt64) {
   EXPECT_EQ(llvm::toString(times.takeError()),
             "the times of all cells and messages add up to more than 2^63-1 "
             "ps; the largest is cell 1B0 with 4611686018427387903 ps");
+}
+
+TEST(TaskTimes, SlicesOfAStageHaveTheirOwn) {
+  Table table;
+  table.placement =
+      llvm::cantFail(Placement::create(1, 1, {placeLinear(1)}, 2));
+  table.rows = {
+      {parseCell("0F0"), parseCell("0F1"), parseCell("0B1"), parseCell("0B0")}};
+  StageCosts stageCosts;
+  stageCosts.stages.emplace_back().cells = CellCosts(2);
+  CellCosts &cells = stageCosts.stages[0].cells;
+  cells.set(Phase::Forward, 10, /*slice=*/0);
+  cells.set(Phase::Forward, 13, /*slice=*/1);
+  cells.set(Phase::Backward, 20, /*slice=*/0);
+  cells.set(Phase::Backward, 26, /*slice=*/1);
+  Timed timed(table, stageCosts, Transport::Overlap);
+  EXPECT_EQ(timed.start("0F1"), 10);
+  EXPECT_EQ(timed.start("0B1"), 23);
+  EXPECT_EQ(timed.start("0B0"), 49);
+  EXPECT_EQ(timed.timeline.makespanPs, 69);
+  cells = CellCosts(3);
+  EXPECT_EQ(errorOf(computeTaskTimes(timed.graph, table.placement, stageCosts,
+                                     Transport::Overlap)),
+            "global stage 0 has costs of 3 slices, microbatches have 2; "
+            "expected 1 or 2");
 }
 
 //===----------------------------------------------------------------------===//

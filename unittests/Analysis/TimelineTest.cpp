@@ -215,8 +215,8 @@ StageCosts randomCosts(const Placement &placement, std::mt19937 &random) {
   };
   StageCosts stageCosts = UniformCosts().on(placement);
   for (StageCost &stage : stageCosts.stages) {
-    for (int64_t &ps : stage.phasePs)
-      ps = pick(100);
+    for (const EnumName<Phase> &phase : enumValues<Phase>())
+      stage.cells.set(phase.value, pick(100));
     stage.activation = {pick(30), pick(30), 1};
     stage.gradient = {pick(30), pick(30), 1};
   }

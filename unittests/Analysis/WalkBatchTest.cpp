@@ -43,7 +43,7 @@ public:
   llvm::ArrayRef<WalkInputs> get() const { return inputs; }
 
 private:
-  Collectives collectives;
+  Groups groups;
   std::vector<StageCosts> costs;
   std::vector<MemoryFacts> memories;
   std::vector<WalkInputs> inputs;
@@ -65,10 +65,14 @@ static int64_t slowDownSome(int32_t worker, Cell cell,
 
 static void multiply(StageCosts &costs, int64_t factor) {
   for (StageCost &stage : costs.stages) {
-    kCostedPhases.forEach([&stage = stage, factor](Phase phase) {
-      stage.phasePs[phase] *= factor;
-      stage.dispatchPs[phase] *= factor;
-    });
+    CellCosts &cells = stage.cells;
+    for (int64_t slice = 0; slice < cells.getNumSlices(); ++slice)
+      kCostedPhases.forEach([&](Phase phase) {
+        llvm::SmallVector<Segment> segments(cells.of(phase, slice));
+        for (Segment &segment : segments)
+          segment.ps *= factor;
+        llvm::cantFail(cells.setSegments(phase, segments, slice));
+      });
     if (stage.overlappedPs)
       *stage.overlappedPs *= factor;
   }
@@ -76,25 +80,24 @@ static void multiply(StageCosts &costs, int64_t factor) {
 
 Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
                      bool isSteady)
-    : collectives(llvm::cantFail(Collectives::create(table.view()))),
-      costs(count), memories(count), inputs(count) {
+    : groups(llvm::cantFail(Groups::create(table.view()))), costs(count),
+      memories(count), inputs(count) {
   RandomCosts random(seed);
-  const Collectives *all =
-      collectives.eachReducesOnce() ? &collectives : nullptr;
+  const Groups *all = canWalkGroups(groups) ? &groups : nullptr;
   int64_t numStages = table.placement.getNumGlobalStages();
   for (int64_t i = 0; i != count; ++i) {
     if (isSteady && i != 0) {
       costs[i] = costs[0];
       multiply(costs[i], 1 + random.draw(4));
     } else {
-      costs[i] = random.drawCosts(numStages);
+      costs[i] = random.drawCosts(numStages, table.placement.getNumSlices());
     }
     memories[i] = i != 0 && random.draw(2) ? memories[i - 1]
                                            : random.drawMemory(numStages);
     if (all && random.draw(4) != 0)
       costs[i].reductions = random.drawMessages(all->size());
     inputs[i].costs = &costs[i];
-    inputs[i].collectives = all && all->size() != 0 ? all : nullptr;
+    inputs[i].groups = all && all->size() != 0 ? all : nullptr;
     inputs[i].transport =
         random.draw(4) ? Transport::Overlap : Transport::Delay;
     inputs[i].mayLeap = random.draw(8) != 0;
@@ -120,8 +123,7 @@ static void expectSame(const WalkedTable &found, const WalkedTable &wanted) {
   EXPECT_EQ(found.idle.lastPs, wanted.idle.lastPs);
   EXPECT_EQ(found.idle.offloadPs, wanted.idle.offloadPs);
   EXPECT_EQ(found.idle.reloadPs, wanted.idle.reloadPs);
-  EXPECT_EQ(found.dispatches.allPs, wanted.dispatches.allPs);
-  EXPECT_EQ(found.dispatches.exposedPs, wanted.dispatches.exposedPs);
+  EXPECT_EQ(found.dispatches, wanted.dispatches);
   EXPECT_EQ(found.unitMetrics.slots, wanted.unitMetrics.slots);
   EXPECT_EQ(found.unitMetrics.busySlots, wanted.unitMetrics.busySlots);
   EXPECT_EQ(found.unitMetrics.peakActivations,
@@ -199,6 +201,8 @@ TEST(WalkBatch, AllFamilies) {
       compare(withCopies(some, seed, 2), seed, seed % 2, compared);
       ++seed;
     }
+    if (std::optional<Table> sliced = withSlices(*again, 2))
+      compare(withCopies(*sliced, seed, 3), seed, seed % 2, compared);
   });
   EXPECT_GT(compared.batches, 500);
   EXPECT_GT(compared.pairs, 20);
@@ -257,7 +261,7 @@ TEST(WalkBatch, LongTimes) {
     // From a part of 2^53 to a hundred times as much.
     int64_t ps = (kExactPs / 3000 << (2 * number / 3)) + kOdd;
     for (StageCost &stage : cost.stages) {
-      stage.phasePs.fill(ps);
+      kAllPhases.forEach([&](Phase phase) { stage.cells.set(phase, ps); });
       stage.activation = stage.gradient = {ps / 3, 1, 5};
     }
     scenarios[number].costs = &cost;

@@ -98,20 +98,14 @@ static void expectAsByGraph(const Table &table, const WalkInputs &inputs,
       llvm::cantFail(computeMemory(graph, times, timeline, placement, facts)));
   Traffic wanted = llvm::cantFail(computeTraffic(graph, placement, costs));
   std::optional<Traffic> traffic =
-      sumTraffic(placement, view, countPhases(view), costs, inputs.collectives);
+      sumTraffic(placement, view, countPhases(view), costs, inputs.groups);
   ASSERT_TRUE(traffic);
   EXPECT_EQ(traffic->messages, wanted.messages);
   EXPECT_EQ(traffic->copies, wanted.copies);
   EXPECT_EQ(traffic->bytesSent, wanted.bytesSent);
-  EXPECT_EQ(traffic->exposedShardingPs, wanted.exposedShardingPs);
-  for (auto [one, other] : llvm::zip_equal(traffic->context, wanted.context)) {
-    EXPECT_EQ(one.ps, other.ps);
-    EXPECT_EQ(one.exposedPs, other.exposedPs);
-    EXPECT_EQ(one.bytes, other.bytes);
-  }
-  DispatchTimes dispatches = computeDispatches(graph, placement, costs);
-  EXPECT_EQ(walked.dispatches.allPs, dispatches.allPs);
-  EXPECT_EQ(walked.dispatches.exposedPs, dispatches.exposedPs);
+  for (Resource resource : {Resource::Sharding, Resource::Context})
+    EXPECT_EQ(traffic->exchanges[resource], wanted.exchanges[resource]);
+  EXPECT_EQ(walked.dispatches, wanted.exchanges[Resource::Experts]);
   CellIndex index = llvm::cantFail(CellIndex::create(view));
   SlotAssignment slots = llvm::cantFail(alignUnitSlots(view, index));
   TableView inUnits = view;
@@ -123,16 +117,18 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
   TableView view = table.view();
   for (Transport transport : {Transport::Overlap, Transport::Delay}) {
     RandomCosts random(seed);
-    StageCosts costs = random.drawCosts(table.placement.getNumGlobalStages());
+    const Placement &placement = table.placement;
+    StageCosts costs = random.drawCosts(placement.getNumGlobalStages(),
+                                        placement.getNumSlices());
     MemoryFacts facts = random.drawMemory(costs.stages.size());
-    Collectives collectives = llvm::cantFail(Collectives::create(view));
-    if (!collectives.eachReducesOnce())
+    Groups groups = llvm::cantFail(Groups::create(view));
+    if (!canWalkGroups(groups))
       return; // the graph times them
     WalkInputs inputs;
-    if (collectives.size() != 0)
-      inputs.collectives = &collectives;
+    if (groups.size() != 0)
+      inputs.groups = &groups;
     if (random.draw(4) != 0)
-      costs.reductions = random.drawMessages(collectives.size());
+      costs.reductions = random.drawMessages(groups.size());
     inputs.costs = &costs;
     inputs.transport = transport;
     inputs.memoryFacts = &facts;
@@ -157,10 +153,10 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
                      [](const PathStep &step) { return step.cell.isCopy(); });
     compared.reduced += counts.has(Phase::AllReduce);
     auto members = [&](int64_t number) {
-      return collectives.membersOf(collectives.pieceOf(number)).size();
+      return groups.membersOf(number).size();
     };
     compared.shared +=
-        llvm::any_of(llvm::seq(collectives.size()),
+        llvm::any_of(llvm::seq(groups.size()),
                      [&](int64_t number) { return members(number) > 1; });
     compared.endsReduced +=
         !walked->criticalPath.empty() &&
@@ -197,6 +193,29 @@ TEST(WalkTable, AllFamilies) {
   EXPECT_GT(compared.queued, 100);
 }
 
+/// Slices of a microbatch have costs of their own, as if they were microbatches
+/// of several kinds.
+TEST(WalkTable, SlicesOfTheirOwnCosts) {
+  Compared compared;
+  uint32_t seed = 1;
+  FamilyOptions split;
+  split.splitBackward = true;
+  for (const FamilyOptions &options : {FamilyOptions(), split})
+    forAllFamilies(5, 8, options, [&](const Family &, const Table &table) {
+      for (int64_t numSlices : {2, 3, 4}) {
+        std::optional<Table> sliced = withSlices(table, numSlices);
+        if (!sliced)
+          continue;
+        compare(*sliced, seed, compared);
+        compare(withCopies(*sliced, seed, 2), seed, compared);
+        ++seed;
+      }
+    });
+  EXPECT_GT(compared.walked, 200);
+  EXPECT_GT(compared.copied, 50);
+  EXPECT_GT(compared.pairs, 2);
+}
+
 /// Tables long enough to repeat. Whether the times do depends on the costs.
 TEST(WalkTable, LongTables) {
   uint32_t seed = 1;
@@ -229,8 +248,8 @@ TEST(WalkTable, EqualCostsRepeatAtOnce) {
   StageCosts costs;
   costs.stages.resize(4);
   for (StageCost &stage : costs.stages) {
-    stage.phasePs.fill(10);
-    stage.phasePs[Phase::Backward] = 20;
+    kAllPhases.forEach([&](Phase phase) { stage.cells.set(phase, 10); });
+    stage.cells.set(Phase::Backward, 20);
     stage.activation = stage.gradient = {3, 1, 5};
   }
   WalkInputs inputs;
@@ -346,11 +365,11 @@ TEST(WalkTable, FreesBeforeItReloads) {
                  cell(Phase::Backward, 2), cell(Phase::Backward, 0)}};
   StageCosts costs;
   costs.stages.resize(1);
-  auto &times = costs.stages[0].phasePs;
-  times[Phase::Forward] = 10;
-  times[Phase::Backward] = 20;
-  times[Phase::Offload] = 1;
-  times[Phase::Reload] = 20;
+  CellCosts &cells = costs.stages[0].cells;
+  cells.set(Phase::Forward, 10);
+  cells.set(Phase::Backward, 20);
+  cells.set(Phase::Offload, 1);
+  cells.set(Phase::Reload, 20);
   MemoryFacts facts;
   facts.stages.resize(1);
   facts.stages[0].activationBytes = 100;

@@ -67,7 +67,7 @@ static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
 /// What ranks pass on in a phase: ps, exposed ps, bytes.
 using Exchanged = std::tuple<int64_t, int64_t, int64_t>;
 static Exchanged context(const StageCost &cost, Phase phase) {
-  const ContextCost &found = cost.context[phase];
+  Exchange found = cost.cells.on(Resource::Context, phase);
   return {found.ps, found.exposedPs, found.bytes};
 }
 

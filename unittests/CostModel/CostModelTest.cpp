@@ -325,7 +325,7 @@ TEST(Profile, PiecesShareTheTimeOfG) {
       llvm::cantFail(Placement::create(4, 2, {first, second}));
   StageCosts stageCosts;
   stageCosts.stages.resize(4);
-  stageCosts.stages[0].phasePs[Phase::AllReduce] = 101;
+  stageCosts.stages[0].cells.set(Phase::AllReduce, 101);
   Cell cell(0, Phase::AllReduce, 0);
   std::vector<MessageCost> shares = llvm::cantFail(shareReductions(
       placement, {{cell, {0, 1}, 2}, {cell, {1, 4}, 2}, {cell, {0, 4}, 2}},

@@ -81,6 +81,7 @@ static void send(const Ranks &ranks, int64_t sender,
                  const std::vector<int64_t> &chosen, ExpertDispatch dispatch,
                  Count &count) {
   std::set<int64_t> reached; // nodes that have a copy of the token
+  std::set<int64_t> passed;  // ranks that a node passed it on to
   for (int64_t expert : chosen) {
     ++count.rows;
     int64_t rank = ranks.rankOf(expert), node = ranks.nodeOf(rank);
@@ -94,6 +95,9 @@ static void send(const Ranks &ranks, int64_t sender,
     // passes rows on.
     if (!isNear && reached.insert(node).second)
       ++count.network;
+    // Each expert of a rank gets a copy, or the rank gets one for all.
+    if (dispatch == ExpertDispatch::PerRank && !passed.insert(rank).second)
+      continue;
     count.link += rank % ranks.perNode != sender % ranks.perNode;
   }
 }
@@ -130,7 +134,8 @@ static ExpertFacts makeExperts(int64_t count, int64_t perToken,
 static void expectCounted(const ExpertFacts &experts, const Ranks &ranks) {
   SystemFacts system = cluster(ranks.perNode, ranks.size());
   for (ExpertDispatch dispatch :
-       {ExpertDispatch::AllToAll, ExpertDispatch::PerNode}) {
+       {ExpertDispatch::AllToAll, ExpertDispatch::PerNode,
+        ExpertDispatch::PerRank}) {
     SCOPED_TRACE(testing::Message()
                  << experts.count << " experts, " << experts.perToken
                  << " per token, " << ranks.perNode << " ranks on each of "
@@ -269,6 +274,11 @@ static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
   return llvm::cantFail(costsOf(model, system, phases)).stages.front();
 }
 
+/// The part of a cell in which rows are on their way.
+static int64_t rowsPs(const StageCost &cost, Phase phase) {
+  return cost.cells.on(Resource::Experts, phase).exposedPs;
+}
+
 /// Two accelerators: a link byte takes 1 ps and the first one 3 more, a network
 /// byte of an accelerator 20 ps and the first one 7 more.
 static SystemFacts pairOfAccelerators() {
@@ -283,7 +293,7 @@ TEST(ExpertParallel, WithoutItRowsGoNowhere) {
   // linear 800, expert_mlp max(160, 200), reduce 2 (2 - 1)/2 160 + 3
   StageCost cost = firstCost(expertModel(), system);
   EXPECT_EQ(ps(cost, Phase::Forward), 800 + 200 + 163);
-  EXPECT_EQ(cost.dispatchPs[Phase::Forward], 0);
+  EXPECT_EQ(rowsPs(cost, Phase::Forward), 0);
   system.expertBalancePpm = 2 * kEvenBalance;
   system.expertDispatch = ExpertDispatch::PerNode;
   EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
@@ -300,11 +310,10 @@ TEST(ExpertParallel, RowsGoToTheirExperts) {
   EXPECT_EQ(ps(cost, Phase::Forward), 800 + 83 + 200 + 83);
   EXPECT_EQ(ps(cost, Phase::InputGrad), 800 + 83 + 320 + 83);
   EXPECT_EQ(ps(cost, Phase::WeightGrad), 800 + 200);
-  auto dispatchPs = [&](Phase phase) { return cost.dispatchPs[phase]; };
-  EXPECT_EQ(dispatchPs(Phase::Forward), 166);
-  EXPECT_EQ(dispatchPs(Phase::InputGrad), 166);
-  EXPECT_EQ(dispatchPs(Phase::WeightGrad), 0);
-  EXPECT_EQ(dispatchPs(Phase::Backward), 166);
+  EXPECT_EQ(rowsPs(cost, Phase::Forward), 166);
+  EXPECT_EQ(rowsPs(cost, Phase::InputGrad), 166);
+  EXPECT_EQ(rowsPs(cost, Phase::WeightGrad), 0);
+  EXPECT_EQ(rowsPs(cost, Phase::Backward), 166);
 }
 
 TEST(ExpertParallel, TheFullestRankIsDoneLast) {
@@ -337,8 +346,8 @@ TEST(ExpertParallel, RecomputeSendsRowsAgain) {
   model.recompute = Recompute::Full;
   StageCost cost = firstCost(model, system);
   EXPECT_EQ(ps(cost, Phase::InputGrad), (800 + 83 + 320 + 83) + 1166);
-  EXPECT_EQ(cost.dispatchPs[Phase::InputGrad], 2 * 166);
-  EXPECT_EQ(cost.dispatchPs[Phase::Backward], 2 * 166);
+  EXPECT_EQ(rowsPs(cost, Phase::InputGrad), 2 * 166);
+  EXPECT_EQ(rowsPs(cost, Phase::Backward), 2 * 166);
 }
 
 /// Each of the four ranks of two workers holds one expert of ten parameters;
@@ -407,19 +416,19 @@ TEST(ExpertParallel, TheStepIsThatOfWhatIsHeld) {
 static StageCosts costsWith(int64_t forward, int64_t forwardDispatch,
                             int64_t backward, int64_t backwardDispatch) {
   StageCosts costs;
-  StageCost &cost = costs.stages.emplace_back();
-  constexpr Phase f = Phase::Forward;
-  constexpr Phase b = Phase::Backward;
-  cost.phasePs[f] = forward;
-  cost.phasePs[b] = backward;
-  cost.dispatchPs[f] = forwardDispatch;
-  cost.dispatchPs[b] = backwardDispatch;
+  CellCosts &cells = costs.stages.emplace_back().cells;
+  auto set = [&](Phase phase, int64_t ps, int64_t dispatch) {
+    cells.set(phase, ps);
+    llvm::cantFail(cells.splitOff(phase, {Resource::Experts, dispatch}));
+  };
+  set(Phase::Forward, forward, forwardDispatch);
+  set(Phase::Backward, backward, backwardDispatch);
   return costs;
 }
 
 static uint64_t pairOf(const StageCosts &costs) {
-  return costs.pairPs(costs.stages[0], Phase::Forward, costs.stages[0],
-                      Phase::Backward);
+  const CellCosts &cells = costs.stages[0].cells;
+  return costs.pairPs(cells.of(Phase::Forward), cells.of(Phase::Backward));
 }
 
 TEST(OverlappedPairs, HideDispatchesBehindCompute) {
@@ -432,7 +441,7 @@ TEST(OverlappedPairs, HideDispatchesBehindCompute) {
   EXPECT_EQ(pairOf(costsWith(10, 0, 300, 290)), 300u);
   EXPECT_EQ(pairOf(costsWith(100, 0, 200, 0)), 300u);
   StageCosts inTurn = costsWith(100, 40, 200, 50);
-  inTurn.overlapsPairs = false;
+  inTurn.pairRule = PairRule::InTurn;
   EXPECT_EQ(pairOf(inTurn), 300u);
 }
 
@@ -446,8 +455,8 @@ TEST(OverlappedPairs, ProfilesReplaceDispatches) {
   StageCosts replaced = llvm::cantFail(
       overlayProfile(placement, std::move(costs), profile, kSplit));
   const StageCost &cost = replaced.stages.front();
-  EXPECT_EQ(cost.dispatchPs[Phase::Forward], 0);
-  EXPECT_EQ(cost.dispatchPs[Phase::Backward], 166);
+  EXPECT_EQ(rowsPs(cost, Phase::Forward), 0);
+  EXPECT_EQ(rowsPs(cost, Phase::Backward), 166);
 }
 
 //===----------------------------------------------------------------------===//

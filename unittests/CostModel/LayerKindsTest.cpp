@@ -76,9 +76,10 @@ TEST(ExpertLayers, KernelsInOrder) {
               ElementsAre("attn_fork", "ln1", "qkv", "context_exchange",
                           "attention", "proj", "attention_reduce", "drop1",
                           "mlp_fork", "ln2", "expert_fork", "router", "route",
-                          "dispatch", "dispatch_exchange", "expert_mlp1",
-                          "expert_swiglu", "expert_mlp2", "combine_exchange",
-                          "combine", "mlp_reduce", "drop2"));
+                          "dispatch", "dispatch_exchange", "sort_rows",
+                          "expert_mlp1", "expert_swiglu", "expert_mlp2",
+                          "unsort_rows", "combine_exchange", "combine",
+                          "mlp_reduce", "drop2"));
 }
 
 /// 15 tokens go to two experts each: 30 rows of 8 elements in 2 bytes.
@@ -108,11 +109,21 @@ TEST(ExpertLayers, SayWhatIsOfExperts) {
   }
   EXPECT_EQ(kernelOf(block, "expert_mlp1").weightBytes, 2 * 6 * 8 * 2 * 4);
   EXPECT_EQ(kernelOf(block, "expert_mlp2").weightBytes, 2 * 6 * 4 * 8);
-  for (const Kernel &kernel : block.kernels)
-    EXPECT_EQ(kernel.routed, kernel.name.rfind("expert_mlp", 0) == 0 ||
-                                 kernel.name == "expert_swiglu" ||
-                                 kernel.name == "mlp_reduce")
+  for (const char *name : {"sort_rows", "unsort_rows"}) {
+    Kernel sort = kernelOf(block, name);
+    EXPECT_EQ(sort.forward, (Work{0, 2 * 2 * 30 * 8}));
+    EXPECT_EQ(sort.inputGrad, sort.forward);
+  }
+  for (const Kernel &kernel : block.kernels) {
+    bool isSort = kernel.name == "sort_rows" || kernel.name == "unsort_rows";
+    EXPECT_EQ(kernel.exchanged, isSort) << kernel.name;
+    EXPECT_EQ(kernel.routed,
+              isSort || kernel.name.rfind("expert_mlp", 0) == 0 ||
+                  kernel.name == "expert_swiglu" || kernel.name == "mlp_reduce")
         << kernel.name;
+    EXPECT_EQ(kernel.synchronizes, kernel.name == "route") << kernel.name;
+    EXPECT_EQ(kernel.launches, kernel.name == "route" ? 31 : 1) << kernel.name;
+  }
 }
 
 /// Shared experts leave a sum among the ranks that divide them, and so does a
@@ -453,7 +464,7 @@ TEST(MixedLayers, StagesHoldTheirOwn) {
   const std::vector<BlockFacts> &blocks = model.blocks;
   auto expectStage = [&](int64_t stage, const BlockFacts &a,
                          const BlockFacts &b) {
-    EXPECT_NEAR(double(stageCosts.stages[stage].phasePs[Phase::Forward]),
+    EXPECT_NEAR(double(stageCosts.stages[stage].cells.alonePs(Phase::Forward)),
                 rooflinePs(a, Phase::Forward, system) +
                     rooflinePs(b, Phase::Forward, system),
                 1);

@@ -193,6 +193,10 @@ TEST(RankLayout, ExpertsAreDividedOverNodes) {
   system.expertParallel = 64;
   system.acceleratorsPerNode = 72;
   EXPECT_EQ(expertGroup(system), (RingGroup{8, 8}));
+  // Where 64 of each node are used, all of a group do.
+  system.usedPerNode = 64;
+  EXPECT_EQ(expertGroup(system), (RingGroup{64, 1}));
+  system.usedPerNode = kWholeNode;
   // Peers of other pipelines stand far away.
   system.rankOrder = RankOrder::Pipeline;
   EXPECT_EQ(expertGroup(system), (RingGroup{1, 64}));
@@ -209,6 +213,24 @@ TEST(RankLayout, SequencesAndExpertsMaySpanPods) {
   experts.expertParallel = 64;
   EXPECT_EQ(expertGroup(withPods(experts, 32)), (RingGroup{8, 4, 2}));
   EXPECT_EQ(expertGroup(withPods(experts, 64)), (RingGroup{8, 8, 1}));
+}
+
+/// Four nodes of 72, of which 64 are used, are four blocks of 64 ranks. Pods
+/// have as many nodes as before.
+TEST(RankLayout, NodesMayBeUsedInPart) {
+  SystemFacts system = cluster(1, 64, 72);
+  EXPECT_FALSE(RankLayout(system, 4).sharesNode(1, 1));
+  system.usedPerNode = 64;
+  RankLayout layout(system, 4);
+  EXPECT_TRUE(layout.sharesNode(1, 1));
+  EXPECT_FALSE(layout.sharesNode(0, 1));
+  EXPECT_EQ(layout.groupOf(1, 1, 1), (RingGroup{64, 1}));
+  RankLayout pods(withPods(system, 144), 4);
+  EXPECT_TRUE(pods.sharesPod(0, 1));
+  EXPECT_FALSE(pods.sharesPod(1, 2));
+  // More than there are is all of them.
+  system.usedPerNode = 100;
+  EXPECT_EQ(RankLayout(system, 4).groupOf(0, 0, 1), (RingGroup{64, 1}));
 }
 
 TEST(RankLayout, LargestSizes) {

@@ -26,10 +26,10 @@ static Placement mirrored() {
 /// I takes 2 and W 3 on every stage; a pair takes 4.
 static StageCosts costs() {
   StageCost stage;
-  stage.phasePs[Phase::Forward] = 1;
-  stage.phasePs[Phase::Backward] = 5;
-  stage.phasePs[Phase::InputGrad] = 2;
-  stage.phasePs[Phase::WeightGrad] = 3;
+  stage.cells.set(Phase::Forward, 1);
+  stage.cells.set(Phase::Backward, 5);
+  stage.cells.set(Phase::InputGrad, 2);
+  stage.cells.set(Phase::WeightGrad, 3);
   stage.overlappedPs = 4;
   StageCosts stageCosts;
   stageCosts.stages.assign(4, stage);
@@ -39,7 +39,7 @@ static StageCosts costs() {
 static std::vector<int64_t> timesOf(const StageCosts &stageCosts, Phase phase) {
   std::vector<int64_t> times;
   for (const StageCost &stage : stageCosts.stages)
-    times.push_back(stage.phasePs[phase]);
+    times.push_back(stage.cells.alonePs(phase));
   return times;
 }
 
@@ -60,6 +60,35 @@ TEST(Runtime, TorchRunsWholeBackwardsInWOfFirstStages) {
     EXPECT_FALSE(stage.overlappedPs.has_value());
 }
 
+/// W runs all of I, also the rows that I sends to experts beside those of W,
+/// and slice by slice.
+TEST(Runtime, TorchMovesAllSegmentsOfI) {
+  StageCosts stageCosts;
+  stageCosts.stages.resize(4);
+  CellCosts &cells = stageCosts.stages[0].cells;
+  cells = CellCosts(2);
+  for (int64_t slice : {0, 1}) {
+    llvm::cantFail(cells.setSegments(Phase::InputGrad,
+                                     {{Resource::Compute, 20 + slice},
+                                      {Resource::Experts, 3},
+                                      {Resource::Sharding, 1, 0, 50}},
+                                     slice));
+    llvm::cantFail(cells.setSegments(
+        Phase::WeightGrad, {{Resource::Compute, 10}, {Resource::Experts, 4}},
+        slice));
+  }
+  llvm::cantFail(applyRuntime(Runtime::Torch, mirrored(), stageCosts));
+  for (int64_t slice : {0, 1}) {
+    auto on = [&](Resource resource) {
+      return cells.on(resource, Phase::WeightGrad, slice);
+    };
+    EXPECT_TRUE(cells.of(Phase::InputGrad, slice).empty());
+    EXPECT_EQ(on(Resource::Compute).ps, 30 + slice);
+    EXPECT_EQ(on(Resource::Experts).ps, 7);
+    EXPECT_EQ(on(Resource::Sharding), (Exchange{1, 1, 50}));
+  }
+}
+
 TEST(Runtime, TorchKeepsActivationsOfFirstStagesUntilW) {
   MemoryFacts memory;
   memory.stages.resize(4);
@@ -75,8 +104,9 @@ TEST(Runtime, TorchKeepsActivationsOfFirstStagesUntilW) {
 
 TEST(Runtime, RefusesTimesThatOverflow) {
   StageCosts stageCosts = costs();
-  stageCosts.stages[2].phasePs[Phase::WeightGrad] =
-      std::numeric_limits<int64_t>::max() - 1;
+  stageCosts.stages[2].cells.set(Phase::WeightGrad,
+                                 std::numeric_limits<int64_t>::max() - 1);
   EXPECT_EQ(errorOf(applyRuntime(Runtime::Torch, mirrored(), stageCosts)),
-            "I + W of the first stage of path 1 is over 2^63 - 1 ps");
+            "I + W of the first stage of path 1: the segments of W add up to "
+            "more than 2^63 - 1 ps");
 }

@@ -73,10 +73,10 @@ static StageCost firstOf(Sharding sharding, const ModelFacts &model,
 }
 
 static int64_t exposed(const StageCost &cost, Phase phase) {
-  return cost.shardingPs[phase];
+  return cost.cells.on(Resource::Sharding, phase).exposedPs;
 }
 static int64_t sent(const StageCost &cost, Phase phase) {
-  return cost.shardingBytes[phase];
+  return cost.cells.on(Resource::Sharding, phase).bytes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -61,7 +61,7 @@ static StageCost secondCost(const ModelFacts &model,
 }
 
 static int64_t timeOf(const StageCost &cost, Phase phase) {
-  return cost.phasePs[phase];
+  return cost.cells.alonePs(phase);
 }
 
 TEST(StatedFacts, KernelsRunOften) {

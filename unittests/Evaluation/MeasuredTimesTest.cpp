@@ -93,9 +93,9 @@ static std::map<InstructionName, uint32_t> nameTasks(const Execution &execution,
       for (uint32_t member = graph.groupBegins[number];
            hasGroups && member < graph.groupBegins[number + 1]; ++member)
         add(graph.groupWorkers[member], graph.kind[task],
-            execution.groupCells[member],
-            nameBlocks(graph.reducedBlocks[number].begin,
-                       graph.reducedBlocks[number].end));
+            graph.groupCells[member],
+            nameBlocks(graph.groups[number].blocks.begin,
+                       graph.groups[number].blocks.end));
       continue;
     }
     add(graph.worker[task], graph.kind[task], cell, -1);

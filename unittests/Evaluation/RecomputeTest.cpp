@@ -72,7 +72,7 @@ static Execution execute(const Table &table, const CostInputs &costs,
 }
 
 static int64_t phasePs(const Execution &execution, Phase phase) {
-  return execution.stageCosts.stages[0].phasePs[phase];
+  return execution.stageCosts.stages[0].cells.alonePs(phase);
 }
 
 /// Calls `check(with R cells, with recomputation in the backward)`.

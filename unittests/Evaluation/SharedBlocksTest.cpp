@@ -229,7 +229,7 @@ static StageTimes runTasks(const Placement &placement, const TaskGraph &graph,
       if (graph.cell[task].overlapsNext())
         visit(graph.overlapped[task], task);
     }
-  for (uint32_t task : graph.reductions) {
+  for (uint32_t task : graph.groupTasks) {
     result.reductionStart.push_back(ends.startPs(task));
     result.reductionEnd.push_back(ends.arrivalPs(task));
   }
@@ -273,17 +273,19 @@ static void checkGroups(const Placement &placement, const TaskGraph &graph,
     std::set<int32_t> workers;
     for (int64_t path = 0; path < placement.getNumPaths(); ++path)
       workers.insert(placement.workerOf(replicas.holderOf(piece, path)));
-    auto found = llvm::find(graph.reducedBlocks, replicas.blocksOf(piece));
-    bool isReduced = found != graph.reducedBlocks.end();
+    auto found = llvm::find_if(graph.groups, [&](const GroupName &group) {
+      return group.blocks == replicas.blocksOf(piece);
+    });
+    bool isReduced = found != graph.groups.end();
     numGroups += isReduced;
     // A stage that owns replicated blocks reduces its others as well.
     if (workers.size() > 1 || place == ReductionPlace::None)
       EXPECT_EQ(isReduced, place != ReductionPlace::None);
     if (isReduced)
-      EXPECT_TRUE(llvm::equal(
-          graph.workersOf(found - graph.reducedBlocks.begin()), workers));
+      EXPECT_TRUE(
+          llvm::equal(graph.workersOf(found - graph.groups.begin()), workers));
   }
-  EXPECT_EQ(numGroups, graph.reductions.size());
+  EXPECT_EQ(numGroups, graph.groups.size());
 }
 
 /// All-reduces run between the gradients of all stages that hold their blocks,
@@ -292,8 +294,8 @@ static void checkReductions(const Placement &placement, const TaskGraph &graph,
                             const StageTimes &times) {
   ParameterSets sets = llvm::cantFail(ParameterSets::create(placement));
   const Replicas &replicas = sets.getReplicas();
-  for (auto [number, blocks] : llvm::enumerate(graph.reducedBlocks))
-    for (int64_t piece : replicas.piecesIn(blocks))
+  for (auto [number, group] : llvm::enumerate(graph.groups))
+    for (int64_t piece : replicas.piecesIn(group.blocks))
       for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
         int64_t stage = replicas.holderOf(piece, path);
         EXPECT_GE(times.reductionStart[number], times.gradientEnd[stage]);

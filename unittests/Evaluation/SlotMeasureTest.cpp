@@ -84,10 +84,10 @@ using Times = std::vector<std::pair<int64_t, int64_t>>;
 static StageCosts stageCostsOf(const Times &stages) {
   StageCosts stageCosts;
   for (auto [forward, backward] : stages) {
-    StageCost &cost = stageCosts.stages.emplace_back();
-    cost.phasePs[Phase::Forward] = forward;
-    cost.phasePs[Phase::Backward] = backward;
-    cost.phasePs[Phase::Optimizer] = 1; // not used
+    CellCosts &cells = stageCosts.stages.emplace_back().cells;
+    cells.set(Phase::Forward, forward);
+    cells.set(Phase::Backward, backward);
+    cells.set(Phase::Optimizer, 1); // not used
   }
   return stageCosts;
 }
@@ -126,6 +126,25 @@ TEST(SlotsByDurations, NeedATime) {
   EXPECT_EQ(errorOf(slotsByDurations(makeLinear(1, 1), stageCostsOf({{0, 0}}),
                                      kWhole, {})),
             "no cell takes time, so that a slot has no length; give it one");
+}
+
+/// A stage has slots by phase, which slices of equal times share.
+TEST(SlotsByDurations, AreOfEqualSlices) {
+  StageCosts stageCosts = stageCostsOf({{400, 200}, {400, 200}});
+  CellCosts sliced(2);
+  for (int64_t slice : {0, 1}) {
+    sliced.set(Phase::Forward, 400, slice);
+    sliced.set(Phase::Backward, 200, slice);
+    sliced.set(Phase::Recompute, slice, slice); // not used
+  }
+  stageCosts.stages[1].cells = sliced;
+  auto slots = llvm::cantFail(
+      slotsByDurations(makeLinear(2, 1), stageCosts, kWhole, {}));
+  EXPECT_TRUE(slots.stages == wholeSlots({{2, 1}, {2, 1}}));
+  stageCosts.stages[1].cells.set(Phase::Backward, 201, /*slice=*/1);
+  EXPECT_EQ(errorOf(slotsByDurations(makeLinear(2, 1), stageCosts, kWhole, {})),
+            "slices of global stage 1 take different times, but all its cells "
+            "of a phase have the same slots");
 }
 
 TEST(SlotsByDurations, HavePairsOfTheirOwn) {

@@ -143,7 +143,8 @@ static std::string numbersOf(const llvm::Expected<EvaluatedTable> &evaluated) {
     list(totals.idle.*cause.ps);
   list(totals.idle.busyPs);
   list(totals.traffic.bytesSent);
-  list(totals.dispatches.allPs);
+  for (const Exchange &rows : totals.traffic.exchanges[Resource::Experts])
+    list({rows.ps, rows.exposedPs});
   if (totals.memory)
     for (const WorkerMemory &worker : totals.memory->workers)
       list({worker.peakBytes(), worker.peakPs, worker.peakMicrobatches});

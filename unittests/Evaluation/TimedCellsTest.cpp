@@ -187,7 +187,7 @@ TEST(TimedCells, AGOfSeveralGroupsIsOneEntry) {
                           {"0F0 0B0", "1F0 1B0", "0F1 0B1", "1F1 1B1"});
   table.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
   Execution execution = execute(table, Transport::Overlap);
-  EXPECT_GT(execution.groupCells.size(), 4u);
+  EXPECT_GT(execution.graph.groupCells.size(), 4u);
   PhaseSet phases;
   expectCellsOf(table, phases);
 }

@@ -378,7 +378,7 @@ TEST(OptimizerStep, PeersAreReducedWhereTheSystemHasThem) {
   auto numReductions = [&] {
     EvaluatedTable evaluated =
         llvm::cantFail(evaluateConfiguration(configuration));
-    return evaluated.result.getExecution().graph.reductions.size();
+    return evaluated.result.getExecution().graph.groups.size();
   };
   EXPECT_EQ(numReductions(), 0u);
   costs.system->dataParallel = 2;

@@ -16,7 +16,7 @@
 #include "../Support/ToyCosts.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Schedule/Edit/OptimizerStep.h"
-#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;
@@ -115,7 +115,7 @@ static void compare(const Table &table, const CostInputs &costs,
   if (!found->execution) {
     Execution expanded =
         llvm::cantFail(expandTotals(view, found->totals, options));
-    EXPECT_EQ(expanded.graph.reducedBlocks, wanted->graph.reducedBlocks);
+    EXPECT_TRUE(expanded.graph.groups == wanted->graph.groups);
     EXPECT_EQ(occupanciesOf(found->totals.stageCosts.reductions),
               occupanciesOf(wanted->stageCosts.reductions));
     EXPECT_EQ(expanded.timeline.startPs, wanted->timeline.startPs);
@@ -123,7 +123,7 @@ static void compare(const Table &table, const CostInputs &costs,
     EXPECT_EQ(expanded.times.latencyPs, wanted->times.latencyPs);
   }
   compared.walked += !found->execution;
-  compared.reduced += !found->execution && !wanted->graph.reductions.empty();
+  compared.reduced += !found->execution && !wanted->graph.groups.empty();
   compared.copied += !found->execution && wanted->traffic.copies > 0;
 }
 
@@ -166,8 +166,7 @@ TEST(WalkedTables, SeveralGroupsOfOneCellTakeTheGraph) {
   paths[1].blocks = {2, 2};
   table.placement = llvm::cantFail(Placement::create(2, 4, paths));
   table.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
-  EXPECT_FALSE(
-      llvm::cantFail(Collectives::create(table.view())).eachReducesOnce());
+  EXPECT_FALSE(llvm::cantFail(Groups::create(table.view())).eachMeetsOnce());
   Compared compared;
   compare(table, modelCosts(4), {}, compared);
   EXPECT_EQ(compared.walked, 0);

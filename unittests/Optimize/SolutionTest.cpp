@@ -123,7 +123,7 @@ StageCosts costOf(const Problem &problem) {
   for (const StageFacts &facts : problem.stages) {
     StageCost stage;
     auto set = [&](Phase phase, int64_t ticks) {
-      stage.phasePs[phase] = ticks;
+      stage.cells.set(phase, ticks);
     };
     set(Phase::Forward, facts.forward);
     set(Phase::Backward, facts.inputGrad);

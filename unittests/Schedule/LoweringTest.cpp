@@ -14,7 +14,7 @@
 #include "PipeSched/Schedule/Program/Lowering.h"
 #include "../Support/TestTables.h"
 #include "PipeSched/Schedule/Family/Generators.h"
-#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 
 using namespace pipesched;
 using Listing = std::vector<std::string>;
@@ -27,24 +27,11 @@ static Program lower(const Table &table,
   return llvm::cantFail(lowerTable(view, index, slots, placement));
 }
 
-static std::string nameOf(InstructionKind kind) {
-  switch (kind) {
-  case InstructionKind::Compute:
-    return "compute";
-  case InstructionKind::Send:
-    return "send";
-  case InstructionKind::Recv:
-    return "recv";
-  case InstructionKind::Offload:
-    return "offload";
-  case InstructionKind::Reload:
-    return "reload";
-  case InstructionKind::Wait:
-    return "wait";
-  case InstructionKind::AllReduce:
-    return "all_reduce";
-  }
-  return "";
+static std::vector<BlockSpan> blocksOf(llvm::ArrayRef<GroupName> groups) {
+  std::vector<BlockSpan> blocks;
+  for (const GroupName &group : groups)
+    blocks.push_back(group.blocks);
+  return blocks;
 }
 
 /// Prints `kind cell [to|from peer] [after operand, ...]`; operands are
@@ -54,7 +41,8 @@ static Listing list(const Program &program, int64_t row) {
   uint32_t begin = program.rowBegins[row], end = program.rowBegins[row + 1];
   for (uint32_t i = begin; i < end; ++i) {
     const Instruction &instruction = program.instructions[i];
-    std::string line = nameOf(instruction.kind) + " " + instruction.cell.str();
+    std::string line =
+        (enumName(instruction.kind) + " " + instruction.cell.str()).str();
     if (instruction.kind == InstructionKind::Send)
       line += " to " + std::to_string(instruction.peer);
     if (instruction.kind == InstructionKind::Recv)
@@ -247,7 +235,7 @@ TEST(Lowering, ReplicasAreReducedTogether) {
                      "compute 1O1 after #9"}));
   EXPECT_EQ(groupOf(program, 8), Listing({"0G0", "0G1"}));
   EXPECT_EQ(groupOf(program, 9), Listing({"1G1", "1G0"}));
-  EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 1}, {1, 2}}));
+  EXPECT_EQ(blocksOf(program.groups), std::vector<BlockSpan>({{0, 1}, {1, 2}}));
   EXPECT_EQ(program.instructions[9].peer, 1);
 }
 
@@ -258,14 +246,12 @@ TEST(Lowering, AllReducesAreNumberedByTheirBlocks) {
                     {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})}),
       {"0F0 1F1 0B0 1B1 1G1 0G0 0O0 1O1", "1F0 0F1 1B0 0B1 1G0 0G1 0O1 1O0"});
   Program program = lower(table, ReceivePlacement::Consumer);
-  EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 1}, {1, 2}}));
+  EXPECT_EQ(blocksOf(program.groups), std::vector<BlockSpan>({{0, 1}, {1, 2}}));
   EXPECT_EQ(list(program, 0)[8], "all_reduce 1G1 after #6");
   EXPECT_EQ(program.instructions[8].peer, 1);
   EXPECT_EQ(program.instructions[9].peer, 0);
-  Collectives collectives = llvm::cantFail(Collectives::create(table.view()));
-  ASSERT_EQ(collectives.size(), 2);
-  for (int64_t number = 0; number != 2; ++number)
-    EXPECT_EQ(collectives.blocksOf(number), program.blocks[number]);
+  Groups groups = llvm::cantFail(Groups::create(table.view()));
+  EXPECT_TRUE(groups.getNames() == llvm::ArrayRef(program.groups));
 }
 
 TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
@@ -285,7 +271,8 @@ TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
                      "all_reduce 0G0 after #3", "compute 0O0 after #4, #5"}));
   EXPECT_EQ(groupOf(program, 4), Listing({"0G0", "0G1"}));
   EXPECT_EQ(groupOf(program, 5), Listing({"0G0", "1G1"}));
-  EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 2}, {2, 4}, {4, 6}}));
+  EXPECT_EQ(blocksOf(program.groups),
+            std::vector<BlockSpan>({{0, 2}, {2, 4}, {4, 6}}));
 }
 
 /// Worker 0 holds stage 0 of two paths, worker 1 that of a third.

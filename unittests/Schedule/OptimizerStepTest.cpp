@@ -291,7 +291,7 @@ static bool rowsFinish(const Table &table) {
   TableView view = table.view();
   CellIndex index = llvm::cantFail(CellIndex::create(view));
   Dependences dependences(view, index);
-  const Collectives &collectives = *index.getCollectives();
+  const Groups &groups = *index.getGroups();
   std::vector<int64_t> next(view.rows.size());
   auto canRun = [&](CellRef at) {
     Cell cell = view.rows[at.row][at.index];
@@ -300,9 +300,8 @@ static bool rowsFinish(const Table &table) {
              next[producer.worker];
     if (!cell.is(Phase::AllReduce))
       return true;
-    for (int64_t piece :
-         collectives.piecesOf(table.placement.globalStage(cell)))
-      for (CellRef member : collectives.membersOf(piece))
+    for (int64_t group : groups.groupsOf(cell))
+      for (CellRef member : groups.membersOf(group))
         if (next[member.row] < member.index)
           return false;
     return true;

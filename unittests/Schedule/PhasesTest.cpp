@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Table/Phases.h"
+#include "PipeSched/Schedule/Table/PhaseSets.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;
@@ -40,6 +40,42 @@ TEST(Phases, ExcludeWhatMustNotStandBefore) {
   EXPECT_EQ(letters(kExcludedBefore[Phase::Recompute]), "B, I");
   EXPECT_EQ(letters(kExcludedBefore[Phase::Offload]), "");
   EXPECT_EQ(letters(kExcludedBefore[Phase::Reload]), "B, I, R");
+}
+
+/// The short list of what a cell waits for on its own stage: needs, then uses.
+TEST(Phases, ListWhatTheirCellsWaitFor) {
+  auto edges = [](Phase phase) {
+    const OwnEdges &own = kOwnEdges[phase];
+    std::string text;
+    for (unsigned i = 0; i != own.count; ++i) {
+      text += i == own.numNeeds ? "|" : "";
+      text += phaseLetter(own.phases[i]);
+    }
+    return text;
+  };
+  EXPECT_EQ(edges(Phase::Forward), "");
+  EXPECT_EQ(edges(Phase::Backward), "F|RU");
+  EXPECT_EQ(edges(Phase::WeightGrad), "I");
+  EXPECT_EQ(edges(Phase::Recompute), "F|U");
+  EXPECT_EQ(edges(Phase::Reload), "D");
+  EXPECT_EQ(edges(Phase::ReloadJoin), "U");
+}
+
+TEST(Phases, PassFlowsToNeighbours) {
+  EXPECT_EQ(letters(kTakers[unsigned(Flow::Activation)]), "F");
+  EXPECT_EQ(letters(kTakers[unsigned(Flow::Gradient)]), "B, I");
+  EXPECT_TRUE(kWidePhases.isEmpty());
+  EXPECT_TRUE(makesActivation(Phase::Forward));
+  EXPECT_FALSE(makesActivation(Phase::Backward));
+  EXPECT_FALSE(makesActivation(Phase::Optimizer));
+}
+
+TEST(Phases, MeetInTheirGroups) {
+  EXPECT_EQ(letters(kCollectivePhases), "G");
+  EXPECT_EQ(groupingOf(Phase::AllReduce), Grouping::Blocks);
+  EXPECT_EQ(groupingOf(Phase::Idle), Grouping::None);
+  EXPECT_EQ(describePhase(Phase::AllReduce), "an all-reduce");
+  EXPECT_EQ(describePhase(Phase::Forward), "a forward");
 }
 
 TEST(Phases, JoinsAreOfCopies) {

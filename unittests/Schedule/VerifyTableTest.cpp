@@ -165,11 +165,9 @@ static bool isCyclic(const TableView &view) {
   Dependences dependences(view, index);
   auto listEdges = [&](uint32_t flat, std::vector<Edge> &edges) {
     CellRef ref = index.refOf(flat);
-    uint32_t preds[Dependences::kMaxPredecessors];
-    unsigned count =
-        dependences.predecessors(view.rows[ref.row][ref.index], preds);
-    for (unsigned i = 0; i < count; ++i)
-      edges.push_back({preds[i]});
+    dependences.forEachPredecessor(
+        view.rows[ref.row][ref.index],
+        [&](uint32_t before) { edges.push_back({before}); });
     if (ref.index > 0)
       edges.push_back({flat - 1});
   };

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Tables for property tests: with offloads and reloads at any place that they
-// can have, and with every forward run again. A seed always gives the same.
+// can have, with slices, and with every forward run again. A seed always gives
+// the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,6 +86,20 @@ inline Table withCopies(Table table, uint32_t seed, int64_t every) {
   ScatteredCopies copies(seed, every);
   for (Row &row : table.rows)
     copies.addTo(row);
+  return table;
+}
+
+/// The same rows with slices of microbatches where microbatches were. Nothing
+/// if their number is no multiple, or if there are several paths.
+inline std::optional<Table> withSlices(Table table, int64_t numSlices) {
+  const Placement &whole = table.placement;
+  if (whole.getNumPaths() != 1 || whole.getNumMicrobatches() % numSlices != 0)
+    return std::nullopt;
+  Path path = whole.getPath(0);
+  path.takes.clear();
+  table.placement = llvm::cantFail(Placement::create(
+      whole.getNumWorkers(), whole.getNumMicrobatches() / numSlices, {path},
+      numSlices));
   return table;
 }
 

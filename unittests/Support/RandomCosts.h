@@ -24,27 +24,36 @@ class RandomCosts {
 public:
   explicit RandomCosts(uint32_t seed) : random(seed) {}
 
-  StageCosts drawCosts(int64_t numStages) {
+  StageCosts drawCosts(int64_t numStages, int64_t numSlices = 1) {
     StageCosts costs;
     bool hasPairTimes = draw(4) == 0, hasDispatches = draw(3) == 0;
-    costs.overlapsPairs = draw(2);
+    costs.pairRule = static_cast<PairRule>(draw(3));
     for (int64_t stage = 0; stage < numStages; ++stage) {
       StageCost &cost = costs.stages.emplace_back();
-      kCostedPhases.forEach([&](Phase phase) {
-        cost.phasePs[phase] = drawPs();
-        cost.shardingBytes[phase] = draw(3);
-        cost.shardingPs[phase] =
-            std::min<int64_t>(draw(2), cost.phasePs[phase]);
-        if (hasDispatches)
-          cost.dispatchPs[phase] = draw(cost.phasePs[phase] + 1);
-        cost.context[phase] = {draw(5), draw(4), draw(3)};
-      });
+      cost.cells = CellCosts(draw(3) ? numSlices : 1);
+      for (int64_t slice = 0; slice < cost.cells.getNumSlices(); ++slice)
+        kCostedPhases.forEach([&](Phase phase) {
+          llvm::cantFail(cost.cells.setSegments(
+              phase, drawSegments(phase, hasDispatches), slice));
+        });
       if (hasPairTimes)
         cost.overlappedPs = drawPs();
       cost.activation = {drawPs(), draw(20), draw(100)};
       cost.gradient = {drawPs(), draw(20), draw(100)};
     }
     return costs;
+  }
+
+  /// Compute, with rows of experts in between in any order; then what the cell
+  /// waits for.
+  std::vector<Segment> drawSegments(Phase phase, bool hasDispatches) {
+    std::vector<Segment> segments = {{resourceOf(phase), drawPs()}};
+    for (int64_t more = hasDispatches ? draw(4) : 0; more > 0; --more)
+      segments.push_back(
+          {draw(2) ? Resource::Experts : Resource::Compute, drawPs()});
+    segments.push_back({Resource::Sharding, draw(2), 0, draw(3)});
+    segments.push_back({Resource::Context, draw(4), draw(5), draw(3)});
+    return segments;
   }
 
   std::vector<MessageCost> drawMessages(int64_t count) {

@@ -105,8 +105,8 @@ public:
         if (program.instructions[i].kind == InstructionKind::Send)
           findRecv(w, i);
     for (const std::vector<uint32_t> &members : groups) {
-      int64_t number = program.blocks.size();
-      program.blocks.push_back({number, number + 1});
+      int64_t number = program.groups.size();
+      program.groups.emplace_back().blocks = {number, number + 1};
       for (std::size_t i = 0; i < members.size(); ++i) {
         program.partner[members[i]] = members[(i + 1) % members.size()];
         program.instructions[members[i]].peer = number;
@@ -142,7 +142,7 @@ struct UniformCosts {
 
   StageCosts on(const Placement &placement) const {
     StageCost stage;
-    auto set = [&](Phase phase, int64_t ps) { stage.phasePs[phase] = ps; };
+    auto set = [&](Phase phase, int64_t ps) { stage.cells.set(phase, ps); };
     set(Phase::Forward, forward);
     set(Phase::Backward, backward);
     set(Phase::InputGrad, inputGrad);

@@ -20,7 +20,7 @@
 namespace pipesched {
 
 inline int64_t ps(const StageCost &cost, Phase phase) {
-  return cost.phasePs[phase];
+  return cost.cells.alonePs(phase);
 }
 
 inline SystemFacts toySystem() {

@@ -68,7 +68,6 @@ struct ExecutionTotals {
   int64_t freeMakespanPs = 0; ///< of the same order with free communication
   IdleTimes idle;
   Traffic traffic;
-  DispatchTimes dispatches;
   std::vector<PathStep> criticalSteps; ///< of a longest path, first to last
   bool leavesOutPath = false;          ///< true: the path was not looked for
   /// Absent without a model, or if instructions state their memory.
@@ -79,9 +78,6 @@ struct ExecutionTotals {
 /// The same with all arrays that pictures, traces and lists of cells need.
 struct Execution : ExecutionTotals {
   TaskGraph graph;
-  /// By member of graph.groupWorkers, the G cell by which the worker takes part
-  /// in the all-reduce.
-  std::vector<Cell> groupCells;
   TaskTimes times;
   Timeline timeline;
   std::vector<uint32_t> criticalPath;

@@ -59,7 +59,7 @@ struct SlotsByDurations {
 /// least one slot to each cell that takes time. Without `slotPs` the slot is
 /// the greatest common divisor of all times in use. The slots of phases that
 /// are not in use follow from the others; they are unit slots if the others
-/// are. Errors: no time is above 0.
+/// are. Errors: no time is above 0; slices of a stage differ in time.
 llvm::Expected<SlotsByDurations>
 slotsByDurations(const Placement &placement, const StageCosts &stageCosts,
                  CellsInUse cells, std::optional<int64_t> slotPs);

@@ -29,19 +29,14 @@ struct TimedCell {
   int64_t message = -1;
 };
 
-/// Lists the G cells by which workers take part in all-reduces, in the order of
-/// `graph.groupWorkers`. `graph` is that of `program`.
-std::vector<Cell> listGroupCells(const Program &program,
-                                 const TaskGraph &graph);
-
 /// Calls `handle` once per timed cell, worker by worker, in the order of their
 /// instructions:
 ///
 ///   - F, B, I, W, R, O: the time of the compute task. The two cells of an
 ///     overlapped pair have the time of the pair each.
 ///   - D, U: the time of the copy.
-///   - G: from the start of the first to the end of the last all-reduce in
-///     which the worker takes part by this cell.
+///   - G and other cells of groups: from the start of the first to the end of
+///     the last collective in which the worker takes part by this cell.
 ///
 /// Joins and idle entries have no time, so there is no call for them. Nor is
 /// there one for a G that takes part in no all-reduce, because a later G of the

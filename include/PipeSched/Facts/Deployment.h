@@ -79,7 +79,8 @@ struct EnumNames<ContextExchange> {
 /// parallelism").
 enum class ExpertDispatch : uint8_t {
   AllToAll, ///< a copy for each expert
-  PerNode   ///< a copy for each node, which passes it on over its link
+  PerNode,  ///< a copy for each node, which passes it on over its link
+  PerRank   ///< the same, and on a node a copy for each rank
 };
 
 template <>
@@ -87,7 +88,24 @@ struct EnumNames<ExpertDispatch> {
   static constexpr EnumName<ExpertDispatch> values[] = {
       {ExpertDispatch::AllToAll, "all-to-all", "A copy for each expert"},
       {ExpertDispatch::PerNode, "per-node",
-       "A copy for each node with experts of the token"}};
+       "A copy for each node with experts of the token"},
+      {ExpertDispatch::PerRank, "per-rank",
+       "A copy for each node, and there one for each rank with experts of the "
+       "token"}};
+};
+
+/// How the host starts kernels (docs/CostModel.md, "The host").
+enum class KernelLaunch : uint8_t {
+  Single, ///< one by one
+  Graphs  ///< one graph for a block, all but the kernels on rows of experts
+};
+
+template <>
+struct EnumNames<KernelLaunch> {
+  static constexpr EnumName<KernelLaunch> values[] = {
+      {KernelLaunch::Single, "single", "One by one"},
+      {KernelLaunch::Graphs, "graphs",
+       "Recorded, all but those on the rows of experts"}};
 };
 
 //===----------------------------------------------------------------------===//
@@ -98,6 +116,10 @@ struct EnumNames<ExpertDispatch> {
 inline constexpr int64_t kOnePpm = 1000000;
 inline constexpr int64_t kEvenBalance = kOnePpm;
 inline constexpr int64_t kMaxDataParallel = 2147483647;
+/// All accelerators of a node; systems have no larger ones
+/// (kMaxAcceleratorsPerNode).
+inline constexpr int64_t kWholeNode = 65536;
+inline constexpr int64_t kAllPercent = 100;
 
 /// One member for each row of Deployment.def.
 struct Deployment {

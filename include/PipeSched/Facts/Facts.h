@@ -123,6 +123,15 @@ struct Kernel {
   int64_t weightBytes = 0;
   /// Of a kernel on Engine::Attention, and of no other.
   std::optional<AttentionShape> attention = std::nullopt;
+  /// So many kernels the host launches for one run; of a kernel with
+  /// `weightBytes` for each expert of a rank.
+  int64_t launches = 1;
+  /// After its F the host waits until the device is done, since what it
+  /// launches next depends on the result.
+  bool synchronizes = false;
+  /// Sorts rows that came to the rank of their expert: needed only where
+  /// experts are divided over ranks and each expert gets a copy of its own.
+  bool exchanged = false;
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
@@ -132,7 +141,8 @@ struct Kernel {
            a.count == b.count && a.routed == b.routed &&
            a.weightBytes == b.weightBytes && a.backward == b.backward &&
            a.recompute == b.recompute && a.optimizer == b.optimizer &&
-           a.attention == b.attention;
+           a.attention == b.attention && a.launches == b.launches &&
+           a.synchronizes == b.synchronizes && a.exchanged == b.exchanged;
   }
 };
 
@@ -366,6 +376,10 @@ struct HardwareFacts {
   LinkFacts network; ///< between workers, of the whole worker
   LinkFacts spine;   ///< between pods, of the whole worker
   LinkFacts host;    ///< to host memory, of one accelerator
+  /// The time of the host for each kernel that it launches, and from the end of
+  /// a kernel that it waits for to the begin of the next; 0: not known, so that
+  /// the host is never waited for.
+  int64_t launchPs = 0, synchronizePs = 0;
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.
   bool overlapsMemory = true;
@@ -382,6 +396,7 @@ struct HardwareFacts {
            a.memory == b.memory && // and its capacity
            a.memoryBytes == b.memoryBytes && a.link == b.link &&
            a.network == b.network && a.spine == b.spine && a.host == b.host &&
+           a.launchPs == b.launchPs && a.synchronizePs == b.synchronizePs &&
            a.overlapsMemory == b.overlapsMemory &&
            a.acceleratorsPerNode == b.acceleratorsPerNode &&
            a.acceleratorsPerPod == b.acceleratorsPerPod;

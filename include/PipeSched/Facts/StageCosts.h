@@ -14,8 +14,7 @@
 #ifndef PIPESCHED_FACTS_STAGECOSTS_H
 #define PIPESCHED_FACTS_STAGECOSTS_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
-#include <array>
+#include "PipeSched/Facts/CellCosts.h"
 #include <vector>
 
 namespace pipesched {
@@ -26,36 +25,28 @@ struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
 };
 
-/// Keys, values and their gradients that the ranks of a worker pass on to each
-/// other because they divide a sequence (Engine::Context).
-struct ContextCost {
-  int64_t ps = 0;        ///< while something is on its way
-  int64_t exposedPs = 0; ///< of these, while attention waits
-  int64_t bytes = 0;     ///< that all accelerators of the worker send
-
-  /// Adds `count` times another one. Returns false if a sum is over int64.
-  [[nodiscard]] bool add(const ContextCost &cost, int64_t count);
-};
-
 /// What one global stage (path, stage) costs.
 struct StageCost {
-  /// By Phase. O and G are about the blocks that the stage owns
-  /// (ParameterSets.h).
-  PhaseMap<int64_t> phasePs = {};
-  /// The part of phasePs in which rows are on their way to experts or back. An
-  /// overlapped pair hides those of one cell behind the compute of the other.
-  PhaseMap<int64_t> dispatchPs = {};
-  /// The part of phasePs that waits for weights or gradients that peers divide
-  /// among them (Sharding), and the bytes that the worker sends for that in
-  /// each run of the phase.
-  PhaseMap<int64_t> shardingPs = {}, shardingBytes = {};
-  /// What each run of the phase passes on; phasePs contains what is exposed.
-  PhaseMap<ContextCost> context = {};
+  /// O and G are about the blocks that the stage owns (ParameterSets.h).
+  CellCosts cells;
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
                                        ///< StageCosts::pairPs
   MessageCost activation;              ///< F's message to the next stage
   MessageCost gradient;                ///< the message to the previous stage
+};
+
+/// How the segments of an overlapped pair share resources. Rows on their way to
+/// experts (Resource::Experts) are one lane, everything else is the other.
+enum class PairRule : uint8_t {
+  InTurn, ///< not at all: the second cell runs behind the first
+  /// Segments are divided as finely as needed, so that the pair takes the
+  /// longest of: either lane for both cells, either cell by itself. Without
+  /// rows for experts this is the sum of the cells.
+  Fluid,
+  /// Segments are whole, and each cell runs its own in order. A lane runs one
+  /// at a time: the one that can start first, of the first cell if both can.
+  InOrder,
 };
 
 /// What a whole placement costs, by global stage (Placement::globalStage).
@@ -64,21 +55,34 @@ struct StageCosts {
   /// By number of the all-reduce (Program::blocks); `bytes` is what each of its
   /// workers sends. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
-  /// Whether the two cells of an overlapped pair run at the same time.
-  bool overlapsPairs = true;
+  PairRule pairRule = PairRule::Fluid;
 
-  /// Whether any phase sends rows to experts.
-  bool hasDispatches() const;
+  /// Whether any cell has a segment on one of these resources.
+  bool useAny(llvm::ArrayRef<Resource> resources) const;
+  /// Error: a stage has costs of neither one slice nor those of a microbatch.
+  llvm::Error checkSlices(const Placement &placement) const;
 
-  /// The time of an overlapped pair of these phases of two stages. Compute of
-  /// both takes the sum; the dispatches of each run beside the compute of the
-  /// other, so that the pair takes the longest of
-  ///
-  ///   compute of both, dispatches of both, either cell by itself.
-  ///
-  /// Without dispatches this is the sum of the cells.
-  uint64_t pairPs(const StageCost &first, Phase firstPhase,
-                  const StageCost &second, Phase secondPhase) const;
+  llvm::ArrayRef<Segment> of(const Placement &placement, Cell cell) const {
+    const CellCosts &cells = stages[placement.globalStage(cell)].cells;
+    return cells.of(cell.getPhase(), cells.sliceOf(placement, cell));
+  }
+  int64_t alonePs(const Placement &placement, Cell cell) const {
+    const CellCosts &cells = stages[placement.globalStage(cell)].cells;
+    return cells.alonePs(cell.getPhase(), cells.sliceOf(placement, cell));
+  }
+
+  /// The time of an overlapped pair of cells with these segments, by the rule.
+  uint64_t pairPs(llvm::ArrayRef<Segment> first,
+                  llvm::ArrayRef<Segment> second) const;
+  /// The time of an overlapped pair: the measured one, or that by the rule.
+  uint64_t pairPs(const Placement &placement, Cell first, Cell second) const;
+  /// Adds for how long the rows of a cell, or of an overlapped pair, are on
+  /// their way to experts, and for how much of that no compute hides them. Of a
+  /// measured pair nothing is exposed, since its time does not say what waits.
+  /// Returns false if a sum is over int64.
+  [[nodiscard]] bool addDispatches(const Placement &placement, Cell cell,
+                                   std::optional<Cell> overlapped,
+                                   Exchange &sum) const;
 };
 
 /// Memory of one global stage, bytes. Activations are of one microbatch.

@@ -19,6 +19,8 @@
 
 namespace pipesched {
 
+static_assert(kWholeNode == kMaxAcceleratorsPerNode);
+
 /// Hardware, and how a training is divided on it.
 struct SystemFacts : HardwareFacts, Deployment {
   SystemFacts() = default;

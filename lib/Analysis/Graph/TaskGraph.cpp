@@ -96,30 +96,39 @@ void GraphBuilder::addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
   graph.worker.push_back(waits.workerOf(node));
   graph.peer.push_back(instruction.peer);
   if (instruction.is(InstructionRole::Collective))
-    graph.reductions[instruction.peer] = graph.size() - 1;
+    graph.groupTasks[instruction.peer] = graph.size() - 1;
   for (NodeEdge edge : edges)
     graph.edges.emplace_back(edge.node, edge.needsArrival);
   graph.edgeBegins.push_back(graph.edges.size());
 }
 
-/// Lists the workers of each all-reduce. Rows are read in order, so workers
+/// Lists the members of each group. Rows are read in order, so workers
 /// ascend within a group.
 void GraphBuilder::fillGroups() {
-  std::vector<std::pair<int32_t, int32_t>> members; // number and worker
+  struct Member {
+    int32_t group, worker;
+    Cell cell;
+  };
+  std::vector<Member> members;
   for (int64_t row = 0; row < program.getNumWorkers(); ++row)
     for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
          ++i)
-      if (program.instructions[i].is(InstructionRole::Collective))
-        members.emplace_back(program.instructions[i].peer, row);
-  graph.groupBegins.assign(program.blocks.size() + 1, 0);
-  for (auto [number, worker] : members)
-    ++graph.groupBegins[number + 1];
+      if (const Instruction &self = program.instructions[i];
+          self.is(InstructionRole::Collective))
+        members.push_back({self.peer, int32_t(row), self.cell});
+  graph.groupBegins.assign(program.groups.size() + 1, 0);
+  for (const Member &member : members)
+    ++graph.groupBegins[member.group + 1];
   std::partial_sum(graph.groupBegins.begin(), graph.groupBegins.end(),
                    graph.groupBegins.begin());
   graph.groupWorkers.resize(members.size());
+  graph.groupCells.resize(members.size());
   std::vector<uint32_t> next = graph.groupBegins;
-  for (auto [number, worker] : members)
-    graph.groupWorkers[next[number]++] = worker;
+  for (const Member &member : members) {
+    uint32_t at = next[member.group]++;
+    graph.groupWorkers[at] = member.worker;
+    graph.groupCells[at] = member.cell;
+  }
 }
 
 void GraphBuilder::fillRows(llvm::ArrayRef<uint32_t> taskOfNode) {
@@ -145,8 +154,8 @@ llvm::Expected<TaskGraph> GraphBuilder::run() {
     return std::move(error);
   reserve();
   graph.transport = transport;
-  graph.reducedBlocks = program.blocks;
-  graph.reductions.assign(program.blocks.size(), TaskGraph::kNone);
+  graph.groups = program.groups;
+  graph.groupTasks.assign(program.groups.size(), TaskGraph::kNone);
   graph.edgeBegins.push_back(0);
   TopologicalOrder order = orderTopologically<NodeEdge>(
       waits.getNumNodes(),
@@ -162,7 +171,7 @@ llvm::Expected<TaskGraph> GraphBuilder::run() {
   if (!graph.overlapped.empty())
     graph.overlapped.resize(graph.size());
   fillRows(order.positions);
-  if (!program.blocks.empty())
+  if (!program.groups.empty())
     fillGroups();
   return std::move(graph);
 }

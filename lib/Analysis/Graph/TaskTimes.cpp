@@ -32,9 +32,8 @@ private:
   TaskCost costMessage(Cell producer) const;
   TaskCost costPhase(uint32_t task) const;
   TaskCost costReduction(uint32_t task) const;
-  uint64_t phasePs(Cell cell) const {
-    return stageCosts.stages[placement.globalStage(cell)]
-        .phasePs[cell.getPhase()];
+  uint64_t alonePs(Cell cell) const {
+    return stageCosts.alonePs(placement, cell);
   }
 
   const TaskGraph &graph;
@@ -45,28 +44,30 @@ private:
 
 } // namespace
 
-/// F sends activations; every other producer sends a gradient.
+/// What the flow of the producer says; if it has none, a gradient.
 static const MessageCost &messageCost(Cell producer, const Placement &placement,
                                       const StageCosts &stageCosts) {
   const StageCost &stage = stageCosts.stages[placement.globalStage(producer)];
-  return producer.is(Phase::Forward) ? stage.activation : stage.gradient;
+  return makesActivation(producer.getPhase()) ? stage.activation
+                                              : stage.gradient;
 }
 
 TaskCost TaskCosts::costMessage(Cell producer) const {
   return chargeMessage(messageCost(producer, placement, stageCosts), transport);
 }
 
+/// The members of a group wait for the slowest one.
 TaskCost TaskCosts::costPhase(uint32_t task) const {
   Cell cell = graph.cell[task];
-  if (!cell.overlapsNext())
-    return {phasePs(cell), 0};
-  const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
-  if (stage.overlappedPs)
-    return {static_cast<uint64_t>(*stage.overlappedPs), 0};
-  Cell other = graph.overlapped[task];
-  return {stageCosts.pairPs(stage, cell.getPhase(),
-                            stageCosts.stages[placement.globalStage(other)],
-                            other.getPhase()),
+  if (graph.is(task, InstructionRole::Collective)) {
+    uint64_t longest = 0;
+    for (Cell member : graph.cellsOf(graph.peer[task]))
+      longest = std::max(longest, alonePs(member));
+    return {longest, 0};
+  }
+  return {cell.overlapsNext()
+              ? stageCosts.pairPs(placement, cell, graph.overlapped[task])
+              : alonePs(cell),
           0};
 }
 
@@ -74,7 +75,7 @@ TaskCost TaskCosts::costReduction(uint32_t task) const {
   if (!stageCosts.reductions.empty())
     return chargeMessage(stageCosts.reductions[graph.peer[task]], transport);
   MessageCost cost;
-  cost.occupancyPs = phasePs(graph.cell[task]);
+  cost.occupancyPs = alonePs(graph.cell[task]);
   return chargeMessage(cost, transport);
 }
 
@@ -115,6 +116,8 @@ static llvm::Error reportLargest(const TaskGraph &graph,
 llvm::Expected<TaskTimes>
 pipesched::computeTaskTimes(const TaskGraph &graph, const Placement &placement,
                             const StageCosts &stageCosts, Transport transport) {
+  if (llvm::Error error = stageCosts.checkSlices(placement))
+    return std::move(error);
   TaskCosts taskCosts(graph, placement, stageCosts, transport);
   TaskTimes times;
   times.occupancyPs.resize(graph.size());
@@ -134,105 +137,88 @@ pipesched::computeTaskTimes(const TaskGraph &graph, const Placement &placement,
   return times;
 }
 
-void DispatchTimes::add(int64_t worker, Cell cell,
-                        std::optional<Cell> overlapped,
-                        const Placement &placement,
-                        const StageCosts &stageCosts) {
-  auto at = [&](Cell half, const auto &times) {
-    const StageCost &stage = stageCosts.stages[placement.globalStage(half)];
-    return (stage.*times)[half.getPhase()];
-  };
-  int64_t dispatch = at(cell, &StageCost::dispatchPs);
-  int64_t exposed = dispatch;
-  if (overlapped) {
-    int64_t compute = at(cell, &StageCost::phasePs) +
-                      at(*overlapped, &StageCost::phasePs) - dispatch -
-                      at(*overlapped, &StageCost::dispatchPs);
-    dispatch += at(*overlapped, &StageCost::dispatchPs);
-    const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
-    auto pair = int64_t(
-        stageCosts.pairPs(stage, cell.getPhase(),
-                          stageCosts.stages[placement.globalStage(*overlapped)],
-                          overlapped->getPhase()));
-    exposed = stage.overlappedPs ? 0 : pair - compute;
-  }
-  allPs[worker] += dispatch;
-  exposedPs[worker] += exposed;
+//===----------------------------------------------------------------------===//
+// Traffic
+//===----------------------------------------------------------------------===//
+
+Traffic::Traffic(int64_t numWorkers) : bytesSent(numWorkers) {
+  for (Resource resource : kExchanged)
+    exchanges[resource].resize(numWorkers);
 }
 
-DispatchTimes pipesched::computeDispatches(const TaskGraph &graph,
-                                           const Placement &placement,
-                                           const StageCosts &stageCosts) {
-  DispatchTimes times;
-  times.allPs.assign(graph.getNumWorkers(), 0);
-  times.exposedPs.assign(graph.getNumWorkers(), 0);
-  if (!stageCosts.hasDispatches())
-    return times;
-  for (uint32_t task = 0; task < graph.size(); ++task) {
-    if (!graph.is(task, InstructionRole::Compute))
+bool Traffic::addWaits(int64_t worker, llvm::ArrayRef<Segment> cell,
+                       int64_t count) {
+  return llvm::all_of(std::array{Resource::Sharding, Resource::Context},
+                      [&](Resource resource) {
+                        return exchanges[resource][worker].add(
+                            sumOn(resource, cell), count);
+                      });
+}
+
+static llvm::Error send(int32_t worker, int64_t bytes, Traffic &traffic) {
+  int64_t &sum = traffic.bytesSent[worker];
+  if (llvm::AddOverflow(sum, bytes, sum))
+    return llvm::createStringError(
+        "worker %d sends more than 2^63-1 bytes in all", worker);
+  return llvm::Error::success();
+}
+
+/// Adds what a cell or an overlapped pair waits for and sends.
+static llvm::Error addCompute(int32_t worker, Cell cell,
+                              std::optional<Cell> overlapped,
+                              const Placement &placement,
+                              const StageCosts &stageCosts, Traffic &traffic) {
+  // The measured time of a pair does not say what its cells wait for.
+  bool isMeasured =
+      overlapped && stageCosts.stages[placement.globalStage(cell)].overlappedPs;
+  for (std::optional<Cell> half : {std::optional(cell), overlapped}) {
+    if (!half)
       continue;
-    std::optional<Cell> overlapped;
-    if (graph.cell[task].overlapsNext())
-      overlapped = graph.overlapped[task];
-    times.add(graph.worker[task], graph.cell[task], overlapped, placement,
-              stageCosts);
+    llvm::ArrayRef<Segment> segments = stageCosts.of(placement, *half);
+    if (!isMeasured && !traffic.addWaits(worker, segments, 1))
+      return llvm::createStringError(
+          "the ranks of worker %d pass on more than 2^63-1 bytes of keys and "
+          "values, or for more than 2^63-1 ps",
+          worker);
+    int64_t bytes = sumOn(Resource::Sharding, segments).bytes;
+    if (llvm::Error error = send(worker, bytes, traffic))
+      return error;
   }
-  return times;
+  if (!stageCosts.addDispatches(placement, cell, overlapped,
+                                traffic.exchanges[Resource::Experts][worker]))
+    return llvm::createStringError("rows of worker %d are on their way to "
+                                   "experts for more than 2^63-1 ps",
+                                   worker);
+  return llvm::Error::success();
 }
 
 llvm::Expected<Traffic>
 pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
                           const StageCosts &stageCosts) {
-  Traffic traffic;
-  traffic.bytesSent.assign(graph.getNumWorkers(), 0);
-  traffic.exposedShardingPs.assign(graph.getNumWorkers(), 0);
-  traffic.context.resize(graph.getNumWorkers());
-  auto send = [&](int32_t worker, int64_t bytes) -> llvm::Error {
-    if (llvm::AddOverflow(traffic.bytesSent[worker], bytes,
-                          traffic.bytesSent[worker]))
-      return llvm::createStringError(
-          "worker %d sends more than 2^63-1 bytes in all", worker);
-    return llvm::Error::success();
-  };
-  // The measured time of a pair does not say what its cells wait for.
-  auto compute = [&](int32_t worker, Cell cell,
-                     bool isMeasured) -> llvm::Error {
-    const StageCost &cost = stageCosts.stages[placement.globalStage(cell)];
-    Phase phase = cell.getPhase();
-    // All cells together fit into int64 (computeTaskTimes).
-    if (!isMeasured)
-      traffic.exposedShardingPs[worker] += cost.shardingPs[phase];
-    if (!isMeasured && !traffic.context[worker].add(cost.context[phase], 1))
-      return llvm::createStringError(
-          "the ranks of worker %d pass on more than 2^63-1 bytes of keys and "
-          "values, or for more than 2^63-1 ps",
-          worker);
-    return send(worker, cost.shardingBytes[phase]);
-  };
+  Traffic traffic(graph.getNumWorkers());
+  bool anyMoves = stageCosts.useAny(kExchanged);
   for (uint32_t task = 0; task < graph.size(); ++task) {
+    Cell cell = graph.cell[task];
+    int32_t worker = graph.worker[task];
     traffic.copies += graph.is(task, InstructionRole::Copy);
-    if (graph.is(task, InstructionRole::Compute)) {
-      Cell cell = graph.cell[task];
-      bool isMeasured =
-          cell.overlapsNext() && stageCosts.stages[placement.globalStage(cell)]
-                                     .overlappedPs.has_value();
-      if (llvm::Error error = compute(graph.worker[task], cell, isMeasured))
-        return std::move(error);
+    if (anyMoves && graph.is(task, InstructionRole::Compute)) {
+      std::optional<Cell> overlapped;
       if (cell.overlapsNext())
-        if (llvm::Error error =
-                compute(graph.worker[task], graph.overlapped[task], isMeasured))
-          return std::move(error);
+        overlapped = graph.overlapped[task];
+      if (llvm::Error error = addCompute(worker, cell, overlapped, placement,
+                                         stageCosts, traffic))
+        return std::move(error);
     }
     if (!graph.isMessage(task))
       continue;
     ++traffic.messages;
-    int64_t bytes = messageCost(graph.cell[task], placement, stageCosts).bytes;
-    if (llvm::Error error = send(graph.worker[task], bytes))
+    int64_t bytes = messageCost(cell, placement, stageCosts).bytes;
+    if (llvm::Error error = send(worker, bytes, traffic))
       return std::move(error);
   }
   for (auto [number, cost] : llvm::enumerate(stageCosts.reductions))
     for (int32_t worker : graph.workersOf(number))
-      if (llvm::Error error = send(worker, cost.bytes))
+      if (llvm::Error error = send(worker, cost.bytes, traffic))
         return std::move(error);
   return traffic;
 }

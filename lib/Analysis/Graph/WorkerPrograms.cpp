@@ -63,6 +63,8 @@ private:
   void numberMessages();
   llvm::Error listGroups();
   void listHolders(const Replicas &replicas, BlockSpan blocks);
+  void listMembers();
+  void listCells(int64_t group);
   void listRow(int64_t row);
   void numberRow(int64_t row);
   void add(uint32_t instruction);
@@ -84,6 +86,7 @@ private:
   /// second half of a pair.
   std::vector<int32_t> number;
   std::vector<int32_t> messageOf, sequenceOf; ///< by instruction, or -1
+  std::vector<Cell> memberCells;              ///< by member of a group
   /// Where the waits of the instruction that `add` lists begin.
   std::size_t waitsOfSelf = 0;
 };
@@ -134,26 +137,54 @@ llvm::Error Lister::listGroups() {
   result.groupStageBegins.push_back(0);
   if (result.getNumGroups() == 0)
     return llvm::Error::success();
-  llvm::Expected<Replicas> replicas = Replicas::create(placement);
-  if (!replicas)
-    return replicas.takeError();
-  for (int64_t group = 0; group < result.getNumGroups(); ++group) {
-    listHolders(*replicas, {result.firstBlock[group], result.endBlock[group]});
+  listMembers();
+  std::optional<Replicas> replicas;
+  for (auto [number, group] : llvm::enumerate(program.groups)) {
+    bool holdsBlocks = group.grouping() == Grouping::Blocks;
+    if (holdsBlocks && !replicas) {
+      llvm::Expected<Replicas> found = Replicas::create(placement);
+      if (!found)
+        return found.takeError();
+      replicas = std::move(*found);
+    }
+    if (holdsBlocks)
+      listHolders(*replicas, group.blocks);
+    else
+      listCells(number);
     result.groupStageBegins.push_back(result.groupStages.size());
   }
-  // Count the members of each group, then write them row by row.
+  return llvm::Error::success();
+}
+
+/// Adds the stages of the cells of a group.
+void Lister::listCells(int64_t group) {
+  for (uint32_t i = result.memberBegins[group];
+       i != result.memberBegins[group + 1]; ++i) {
+    Cell cell = memberCells[i];
+    result.groupPaths.push_back(placement.pathOf(cell));
+    result.groupStages.push_back(cell.getStage());
+  }
+}
+
+/// Counts the members of each group, then writes them row by row.
+void Lister::listMembers() {
   for (int32_t group : result.group)
     if (group >= 0)
       ++result.memberBegins[group + 1];
   std::partial_sum(result.memberBegins.begin(), result.memberBegins.end(),
                    result.memberBegins.begin());
   result.members.resize(result.memberBegins.back());
+  memberCells.resize(result.members.size());
   std::vector<uint32_t> next = result.memberBegins;
   for (int32_t row = 0; row < program.getNumWorkers(); ++row)
-    for (uint32_t i = result.rowBegins[row]; i < result.rowBegins[row + 1]; ++i)
-      if (int32_t group = result.group[i]; group >= 0)
-        result.members[next[group]++] = row;
-  return llvm::Error::success();
+    for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+         ++i)
+      if (const Instruction &self = program.instructions[i];
+          self.is(InstructionRole::Collective)) {
+        uint32_t at = next[self.peer]++;
+        result.members[at] = row;
+        memberCells[at] = self.cell;
+      }
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,9 +323,11 @@ llvm::Expected<WorkerPrograms> Lister::run() {
         program.instructions.size(), program.operands.size());
   reserve();
   numberMessages();
-  for (BlockSpan blocks : program.blocks) {
-    result.firstBlock.push_back(blocks.begin);
-    result.endBlock.push_back(blocks.end);
+  for (const GroupName &group : program.groups) {
+    result.groupKind.push_back(static_cast<int8_t>(group.kind));
+    result.firstBlock.push_back(group.blocks.begin);
+    result.endBlock.push_back(group.blocks.end);
+    result.groupMicrobatch.push_back(group.unit);
   }
   result.rowBegins.push_back(0);
   result.rowWaits.push_back(0);

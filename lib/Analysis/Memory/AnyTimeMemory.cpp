@@ -160,19 +160,17 @@ void RowPeak::visitReload(uint32_t instruction) {
 
 void RowPeak::visit(uint32_t instruction) {
   const Instruction &self = program.instructions[instruction];
-  switch (self.kind) {
-  case InstructionKind::Compute:
+  switch (traitsOf(self.kind).role) {
+  case InstructionRole::Compute:
     return visitCompute(instruction);
-  case InstructionKind::Offload:
-    return visitOffload(instruction);
-  case InstructionKind::Reload:
-    return visitReload(instruction);
-  case InstructionKind::Wait:
+  case InstructionRole::Copy:
+    return self.is(InstructionKind::Offload) ? visitOffload(instruction)
+                                             : visitReload(instruction);
+  case InstructionRole::Join:
     joined = std::max(joined, waitsOf(instruction));
     return;
-  case InstructionKind::Send:
-  case InstructionKind::Recv:
-  case InstructionKind::AllReduce:
+  case InstructionRole::Message:
+  case InstructionRole::Collective:
     return; // hold no activations
   }
 }

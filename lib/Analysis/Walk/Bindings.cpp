@@ -34,9 +34,7 @@ PathStep Bindings::describe(Node node) const {
   step.cell = cell.withOverlap(false);
   if (node.kind == Node::Message)
     step.kind = InstructionKind::Send;
-  else if (node.kind == Node::Meeting)
-    step.kind = InstructionKind::AllReduce;
-  else if (cell.isCopy())
+  else if (node.kind == Node::Meeting || cell.isCopy())
     step.kind = *traitsOf(cell.getPhase()).instruction;
   else if (cell.overlapsNext())
     step.overlapped = at(node.row, node.flat + 1);
@@ -74,9 +72,9 @@ uint32_t Bindings::bindingOfMessage(int64_t row, uint32_t flat) const {
 Bindings::Node Bindings::nodeOf(uint32_t flat) const {
   int64_t row = rowOf(flat);
   Cell cell = at(row, flat);
-  return {cell.isCopy()               ? Node::Step
-          : cell.is(Phase::AllReduce) ? Node::Meeting
-                                      : Node::Message,
+  return {cell.isCopy()                  ? Node::Step
+          : cell.isIn(kCollectivePhases) ? Node::Meeting
+                                         : Node::Message,
           row, flat};
 }
 

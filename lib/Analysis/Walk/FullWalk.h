@@ -56,7 +56,7 @@ public:
                  const Item *second);
   void finish(const WaveStep &step, uint64_t slot) {
     slots.finish(step, slot);
-    if (LLVM_UNLIKELY(reductions) && step.cells->is(Phase::AllReduce))
+    if (LLVM_UNLIKELY(reductions) && step.cells->isIn(kCollectivePhases))
       return;
     const Time &endPs = workers[step.row].clocks.rowPs;
     for (Holdings<Time> &each : holdings)
@@ -137,7 +137,7 @@ private:
   std::deque<TimedHoldings> timedHoldings; ///< with copies: one for each lane
   std::vector<int64_t> holdingsOfLane;     ///< -1: not asked for
   bool hasDispatches;
-  std::vector<DispatchTimes> dispatches; ///< by lane
+  std::vector<std::vector<Exchange>> dispatches; ///< by lane and worker
   std::vector<Worker> workers;
   int64_t numLeapt = 0;
   /// The walk met something that a valid table cannot have.
@@ -151,19 +151,18 @@ FullWalk<Time>::FullWalk(const TableView &table,
     : table(table), costs(table, scenarios), slots(table, counts),
       hasDispatches(llvm::any_of(scenarios,
                                  [](const WalkInputs &scenario) {
-                                   return scenario.costs->hasDispatches();
+                                   return scenario.costs->useAny(
+                                       Resource::Experts);
                                  })),
       dispatches(scenarios.size()), workers(table.rows.size()) {
   if (kNumScenarios<Time> == 1 && scenarios.front().wantsPath &&
       scenarios.front().numLeftOut == 0)
     bindings.emplace(table);
-  for (DispatchTimes &times : dispatches) {
-    times.allPs.assign(workers.size(), 0);
-    times.exposedPs.assign(workers.size(), 0);
-  }
+  for (std::vector<Exchange> &each : dispatches)
+    each.resize(workers.size());
   if (hasCopies(counts))
     copies.emplace(table, counts);
-  if (const Collectives *all = scenarios.front().collectives)
+  if (const Groups *all = scenarios.front().groups)
     reductions.emplace(*all, costs, table);
   waitsForMore = copies || reductions;
   addHoldings(counts);
@@ -227,9 +226,9 @@ void FullWalk<Time>::addDispatches(const WaveStep &step) {
   std::optional<Cell> second;
   if (step.isPair)
     second = step.cells[1];
-  for (auto [lane, times] : llvm::enumerate(dispatches))
-    times.add(step.row, step.cells[0], second, *table.placement,
-              *costs.scenarioOf(lane).costs);
+  for (auto [lane, each] : llvm::enumerate(dispatches))
+    isBroken |= !costs.scenarioOf(lane).costs->addDispatches(
+        *table.placement, step.cells[0], second, each[step.row]);
 }
 
 /// Starts a step that takes `ps` as soon as its row is free and `last` has
@@ -378,11 +377,11 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   row.arrivalPs = worker.clocks.rowPs;
   row.freePs = worker.freeClocks.rowPs;
   uint32_t flat = bindings ? bindings->flatOf(step) : Bindings::kNone;
-  auto copied = copies->copy(step, cost.computePs, row, flat);
+  const Time &ps = costs.computePs(step, cost);
+  auto copied = copies->copy(step, ps, row, flat);
   if (!copied || step.cells->isJoin())
     return copied.has_value();
-  (step.cells->is(Phase::Offload) ? worker.offloadPs : worker.reloadPs) +=
-      cost.computePs;
+  (step.cells->is(Phase::Offload) ? worker.offloadPs : worker.reloadPs) += ps;
   for (TimedHoldings &each : timedHoldings)
     each.copy(step, laneOf(copied->startPs, each.getLane()),
               laneOf(copied->endPs, each.getLane()));
@@ -491,10 +490,11 @@ void FullWalk<Time>::visitState(Visitor &visitor) {
       visitor.total(*ps);
   }
   if (hasDispatches)
-    for (DispatchTimes &times : dispatches)
-      for (std::vector<int64_t> *column : {&times.allPs, &times.exposedPs})
-        for (int64_t &ps : *column)
-          visitor.total(ps);
+    for (std::vector<Exchange> &each : dispatches)
+      for (Exchange &rows : each) {
+        visitor.total(rows.ps);
+        visitor.total(rows.exposedPs);
+      }
   slots.visitState(visitor);
   if (copies)
     copies->visitState(visitor);

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_ANALYSIS_WALK_WALKREDUCTIONS_H
 #define PIPESCHED_LIB_ANALYSIS_WALK_WALKREDUCTIONS_H
 
-#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include "WalkCopies.h"
 
 namespace pipesched {
@@ -29,7 +29,7 @@ namespace pipesched {
 template <typename Time>
 class WalkReductions {
 public:
-  WalkReductions(const Collectives &all, const WalkCosts<Time> &costs,
+  WalkReductions(const Groups &all, const WalkCosts<Time> &costs,
                  const TableView &table)
       : all(all), costs(costs),
         arrivals(table.placement->getNumGlobalStages()) {}
@@ -51,7 +51,7 @@ public:
   /// Whether a cell waits for an all-reduce.
   bool isAwaited(const WaveStep &step) const {
     return step.cells[0].is(Phase::Optimizer) &&
-           all.indexOf(step.stage(0)) >= 0;
+           all.indexOf(Phase::AllReduce, step.stage(0)) >= 0;
   }
   /// The all-reduce that a cell waits for, or null if it has not been timed.
   const Delivery<Time> *needOf(const WaveStep &step) const {
@@ -62,7 +62,7 @@ public:
   const Delivery<Time> &getLast() const { return last; }
 
 private:
-  const Collectives &all;
+  const Groups &all;
   const WalkCosts<Time> &costs;
   std::vector<LastOf<Time>> arrivals; ///< by global stage
   Delivery<Time> last;
@@ -80,7 +80,7 @@ WalkCost<Time> WalkReductions<Time>::costOf(int64_t number,
     MessageCost cost;
     if (stageCosts.reductions.empty())
       cost.occupancyPs =
-          stageCosts.stages[first.stage(0)].phasePs[Phase::AllReduce];
+          stageCosts.stages[first.stage(0)].cells.alonePs(Phase::AllReduce);
     else
       cost = stageCosts.reductions[number];
     TaskCost charged = chargeMessage(cost, scenario.transport);

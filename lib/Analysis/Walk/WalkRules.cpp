@@ -15,26 +15,35 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
+using llvm::ArrayRef;
 
 //===----------------------------------------------------------------------===//
 // Costs
 //===----------------------------------------------------------------------===//
 
-int64_t pipesched::stepPs(const WalkInputs &scenario, const WaveStep &step) {
+int64_t pipesched::stepPs(const WalkInputs &scenario,
+                          const Placement &placement, const WaveStep &step) {
   const StageCosts &costs = *scenario.costs;
-  const StageCost &first = costs.stages[step.stage(0)];
-  Phase phase = step.cells[0].getPhase();
-  int64_t ps = first.phasePs[phase];
+  const StageCost &stage = costs.stages[step.stage(0)];
+  Cell first = step.cells[0];
   std::optional<Cell> second;
-  if (step.isPair) {
+  if (step.isPair)
     second = step.cells[1];
-    ps = first.overlappedPs
-             ? *first.overlappedPs
-             : costs.pairPs(first, phase, costs.stages[step.stage(1)],
-                            second->getPhase());
+  int64_t ps;
+  if (second && stage.overlappedPs) {
+    ps = *stage.overlappedPs;
+  } else {
+    auto segmentsOf = [&](unsigned half) {
+      const CellCosts &cells = costs.stages[step.stage(half)].cells;
+      Cell cell = step.cells[half];
+      return cells.of(cell.getPhase(), cells.sliceOf(placement, cell));
+    };
+    ps = second ? costs.pairPs(segmentsOf(0), segmentsOf(1))
+                : stage.cells.alonePs(first.getPhase(),
+                                      stage.cells.sliceOf(placement, first));
   }
-  return scenario.changePs
-             ? scenario.changePs(step.row, step.cells[0], second, ps)
+  return scenario.changePs && first.isCompute()
+             ? scenario.changePs(step.row, first, second, ps)
              : ps;
 }
 
@@ -50,16 +59,27 @@ bool pipesched::canWalkTables(Transport transport, ReceivePlacement receives,
          sends == ForwardSends::Async;
 }
 
+bool pipesched::canWalkGroups(const Groups &groups) {
+  return (groups.getPhases() - kBlockPhases).isEmpty() &&
+         groups.eachMeetsOnce();
+}
+
 bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
                          const StageCosts &costs, int64_t limitPs) {
   uint64_t total = 0;
   auto add = [&](int64_t count, int64_t ps) {
     total = llvm::SaturatingMultiplyAdd(uint64_t(count), uint64_t(ps), total);
   };
+  if (llvm::Error error = costs.checkSlices(placement)) {
+    llvm::consumeError(std::move(error)); // the graph finds it again
+    return false;
+  }
   for (auto [number, stage] : llvm::enumerate(costs.stages))
     kCostedPhases.forEach([&, number = number, &stage = stage](Phase phase) {
-      int64_t count = counts.of(number, phase);
-      add(count, stage.phasePs[phase]);
+      int64_t count = counts.of(number, phase), longest = 0;
+      for (int64_t slice = 0; slice < stage.cells.getNumSlices(); ++slice)
+        longest = std::max(longest, stage.cells.alonePs(phase, slice));
+      add(count, longest);
       add(count, stage.overlappedPs.value_or(0));
       for (const MessageCost *message : {&stage.activation, &stage.gradient}) {
         add(count, message->occupancyPs);
@@ -81,10 +101,7 @@ static bool subtractMeasuredPairs(const TableView &table,
   const Placement &placement = *table.placement;
   bool isValid = true;
   auto subtract = [&](size_t worker, Cell cell) {
-    const StageCost &cost = costs.stages[placement.globalStage(cell)];
-    Phase phase = cell.getPhase();
-    traffic.exposedShardingPs[worker] -= cost.shardingPs[phase];
-    isValid &= traffic.context[worker].add(cost.context[phase], -1);
+    isValid &= traffic.addWaits(worker, costs.of(placement, cell), -1);
   };
   for (auto [worker, row] : llvm::enumerate(table.rows))
     for (size_t i = 0; i + 1 < row.size(); ++i)
@@ -99,38 +116,56 @@ static bool subtractMeasuredPairs(const TableView &table,
 /// Whether some pair is measured while the model gives waits to cells, which
 /// the measured time does not contain separately.
 static bool hasMeasuredWaits(const StageCosts &costs) {
-  auto waits = [](const StageCost &cost) {
-    return llvm::any_of(cost.shardingPs, [](int64_t ps) { return ps != 0; }) ||
-           llvm::any_of(cost.context, [](const ContextCost &context) {
-             return context.ps != 0 || context.bytes != 0;
-           });
-  };
   auto isMeasured = [](const StageCost &cost) {
     return cost.overlappedPs.has_value();
   };
+  auto waits = [](const StageCost &cost) {
+    return llvm::any_of(cost.cells.all(), [](const Segment &segment) {
+      return segment.resource == Resource::Context ||
+             (segment.resource == Resource::Sharding && segment.ps != 0);
+    });
+  };
   return llvm::any_of(costs.stages, isMeasured) &&
          llvm::any_of(costs.stages, waits);
+}
+
+/// Whether what cells of a stage cost depends on their slice.
+static bool isSliced(const StageCost &cost) {
+  return cost.cells.getNumSlices() > 1;
+}
+
+/// Calls `visit(worker, cell)` for all cells of such stages that compute.
+template <typename Visit>
+static void forSlicedCells(const TableView &table, const StageCosts &costs,
+                           Visit &&visit) {
+  for (auto [worker, row] : llvm::enumerate(table.rows))
+    for (Cell cell : row)
+      if (cell.isIn(phasesOfKind(InstructionKind::Compute)) &&
+          isSliced(costs.stages[table.placement->globalStage(cell)]))
+        visit(worker, cell);
 }
 
 std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
                                              const TableView &table,
                                              const PhaseCounts &counts,
                                              const StageCosts &costs,
-                                             const Collectives *collectives) {
+                                             const Groups *groups) {
   GradientAfter gradientAfter = table.gradientAfter;
   bool isMeasured = hasMeasuredWaits(costs);
-  if (isMeasured &&
+  bool anySliced = llvm::any_of(costs.stages, isSliced);
+  if ((isMeasured || anySliced) &&
       placement.getNumMicrobatches() != table.placement->getNumMicrobatches())
     return std::nullopt;
-  Traffic traffic;
-  traffic.bytesSent.assign(placement.getNumWorkers(), 0);
-  traffic.exposedShardingPs.assign(placement.getNumWorkers(), 0);
-  traffic.context.resize(placement.getNumWorkers());
+  Traffic traffic(placement.getNumWorkers());
   bool isOverflow = false;
   auto send = [&](int64_t worker, int64_t count, int64_t bytes) {
     int64_t product = 0, &sum = traffic.bytesSent[worker];
     isOverflow |= llvm::MulOverflow(count, bytes, product) ||
                   llvm::AddOverflow(sum, product, sum);
+  };
+  auto wait = [&](int64_t worker, int64_t count, ArrayRef<Segment> cell) {
+    send(worker, count, sumOn(Resource::Sharding, cell).bytes);
+    isOverflow |= !traffic.addWaits(worker, cell, count);
   };
   for (auto [stage, cost] : llvm::enumerate(costs.stages)) {
     int64_t worker = placement.workerOf(stage);
@@ -140,9 +175,8 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
     });
     auto compute = [&, stage = stage, &cost = cost](Phase phase) {
       int64_t count = counts.of(stage, phase);
-      send(worker, count, cost.shardingBytes[phase]);
-      traffic.exposedShardingPs[worker] += count * cost.shardingPs[phase];
-      isOverflow |= !traffic.context[worker].add(cost.context[phase], count);
+      if (!isSliced(cost))
+        wait(worker, count, cost.cells.of(phase));
       std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
       if (!flow)
         return;
@@ -158,8 +192,12 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
     };
     phasesOfKind(InstructionKind::Compute).forEach(compute);
   }
+  if (anySliced)
+    forSlicedCells(table, costs, [&](int64_t worker, Cell cell) {
+      wait(worker, 1, costs.of(placement, cell));
+    });
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
-    for (CellRef member : collectives->membersOf(collectives->pieceOf(number)))
+    for (CellRef member : groups->membersOf(number))
       send(member.row, 1, cost.bytes);
   if (isOverflow ||
       (isMeasured && !subtractMeasuredPairs(table, costs, traffic)))

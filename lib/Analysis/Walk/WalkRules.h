@@ -54,8 +54,7 @@ public:
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
   int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
-  /// Whether the walk may leap over periods. It must not if times vary by
-  /// microbatch.
+  /// Whether the walk may leap over periods. It must not if times vary by unit.
   bool canLeap() const { return scenarios.front().mayLeap && !varies; }
   const WalkInputs &scenarioOf(unsigned lane) const {
     return scenarios[std::min<size_t>(lane, scenarios.size() - 1)];
@@ -75,7 +74,8 @@ private:
 };
 
 /// What a step takes in one scenario.
-int64_t stepPs(const WalkInputs &scenario, const WaveStep &step);
+int64_t stepPs(const WalkInputs &scenario, const Placement &placement,
+               const WaveStep &step);
 
 /// Clocks of a worker: when its row is free, and its two queues.
 template <typename Time>
@@ -108,17 +108,22 @@ Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
 // Implementation
 //===----------------------------------------------------------------------===//
 
+/// Whether cells of one stage and phase differ in time.
+inline bool variesByUnit(const WalkInputs &scenario) {
+  return (scenario.changePs && scenario.changeVaries) ||
+         llvm::any_of(scenario.costs->stages, [](const StageCost &cost) {
+           return cost.cells.getNumSlices() > 1;
+         });
+}
+
 template <typename Time>
 WalkCosts<Time>::WalkCosts(const TableView &table,
                            llvm::ArrayRef<WalkInputs> scenarios)
     : scenarios(scenarios),
       isQueued(queuesOf(InstructionKind::Send, scenarios.front().transport)
                    .contains(Queue::Sends)),
-      varies(llvm::any_of(scenarios,
-                          [](const WalkInputs &scenario) {
-                            return scenario.changePs && scenario.changeVaries;
-                          })),
-      table(table), firsts(table.placement->getNumPaths(), -1) {
+      varies(llvm::any_of(scenarios, variesByUnit)), table(table),
+      firsts(table.placement->getNumPaths(), -1) {
   const Placement &placement = *table.placement;
   int64_t numLeft = firsts.size();
   for (int64_t i = 0; numLeft != 0 && i != placement.getNumMicrobatches(); ++i)
@@ -128,7 +133,7 @@ WalkCosts<Time>::WalkCosts(const TableView &table,
     }
 }
 
-/// The time of a cell whose time does not depend on its microbatch.
+/// The time of a cell whose time does not depend on its unit.
 template <typename Time>
 int64_t WalkCosts<Time>::computePsOf(const WalkInputs &scenario, uint32_t stage,
                                      Phase phase) const {
@@ -136,13 +141,13 @@ int64_t WalkCosts<Time>::computePsOf(const WalkInputs &scenario, uint32_t stage,
   int64_t path = placement.pathOfStage(stage);
   bool isCopy = kCopyPhases.contains(phase);
   if (!scenario.changePs || isCopy || varies || firsts[path] < 0)
-    return scenario.costs->stages[stage].phasePs[phase];
+    return scenario.costs->stages[stage].cells.alonePs(phase);
   Cell cell(stage - placement.stageOffset(path), phase, firsts[path]);
   WaveStep step;
   step.cells = &cell;
   step.row = placement.workerOf(stage);
   step.kinds[0] = kindOf(stage, phase);
-  return stepPs(scenario, step);
+  return stepPs(scenario, placement, step);
 }
 
 template <typename Time>
@@ -175,7 +180,7 @@ const Time &WalkCosts<Time>::pairPs(const WaveStep &step) {
   if (LLVM_UNLIKELY(pair.kinds != kinds)) {
     pair.kinds = kinds;
     for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
-      setLane(pair.ps, lane, stepPs(scenarioOf(lane), step));
+      setLane(pair.ps, lane, stepPs(scenarioOf(lane), *table.placement, step));
   }
   return pair.ps;
 }
@@ -183,7 +188,7 @@ const Time &WalkCosts<Time>::pairPs(const WaveStep &step) {
 template <typename Time>
 const Time &WalkCosts<Time>::varyingPs(const WaveStep &step) {
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
-    setLane(varied, lane, stepPs(scenarioOf(lane), step));
+    setLane(varied, lane, stepPs(scenarioOf(lane), *table.placement, step));
   return varied;
 }
 

@@ -123,8 +123,7 @@ struct TableQuestion {
            llvm::MutableArrayRef<std::optional<WalkedTable>> answers) const {
     llvm::fill(answers, std::nullopt);
     FullWalk<Time> walk(table, scenarios, counts);
-    if (!walkInSlots<Delivery<Time>>(table, scenarios.front().collectives,
-                                     walk))
+    if (!walkInSlots<Delivery<Time>>(table, scenarios.front().groups, walk))
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.take(lane);

@@ -155,8 +155,8 @@ static GroupMap collectGroups(const LoadedProgram &loaded,
   for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker)
     for (uint32_t i = program.rowBegins[worker];
          i != program.rowBegins[worker + 1]; ++i)
-      if (program.instructions[i].is(InstructionKind::AllReduce)) {
-        BlockSpan blocks = program.blocks[program.instructions[i].peer];
+      if (program.instructions[i].is(InstructionRole::Collective)) {
+        BlockSpan blocks = program.groups[program.instructions[i].peer].blocks;
         byBlocks[{blocks.begin, blocks.end}].push_back(worker);
       }
   GroupMap groups;

@@ -223,7 +223,8 @@ static std::optional<int64_t> elementTypeNumber(Type type) {
 }
 
 LogicalResult WorkerPlanner::planAllReduce(uint32_t instruction) {
-  BlockSpan blocks = step.placed.loaded.program.blocks[at(instruction).peer];
+  BlockSpan blocks =
+      step.placed.loaded.program.groups[at(instruction).peer].blocks;
   const Group &group = groups.at({blocks.begin, blocks.end});
   if (group.numMembers == 1)
     return success();
@@ -243,20 +244,19 @@ LogicalResult WorkerPlanner::planAllReduce(uint32_t instruction) {
 }
 
 LogicalResult WorkerPlanner::planInstruction(uint32_t instruction) {
-  switch (at(instruction).kind) {
-  case InstructionKind::Compute:
+  switch (traitsOf(at(instruction).kind).role) {
+  case InstructionRole::Compute:
     return planCompute(instruction);
-  case InstructionKind::Send:
-    return planMessage(instruction, kSend);
-  case InstructionKind::Recv:
-    return planMessage(instruction, kRecv);
-  case InstructionKind::Offload:
-    return planCopy(instruction, kOffload);
-  case InstructionKind::Reload:
-    return planCopy(instruction, kReload);
-  case InstructionKind::AllReduce:
+  case InstructionRole::Message:
+    return planMessage(
+        instruction, at(instruction).is(InstructionKind::Send) ? kSend : kRecv);
+  case InstructionRole::Copy:
+    return planCopy(instruction, at(instruction).is(InstructionKind::Offload)
+                                     ? kOffload
+                                     : kReload);
+  case InstructionRole::Collective:
     return planAllReduce(instruction);
-  case InstructionKind::Wait:
+  case InstructionRole::Join:
     break;
   }
   llvm_unreachable("a wait is no action");

@@ -45,6 +45,9 @@ public:
     block.count = count;
   }
 
+  /// The last kernel, for what few kernels have.
+  Kernel &lastKernel() { return block.kernels.back(); }
+
   /// Adds a kernel; its work is zero in phases in which it does not run.
   /// `weightBytes` of its bytes are weights.
   void kernel(llvm::StringRef name, Engine engine, CheckedWork forward,

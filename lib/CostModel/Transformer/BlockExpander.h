@@ -143,6 +143,7 @@ private:
   void denseMlp();
   void experts(const Experts &experts);
   void routing(const Experts &experts, CheckedInt rows);
+  void sortRows(llvm::StringRef name, CheckedInt rows);
   void combine(const Experts &experts, CheckedInt rows);
   void sharedExperts(const Experts &experts);
   void mlp(const Mlp &mlp);

@@ -18,6 +18,9 @@ using llvm::StringRef;
 
 /// Bytes of the index of an expert or of a row.
 static constexpr int64_t kIndexBytes = 4;
+/// Kernels that choose the experts of tokens, once fused: Megatron-LM,
+/// docs/discussions/deepseek-v3-gb200-optimization, section 2.1.4.
+static constexpr int64_t kRouterLaunches = 31;
 
 namespace {
 /// An activation as kernels: the names of its function and of the kernel that
@@ -157,12 +160,14 @@ void BlockExpander::experts(const Experts &experts) {
   routing(experts, rows);
   exchangeRows("dispatch_exchange", rows, experts.dispatchBits, 0);
   block.route(true);
+  sortRows("sort_rows", rows);
   block.saves("expert input",
               keptBytes(rows * z.h, arch.savedBits.linearInputs),
               LastUse::WeightGrad);
   mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
   mlpWeights("experts", experts.feedforward, experts.biases, experts.count,
              experts.perToken);
+  sortRows("unsort_rows", rows);
   block.route(false);
   exchangeRows("combine_exchange", rows, 0, experts.dispatchBits);
   combine(experts, rows);
@@ -178,9 +183,19 @@ void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
   weights("router", z.h, experts.count, experts.routerBias);
   vector("route", {5 * scores, 2 * z.e * scores + (z.e + kIndexBytes) * rows},
          {4 * scores, z.e * (2 * scores + rows)}, Part::Rest, stream);
+  block.lastKernel().launches = kRouterLaunches;
+  block.lastKernel().synchronizes = true;
   vector("dispatch", {0, 2 * z.e * copies}, {copies, z.e * (copies + z.x)});
   savesStream("routing", z.e * scores + (z.e + kIndexBytes) * rows,
               LastUse::InputGrad);
+}
+
+/// Rows that came from several ranks are put in the order of their experts, and
+/// back before they return.
+void BlockExpander::sortRows(StringRef name, CheckedInt rows) {
+  CheckedWork moved = {0, 2 * z.e * rows * z.h};
+  vector(name, moved, moved);
+  block.lastKernel().exchanged = true;
 }
 
 /// Sums the results of each token. Unfused, it also weighs them, and keeps them

@@ -27,6 +27,9 @@ static constexpr int64_t kIdBytes = 8, kFloatBytes = 4;
 /// arXiv 2412.19437, section 3.3.2.
 static constexpr int64_t kElementsPerScale = 128;
 static constexpr int64_t kBitsPerByte = 8, kNarrowBits = 16;
+/// What a linear layer in 8 bits launches in a phase: a cast, what prepares its
+/// scales, and the product.
+static constexpr int64_t kNarrowLaunches = 3;
 
 //===----------------------------------------------------------------------===//
 // Sizes
@@ -64,6 +67,9 @@ void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
     casts(name, rows, in, out, kind.work);
   block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work,
                z.e * copies * in * out);
+  if (isNarrow)
+    block.lastKernel().launches =
+        arch.separateCasts ? kNarrowLaunches - 1 : kNarrowLaunches;
   if (arch.separateAccumulation)
     accumulates(name, copies * in * out);
   // W reads both operands in the same format.

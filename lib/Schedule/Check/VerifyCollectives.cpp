@@ -1,4 +1,4 @@
-//===- VerifyCollectives.cpp - Checks of gradient all-reduces -------------===//
+//===- VerifyCollectives.cpp - Checks of cells that meet ------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,11 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that the G cells of a table match, and the slots at which they start.
+// Checks that every group of a table is complete, and the slots at which its
+// cells start.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -34,39 +36,85 @@ static Cell cellOf(const Placement &placement, int64_t path, int64_t global,
 
 /// Finds a stage that owns the piece but has no G, although the stage that owns
 /// it on another worker has one.
-static std::optional<Violation> checkComplete(const TableView &table,
-                                              const Collectives &collectives,
-                                              int64_t piece) {
+static std::optional<Violation>
+checkHolders(const TableView &table, const Groups &groups, int64_t group) {
   const Placement &placement = *table.placement;
-  ArrayRef<CellRef> members = collectives.membersOf(piece);
-  if (members.empty())
-    return std::nullopt;
+  CellRef other = groups.membersOf(group).front();
+  Phase phase = cellAt(table, other).getPhase();
+  int64_t piece = groups.pieceOf(group);
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
-    int64_t stage = collectives.getReplicas().holderOf(piece, path);
-    if (collectives.indexOf(stage) >= 0 ||
-        !llvm::is_contained(collectives.piecesOf(stage), piece))
+    int64_t stage = groups.getReplicas().holderOf(piece, path);
+    auto owned = groups.getParameterSets().ownedPiecesOf(stage);
+    if (groups.indexOf(phase, stage) >= 0 || !llvm::is_contained(owned, piece))
       continue;
-    CellRef other = members.front(); // on another worker, which has a G
     int64_t worker = placement.workerOf(stage);
     return Violation{
-        other,
+        other, // on another worker, which has a cell of the phase
         formatv("{0} is missing: worker {1} runs {2} and worker {3} holds the "
                 "same blocks",
-                cellOf(placement, path, stage, Phase::AllReduce), other.row,
+                cellOf(placement, path, stage, phase), other.row,
                 cellAt(table, other), worker),
         {}};
   }
   return std::nullopt;
 }
 
+/// Finds a worker of the path of a microbatch that has no cell of the group, or
+/// several.
+static std::optional<Violation>
+checkWorkers(const TableView &table, const Groups &groups, int64_t group) {
+  const Placement &placement = *table.placement;
+  ArrayRef<CellRef> members = groups.membersOf(group);
+  for (auto [first, second] : llvm::zip(members, members.drop_front()))
+    if (first.row == second.row)
+      return Violation{
+          second,
+          formatv("cell {0} ({1}) meets the group of {2} a second time",
+                  second.index, cellAt(table, second), cellAt(table, first)),
+          {{first, formatv("{0} is cell {1} of this row", cellAt(table, first),
+                           first.index)}}};
+  CellRef other = members.front();
+  Cell cell = cellAt(table, other);
+  int64_t path = placement.pathOf(cell);
+  for (int64_t stage = placement.stageOffset(path),
+               end = placement.stageOffset(path + 1);
+       stage != end; ++stage) {
+    int64_t worker = placement.workerOf(stage);
+    const CellRef *member = llvm::lower_bound(
+        members, worker, [](CellRef a, int64_t b) { return a.row < b; });
+    if (member != members.end() && member->row == worker)
+      continue;
+    return Violation{other,
+                     formatv("{0} is missing: worker {1} runs {2} and worker "
+                             "{3} is on the path of the same microbatch",
+                             Cell(stage - placement.stageOffset(path),
+                                  cell.getPhase(), cell.getUnit()),
+                             other.row, cell, worker),
+                     {}};
+  }
+  return std::nullopt;
+}
+
+static std::optional<Violation>
+checkComplete(const TableView &table, const Groups &groups, int64_t group) {
+  switch (groups.nameOf(group).grouping()) {
+  case Grouping::None:
+    break;
+  case Grouping::Blocks:
+    return checkHolders(table, groups, group);
+  case Grouping::Unit:
+    return checkWorkers(table, groups, group);
+  }
+  return std::nullopt;
+}
+
 std::optional<Violation> pipesched::verifyCollectives(const TableView &table,
                                                       const CellIndex &index) {
-  const Collectives *collectives = index.getCollectives();
-  if (!collectives)
+  const Groups *groups = index.getGroups();
+  if (!groups)
     return std::nullopt;
-  int64_t numPieces = collectives->getReplicas().getNumPieces();
-  for (int64_t piece = 0; piece < numPieces; ++piece)
-    if (auto violation = checkComplete(table, *collectives, piece))
+  for (int64_t group = 0; group != groups->size(); ++group)
+    if (auto violation = checkComplete(table, *groups, group))
       return violation;
   return std::nullopt;
 }
@@ -80,16 +128,16 @@ namespace {
 class MeetingVerifier {
 public:
   MeetingVerifier(const TableView &table, const CellIndex &index)
-      : table(table), index(index), collectives(*index.getCollectives()),
+      : table(table), index(index), groups(*index.getGroups()),
         slots(readSlots(table, index)) {}
 
-  std::optional<Violation> check(int64_t piece) const;
+  std::optional<Violation> check(int64_t group) const;
 
 private:
   int64_t startOf(CellRef at) const {
     return slots.start[index.rowBegin(at.row) + at.index];
   }
-  /// The slot from which the row of a G is free for it.
+  /// The slot from which a row is free for a cell.
   int64_t freeSlotFor(CellRef at) const {
     while (at.index > 0)
       if (--at.index; cellAt(table, at).isCompute())
@@ -97,8 +145,7 @@ private:
     return 0;
   }
   bool meetsOnce(CellRef at) const {
-    int64_t stage = table.placement->globalStage(cellAt(table, at));
-    return collectives.piecesOf(stage).size() == 1;
+    return groups.groupsOf(cellAt(table, at)).size() == 1;
   }
   std::string name(CellRef at) const {
     return formatv("{0} of worker {1}", cellAt(table, at), at.row);
@@ -114,15 +161,15 @@ private:
 
   const TableView &table;
   const CellIndex &index;
-  const Collectives &collectives;
+  const Groups &groups;
   SlotAssignment slots;
 };
 } // namespace
 
-/// The G cells of one group start together. A G in several groups starts when
+/// The cells of one group start together. A cell in several groups starts when
 /// all their rows are free.
-std::optional<Violation> MeetingVerifier::check(int64_t piece) const {
-  ArrayRef<CellRef> members = collectives.membersOf(piece);
+std::optional<Violation> MeetingVerifier::check(int64_t group) const {
+  ArrayRef<CellRef> members = groups.membersOf(group);
   bool isOneMeeting =
       llvm::all_of(members, [&](CellRef at) { return meetsOnce(at); });
   if (isOneMeeting) {
@@ -130,11 +177,12 @@ std::optional<Violation> MeetingVerifier::check(int64_t piece) const {
       if (startOf(at) != startOf(members.front()))
         return describe(at, members.front(),
                         formatv("cell {0} ({1}) of worker {2} starts at slot "
-                                "{3}, {4} at slot {5}: an all-reduce starts in "
-                                "all rows at once",
+                                "{3}, {4} at slot {5}: {6} starts in all rows "
+                                "at once",
                                 at.index, cellAt(table, at), at.row,
                                 startOf(at), name(members.front()),
-                                startOf(members.front())));
+                                startOf(members.front()),
+                                describePhase(cellAt(table, at).getPhase())));
     return std::nullopt;
   }
   for (CellRef other : members)
@@ -152,12 +200,11 @@ std::optional<Violation> MeetingVerifier::check(int64_t piece) const {
 
 std::optional<Violation> pipesched::verifyMeetings(const TableView &table,
                                                    const CellIndex &index) {
-  if (!index.getCollectives())
+  if (!index.getGroups())
     return std::nullopt;
   MeetingVerifier verifier(table, index);
-  int64_t numPieces = index.getCollectives()->getReplicas().getNumPieces();
-  for (int64_t piece = 0; piece < numPieces; ++piece)
-    if (std::optional<Violation> violation = verifier.check(piece))
+  for (int64_t group = 0; group != index.getGroups()->size(); ++group)
+    if (std::optional<Violation> violation = verifier.check(group))
       return violation;
   return std::nullopt;
 }

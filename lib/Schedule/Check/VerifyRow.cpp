@@ -151,10 +151,12 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
   if (!second.isCompute())
     return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
                          name(i), nameOf(second)));
-  if (first.is(Phase::AllReduce) || second.is(Phase::AllReduce))
-    return at(i, formatv("{0} is overlapped with {1}: an all-reduce runs "
-                         "beside compute by itself",
-                         name(i), nameOf(second)));
+  for (Cell cell : {first, second})
+    if (cell.isIn(kCollectivePhases))
+      return at(i, formatv("{0} is overlapped with {1}: {2} runs beside "
+                           "compute by itself",
+                           name(i), nameOf(second),
+                           describePhase(cell.getPhase())));
   if (second.overlapsNext())
     return at(i + 1, formatv("{0} is in two overlapped pairs: a pair has two "
                              "cells",

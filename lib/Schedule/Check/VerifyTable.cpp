@@ -188,47 +188,70 @@ Violation pipesched::describeCycle(const TableView &table,
   return violation;
 }
 
-/// Checks waits between rows; the order within a row always holds.
+namespace {
+/// Checks waits between rows by written slots; the order within a row always
+/// holds.
 template <typename Slots>
-static std::optional<Violation> checkStarts(const Slots &lengths,
-                                            const TableView &table,
-                                            const CellIndex &index) {
-  SlotAssignment slots = readSlots(table, index);
-  Dependences dependences(table, index);
-  for (auto [rowNumber, row] : llvm::enumerate(table.rows))
-    for (int64_t i = 0, e = row.size(); i != e; ++i) {
-      Dependences::Producer producer = dependences.producerOf(row[i]);
-      if (!producer)
-        continue;
-      int64_t start = slots.start[index.rowBegin(rowNumber) + i];
-      CellRef other = {producer.worker,
-                       producer.flat - index.rowBegin(producer.worker)};
-      int64_t end = slots.start[producer.flat] +
-                    slotsOf(lengths, table.rows[other.row], other.index);
-      if (start >= end)
-        continue;
-      CellName otherName = nameAt(table, other);
-      CellRef here = {static_cast<int64_t>(rowNumber), i};
-      return Violation{
-          here,
-          formatv("cell {0} ({1}) of worker {2} starts at slot {3}, before {4} "
-                  "has ended, which is at slot {5}",
-                  i, table.placement->nameOf(row[i]), rowNumber, start,
-                  otherName, end),
-          {{other, formatv("{0} is cell {1} of worker {2} and starts at slot "
-                           "{3}",
-                           otherName, other.index, other.row,
-                           slots.start[producer.flat])}}};
-    }
-  return std::nullopt;
-}
+class StartVerifier {
+public:
+  StartVerifier(const Slots &lengths, const TableView &table,
+                const CellIndex &index)
+      : lengths(lengths), table(table), index(index),
+        slots(readSlots(table, index)), dependences(table, index) {}
+
+  std::optional<Violation> run() const {
+    std::optional<Violation> violation;
+    for (int64_t row = 0, e = table.rows.size(); row != e; ++row)
+      for (int64_t i = 0, size = table.rows[row].size(); i != size; ++i) {
+        dependences.forEachProducer(table.rows[row][i],
+                                    [&](Dependences::Producer producer) {
+                                      if (!violation)
+                                        violation = check({row, i}, producer);
+                                    });
+        if (violation)
+          return violation;
+      }
+    return std::nullopt;
+  }
+
+private:
+  std::optional<Violation> check(CellRef here,
+                                 Dependences::Producer producer) const {
+    int64_t start = slots.start[index.rowBegin(here.row) + here.index];
+    CellRef other = {producer.worker,
+                     producer.flat - index.rowBegin(producer.worker)};
+    int64_t end = slots.start[producer.flat] +
+                  slotsOf(lengths, table.rows[other.row], other.index);
+    if (start >= end)
+      return std::nullopt;
+    CellName otherName = nameAt(table, other);
+    return Violation{
+        here,
+        formatv("cell {0} ({1}) of worker {2} starts at slot {3}, before {4} "
+                "has ended, which is at slot {5}",
+                here.index, nameAt(table, here), here.row, start, otherName,
+                end),
+        {{other, formatv("{0} is cell {1} of worker {2} and starts at slot "
+                         "{3}",
+                         otherName, other.index, other.row,
+                         slots.start[producer.flat])}}};
+  }
+
+  const Slots &lengths;
+  const TableView &table;
+  const CellIndex &index;
+  SlotAssignment slots;
+  Dependences dependences;
+};
+} // namespace
 
 std::optional<Violation> pipesched::verifyAligned(const TableView &table,
                                                   const CellIndex &index) {
   if (std::optional<Violation> violation = verifySlotLengths(table))
     return violation;
   auto check = [&](const auto &lengths) {
-    return checkStarts(lengths, table, index);
+    return StartVerifier<std::decay_t<decltype(lengths)>>(lengths, table, index)
+        .run();
   };
   if (std::optional<Violation> violation = withSlotsOf(table, check))
     return violation;
@@ -265,11 +288,11 @@ struct EmptyWalk {
 /// backwards and with the order of the rows. If something is wrong, they do not
 /// say what it is.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
-  if (table.aligned || counts.has(Phase::AllReduce) || hasCopies(counts) ||
-      !isComplete(*table.placement, counts))
+  if (table.aligned || counts.hasAny(kCollectivePhases | kWidePhases) ||
+      hasCopies(counts) || !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;
-  return walkInSlots<EmptyWalk::Item>(table, /*collectives=*/nullptr, walk);
+  return walkInSlots<EmptyWalk::Item>(table, /*groups=*/nullptr, walk);
 }
 
 /// Checks everything, to find out what is wrong.

@@ -28,9 +28,10 @@ static void printInstruction(llvm::raw_ostream &os, const Program &program,
   if (instruction.is(InstructionRole::Message))
     os << (instruction.is(InstructionKind::Send) ? " to " : " from ")
        << instruction.peer;
-  if (instruction.is(InstructionRole::Collective) && instruction.peer >= 0)
-    os << " blocks " << program.blocks[instruction.peer].begin << " to "
-       << program.blocks[instruction.peer].end;
+  // The cell has the microbatch.
+  if (instruction.is(InstructionRole::Collective) && instruction.peer >= 0 &&
+      traitsOf(instruction.kind).grouping == Grouping::Blocks)
+    os << ' ' << describeGroup(program.groups[instruction.peer]);
 }
 
 /// The queue that two neighbours share under the transport `overlap`. If they

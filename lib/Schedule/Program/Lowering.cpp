@@ -12,7 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Program/Lowering.h"
-#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Groups.h"
+#include "llvm/ADT/DenseMap.h"
 #include <algorithm>
 
 using namespace pipesched;
@@ -22,12 +23,12 @@ using llvm::Expected;
 static constexpr uint32_t kNone = Program::kNone;
 
 namespace {
-/// A message: the last slot of its producer, the producer's flat index, and its
-/// worker.
+/// A message: the last slot of its producer, the producer's flat index, and the
+/// other worker: the source of a receive, the destination of a send.
 struct Message {
   int64_t slot;
   uint32_t producer;
-  int32_t source;
+  int32_t peer;
 };
 
 /// Messages by destination, in the order of the receives:
@@ -69,24 +70,46 @@ private:
   void addOperands(Cell cell);
   void addIssuePoint(Cell cell);
   uint32_t sendOf(uint32_t producer) const;
-  void emitAllReduces(Cell cell);
+  void emitCollectives(Cell cell, uint32_t flat);
+  void emitReductions(Cell cell);
+  uint32_t beginCollective(Cell cell, int64_t group);
   int64_t freeSlotFor(CellRef at) const;
   int64_t meetingSlot(CellRef at);
-  void joinGroup(uint32_t instruction, int64_t piece);
   void addGradients(Cell cell);
   /// The last unit slot of the index-th entry of a row.
   int64_t lastSlot(uint32_t flat, ArrayRef<Cell> cells, int64_t index) const {
     return slots.start[flat] + slotsOf(UnitSlots(), cells, index) - 1;
   }
-  bool isReceived(uint32_t producer) const {
-    uint32_t instruction = messageOf[producer];
+  /// The receive of a cell's message by a worker, or the send while there is no
+  /// receive yet.
+  uint32_t &messageTo(uint32_t producer, int64_t worker) {
+    if (LLVM_LIKELY(!hasBroadcasts) ||
+        destinationOf[producer] != Dependences::kSeveral)
+      return messageOf[producer];
+    return broadcasts.try_emplace({producer, worker}, kNone).first->second;
+  }
+  bool isReceived(uint32_t producer) {
+    uint32_t instruction = messageTo(producer, row);
     return instruction != kNone &&
            program.instructions[instruction].kind == InstructionKind::Recv;
+  }
+  /// Calls `visit(worker)` for each worker that a cell sends to.
+  template <typename Visit>
+  void forEachDestination(uint32_t flat, Cell cell, Visit &&visit) const {
+    int32_t destination = destinationOf[flat];
+    if (destination >= 0)
+      visit(destination);
+    else if (LLVM_UNLIKELY(destination == Dependences::kSeveral))
+      dependences.forEachDestination(cell, visit);
+  }
+  void clearOutbox() {
+    outbox.clear();
+    outboxNext = 0;
   }
   uint32_t begin(InstructionKind kind, Cell cell, int32_t peer = -1);
   void addOperand(uint32_t instruction);
   void addOperandOnce(uint32_t instruction);
-  void pair(uint32_t instruction, uint32_t producer);
+  void pair(uint32_t instruction, uint32_t other);
 
   const TableView &table;
   const CellIndex &index;
@@ -94,25 +117,29 @@ private:
   Dependences dependences;
   ReceivePlacement receives;
 
-  // By flat index: the worker that the cell's message goes to, or -1; the
-  // instruction of the cell; the receive of its message, or the send while
+  // By flat index: the worker that the cell's message goes to, -1, or kSeveral;
+  // the instruction of the cell; the receive of its message, or the send while
   // there is no receive yet.
   std::vector<int32_t> destinationOf;
   std::vector<uint32_t> instructionOf, messageOf;
+  /// The same by producer and destination, for cells with several.
+  llvm::DenseMap<std::pair<uint32_t, int64_t>, uint32_t> broadcasts;
+  bool hasBroadcasts = false;
   Inboxes inboxes;
   Program program;
   // Filled if the table has O or G. By global stage: the last weight gradient.
-  // By piece: the first and the last instruction of its all-reduce, and the
-  // slot at which it meets.
-  std::vector<uint32_t> lastGradient, firstOfGroup, lastOfGroup;
+  std::vector<uint32_t> lastGradient;
+  // By group: its first and its last instruction so far, and the slot at which
+  // it meets.
+  std::vector<uint32_t> firstOfGroup, lastOfGroup;
   std::vector<int64_t> meetingSlots; ///< -1: not computed yet
 
   // The row being written.
   int64_t row = 0;
   ArrayRef<Message> inbox;    ///< receives not yet written
-  ArrayRef<Message> arrivals; ///< Consumer: to look at before the next G
-  Message outbox[2];          ///< sends of the last cell, or of a pair
-  unsigned outboxNext = 0, outboxEnd = 0;
+  ArrayRef<Message> arrivals; ///< Consumer: to look at before the next meeting
+  llvm::SmallVector<Message> outbox; ///< sends of the last cell, or of a pair
+  unsigned outboxNext = 0;
   uint32_t lastCompute = kNone; ///< a copy's issue point
 };
 } // namespace
@@ -141,16 +168,21 @@ void Lowering::findDestinations() {
     for (Cell cell : cells) {
       int64_t destination = dependences.messageDestination(cell);
       destinationOf.push_back(destination);
-      if (destination >= 0)
+      if (destination >= 0) {
         ++inboxes.begins[destination + 1];
+      } else if (LLVM_UNLIKELY(destination == Dependences::kSeveral)) {
+        hasBroadcasts = true;
+        dependences.forEachDestination(
+            cell, [&](int64_t worker) { ++inboxes.begins[worker + 1]; });
+      }
     }
   for (size_t worker = 0; worker < table.rows.size(); ++worker)
     inboxes.begins[worker + 1] += inboxes.begins[worker];
 }
 
-/// Receives at their consumer need sorted inboxes only before all-reduces.
+/// Receives at their consumer need sorted inboxes only before collectives.
 void Lowering::collectMessages() {
-  if (receives == ReceivePlacement::Consumer && !index.getCollectives())
+  if (receives == ReceivePlacement::Consumer && !index.getGroups())
     return;
   inboxes.messages.resize(inboxes.begins.back());
   std::vector<uint32_t> next(inboxes.begins.begin(), inboxes.begins.end() - 1);
@@ -158,9 +190,10 @@ void Lowering::collectMessages() {
   for (int32_t source = 0, e = table.rows.size(); source != e; ++source) {
     ArrayRef<Cell> cells = table.rows[source];
     for (int64_t i = 0, size = cells.size(); i != size; ++i, ++flat)
-      if (int32_t destination = destinationOf[flat]; destination >= 0)
+      forEachDestination(flat, cells[i], [&](int64_t destination) {
         inboxes.messages[next[destination]++] = {lastSlot(flat, cells, i), flat,
                                                  source};
+      });
   }
   std::vector<Message> buffer;
   for (int64_t worker = 0, size = table.rows.size(); worker != size; ++worker)
@@ -179,7 +212,7 @@ void Lowering::sortInbox(int64_t worker, std::vector<Message> &buffer) {
                  inboxes.begins[worker + 1] - inboxes.begins[worker]);
   llvm::SmallVector<size_t> runs = {0};
   for (size_t i = 1; i < messages.size(); ++i)
-    if (messages[i].source != messages[i - 1].source)
+    if (messages[i].peer != messages[i - 1].peer)
       runs.push_back(i);
   runs.push_back(messages.size());
   auto isEarlier = [](const Message &a, const Message &b) {
@@ -218,12 +251,11 @@ void Lowering::reserve() {
   program.rowBegins.reserve(table.rows.size() + 1);
   if (index.hasPerPath())
     lastGradient.assign(table.placement->getNumGlobalStages(), kNone);
-  if (const Collectives *collectives = index.getCollectives()) {
-    firstOfGroup.assign(collectives->getReplicas().getNumPieces(), kNone);
+  if (const Groups *groups = index.getGroups()) {
+    firstOfGroup.assign(groups->size(), kNone);
     lastOfGroup = firstOfGroup;
     meetingSlots.assign(firstOfGroup.size(), -1);
-    for (int64_t number = 0; number != collectives->size(); ++number)
-      program.blocks.push_back(collectives->blocksOf(number));
+    program.groups = groups->getNames();
   }
   // An estimate: one operand per cell, and per message one for the send and one
   // for the consumer.
@@ -262,8 +294,7 @@ void Lowering::addOperandOnce(uint32_t instruction) {
 
 /// Makes a send and its receive partners. Whichever is written second finds the
 /// other through their producer.
-void Lowering::pair(uint32_t instruction, uint32_t producer) {
-  uint32_t other = messageOf[producer];
+void Lowering::pair(uint32_t instruction, uint32_t other) {
   if (other == kNone)
     return;
   program.partner[instruction] = other;
@@ -273,22 +304,23 @@ void Lowering::pair(uint32_t instruction, uint32_t producer) {
 void Lowering::emitSend(const Message &message) {
   uint32_t producer = instructionOf[message.producer];
   Cell cell = program.instructions[producer].cell.withOverlap(false);
-  uint32_t send =
-      begin(InstructionKind::Send, cell, destinationOf[message.producer]);
-  pair(send, message.producer);
-  if (messageOf[message.producer] == kNone)
-    messageOf[message.producer] = send;
+  uint32_t send = begin(InstructionKind::Send, cell, message.peer);
+  uint32_t &other = messageTo(message.producer, message.peer);
+  pair(send, other);
+  if (other == kNone)
+    other = send;
   addOperand(producer);
   program.operandBegins.push_back(program.operands.size());
 }
 
 void Lowering::emitReceive(const Message &message) {
-  Cell cell = table.rows[message.source]
-                        [message.producer - index.rowBegin(message.source)];
+  Cell cell =
+      table.rows[message.peer][message.producer - index.rowBegin(message.peer)];
   uint32_t receive =
-      begin(InstructionKind::Recv, cell.withOverlap(false), message.source);
-  pair(receive, message.producer);
-  messageOf[message.producer] = receive;
+      begin(InstructionKind::Recv, cell.withOverlap(false), message.peer);
+  uint32_t &other = messageTo(message.producer, row);
+  pair(receive, other);
+  other = receive;
   program.operandBegins.push_back(program.operands.size());
 }
 
@@ -296,7 +328,7 @@ void Lowering::emitReceive(const Message &message) {
 /// `slot`. Within one slot sends come first.
 void Lowering::emitMessagesBefore(int64_t slot) {
   while (true) {
-    bool hasSend = outboxNext != outboxEnd, hasReceive = !inbox.empty();
+    bool hasSend = outboxNext != outbox.size(), hasReceive = !inbox.empty();
     bool sendFirst = hasSend && (!hasReceive ||
                                  outbox[outboxNext].slot <= inbox.front().slot);
     if (sendFirst && outbox[outboxNext].slot < slot) {
@@ -311,13 +343,14 @@ void Lowering::emitMessagesBefore(int64_t slot) {
 }
 
 void Lowering::emitReceiveFor(Cell cell) {
-  Dependences::Producer producer = dependences.producerOf(cell);
-  if (producer && producer.worker != row && !isReceived(producer.flat))
-    emitReceive({0, producer.flat, static_cast<int32_t>(producer.worker)});
+  dependences.forEachProducer(cell, [&](Dependences::Producer producer) {
+    if (producer.worker != row && !isReceived(producer.flat))
+      emitReceive({0, producer.flat, static_cast<int32_t>(producer.worker)});
+  });
 }
 
 /// Writes the receives whose message was sent before `slot`, so that they do
-/// not wait for the all-reduce that begins there.
+/// not wait for the collective that begins there.
 void Lowering::emitArrivals(int64_t slot) {
   for (; !arrivals.empty() && arrivals.front().slot < slot;
        arrivals = arrivals.drop_front())
@@ -332,7 +365,7 @@ void Lowering::emitRow(int64_t worker) {
   lastCompute = kNone;
   if (receives == ReceivePlacement::Arrival)
     inbox = inboxes.of(worker);
-  else if (index.getCollectives())
+  else if (index.getGroups())
     arrivals = inboxes.of(worker);
   ArrayRef<Cell> cells = table.rows[worker];
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {
@@ -341,11 +374,11 @@ void Lowering::emitRow(int64_t worker) {
     if (cells[i].isIdle())
       continue;
     if (!isSecondHalf) {
-      int64_t slot = cells[i].is(Phase::AllReduce) ? meetingSlot({row, i})
-                                                   : slots.start[flat];
+      bool isMeeting = cells[i].isIn(kCollectivePhases);
+      int64_t slot = isMeeting ? meetingSlot({row, i}) : slots.start[flat];
       emitMessagesBefore(slot);
-      outboxNext = outboxEnd = 0;
-      if (cells[i].is(Phase::AllReduce))
+      clearOutbox();
+      if (isMeeting)
         emitArrivals(slot);
       if (receives == ReceivePlacement::Consumer) {
         emitReceiveFor(cells[i]);
@@ -354,17 +387,18 @@ void Lowering::emitRow(int64_t worker) {
       }
     }
     emitCell(cells[i], flat);
-    if (destinationOf[flat] >= 0)
-      outbox[outboxEnd++] = {lastSlot(flat, cells, i), flat,
-                             static_cast<int32_t>(worker)};
+    forEachDestination(flat, cells[i], [&](int64_t destination) {
+      outbox.push_back(
+          {lastSlot(flat, cells, i), flat, static_cast<int32_t>(destination)});
+    });
   }
   emitMessagesBefore(std::numeric_limits<int64_t>::max());
-  outboxNext = outboxEnd = 0;
+  clearOutbox();
 }
 
 void Lowering::emitCell(Cell cell, uint32_t flat) {
-  if (cell.is(Phase::AllReduce))
-    return emitAllReduces(cell);
+  if (cell.isIn(kCollectivePhases))
+    return emitCollectives(cell, flat);
   uint32_t instruction = begin(*traitsOf(cell.getPhase()).instruction, cell);
   if (cell.isCopy())
     addIssuePoint(cell);
@@ -384,14 +418,11 @@ void Lowering::emitCell(Cell cell, uint32_t flat) {
 /// Adds the cells that a cell waits for; a receive stands for a cell of another
 /// worker.
 void Lowering::addOperands(Cell cell) {
-  uint32_t preds[Dependences::kMaxPredecessors];
-  unsigned count = dependences.predecessors(cell, preds);
-  for (unsigned i = 0; i < count; ++i) {
-    uint32_t pred = preds[i];
-    bool isRemote =
-        pred < index.rowBegin(row) || pred >= index.rowBegin(row + 1);
-    addOperand(isRemote ? messageOf[pred] : instructionOf[pred]);
-  }
+  uint32_t begin = index.rowBegin(row), end = index.rowBegin(row + 1);
+  dependences.forEachPredecessor(cell, [&](uint32_t before) {
+    bool isRemote = before < begin || before >= end;
+    addOperand(isRemote ? messageTo(before, row) : instructionOf[before]);
+  });
 }
 
 /// Adds the operands of a copy: the compute cell before it, which may be one of
@@ -399,14 +430,12 @@ void Lowering::addOperands(Cell cell) {
 /// the output that it frees.
 void Lowering::addIssuePoint(Cell cell) {
   addOperand(lastCompute);
-  uint32_t preds[Dependences::kMaxPredecessors];
-  unsigned count = dependences.predecessors(cell, preds);
-  for (unsigned i = 0; i < count; ++i) {
-    if (instructionOf[preds[i]] != lastCompute)
-      addOperand(instructionOf[preds[i]]);
+  dependences.forEachPredecessor(cell, [&](uint32_t before) {
+    if (instructionOf[before] != lastCompute)
+      addOperand(instructionOf[before]);
     if (cell.is(Phase::Offload))
-      addOperand(sendOf(preds[i]));
-  }
+      addOperand(sendOf(before));
+  });
 }
 
 /// The send of a cell's message, which has been written, or kNone.
@@ -419,10 +448,10 @@ uint32_t Lowering::sendOf(uint32_t producer) const {
 }
 
 //===----------------------------------------------------------------------===//
-// All-reduces
+// Collectives
 //===----------------------------------------------------------------------===//
 
-/// The slot from which the row of a G is free for it: after the last compute.
+/// The slot from which a row is free for a cell: after the last compute.
 int64_t Lowering::freeSlotFor(CellRef at) const {
   ArrayRef<Cell> cells = table.rows[at.row];
   while (at.index-- > 0)
@@ -431,33 +460,43 @@ int64_t Lowering::freeSlotFor(CellRef at) const {
   return 0;
 }
 
-/// The first slot at which a group of a G meets. It is the slot of the G unless
-/// the G is in several groups: its slot is that at which the last of them
-/// meets, but its row must reach it before the first one meets. Messages that
-/// arrive later stand behind the G.
+/// The first slot at which a group of a cell meets. It is the slot of the cell
+/// unless the cell is in several groups: its slot is that at which the last of
+/// them meets, but its row must reach it before the first one meets. Messages
+/// that arrive later stand behind the cell.
 int64_t Lowering::meetingSlot(CellRef at) {
-  const Collectives &collectives = *index.getCollectives();
-  int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
+  const Groups &groups = *index.getGroups();
   int64_t first = slots.start[index.rowBegin(at.row) + at.index];
-  for (int64_t piece : collectives.piecesOf(stage)) {
-    int64_t &slot = meetingSlots[piece];
+  for (int64_t group : groups.groupsOf(table.rows[at.row][at.index])) {
+    int64_t &slot = meetingSlots[group];
     if (slot < 0)
-      for (CellRef member : collectives.membersOf(piece))
+      for (CellRef member : groups.membersOf(group))
         slot = std::max(slot, freeSlotFor(member));
     first = std::min(first, slot);
   }
   return first;
 }
 
+/// Writes one instruction for each group of the cell. Sums of gradients wait
+/// for gradients, other collectives for what their phase needs.
+void Lowering::emitCollectives(Cell cell, uint32_t flat) {
+  if (groupingOf(cell.getPhase()) == Grouping::Blocks)
+    return emitReductions(cell);
+  for (int64_t group : index.getGroups()->groupsOf(cell)) {
+    instructionOf[flat] = beginCollective(cell, group);
+    addIssuePoint(cell);
+    program.operandBegins.push_back(program.operands.size());
+  }
+}
+
 /// Writes one instruction for each piece that the worker reduces at this cell.
 /// It waits for the gradients of all stages that hold the piece.
-void Lowering::emitAllReduces(Cell cell) {
+void Lowering::emitReductions(Cell cell) {
   const ParameterSets &sets = *index.getParameterSets();
+  int64_t group = *index.getGroups()->groupsOf(cell).begin();
   for (int64_t set : sets.ownedSetsOf(table.placement->globalStage(cell)))
-    for (int64_t piece : sets.piecesOf(set)) {
-      uint32_t instruction = begin(InstructionKind::AllReduce, cell,
-                                   index.getCollectives()->numberOf(piece));
-      joinGroup(instruction, piece);
+    for ([[maybe_unused]] int64_t piece : sets.piecesOf(set)) {
+      beginCollective(cell, group++);
       addOperand(lastCompute);
       for (int64_t stage : sets.stagesOf(set))
         addOperandOnce(lastGradient[stage]);
@@ -465,15 +504,17 @@ void Lowering::emitAllReduces(Cell cell) {
     }
 }
 
-/// Adds an all-reduce to its group, a ring whose last instruction points to the
-/// first.
-void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
-  uint32_t &first = firstOfGroup[piece], &last = lastOfGroup[piece];
+/// Begins a collective and adds it to its group, a ring whose last instruction
+/// points to the first.
+uint32_t Lowering::beginCollective(Cell cell, int64_t group) {
+  uint32_t instruction = begin(program.groups[group].kind, cell, group);
+  uint32_t &first = firstOfGroup[group], &last = lastOfGroup[group];
   if (first == kNone)
     first = last = instruction;
   program.partner[last] = instruction;
   program.partner[instruction] = first;
   last = instruction;
+  return instruction;
 }
 
 /// Adds what O waits for: the gradients of its blocks by all stages that hold
@@ -481,12 +522,12 @@ void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
 /// instruction of a group so far belongs to this row.
 void Lowering::addGradients(Cell cell) {
   int64_t stage = table.placement->globalStage(cell);
-  const Collectives *collectives = index.getCollectives();
-  if (!collectives || collectives->indexOf(stage) < 0)
+  const Groups *groups = index.getGroups();
+  if (!groups || groups->indexOf(Phase::AllReduce, stage) < 0)
     return index.getParameterSets()->forEachUser(
         stage, [&](int64_t user) { addOperandOnce(lastGradient[user]); });
-  for (int64_t piece : collectives->piecesOf(stage))
-    addOperand(lastOfGroup[piece]);
+  for (int64_t group : groups->groupsOf(cell.withPhase(Phase::AllReduce)))
+    addOperand(lastOfGroup[group]);
 }
 
 Expected<Program> pipesched::lowerTable(const TableView &table,

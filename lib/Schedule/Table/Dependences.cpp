@@ -6,67 +6,83 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rule in Dependences.h, for one cell at a time. Look-ups share the entry
-// of the cell's own stage and microbatch.
+// The rule in Dependences.h, for one cell at a time.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Dependences.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;
 
-namespace {
-/// Collects the flat indices of cells that exist.
-struct Collector {
-  uint32_t (&out)[Dependences::kMaxPredecessors];
-  unsigned count = 0;
-
-  void push(uint32_t flat) {
-    if (flat != CellIndex::kNone)
-      out[count++] = flat;
-  }
-};
-} // namespace
-
-unsigned Dependences::predecessors(Cell cell,
-                                   uint32_t (&out)[kMaxPredecessors]) const {
-  const PhaseTraits &traits = traitsOf(cell.getPhase());
-  if (traits.number != CellNumber::Unit)
-    return 0;
-  int64_t own = index.entryOf(cell);
-  Collector preds{out};
-  traits.order.needs.forEach(
-      [&](Phase phase) { preds.push(index.at(own, phase)); });
-  if (traits.flows.takes)
-    preds.push(producerOf(cell).flat);
-  traits.order.uses.forEach(
-      [&](Phase phase) { preds.push(index.at(own, phase)); });
-  return preds.count;
+Dependences::Dependences(const TableView &table, const CellIndex &index)
+    : placement(*table.placement), index(index),
+      gradientAfter(table.gradientAfter) {
+  kIndexedPhases.forEach([&](Phase phase) {
+    if (std::optional<Flow> flow = flowNeededBy(phase)) {
+      auto number = static_cast<unsigned>(*flow);
+      takings[phase] = {&makers[number], traitsOf(*flow).reach};
+      if (index.has(phase))
+        takers[number].add(index.columnOf(phase));
+    }
+    if (std::optional<Flow> flow = flowMadeBy(phase, gradientAfter)) {
+      auto number = static_cast<unsigned>(*flow);
+      makings[phase] = {&takers[number], traitsOf(*flow).reach};
+      if (index.has(phase))
+        makers[number].add(index.columnOf(phase));
+    }
+  });
 }
 
-/// By Flow: the phases that wait for it.
-static constexpr PhaseSet kTakers[] = {
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.flows.takes && *traits.flows.takes == Flow::Activation;
-    }),
-    kBackwardStarts};
-
 int64_t Dependences::messageDestination(Cell cell) const {
-  std::optional<Flow> flow = flowMadeBy(cell.getPhase(), gradientAfter);
-  if (!flow)
+  const End &making = makings[cell.getPhase()];
+  if (!making.others)
     return -1;
   int64_t path = placement.pathOf(cell.getUnit());
-  int64_t stage = targetOf(*flow, cell.getStage());
-  if (stage < 0 || stage == placement.getNumStages(path))
+  int64_t numStages = placement.getNumStages(path);
+  int64_t stage = 0;
+  switch (making.reach) {
+  case Reach::Next:
+    stage = cell.getStage() + 1;
+    if (stage == numStages)
+      return -1;
+    break;
+  case Reach::Previous:
+    stage = cell.getStage() - 1;
+    if (stage < 0)
+      return -1;
+    break;
+  case Reach::FromLast:
+    return cell.getStage() == numStages - 1 ? kSeveral : -1;
+  case Reach::ToLast:
+    stage = numStages - 1;
+    break;
+  }
+  int64_t worker = placement.workerOf(placement.stageOffset(path) + stage);
+  if (worker == placement.workerOf(placement.globalStage(cell)) ||
+      !isTaken(stage, cell.getUnit(), *making.others))
     return -1;
-  int64_t global = placement.stageOffset(path) + stage;
-  int64_t worker = placement.workerOf(global);
-  if (worker == placement.workerOf(placement.globalStage(cell)))
-    return -1;
-  int64_t entry = index.entryOf(stage, cell.getUnit());
-  bool isNeeded = false;
-  kTakers[static_cast<unsigned>(*flow)].forEach([&](Phase phase) {
-    isNeeded |= index.at(entry, phase) != CellIndex::kNone;
-  });
-  return isNeeded ? worker : -1;
+  return worker;
+}
+
+void Dependences::forEachDestination(
+    Cell cell, llvm::function_ref<void(int64_t)> visit) const {
+  int64_t destination = messageDestination(cell);
+  if (destination != kSeveral) {
+    if (destination >= 0)
+      visit(destination);
+    return;
+  }
+  const Columns &takers = *makings[cell.getPhase()].others;
+  int64_t path = placement.pathOf(cell.getUnit());
+  int64_t own = placement.workerOf(placement.globalStage(cell));
+  llvm::SmallVector<int64_t> workers;
+  for (int64_t stage = 0; stage != placement.getNumStages(path); ++stage) {
+    int64_t worker = placement.workerOf(placement.stageOffset(path) + stage);
+    if (worker != own && isTaken(stage, cell.getUnit(), takers))
+      workers.push_back(worker);
+  }
+  llvm::sort(workers);
+  workers.erase(llvm::unique(workers), workers.end());
+  llvm::for_each(workers, visit);
 }

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Table/Phases.h"
+#include "PipeSched/Schedule/Table/PhaseSets.h"
 
 using namespace pipesched;
 
@@ -25,4 +25,10 @@ std::string pipesched::describePhases(PhaseSet phases,
     text += phaseLetter(phase);
   });
   return text;
+}
+
+std::string pipesched::describePhase(Phase phase) {
+  llvm::StringRef name = enumMeaning(phase);
+  bool hasVowel = llvm::StringRef("aeiou").contains(name.front());
+  return ((hasVowel ? "an " : "a ") + name).str();
 }

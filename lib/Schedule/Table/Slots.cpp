@@ -35,25 +35,24 @@ static void placeBeforeNext(ArrayRef<Cell> row, int64_t rowEnd,
 }
 
 namespace {
-/// Slots at which groups of G cells start. A slot is computed when the first of
-/// a group is visited, because all their rows have reached their G cells then.
+/// Slots at which groups start. A slot is computed when the first cell of a
+/// group is visited, because all their rows have reached their cells then.
 class Meetings {
 public:
   Meetings(const TableView &table, const CellIndex &index,
            ArrayRef<int64_t> clock)
-      : table(table), collectives(index.getCollectives()), clock(clock) {
-    if (collectives)
-      slots.assign(collectives->getReplicas().getNumPieces(), -1);
+      : table(table), groups(index.getGroups()), clock(clock) {
+    if (groups)
+      slots.assign(groups->size(), -1);
   }
 
-  /// The latest slot at which a group of the G cell starts.
+  /// The latest slot at which a group of the cell starts.
   int64_t slotOf(CellRef at) {
-    int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
     int64_t latest = 0;
-    for (int64_t piece : collectives->piecesOf(stage)) {
-      int64_t &slot = slots[piece];
+    for (int64_t group : groups->groupsOf(table.rows[at.row][at.index])) {
+      int64_t &slot = slots[group];
       if (slot < 0)
-        for (CellRef member : collectives->membersOf(piece))
+        for (CellRef member : groups->membersOf(group))
           slot = std::max(slot, clock[member.row]);
       latest = std::max(latest, slot);
     }
@@ -62,18 +61,18 @@ public:
 
 private:
   const TableView &table;
-  const Collectives *collectives;
+  const Groups *groups;
   ArrayRef<int64_t> clock;    ///< by row
-  std::vector<int64_t> slots; ///< by piece; -1: not computed
+  std::vector<int64_t> slots; ///< by group; -1: not computed
 };
 } // namespace
 
-/// An entry starts when its row is free and what it waits for has ended; a G
-/// starts when the rows of its group are free:
+/// An entry starts when its row is free and what it waits for has ended; a cell
+/// of a group starts when the rows of the group are free:
 ///
 ///   row 0   | F | F |   | B |        clock[row]: where the row is free
 ///   row 1       | F | B |
-template <bool hasReductions, typename Slots>
+template <bool isWide, typename Slots>
 static Expected<SlotAssignment> sweepInto(const Slots &lengths,
                                           const TableView &table,
                                           const CellIndex &index) {
@@ -81,27 +80,30 @@ static Expected<SlotAssignment> sweepInto(const Slots &lengths,
   slots.start.resize(index.rowBegin(table.rows.size()));
   std::vector<int64_t> clock(table.rows.size(), 0);
   Meetings meetings(table, index, clock);
-  auto visit = [&](const RowStep &step) {
+  auto endOf = [&](Dependences::Producer producer) {
+    return slots.start[producer.flat] +
+           slotsOf(lengths, table.rows[producer.worker],
+                   producer.flat - index.rowBegin(producer.worker));
+  };
+  auto visit = [&](const auto &step) {
     ArrayRef<Cell> row = table.rows[step.row];
     uint32_t flat = index.rowBegin(step.row) + step.index;
     Cell cell = row[step.index];
     int64_t start = clock[step.row];
-    if (hasReductions && cell.is(Phase::AllReduce))
+    if (isWide && cell.isIn(kCollectivePhases))
       start = std::max(start, meetings.slotOf({step.row, step.index}));
     for (unsigned i = 0; i < step.count; ++i)
       if (Dependences::Producer producer = step.producers[i])
-        start =
-            std::max(start, slots.start[producer.flat] +
-                                slotsOf(lengths, table.rows[producer.worker],
-                                        producer.flat -
-                                            index.rowBegin(producer.worker)));
+        start = std::max(start, endOf(producer));
+    if constexpr (isWide)
+      for (const WideRowStep::Part &part : step.more)
+        start = std::max(start, endOf(part.producer));
     for (unsigned i = 0; i < step.count; ++i)
       slots.start[flat + i] = start;
     if (cell.isCompute())
       clock[step.row] = start + slotsOf(lengths, row, step.index);
   };
-  std::vector<CellWait> cycle =
-      RowSweepOf<hasReductions>(table, index).run(visit);
+  std::vector<CellWait> cycle = RowSweepOf<isWide>(table, index).run(visit);
   if (!cycle.empty())
     return llvm::createStringError(toString(describeCycle(table, cycle)));
   for (auto [row, cells] : llvm::enumerate(table.rows)) {
@@ -115,9 +117,9 @@ static Expected<SlotAssignment> sweepInto(const Slots &lengths,
 template <typename Slots>
 static Expected<SlotAssignment>
 alignBy(const Slots &lengths, const TableView &table, const CellIndex &index) {
-  if (index.getCollectives())
-    return sweepInto</*hasReductions=*/true>(lengths, table, index);
-  return sweepInto</*hasReductions=*/false>(lengths, table, index);
+  if (needsWideSweep(index))
+    return sweepInto</*isWide=*/true>(lengths, table, index);
+  return sweepInto</*isWide=*/false>(lengths, table, index);
 }
 
 Expected<SlotAssignment> pipesched::alignSlots(const TableView &table,

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Table.h"
-#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Support/FormatError.h"
 #include <algorithm>
 
@@ -57,18 +57,21 @@ Expected<CellIndex> CellIndex::create(const TableView &table) {
   index.layOut(table, phaseCounts);
   if (Error error = index.fill(table))
     return std::move(error);
-  bool hasPerPath = false;
-  kPerPathPhases.forEach(
-      [&](Phase phase) { hasPerPath |= phaseCounts[phase] != 0; });
-  if (!hasPerPath)
-    return index;
-  Expected<ParameterSets> sets = ParameterSets::create(*table.placement);
-  if (!sets)
-    return sets.takeError();
-  index.parameterSets = std::make_shared<const ParameterSets>(std::move(*sets));
-  if (phaseCounts[Phase::AllReduce] > 0)
-    index.collectives =
-        std::make_shared<const Collectives>(table, index.parameterSets);
+  PhaseSet present;
+  (kPerPathPhases | kCollectivePhases).forEach([&](Phase phase) {
+    if (phaseCounts[phase] != 0)
+      present |= phase;
+  });
+  if (present.intersects(kPerPathPhases)) {
+    Expected<ParameterSets> sets = ParameterSets::create(*table.placement);
+    if (!sets)
+      return sets.takeError();
+    index.parameterSets =
+        std::make_shared<const ParameterSets>(std::move(*sets));
+  }
+  if (present.intersects(kCollectivePhases))
+    index.groups = std::make_shared<const Groups>(
+        table, present & kCollectivePhases, index.parameterSets);
   return index;
 }
 
@@ -91,11 +94,10 @@ Error CellIndex::fill(const TableView &table) {
   for (llvm::ArrayRef<Cell> row : table.rows)
     for (Cell cell : row) {
       uint32_t here = flat++;
-      if (!cell.isIn(kIndexedPhases))
-        continue;
-      int64_t entry = entryOf(cell);
       int32_t column = columnOfPhase[cell.getPhase()];
-      uint32_t &slot = entries[entry * numColumns + column];
+      if (column < 0)
+        continue; // not indexed
+      uint32_t &slot = entries[entryOf(cell) * numColumns + column];
       if (slot != kNone)
         return formatError("{0} occurs twice", placement->nameOf(cell));
       slot = here;

@@ -25,11 +25,13 @@ VERBS = {
     "compare": "Schedules side by side, ranked by step time for each number of microbatches.",
     "optimize": "The best schedule for given times and memory, and a bound on what is left.",
     "plan": "The best configurations for a model on so many accelerators, and why.",
+    "whatif": "A plan with single changes: the step, tokens and memory, and why they differ.",
     "run": "Train a model by schedules, with the measured beside the predicted step.",
     "sweep": "Every combination of values, on all cores; the best schedules of each case.",
     "verify": "Proves schedules complete and free of deadlock; says where they are not.",
     "convert": "Between IR, bytecode, PyTorch's CSV, pictures and traces.",
     "fit": "Fits the curves and latencies of a system to measurements.",
+    "completion": "A script with which bash or zsh completes this command.",
     "reproduce": "Published tables and figures, run again, beside the printed numbers.",
 }
 """What each verb does. A verb is the name of its module."""
@@ -47,11 +49,23 @@ class _Parser(argparse.ArgumentParser):
 
         super().error(printable_lines(message))
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuses a value that is no choice, with the closest one."""
+        if action.choices is None or value in action.choices:
+            return
+        from .naming import closest_choice
+
+        known = ", ".join(map(str, action.choices))
+        near = closest_choice(value, action.choices)
+        raise argparse.ArgumentError(
+            action, f"invalid choice: {value!r}{near} (choose from {known})"
+        )
+
 
 def _shown(action: argparse.Action) -> str:
     """What messages call an argument."""
     flags = (flag for flag in action.option_strings if flag.startswith("--"))
-    return next(flags, str(action.metavar or action.dest))
+    return next(flags, str(action.metavar or action.dest).partition("|")[0])
 
 
 class VerbParser(_Parser):
@@ -60,16 +74,49 @@ class VerbParser(_Parser):
     def fill(self) -> None:
         """Adds the arguments of the verb, once."""
         if self.get_default("run") is None:
+            from .naming import add_same, same_as
+
             verb = import_module(f".{self.prog.rpartition(' ')[2]}", __name__)
             self.epilog = f"example:\n{verb.EXAMPLE}"
             self.set_defaults(run=verb.run, folders={})
             verb.add(self)
+            add_same(self)
+            self.set_defaults(same=same_as(self._option_string_actions))
             self.set_defaults(shown={action.dest: _shown(action) for action in self._actions})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as every parser does, after the arguments of the verb were added."""
         self.fill()
+        self._check_names(args or ())
         return super().parse_known_args(args, namespace)
+
+
+    def _check_names(self, words: Sequence[str]) -> None:
+        """Refuses an unknown option, with what it may have meant. argparse would first miss others.
+        """
+        from .naming import meant, unknown
+
+        flag = unknown(words, self._option_string_actions)
+        if flag is None:
+            return
+        if near := meant(flag, self._option_string_actions):
+            hint = f"; did you mean {' or '.join(near)}?"
+        else:
+            verbs = _verbs_with(flag)
+            hint = f"; {' and '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it"
+            hint = hint if verbs else ""
+        self.error(f"unrecognized arguments: {flag}{hint}")
+
+
+def _verbs_with(flag: str) -> list[str]:
+    """The verbs that have an option."""
+    (verbs,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    found = []
+    for name, each in verbs.choices.items():
+        each.fill()
+        if flag in each._option_string_actions:
+            found.append(name)
+    return found
 
 
 class _Version(argparse.Action):
@@ -107,8 +154,12 @@ def _run(arguments: argparse.Namespace) -> int:
     from .arguments import Run, UsageError  # With the verb's module, which has imported it.
     from .paths import check
 
+    from .naming import settle_tensor
+
     run: Run = arguments.run
     try:
+        if wrong := settle_tensor(arguments):
+            raise UsageError(wrong)
         check(arguments)
         return run(arguments)
     except UsageError as error:
@@ -146,7 +197,10 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()
-    arguments.flags = frozenset(w.partition("=")[0] for w in words if w.startswith("--"))
+    from .naming import flags_of
+
+    arguments.flags = flags_of(words, arguments.same)
+    arguments.words = frozenset(word.partition("=")[0] for word in words)
     return arguments
 
 

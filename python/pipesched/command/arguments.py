@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 import pipesched
-from pipesched import Costs, Family, FamilyOptions, _deployment, _grid
+from pipesched import Costs, Family, FamilyOptions, PipeSchedError, _deployment, _grid
 from pipesched._catalogue import canonical as canonical
+from pipesched._families import options_of_text, own_family
+from pipesched._grid import closest
 from pipesched._layer_times import names_layers
+from pipesched._costs import Description
 from pipesched._options import (
     Attention,
     Balance,
@@ -23,6 +29,7 @@ from pipesched._options import (
     Transport,
     names_of,
 )
+from pipesched._settings import both, told
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -79,8 +86,19 @@ def families() -> dict[str, Family]:
 
 def options_for(family: str, options: FamilyOptions) -> FamilyOptions:
     """The options that the family has."""
-    known = families()[family].options
+    own = own_family(family)
+    known = own.options if own else families()[family].options
     return cast(FamilyOptions, {k: v for k, v in options.items() if k in known})
+
+
+def no_option(option: str, names: Sequence[str]) -> PipeSchedError:
+    """The error that no family has an option, with the closest one that some family has."""
+    own = [option for name in names if (family := own_family(name)) for option in family.options]
+    if option in FAMILY_OPTIONS or option in FamilyOptions.__annotations__:
+        said = f"--{option.replace('_', '-')}"
+    else:
+        said = f"{option}{closest(option, own)}" if own else option
+    return PipeSchedError(f"none of {', '.join(names)} has the option {said}")
 
 
 FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
@@ -93,10 +111,14 @@ FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def add_family_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of families; an option applies to the families that have it."""
+def add_family_options(
+    parser: argparse.ArgumentParser, own: Mapping[str, tuple[Callable[[str], Any], str]] = {}
+) -> None:
+    """Adds the options of families; an option applies to the families that have it. `own` has what
+    a verb means by some of them in addition.
+    """
     group = parser.add_argument_group("options of families")
-    for name, (kind, summary) in FAMILY_OPTIONS.items():
+    for name, (kind, summary) in {**FAMILY_OPTIONS, **own}.items():
         group.add_argument(f"--{name}", type=kind, help=summary)
     group.add_argument(
         "--split-backward",
@@ -104,14 +126,31 @@ def add_family_options(parser: argparse.ArgumentParser) -> None:
         help="input and weight gradient as cells of their own",
     )
     group.add_argument(
+        "--option",
+        dest="own_options",
+        action="append",
+        metavar="NAME=VALUE",
+        help="of a family of your own, such as depth=2; may be given several times",
+    )
+    group.add_argument(
         "--gradient-after", choices=("I", "W"), help="which of them sends the gradient"
     )
 
 
 def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
-    """The options of families that were given."""
+    """The options of families that were given, those of registered families among them."""
+    own = options_of_text(";".join(arguments.own_options)) if arguments.own_options else {}
     given = {name: getattr(arguments, name) for name in FamilyOptions.__annotations__}
-    return cast(FamilyOptions, {k: v for k, v in given.items() if v is not None})
+    return cast(FamilyOptions, {**{k: v for k, v in given.items() if v is not None}, **own})
+
+
+def combined(given: Sequence[str]) -> list[str]:
+    """`depth=2,4` and `wide=true` as `depth=2;wide=true` and `depth=4;wide=true`."""
+    parts = []
+    for text in given:
+        name, _, values = text.partition("=")
+        parts.append([f"{name}={value}" for value in values.split(",")])
+    return [";".join(some) for some in itertools.product(*parts)]
 
 
 # Costs
@@ -143,6 +182,62 @@ def add_deployment(
         )
 
 
+SET = (
+    "a field of the system, or model.FIELD, and its value: network.bandwidth=0.5x, matrix.tflops="
+    "+10%%, link.latency_us=5; may be given several times"
+)
+
+
+def add_settings(group: argparse._ActionsContainer) -> None:
+    """Adds `--set`."""
+    group.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=SET
+    )
+
+
+def described(arguments: argparse.Namespace) -> tuple[Description | None, Description | None]:
+    """The model and the system that were given, with what `--set` changes."""
+    return both(
+        source(arguments.model, pipesched.models),
+        source(arguments.system, pipesched.systems),
+        getattr(arguments, "settings", ()),
+        UsageError,
+    )
+
+
+def said_of_settings(arguments: argparse.Namespace) -> list[str]:
+    """The line about what `--set` changes."""
+    model = source(arguments.model, pipesched.models)
+    return told(model, source(arguments.system, pipesched.systems), arguments.settings)
+
+
+_WRITTEN: list[TemporaryDirectory[str]] = []
+"""Folders with changed descriptions, which are removed at the end."""
+
+
+def refused_passes(arguments: argparse.Namespace, what: str) -> UsageError:
+    """The error that no pass has `--set`, and what to do."""
+    return UsageError(
+        f"passes read the {what} from a file; write the changed one with: pipesched show"
+        f" --{what} {getattr(arguments, what)} --set ... --format json -o FILE.json"
+    )
+
+
+def described_source(arguments: argparse.Namespace, what: str) -> str:
+    """The name or file of the model or system, as a pass reads it."""
+    changed = dict(zip(("model", "system"), described(arguments), strict=True))[what]
+    if not isinstance(changed, Mapping):
+        return str(changed)
+    if arguments.show_passes:
+        raise refused_passes(arguments, what)
+    folder = TemporaryDirectory(prefix="pipesched-")
+    _WRITTEN.append(folder)
+    file = os.path.join(folder.name, f"{what}.json")
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump(changed, out)
+    return file
+
+
 def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
     """Adds the options that give the costs of schedules: `--times`, or `--model` and `--system`.
     Without `recompute` no backward recomputes by itself.
@@ -172,7 +267,13 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
     group.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
     group.add_argument("--precision", choices=names_of(Precision), default="bf16")
     group.add_argument(
-        "--accelerators", type=positive, metavar="T", help="of a worker, which share its work"
+        "--tensor", type=positive, metavar="T", help="degree of tensor parallelism of a worker"
+    )
+    group.add_argument(
+        "--accelerators",
+        type=positive,
+        metavar="A",
+        help="of a worker, which share its work: tensor times context",
     )
     group.add_argument(
         "--no-sequence-parallel",
@@ -181,6 +282,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         help="each of them does norms, dropouts and residuals in full",
     )
     add_deployment(group, _deployment.OPTIONS)
+    add_settings(group)
     group.add_argument("--balance", choices=names_of(Balance), default="auto", help=BALANCE)
 
 
@@ -238,16 +340,17 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
     sources = (arguments.times, arguments.model, arguments.system)
     sizes = (arguments.microbatch_size, arguments.global_batch, arguments.attention)
     unlike = any(getattr(arguments, name) != value for name, value in _DEFAULTS.items())
-    if not any(sources + sizes) and not unlike:
+    if not any(sources + sizes) and not unlike and not arguments.settings:
         return None
     _check_about_model(arguments)
+    model, system = described(arguments)
     if arguments.times_of == "stage" and names_layers(arguments.times):
         raise UsageError("--times names layers; give --times-of layer, or leave it out")
     return Costs(
         times=arguments.times,
         times_of=arguments.times_of or "stage",
-        model=source(arguments.model, pipesched.models),
-        system=source(arguments.system, pipesched.systems),
+        model=model,
+        system=system,
         microbatch_size=arguments.microbatch_size,
         global_batch=arguments.global_batch,
         attention=arguments.attention,

@@ -220,6 +220,9 @@ def _divided_by(request: Request) -> Facts:
     found: Facts = {}
     if request.gpus == 1:
         return found
+    if request.spares:
+        whole = request.sizes["accelerators_per_node"]
+        found["used per node"] = f"{request.node} of {whole} accelerators"
     if request.tensor != (1,):
         found["sequence parallelism"] = "on"
     if request.context != (1,):

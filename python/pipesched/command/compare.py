@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
 from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
+from pipesched.planning._why import gib
 
-from . import assumed, files, passes, stragglers
+from . import assumed, equal_memory, files, passes, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -24,8 +25,10 @@ from .arguments import (
     given_family_options,
     integers,
     names,
+    no_option,
     options_for,
     positive,
+    said_of_settings,
 )
 from .entries import (
     Entry,
@@ -51,9 +54,15 @@ from .ranked import (
 )
 from .timed import check_work
 
-EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
+EXAMPLE = """  pipesched compare 1f1b zb-h1 --workers 8 --microbatches 24,32 \\
       --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay
   pipesched compare schedule.mlir --schedules 1f1b,zb-v --slow-worker 3=1.3"""
+
+MEMORY = (
+    "of an accelerator, such as 60GiB: each schedule then recomputes and offloads what makes it the"
+    " fastest that fits; without a unit the activations that a worker may hold, of families that"
+    " have this option"
+)
 
 FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
 """The families that are compared if neither files nor families are given."""
@@ -64,8 +73,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="*",
-        metavar="FILE",
-        help="own schedules and programs: IR, bytecode or PyTorch's CSV; - for standard input",
+        metavar="FILE|FAMILY",
+        help="families, and own schedules and programs: IR, bytecode or PyTorch's CSV; - for"
+        " standard input",
     )
     parser.add_argument("--name", help="the schedule of that name, where files have several")
     parser.add_argument(
@@ -76,7 +86,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         f" {','.join(FAMILIES)}",
     )
     parser.add_argument(
-        "--stages",
+        "--workers",
+        dest="stages",
         type=positive,
         metavar="D",
         help="size of the pipeline of families, in workers; with files by default theirs",
@@ -87,7 +98,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8; likewise",
     )
-    add_family_options(parser)
+    chunks = integers, "stages per worker, such as 2 or 2,4"
+    add_family_options(
+        parser, {"memory": (equal_memory.budget_of, MEMORY), "chunks": chunks}
+    )
     add_costs(parser)
     add_timing(parser)
     parser.add_argument(
@@ -111,9 +125,10 @@ def _families(arguments: argparse.Namespace) -> list[str]:
 
 def _sizes(arguments: argparse.Namespace, own: Sequence[FromFile]) -> list[Size]:
     """The sizes of families: those that were given, else those of the files."""
-    missing = [n for n in ("stages", "microbatches") if getattr(arguments, n) is None]
+    sizes_of = {"--workers": arguments.stages, "--microbatches": arguments.microbatches}
+    missing = [flag for flag, value in sizes_of.items() if value is None]
     if missing and not own:
-        raise UsageError(f"give {' and '.join(f'--{name}' for name in missing)}, or files")
+        raise UsageError(f"give {' and '.join(missing)}, or files")
     sizes = [entry.size for entry in own] or [(0, 0)]
     chosen = [
         (arguments.stages or workers, count)
@@ -137,9 +152,9 @@ def _of_families(
     given, families = given_family_options(arguments), _families(arguments)
     if not families:
         for name in ("stages", "microbatches", *given):
-            if getattr(arguments, name) is not None:
-                flag = name.replace("_", "-")
-                raise UsageError(f"--{flag} is about families; --schedules names them")
+            if name in given or getattr(arguments, name) is not None:
+                flag = arguments.shown.get(name, "--option")
+                raise UsageError(f"{flag} is about families; --schedules names them")
         return []
     _check_options_apply(given, families)
     return [
@@ -148,23 +163,35 @@ def _of_families(
                 family,
                 workers,
                 microbatches,
-                options_for(family, given),
+                options,
                 costs=costs,
                 optimizer_step=arguments.optimizer_step,
                 **_timing(arguments),
-            )
+            ),
+            name=name,
         )
         for workers, microbatches in _sizes(arguments, own)
         for family in families
+        for options, name in _with_chunks(family, options_for(family, given))
     ]
+
+
+def _with_chunks(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptions, str]]:
+    """The options for each number of chunks, and a name that tells several of them apart."""
+    listed = cast("list[int] | None", given.get("chunks"))
+    if listed is None:
+        yield given, ""
+        return
+    for chunks in dict.fromkeys(listed):
+        name = f"{family}-{chunks}-chunks" if len(set(listed)) > 1 else ""
+        yield {**given, "chunks": chunks}, name
 
 
 def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
     """Refuses an option that none of the families has."""
     for option in given:
         if not any(option in options_for(family, given) for family in families):
-            flag = option.replace("_", "-")
-            raise PipeSchedError(f"none of {', '.join(families)} has the option --{flag}")
+            raise no_option(option, families)
 
 
 def _of_files(arguments: argparse.Namespace, costs: Costs | None) -> list[FromFile]:
@@ -211,7 +238,7 @@ def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
         return entry
     costs = replace(entry.costs, times=REDUCING)
     if isinstance(entry, FromFamily):
-        return FromFamily(replace(entry.point, costs=costs))
+        return replace(entry, point=replace(entry.point, costs=costs))
     return with_ending(replace(entry, costs=costs), arguments)
 
 
@@ -242,24 +269,25 @@ def _divides_slots(arguments: argparse.Namespace) -> bool:
 
 def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     """A line for each file and one for all families, for each disturbance."""
-    timings = stragglers.timings(arguments)
+    timings = stragglers.timings(arguments, entries)
     lines = lines_of_files(arguments, entries, timings)
-    points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
-    if points:
-        made = _generating(arguments, points)
+    generated = [entry for entry in entries if isinstance(entry, FromFamily)]
+    if generated:
+        made = _generating(arguments, generated)
         for timing in timings:
             lines.append(passes.command_line(made, export=f"--export-report {timing}"))
     return "\n".join(lines)
 
 
-def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) -> list[str]:
-    several = len({point.workers for point in points}) > 1
+def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) -> list[str]:
+    several = len({entry.point.workers for entry in entries}) > 1
     made: list[str] = []
     named: list[tuple[str, Entry]] = []
-    for point in points:
-        name = f"{point.family}-{point.microbatches}"
+    for entry in entries:
+        point = entry.point
+        name = f"{entry.label}-{point.microbatches}"
         name = f"{name}-{point.workers}" if several else name
-        named.append((name, FromFamily(point)))
+        named.append((name, entry))
         made += passes.generating(
             point.family,
             name,
@@ -313,13 +341,47 @@ def _above(
             assumed.of_families(families, given),
         ]
     )
-    return [*work, *assumed.above(facts, [costs])]
+    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
+
+
+def _run_equal_memory(
+    arguments: argparse.Namespace, entries: Sequence[Entry], budget: int, settings: dict[str, Any]
+) -> int:
+    """Times every schedule in all ways that change its memory; fails if none fits."""
+    found = equal_memory.chosen(entries, budget, arguments, settings)
+    bounds = equal_memory.bounds_of(found, budget, arguments)
+    groups = equal_memory.ranked(found, bounds)
+    rows = [row for group in groups.values() for row, _ in group]
+    arguments.flags |= {"--recompute"}  # which is chosen, not assumed
+    costs = entries[0].costs if entries else None
+    above = _above(arguments, costs, entries, [each.row for each in found])
+    disturbed = stragglers.rows(arguments, [e.variant.entry for e in found if e.simulation])
+    if disturbed:
+        stragglers.add_to(rows, disturbed)
+    title = f"{_title(arguments, entries)}, {gib(budget)} an accelerator"
+    if arguments.html:
+        write_page(arguments.html, "; ".join([title, *above]), groups)
+    below = ["", *equal_memory.remarks(groups), *stragglers.remarks(disturbed)]
+    write_rows(
+        arguments,
+        rows,
+        columns_of(rows),
+        title=title,
+        above=above,
+        remarks=below if arguments.format == "text" else [],
+    )
+    return 0 if any(each.fits for each in found) else 1
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Times every schedule at every size; fails if none could be timed."""
+    arguments.files, named = files.told_apart(arguments.files)
+    arguments.schedules = [*named, *(arguments.schedules or ())] or None
+    budget = equal_memory.take_budget(arguments)
     arguments, costs, entries = _with_equal_work(arguments)
     settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+    if budget is not None:
+        return _run_equal_memory(arguments, entries, budget, settings)
     pairs = timed(entries, settings)
     rows = [row for group in by_size(pairs).values() for row, _ in group]
     above = _above(arguments, costs, entries, rows)
@@ -336,7 +398,7 @@ def run(arguments: argparse.Namespace) -> int:
     simulations = [simulation for _, simulation in pairs if simulation]
     title = _title(arguments, entries)
     if arguments.html:
-        write_page(arguments.html, "; ".join([title, *above]), pairs)
+        write_page(arguments.html, "; ".join([title, *above]), by_size(pairs))
     is_text = arguments.format == "text"
     below = ["", *remarks(simulations), *stragglers.remarks(disturbed)] if is_text else []
     write_rows(arguments, rows, columns_of(rows), title=title, above=above, remarks=below)

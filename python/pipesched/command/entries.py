@@ -29,11 +29,13 @@ class FromFamily:
 
     point: Configuration
     file: None = None
+    name: str = ""
+    """The name in tables, if the family is there several times."""
 
     @property
     def label(self) -> str:
         """The name in tables."""
-        return self.point.family
+        return self.name or self.point.family
 
     @property
     def family(self) -> str:
@@ -61,8 +63,10 @@ class FromFamily:
         return self.point.places
 
     def simulate(self) -> Simulation:
-        """The full report."""
-        return self.point.simulate()
+        """The full report. With a name of its own the schedule is made as IR, which takes it."""
+        if not self.name or self.point.optimizer_step != "none":
+            return self.point.simulate()
+        return self.point.generate(self.name).simulate(self.point.costs, **self.point._timing)
 
     @property
     def steps(self) -> Callable[[Sequence[str]], Sequence[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipesched import PipeSchedError, Schedule
+from pipesched._catalogue import canonical
 from pipesched._making import load, loads
 
 T = TypeVar("T")
@@ -64,6 +66,33 @@ def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Sched
     return _named([schedule for _, schedule in read], read, name)
 
 
+def is_schedule_file(text: str) -> bool:
+    """Whether a schedule is named by a file, not by its family."""
+    return os.sep in text or Path(text).suffix in (".mlir", ".mlirbc", ".csv")
+
+
+def told_apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The files among some words, and the families, which a comma may divide. A word that names a
+    family means the family, as the names of models and systems do; `./1f1b` is a file.
+    """
+    found: list[str] = []
+    families: list[str] = []
+    for word in words:
+        is_function = ".py:" in word
+        if word == "-" or (is_schedule_file(word) and not is_function):
+            found.append(word)
+            continue
+        try:
+            families += [canonical(part.strip()) for part in word.split(",")]
+        except PipeSchedError as error:
+            if os.path.exists(word):
+                found.append(word)
+                continue
+            reason = error.diagnostics[0].message
+            raise PipeSchedError(f"{word}: there is no such file, and {reason}") from None
+    return found, families
+
+
 def origin_of(path: str) -> Origin:
     """The origin of schedules that need not be read. The kind of a file follows from its name, and
     that of standard input from its contents.
@@ -79,12 +108,36 @@ def _from_stdin() -> tuple[Origin, bytes]:
 
 def _load(path: str) -> tuple[Origin, list[Schedule]]:
     if path != "-":
-        return origin_of(path), load(path)
+        return origin_of(path), _loaded(path)
     origin, text = _from_stdin()
     if origin.is_csv:
         made = Schedule.from_csv(text.decode(errors="replace"), filename="<stdin>")
         return origin, [made]
     return origin, loads(text, filename="<stdin>")
+
+
+def _loaded(path: str) -> list[Schedule]:
+    try:
+        return load(path)
+    except FileNotFoundError:
+        if is_schedule_file(path):
+            raise
+        family = canonical(path) if is_family(path) else None
+        if family is None:
+            raise
+        raise PipeSchedError(
+            f"{path}: there is no such file; {family} is a family, and pipesched generate {family}"
+            " --workers D --microbatches N -o FILE.mlir makes one"
+        ) from None
+
+
+def is_family(name: str) -> bool:
+    """Whether a family has this name."""
+    try:
+        canonical(name)
+    except PipeSchedError:
+        return False
+    return True
 
 
 def _named(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) -> list[T]:

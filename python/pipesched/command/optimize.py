@@ -31,6 +31,7 @@ from .arguments import (
     integers,
     names,
     positive,
+    said_of_settings,
 )
 from .entries import FromFile, renamed, times_by_schedule
 from .output import FORMATS, Column, percent, say, say_lines, seconds, write_rows, write_text
@@ -66,8 +67,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         nargs="?",
-        metavar="FILE",
-        help="a problem or a schedule to start from: IR, bytecode or CSV; - for standard input",
+        metavar="FILE|FAMILY",
+        help="a problem or a schedule to start from: IR, bytecode or CSV; - for standard input; or"
+        " a family",
     )
     parser.add_argument("--name", help="the schedule of that name, where there are several")
     group = parser.add_argument_group("in place of a file")
@@ -484,7 +486,8 @@ def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     layers = assumed.of_layers([(costs, entry.counts)] if is_placed else [], given)
     free = {**_defaults(arguments, costs, schedule, own), "offload": "no", "recompute": "none"}
     timing = assumed.of_timing(free, given)
-    return [*_check_work(arguments), *assumed.above({**facts, **layers, **timing}, [costs])]
+    work = [*_check_work(arguments), *said_of_settings(arguments)]
+    return [*work, *assumed.above({**facts, **layers, **timing}, [costs])]
 
 
 def _title(schedule: Schedule, options: OptimizeOptions) -> str:
@@ -527,6 +530,12 @@ def _suffix(output: str | None) -> str | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Searches, writes the schedule and prints how good it is; 130 after Ctrl-C."""
+    if arguments.file:
+        own, named = files.told_apart([arguments.file])
+        if len(named) > 1 or (named and arguments.schedule):
+            raise UsageError("give one family to start from")
+        arguments.file = own[0] if own else None
+        arguments.schedule = named[0] if named else arguments.schedule
     (origin, schedule), options = _read(arguments), _options(arguments)
     above, suffix = _above(arguments, schedule), _suffix(arguments.output)
     if arguments.show_passes:

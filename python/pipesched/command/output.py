@@ -11,6 +11,7 @@ import errno
 import json
 import math
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pipesched import Schedule
+from pipesched import PipeSchedError, Schedule
 from pipesched._files import write_whole
 from pipesched._making import announcement
 from pipesched._report import IdleByCause
@@ -27,6 +28,9 @@ from pipesched._text import printable, printable_lines, valid
 T = TypeVar("T")
 Row = Mapping[str, Any]
 FORMATS = ("text", "json", "csv")
+
+NARROWEST, TEXT = 40, 24
+"""The least width of a table in a terminal, and of texts in it that take several lines."""
 
 WIDEST = 1_000_000
 """Maximal width of tables, which are as wide as their contents; `less -S` scrolls."""
@@ -38,10 +42,24 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--format", choices=FORMATS, default="text")
     group.add_argument("-o", "--output", metavar="FILE", help="in place of standard output")
     group.add_argument(
+        "--columns",
+        type=_columns,
+        metavar="NAMES|all",
+        help="of the table, such as schedule,step,idle; in a terminal by default those that fit",
+    )
+    group.add_argument(
         "--show-passes",
         action="store_true",
         help="print the command line of pipesched-opt that does the same, and stop",
     )
+
+
+def _columns(text: str) -> list[str]:
+    """Parses the headings of columns."""
+    found = [name.strip().casefold() for name in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"expected names between the commas, found {text!r}")
+    return found
 
 
 def write_text(contents: str | bytes, path: str | None = None) -> None:
@@ -117,6 +135,37 @@ class Column:
     key: str
     show: Callable[[Any], str] = str
     left: bool = False
+    detail: int = 0
+    """Columns of the largest detail are the first to be left out of a terminal that is too narrow;
+    those of 0 stay.
+    """
+    wraps: bool = False
+    """Whether its texts may take several lines."""
+
+
+@dataclass(frozen=True)
+class View:
+    """How much of a table is shown."""
+
+    width: int | None = None
+    """The width of a terminal; None for a file or a pipe, which take all columns."""
+    names: tuple[str, ...] | None = None
+    """The columns that were asked for; None for all that fit."""
+
+
+def view_of(arguments: argparse.Namespace) -> View:
+    """The view that was asked for, or that the terminal has room for."""
+    names = getattr(arguments, "columns", None)
+    if names is not None and arguments.format != "text":
+        from .arguments import UsageError
+
+        raise UsageError("--columns is about tables; other formats have all columns")
+    if names == ["all"]:
+        return View()
+    is_terminal = arguments.output in (None, "-") and sys.stdout is not None
+    if names is None and is_terminal and sys.stdout.isatty():
+        return View(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST))
+    return View(None, None if names is None else tuple(names))
 
 
 def seconds(value: float) -> str:
@@ -152,17 +201,17 @@ _RESULTS = {
     for column in (
         Column("step", "step_s", seconds),
         Column("idle", "idle_ratio", percent),
-        Column("fill", "fill_ratio", percent),
-        Column("drain", "drain_ratio", percent),
-        Column("dependency", "dependency_ratio", percent),
-        Column("queue order", "queue_order_ratio", percent),
-        Column("communication", "communication_ratio", percent),
-        Column("formula", "formula_bubble_ratio", percent),
-        Column("table", "table_bubble_ratio", percent),
-        Column("span", "span_bubble_ratio", percent),
-        Column("tokens/s", "tokens_per_s", thousands),
+        Column("fill", "fill_ratio", percent, detail=3),
+        Column("drain", "drain_ratio", percent, detail=3),
+        Column("dependency", "dependency_ratio", percent, detail=3),
+        Column("queue order", "queue_order_ratio", percent, detail=3),
+        Column("communication", "communication_ratio", percent, detail=3),
+        Column("formula", "formula_bubble_ratio", percent, detail=2),
+        Column("table", "table_bubble_ratio", percent, detail=2),
+        Column("span", "span_bubble_ratio", percent, detail=2),
+        Column("tokens/s", "tokens_per_s", thousands, detail=1),
         Column("MFU", "mfu", percent),
-        Column("activations", "peak_activations"),
+        Column("activations", "peak_activations", detail=1),
         Column("memory/GPU", PER_GPU, gibibytes),
         Column("memory/worker", PER_WORKER, gibibytes),
         Column("fits", "fits", lambda fits: "yes" if fits else "no"),
@@ -204,19 +253,86 @@ def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column
     return [c for c in columns if c.key in keys and any(has(row, c.key) for row in rows)]
 
 
-def table_text(rows: Sequence[Row], columns: Sequence[Column]) -> str:
-    """The rows as a table of the columns that have any value."""
+def chosen_columns(
+    rows: Sequence[Row], columns: Sequence[Column], names: Sequence[str]
+) -> list[Column]:
+    """The columns of these headings or keys, in this order."""
+    has_value = shown_columns(rows, columns)
+    found = []
+    for name in names:
+        named = [c for c in columns if name in (c.heading.casefold(), c.key.casefold())]
+        if not named:
+            from pipesched._grid import closest
+
+            known = [column.heading or column.key for column in has_value]
+            raise PipeSchedError(f"--columns: no column {name!r}{closest(name, known)}")
+        found += [c for c in named if c in has_value] or named[:1]
+    return list(dict.fromkeys(found))
+
+
+def _widths(rows: Sequence[Row], columns: Sequence[Column]) -> dict[Column, int]:
+    """The width of each column, with the space before the next one."""
+    from rich.cells import cell_len
+
+    return {
+        column: 2
+        + max(cell_len(text) for text in (column.heading, *(show_cell(column, r) for r in rows)))
+        for column in columns
+    }
+
+
+def fitted(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[Column]:
+    """The columns that a width has room for: the details of the right go first."""
+    wide = _widths(rows, columns)
+    left = {c: min(size, TEXT) if c.wraps else size for c, size in wide.items()}
+    while sum(left.values()) - 2 > width:
+        details = [column for column in left if column.detail]
+        if not details:
+            break
+        most = max(column.detail for column in details)
+        del left[[column for column in details if column.detail == most][-1]]
+    return list(left)
+
+
+def table_text(rows: Sequence[Row], columns: Sequence[Column], view: View = View()) -> str:
+    """The rows as a table of the columns that have any value, as far as the view shows them. A line
+    below names those that it has no room for.
+    """
+    shown = all_of_them = shown_columns(rows, columns)
+    if view.names is not None:
+        shown = all_of_them = chosen_columns(rows, columns, view.names)
+    elif view.width is not None:
+        shown = fitted(rows, shown, view.width)
+    text = _drawn(rows, shown, view.width)
+    hidden = [column.heading for column in all_of_them if column not in shown]
+    if hidden:
+        text += f"(no room for {', '.join(hidden)}: --columns all)\n"
+    return text
+
+
+def _drawn(rows: Sequence[Row], columns: Sequence[Column], width: int | None) -> str:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    shown = shown_columns(rows, columns)
+    is_narrow = width is not None and sum(_widths(rows, columns).values()) - 2 > width
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in shown:
-        table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
+    for column in columns:
+        # Columns that do not wrap keep their width, also where a terminal has to break lines.
+        wraps = is_narrow and column.wraps
+        table.add_column(
+            column.heading,
+            justify="left" if column.left else "right",
+            no_wrap=not wraps,
+            overflow="fold",
+            min_width=None if wraps else _widths(rows, [column])[column] - 2,
+        )
     for row in rows:
-        table.add_row(*(Text(show_cell(column, row)) for column in shown))
-    console = Console(width=WIDEST, color_system=None)
+        table.add_row(*(Text(show_cell(column, row)) for column in columns))
+    fixed = sum(size for c, size in _widths(rows, columns).items() if not c.wraps)
+    console = Console(
+        width=max(width or 0, fixed + TEXT) if is_narrow else WIDEST, color_system=None
+    )
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
@@ -234,10 +350,11 @@ def write_rows(
     """Writes the answer of a verb in the requested format. Lines `above` the table stand under the
     title, and go to standard error with other formats than text; remarks are for text alone.
     """
+    view = view_of(arguments)
     if arguments.format == "text":
         head = "".join(f"{printable(line)}\n" for line in (title, *above) if line)
         foot = "".join(f"{printable_lines(remark)}\n" for remark in remarks)
-        text = head + table_text(rows, columns) + foot
+        text = head + table_text(rows, columns, view) + foot
     else:
         say_lines(above)
         text = json_text(rows) if arguments.format == "json" else csv_text(rows)

@@ -9,7 +9,7 @@ from pipesched._pictures import Pictures
 from pipesched.pages import Html, document, text_of, timelines
 
 from .entries import Size
-from .output import Column, Row, show_cell, shown_columns
+from .output import Column, Row, plain, show_cell, shown_columns
 
 Pair = tuple[Row, Simulation | None]
 """A row, and its report if there is one."""
@@ -31,23 +31,26 @@ nothing. What cells waited for and the critical path are known of predicted step
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     shown = shown_columns(rows, columns)
 
-    def line(tag: str, texts: Sequence[str]) -> str:
-        cells = zip(shown, texts, strict=True)
-        return "".join(
-            f'<{tag} class="left">{text_of(text)}</{tag}>'
-            if column.left
-            else f"<{tag}>{text_of(text)}</{tag}>"
-            for column, text in cells
-        )
+    def cell(tag: str, column: Column, text: str, number: str = "") -> str:
+        left = ' class="left"' if column.left else ""
+        return f"<{tag}{left}{number}>{text_of(text)}</{tag}>"
+
+    def line(row: Row) -> str:
+        return "".join(cell("td", c, show_cell(c, row), _number(c, row)) for c in shown)
 
     body = "".join(
-        f"<tr{' class=best' if row.get('rank') == 1 else ''}>"
-        f"{line('td', [show_cell(column, row) for column in shown])}</tr>\n"
-        for row in rows
+        f"<tr{' class=best' if row.get('rank') == 1 else ''}>{line(row)}</tr>\n" for row in rows
     )
-    head = line("th", [column.heading for column in shown])
+    head = "".join(cell("th", column, column.heading) for column in shown)
     parts = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
     return f'<div class="scroll"><table>{parts}</table></div>\n'
+
+
+def _number(column: Column, row: Row) -> str:
+    """The number by which the page sorts a cell, as an attribute; empty if it is a text."""
+    value = plain(row.get(column.key))
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f' data-value="{value!r}"' if is_number else ""
 
 
 def _findings(text: str) -> str:

@@ -13,7 +13,7 @@ from pipesched._costs import _looks_like_path
 from pipesched._options import pass_options
 from pipesched._times_of import Place
 
-from .arguments import families, source
+from .arguments import described_source, families
 from .files import Origin
 
 DEFAULT_CHUNKS = 2
@@ -71,7 +71,7 @@ def _unlike(arguments: argparse.Namespace, name: str, default: object = None) ->
 
 def _model(arguments: argparse.Namespace) -> str:
     options = {
-        **named_or_file(str(source(arguments.model, pipesched.models))),
+        **named_or_file(described_source(arguments, "model")),
         "microbatch-size": arguments.microbatch_size,
         "global-batch": arguments.global_batch,
         "sequence": _unlike(arguments, "sequence"),
@@ -86,7 +86,7 @@ def _model(arguments: argparse.Namespace) -> str:
 
 def _system(arguments: argparse.Namespace) -> str:
     options = {
-        **named_or_file(str(source(arguments.system, pipesched.systems))),
+        **named_or_file(described_source(arguments, "system")),
         "accelerators": _unlike(arguments, "accelerators"),
         **_deployment.unlike(vars(arguments)),
     }

@@ -22,6 +22,7 @@ from pipesched._costs import _looks_like_path
 from pipesched._files import check_file, check_folder, descriptor_of
 
 from .arguments import UsageError, source
+from .files import is_schedule_file
 
 WRITTEN = (
     *("output", "html", "svg", "png", "pdf", "trace", "save", "cache"),
@@ -54,7 +55,10 @@ Found = Iterator[tuple[str, Endings | None]]
 
 
 def _file(text: str) -> Found:
-    if text != "-":
+    place = text.rpartition(":")[0]
+    if place.endswith(".py"):
+        yield place, None
+    elif text != "-":
         yield text, None
 
 
@@ -80,11 +84,6 @@ def _catalogued(shipped: Callable[[], dict[str, Any]]) -> Callable[[str], Found]
 def _times(text: str) -> Found:
     if _looks_like_path(text):
         yield text, None
-
-
-def is_schedule_file(text: str) -> bool:
-    """Whether a schedule is named by a file, not by its family."""
-    return os.sep in text or Path(text).suffix in (".mlir", ".mlirbc", ".csv")
 
 
 def _schedule(text: str) -> Found:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pipesched
-from pipesched import _deployment
+from pipesched import Costs, _deployment
+from pipesched._costs import Description
 from pipesched._options import (
     Attention,
     ContextExchange,
@@ -20,6 +23,7 @@ from pipesched._options import (
     names_of,
 )
 from pipesched._schedule import Schedule
+from pipesched._sensitivity import steps_of
 from pipesched._times_of import places_of
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning._frameworks import FRAMEWORKS, LauncherName
@@ -29,13 +33,25 @@ from pipesched.planning._own_times import said
 from pipesched.planning._passes import ENDING, attaching, placing
 from pipesched.planning._why import gib
 
-from . import assumed, page, passes
-from .arguments import TIMES_OF, UsageError, add_deployment, integers, names, positive, source
+from . import assumed, page, passes, stragglers
+from .arguments import (
+    TIMES_OF,
+    UsageError,
+    add_deployment,
+    add_settings,
+    described,
+    integers,
+    names,
+    positive,
+    refused_passes,
+    said_of_settings,
+)
 from .entries import Size
 from .output import (
     Column,
     add_output,
     gibibytes,
+    json_text,
     percent,
     say,
     seconds,
@@ -48,26 +64,31 @@ EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --g
   pipesched plan --model llama3-8b --system dgx-h100 --gpus 16 --global-batch 64 \\
       --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
 
+
+def _missing(size: int) -> str:
+    return gib(size) if size else "-"
+
+
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "step_s", seconds),
-    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands),
+    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=1),
     Column("MFU", "mfu", percent),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
-    Column("missing/GPU", "missing_bytes_per_gpu", lambda size: gib(size) if size else "-"),
+    Column("missing/GPU", "missing_bytes_per_gpu", _missing, detail=1),
     Column("tensor", "tensor"),
-    Column("context", "context"),
+    Column("context", "context", detail=1),
     Column("stages", "pipeline"),
     Column("data", "data"),
-    Column("expert", "expert"),
+    Column("expert", "expert", detail=1),
     Column("B", "microbatch_size"),
     Column("N", "microbatches"),
-    Column("chunks", "chunks"),
-    Column("layers", "uneven_layers", left=True),
-    Column("placement", "placement", left=True),
-    Column("recompute", "recompute", left=True),
-    Column("free in", "free_in", left=True),
-    Column("sharding", "sharding", left=True),
+    Column("chunks", "chunks", detail=1),
+    Column("layers", "uneven_layers", left=True, detail=3),
+    Column("placement", "placement", left=True, detail=3),
+    Column("recompute", "recompute", left=True, detail=1),
+    Column("free in", "free_in", left=True, detail=2),
+    Column("sharding", "sharding", left=True, detail=2),
     Column("idle", "idle_ratio", percent),
 )
 PAGE_COLUMNS = (
@@ -95,6 +116,7 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
         help="of keys and values among parts of a sequence; by default the framework's",
     )
     add_deployment(group, _deployment.HELD)
+    add_settings(group)
     group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
     group.add_argument(
         "--reserve",
@@ -130,9 +152,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="why, for each of them")
     parser.add_argument("--html", metavar="FILE", help="also write a page with timelines")
     parser.add_argument(
-        "--save", metavar="DIR", help="also write each one as IR, picture and PyTorch's CSV"
+        "--save",
+        metavar="DIR",
+        help="also write each one as IR, picture, PyTorch's CSV and scripts that launch it",
     )
-    parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv")})
+    parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv", ".json", ".sh")})
+    stragglers.add(parser)
     add_output(parser)
 
 
@@ -199,6 +224,9 @@ def _limits(arguments: argparse.Namespace) -> Limits:
 def _plan(arguments: argparse.Namespace) -> Plan:
     if not arguments.model and not arguments.times:
         raise UsageError("give --model, or --times of layers")
+    if arguments.show_passes and arguments.settings:
+        raise refused_passes(arguments, "system")
+    model, system = described(arguments)
     from rich.console import Console
     from rich.progress import Progress as Bar
 
@@ -206,8 +234,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
         return pipesched.plan(
-            source(arguments.model, pipesched.models),
-            str(source(arguments.system, pipesched.systems)),
+            model,
+            cast(Description, system),
             gpus=arguments.gpus,
             global_batch=arguments.global_batch,
             top=arguments.top,
@@ -223,22 +251,28 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 def _whole_step(proposal: Proposal, schedule: Schedule) -> Schedule:
     if proposal.optimized:
         return proposal.optimized.step
-    return schedule.transform(",".join(_attached(proposal)))
+    with TemporaryDirectory() as folder:  # for descriptions that no name and no file has
+        return schedule.transform(",".join([*_costs_of(proposal, folder), ENDING]))
 
 
 def _save(plan: Plan, folder: Path) -> None:
-    """Writes IR and timeline of every proposal, and CSV if it is needed."""
+    """Writes IR, timeline and numbers of every proposal, and CSV if it is needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for proposal in plan.fitting:
         schedule = proposal.generate()
         files: dict[str, str] = {
             ".mlir": _whole_step(proposal, schedule).to_text(),
             ".svg": proposal.report.to_svg(),
+            ".json": json_text([proposal.to_dict(str(folder))]),
         }
         if needs_csv(proposal.candidate) and proposal.launchers().torchtitan.lines:
             files[".csv"] = schedule.to_csv()
         for suffix, text in files.items():
             write_text(text, str(folder / f"{proposal.name}{suffix}"))
+        for launcher, script in proposal.scripts().items():
+            path = folder / f"{proposal.name}.{launcher}.sh"
+            write_text(script, str(path))
+            path.chmod(path.stat().st_mode | path.stat().st_mode >> 2 & 0o111)
     say(f"wrote {len(plan.fitting)} proposals to {folder}")
 
 
@@ -251,16 +285,50 @@ def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
     return page.comparison(title, groups, PAGE_COLUMNS, {next(iter(groups)): found})
 
 
+@dataclass(frozen=True)
+class _Disturbed:
+    """A proposal as `stragglers` takes it."""
+
+    proposal: Proposal
+
+    @property
+    def label(self) -> str:
+        return self.proposal.name
+
+    @property
+    def size(self) -> Size:
+        return self.proposal.shape.pipeline, self.proposal.shape.microbatches
+
+    @property
+    def costs(self) -> Costs:
+        return self.proposal.costs
+
+    @property
+    def steps(self) -> Callable[[Sequence[str]], Sequence[int]]:
+        """Steps under disturbances."""
+        if self.proposal.configuration is not None:
+            return steps_of(self.proposal.configuration)
+        return self._steps_of_rows
+
+    def _steps_of_rows(self, texts: Sequence[str]) -> list[int]:
+        assert self.proposal.optimized is not None
+        rows, transport = self.proposal.optimized.step, self.proposal.request.transport
+        timed = (rows.simulate(transport=transport, disturbance=text) for text in texts)
+        return [each.execution.makespan_ps for each in timed]
+
+
+def _disturbed(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]]:
+    """What slow workers and nodes cost, ranked among all proposals."""
+    entries = [_Disturbed(proposal) for proposal in plan.proposals]
+    return stragglers.rows(arguments, entries, across_sizes=True)
+
+
 # Passes
 
 
-def _attached(proposal: Proposal) -> list[str]:
-    return [*_costs_of(proposal), ENDING]
-
-
-def _costs_of(proposal: Proposal) -> list[str]:
+def _costs_of(proposal: Proposal, folder: str = "") -> list[str]:
     """The passes that attach the model, the system and the times of stages."""
-    attached = attaching(proposal.request, proposal.shape)
+    attached = attaching(proposal.request, proposal.shape, folder)
     if proposal.request.times is not None:
         costs = proposal.costs
         attached += attaching_times(costs, places_of(proposal.candidate.raw_paths))
@@ -286,7 +354,7 @@ def _passes(proposal: Proposal) -> str:
         made += [*_costs_of(proposal), found, ENDING]
     else:
         filling = {"family": proposal.schedule, "options": options or None}
-        made += [passes.one_pass("pipe-schedule", filling), *_attached(proposal)]
+        made += [passes.one_pass("pipe-schedule", filling), *_costs_of(proposal), ENDING]
     export = f"--export-report --transport={proposal.request.transport}"
     return passes.command_line(made, export=export)
 
@@ -335,7 +403,8 @@ def _title(arguments: argparse.Namespace) -> str:
 def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """What was assumed."""
     facts = assumed.of_plan(plan.request, assumed.was_given(arguments))
-    return [*said(plan.request), *assumed.above(facts, [plan.request.described])]
+    own = [*said(plan.request), *said_of_settings(arguments)]
+    return [*own, *assumed.above(facts, [plan.request.described])]
 
 
 def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -369,6 +438,9 @@ def run(arguments: argparse.Namespace) -> int:
         write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)
         return 0 if plan.fitting else 1
     rows = plan.to_dicts(arguments.save or "")
+    disturbed = _disturbed(arguments, plan)
+    if disturbed:
+        stragglers.add_to(rows, disturbed, ("name",))
     above = _above(arguments, plan)
     if arguments.save:
         _save(plan, Path(arguments.save))
@@ -377,6 +449,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_text(_page(plan, rows, title), arguments.html)
         say(f"wrote {arguments.html}")
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
+    remarks[:0] = stragglers.remarks(disturbed)
     is_text = arguments.format == "text"
     shown = _told_apart(rows) if is_text else rows
     write_rows(

@@ -17,6 +17,21 @@ from .timed import row_of
 
 TIMING = ("transport", "receive_placement", "runtime")
 
+METRICS: dict[str, tuple[str, int]] = {
+    "step": ("makespan_ps", 1),
+    "idle": ("idle_ratio", 1),
+    "span": ("span_bubble_ratio", 1),
+    "table": ("table_bubble_ratio", 1),
+    "activations": ("peak_activations", 1),
+    "memory": ("peak_bytes", 1),
+    "tokens": ("tokens_per_s", -1),
+    "mfu": ("mfu", -1),
+}
+"""Measures for ranking, with 1 if less is better and -1 if more is better."""
+
+OF_WORK = ("step", "tokens", "mfu")
+"""Measures by which schedules with different amounts of work cannot be ranked."""
+
 Pair = tuple[dict[str, Any], Simulation | None]
 """The row of a schedule, and its report if it could be timed."""
 
@@ -24,8 +39,9 @@ COLUMNS = (
     Column("N", "microbatches"),
     Column("rank", "rank"),
     Column("schedule", "schedule", left=True),
+    Column("uses", "uses", left=True, wraps=True),
     *results(),
-    Column("why not", "error", left=True),
+    Column("why not", "error", left=True, wraps=True),
 )
 
 
@@ -84,7 +100,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     if any(row["file"] for row in rows):
         columns.insert(3, Column("file", "file", shown, left=True))
     if any("+" in (row.get("layers") or "") for row in rows):
-        columns.insert(len(columns) - 1, Column("layers", "layers", left=True))
+        columns.insert(len(columns) - 1, Column("layers", "layers", left=True, detail=3))
     if len({row["workers"] for row in rows}) > 1:
         columns.insert(0, Column("D", "workers"))
     return tuple(columns)
@@ -112,9 +128,10 @@ def remarks(simulations: Iterable[Simulation]) -> list[str]:
     ]
 
 
-def write_page(file: str, title: str, pairs: Sequence[Pair]) -> None:
+def write_page(file: str, title: str, groups: Mapping[Size, Sequence[Pair]]) -> None:
     """Writes the page with the tables, the findings and the timelines."""
+    pairs = [pair for group in groups.values() for pair in group]
     columns = columns_of([row for row, _ in pairs])
     found = _findings(simulation for _, simulation in pairs if simulation)
-    write_text(page.comparison(title, by_size(pairs), columns, found), file)
+    write_text(page.comparison(title, groups, columns, found), file)
     say(f"wrote {file}")

@@ -20,11 +20,13 @@ from .arguments import (
     canonical,
     given_family_options,
     names,
+    no_option,
     options_for,
     positive,
 )
+from .files import is_schedule_file
 from .output import FORMATS, say, write_rows, write_text
-from .paths import check_in_folder, is_schedule_file
+from .paths import check_in_folder
 
 if TYPE_CHECKING:
     from pipesched.torch.training import Job, Outcome
@@ -226,10 +228,7 @@ def _schedules(
     for option in given:
         used = option == "memory" and OPTIMIZED in arguments.schedule
         if not used and not any(option in options_for(f, given) for f in families.values()):
-            flag = option.replace("_", "-")
-            raise PipeSchedError(
-                f"none of {', '.join(arguments.schedule)} has the option --{flag}"
-            )
+            raise no_option(option, arguments.schedule)
     made: list[tuple[str, Schedule | None]] = []
     for text in arguments.schedule:
         if text == OPTIMIZED:

@@ -8,14 +8,14 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, Schedule, _core
 from pipesched._options import TimingOptions
 
 from . import assumed, files, passes, ranked
-from .arguments import UsageError, positive, source
+from .arguments import UsageError, add_settings, described, positive, refused_passes, source
 from .entries import check_costs, from_files
 from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
 from .timed import check_work
@@ -25,12 +25,15 @@ EXAMPLE = """  pipesched show --model llama3-70b
 
 FAMILIES = (
     Column("family", "family", left=True),
-    Column("what it is", "summary", left=True),
-    Column("sizes", "sizes", left=True),
-    Column("options", "options", ", ".join, left=True),
-    Column("other names", "aliases", ", ".join, left=True),
+    Column("what it is", "summary", left=True, wraps=True),
+    Column("sizes", "sizes", left=True, wraps=True),
+    Column("options", "options", ", ".join, left=True, wraps=True),
+    Column("other names", "aliases", ", ".join, left=True, wraps=True),
 )
-DESCRIPTIONS = (Column("name", "name", left=True), Column("description", "description", left=True))
+DESCRIPTIONS = (
+    Column("name", "name", left=True),
+    Column("description", "description", left=True, wraps=True),
+)
 MODEL = (
     Column("model", "model", left=True),
     Column("parameters", "parameters", thousands),
@@ -77,6 +80,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="sequences of a microbatch, for --model",
     )
+    add_settings(parser)
     add_output(parser)
 
 
@@ -104,7 +108,8 @@ def _write_page(
     work = [] if own else check_work(ranked.stages_of_groups(row for row, _ in pairs), None, None)
     facts = assumed.of_timing(timing, lambda _: False, () if own else (None,))
     title = f"{arguments.file}, {'times of their own' if own else 'unit slots of 1 us'}"
-    ranked.write_page(arguments.html, "; ".join([title, *work, *assumed.above(facts)]), pairs)
+    above = [title, *work, *assumed.above(facts)]
+    ranked.write_page(arguments.html, "; ".join(above), ranked.by_size(pairs))
 
 
 def _show_file(arguments: argparse.Namespace) -> None:
@@ -125,7 +130,7 @@ def _show_file(arguments: argparse.Namespace) -> None:
 
 def _show_model(arguments: argparse.Namespace) -> None:
     costs = Costs(
-        model=source(arguments.model, pipesched.models),
+        model=described(arguments)[0],
         sequence=arguments.sequence,
         microbatch_size=arguments.microbatch_size,
     )
@@ -161,6 +166,9 @@ def _flat(fields: dict[str, Any], prefix: str = "") -> list[Row]:
 
 def _show_system(arguments: argparse.Namespace) -> None:
     system = _system(arguments.system)
+    if arguments.settings:
+        system = cast("dict[str, Any]", described(arguments)[1])
+        Costs(system=system)  # refuses values that are out of range
     if arguments.format == "json":
         write_text(json.dumps(system, indent=1) + "\n", arguments.output)
     else:
@@ -226,7 +234,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--{option.replace('_', '-')} is about --model")
     if arguments.html and not arguments.file:
         raise UsageError("--html draws the schedules of FILE; give a file")
+    if arguments.settings and not (arguments.model or arguments.system):
+        raise UsageError("--set is about --model or --system")
     if arguments.show_passes:
+        if arguments.settings:
+            raise refused_passes(arguments, "model" if arguments.model else "system")
         _show_passes(arguments)
     elif arguments.file:
         _show_file(arguments)

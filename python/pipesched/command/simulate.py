@@ -22,6 +22,7 @@ from .arguments import (
     given_costs,
     given_family_options,
     positive,
+    said_of_settings,
 )
 from .drawings import add_drawings, write_drawings
 from .entries import FromFile, from_files, lines_of_files, times_by_schedule
@@ -46,8 +47,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
         nargs="*",
-        metavar="FILE",
-        help="IR, bytecode or PyTorch's CSV; - for standard input",
+        metavar="FILE|FAMILY",
+        help="a family, or files: IR, bytecode or PyTorch's CSV; - for standard input",
     )
     parser.add_argument("--name", help="the schedule of that name, where there are several")
     group = parser.add_argument_group("in place of files")
@@ -62,6 +63,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
+def _take_family(arguments: argparse.Namespace) -> None:
+    """Lets a family stand among the files, as for `compare`."""
+    arguments.files, named = files.told_apart(arguments.files)
+    if not named:
+        return
+    given = [*named, *([arguments.schedule] if arguments.schedule else [])]
+    if len(given) > 1:
+        raise UsageError(f"give one family, not {', '.join(given)}; compare takes several")
+    arguments.schedule = given[0]
+
+
 def _schedules(
     arguments: argparse.Namespace, costs: Costs | None
 ) -> list[tuple[files.Origin, Schedule]]:
@@ -69,9 +81,11 @@ def _schedules(
     if bool(arguments.files) == bool(arguments.schedule):
         raise UsageError("give either files or --schedule")
     if arguments.files:
-        for name in ("workers", "microbatches", *given_family_options(arguments)):
-            if getattr(arguments, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} is about --schedule, not about files")
+        given = given_family_options(arguments)
+        for name in ("workers", "microbatches", *given):
+            if name in given or getattr(arguments, name) is not None:
+                flag = arguments.shown.get(name, "--option")
+                raise UsageError(f"{flag} is about --schedule, not about files")
         return files.read_all(arguments.files, arguments.name)
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("--schedule needs --workers and --microbatches")
@@ -116,7 +130,7 @@ def _uneven(entry: FromFile) -> Sequence[Place]:
 
 
 def _passes(arguments: argparse.Namespace, entries: list[FromFile]) -> str:
-    timings = stragglers.timings(arguments)
+    timings = stragglers.timings(arguments, entries)
     if arguments.files:
         return "\n".join(lines_of_files(arguments, entries, timings))
     made = passes.generating(
@@ -166,12 +180,13 @@ def _above(
             assumed.of_families(generated, given),
         ]
     )
-    return [*work, *assumed.above(facts, [costs])]
+    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Times the schedules. JSON has the whole reports, text and CSV their single numbers."""
     costs = given_costs(arguments)
+    _take_family(arguments)
     schedules = _schedules(arguments, costs)
     entries = from_files(schedules, costs, _timing(arguments))
     if arguments.show_passes:

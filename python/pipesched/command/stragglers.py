@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from pipesched._sensitivity import SEEDS, Disturbed, Sensitivity, disturbances, measured
+from pipesched import Costs
+from pipesched._sensitivity import (
+    SEEDS,
+    Disturbed,
+    Nodes,
+    Sensitivity,
+    disturbances,
+    measured,
+)
 
 from . import passes
 from .arguments import UsageError, positive
-from .entries import Entry, Size
+from .entries import Size
 from .output import Column, percent, seconds, table_text
 
 COLUMNS = (
@@ -26,6 +34,19 @@ COLUMNS = (
     Column("at worst", "worst_longer_ratio", percent),
     Column("per unit", "per_unit", lambda value: f"{value:.2f}"),
 )
+
+
+class Timed(Protocol):
+    """What can be disturbed: a schedule of a size with its costs, and its steps."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def size(self) -> Size: ...
+    @property
+    def costs(self) -> Costs | None: ...
+    @property
+    def steps(self) -> Callable[[Sequence[str]], Sequence[int]]: ...
 
 
 def _factors(text: str) -> dict[int, str]:
@@ -57,6 +78,13 @@ def add(parser: argparse.ArgumentParser) -> None:
             help=f"a {what} whose cells take so many times as long, such as 3=1.3",
         )
     group.add_argument(
+        "--slow-node",
+        type=_factors,
+        action="append",
+        metavar="NUMBER=FACTOR",
+        help="a node of the system whose workers do; the slowest pipeline has the step",
+    )
+    group.add_argument(
         "--jitter", metavar="PART", help="each cell takes up to so much more or less, such as 5%%"
     )
     group.add_argument(
@@ -64,7 +92,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _merged(what: str, given: Sequence[dict[int, str]] | None) -> dict[int, str]:
+def merged(what: str, given: Sequence[dict[int, str]] | None) -> dict[int, str]:
+    """The factors of options that may be given several times."""
     found: dict[int, str] = {}
     for some in given or ():
         for number, factor in some.items():
@@ -74,29 +103,37 @@ def _merged(what: str, given: Sequence[dict[int, str]] | None) -> dict[int, str]
     return found
 
 
-def given(arguments: argparse.Namespace) -> list[Disturbed]:
-    """The disturbances that were asked for, each alone and then together."""
+def given(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
+    """The disturbances of a schedule that were asked for, each alone and then together."""
     if arguments.seeds and not arguments.jitter:
         raise UsageError("--seeds is about --jitter")
+    nodes = merged("node", arguments.slow_node)
+    if nodes and (entry.costs is None or entry.costs.system is None):
+        raise UsageError("--slow-node is about the nodes of --system; else give --slow-worker")
     return disturbances(
-        _merged("worker", arguments.slow_worker),
-        _merged("stage", arguments.slow_stage),
+        merged("worker", arguments.slow_worker),
+        merged("stage", arguments.slow_stage),
         arguments.jitter,
+        nodes,
+        Nodes.of(entry.costs, entry.size[0]) if nodes else None,
     )
 
 
-def texts(arguments: argparse.Namespace) -> list[str]:
-    """What to simulate for them, as the library reads it; the first is no disturbance."""
+def timings(arguments: argparse.Namespace, entries: Sequence[Timed]) -> list[str]:
+    """The options of `pipesched-translate` for no disturbance and for each of them."""
     seeds = arguments.seeds or SEEDS
-    return ["", *(text for each in given(arguments) for text in each.seeded(seeds))]
+    found = {
+        tuple(text for each in given(arguments, entry) for text in each.seeded(seeds)): None
+        for entry in entries
+    }
+    if len(found) > 1:
+        raise UsageError(
+            "--slow-node slows other workers at each size; --show-passes takes one size with it"
+        )
+    return [passes.timing(arguments, text) for text in ("", *next(iter(found), ()))]
 
 
-def timings(arguments: argparse.Namespace) -> list[str]:
-    """The options of `pipesched-translate` for each of them."""
-    return [passes.timing(arguments, text) for text in texts(arguments)]
-
-
-def _row(entry: Entry, found: Sensitivity) -> dict[str, Any]:
+def _row(entry: Timed, found: Sensitivity) -> dict[str, Any]:
     workers, microbatches = entry.size
     sizes = {"schedule": entry.label, "workers": workers, "microbatches": microbatches}
     return {
@@ -108,18 +145,21 @@ def _row(entry: Entry, found: Sensitivity) -> dict[str, Any]:
 
 
 def rows(
-    arguments: argparse.Namespace, entries: Sequence[Entry], *, is_ranked: bool = True
+    arguments: argparse.Namespace,
+    entries: Sequence[Timed],
+    *,
+    is_ranked: bool = True,
+    across_sizes: bool = False,
 ) -> list[dict[str, Any]]:
     """A row for each schedule and disturbance, ranked by the disturbed step among the schedules of
-    one size, unless they are not compared.
+    one size, or of all sizes if these do the same work, unless they are not compared.
     """
-    chosen = given(arguments)
-    if not chosen:
-        return []
-    groups: dict[tuple[Size, str], list[dict[str, Any]]] = defaultdict(list)
+    groups: dict[tuple[Size | None, str], list[dict[str, Any]]] = defaultdict(list)
     for entry in entries:
-        for found in measured(entry.steps, chosen, arguments.seeds or SEEDS):
-            groups[entry.size, found.disturbance].append(_row(entry, found))
+        chosen = given(arguments, entry)
+        for found in measured(entry.steps, chosen, arguments.seeds or SEEDS) if chosen else ():
+            size = None if across_sizes else entry.size
+            groups[size, found.disturbance].append(_row(entry, found))
     ordered = []
     for group in groups.values():
         if not is_ranked:
@@ -131,12 +171,23 @@ def rows(
     return ordered
 
 
-def add_to(rows: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]]) -> None:
-    """Adds to each row what was found of its schedule, under `sensitivity`."""
-    where = ("schedule", "workers", "microbatches")
+WHERE = ("schedule", "workers", "microbatches")
+"""The keys that say of which schedule a row is."""
+
+
+def add_to(
+    rows: Sequence[dict[str, Any]],
+    found: Sequence[dict[str, Any]],
+    where: Sequence[str] = WHERE,
+) -> None:
+    """Adds to each row what was found of its schedule, under `sensitivity`. `where` are the keys of
+    the row for the first ones of WHERE.
+    """
     for row in rows:
-        same = [each for each in found if all(each[key] == row[key] for key in where)]
-        left_out = {*where, "step_s", "longer_ratio", "worst_longer_ratio"}
+        same = [
+            each for each in found if all(each[k] == row[own] for k, own in zip(WHERE, where))
+        ]
+        left_out = {*WHERE, "step_s", "longer_ratio", "worst_longer_ratio"}
         row["sensitivity"] = [{k: v for k, v in e.items() if k not in left_out} for e in same]
 
 

@@ -15,18 +15,19 @@ from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
 from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched._division import Counts
-from pipesched._grid import AXES, OPTIONS, Point, configuration, kinds
+from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, kinds
 from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of
 from pipesched._sweep_file import rows_of
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
-from .arguments import BALANCE, TIMES_OF, UsageError, names, positive, source
+from .arguments import BALANCE, TIMES_OF, UsageError, combined, names, positive, source
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
     Column,
+    View,
     add_output,
     csv_text,
     json_text,
@@ -35,28 +36,15 @@ from .output import (
     say_lines,
     seconds,
     table_text,
+    view_of,
     write_text,
 )
 from .paths import READ, Named, check_read
+from .ranked import METRICS, OF_WORK
 from .timed import check_work
 
 EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
       --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
-
-METRICS: dict[str, tuple[str, int]] = {
-    "step": ("makespan_ps", 1),
-    "idle": ("idle_ratio", 1),
-    "span": ("span_bubble_ratio", 1),
-    "table": ("table_bubble_ratio", 1),
-    "activations": ("peak_activations", 1),
-    "memory": ("peak_bytes", 1),
-    "tokens": ("tokens_per_s", -1),
-    "mfu": ("mfu", -1),
-}
-"""Measures for ranking, with 1 if less is better and -1 if more is better."""
-
-OF_WORK = ("step", "tokens", "mfu")
-"""Measures by which schedules with different amounts of work cannot be ranked."""
 
 NUMBERS = results(*CAUSES)
 
@@ -66,6 +54,7 @@ MOST_COSTS = 200
 _SETTINGS = ("transport", "receive_placement", "forward_sends", "runtime", "optimizer_step")
 
 _FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
+_FLAGS["accelerators"] = ("--accelerators", "--tensor")
 """Flags that differ from the name of the axis; files accept these words as well."""
 
 _HELP = {
@@ -141,8 +130,8 @@ def _add_axes(parser: argparse.ArgumentParser) -> None:
         "axes", "Lists of values; an option of families applies to those that have it."
     )
     for axis in AXES:
-        if axis == "paths":
-            continue  # only files give paths
+        if axis in ("paths", OWN_OPTIONS):
+            continue  # only files give paths, and options of one's own have a flag
         flags = _FLAGS.get(axis, ("--" + axis.replace("_", "-"),))
         if axis in _WITH_COMMAS:
             group.add_argument(
@@ -169,6 +158,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     _add_axes(parser)
     parser.add_argument(
+        "--option",
+        dest="own_options",
+        action="append",
+        metavar="NAME=VALUES",
+        help="an option of families of your own and its values, such as depth=2,4",
+    )
+    parser.add_argument(
         "--allow-code",
         action="store_true",
         help="let GRID name families by places of Python functions, which are imported",
@@ -194,9 +190,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _grid_of(arguments: argparse.Namespace) -> Grid:
     given = {axis: getattr(arguments, f"axis_{axis}", None) for axis in AXES}
     axes = {axis: values for axis, values in given.items() if values is not None}
+    if arguments.own_options:
+        axes[OWN_OPTIONS] = combined(arguments.own_options)
     for axis, shipped in (("model", pipesched.models), ("system", pipesched.systems)):
         if axis in axes:
             axes[axis] = [source(text, shipped) for text in axes[axis]]
+    if "--tensor" in arguments.words and (arguments.axis_context_parallel or [1]) != [1]:
+        raise UsageError("--tensor goes with context 1; else give --accelerators, their product")
     if arguments.grid is not None:
         return Grid.from_file(arguments.grid, allow_code=arguments.allow_code, **axes)
     for axis in ("workers", "microbatches"):
@@ -469,18 +469,16 @@ def _remark_errors(rows: Sequence[Row]) -> list[str]:
 
 
 def _text(
-    arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row], above: Sequence[str]
+    arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row], above: Sequence[str], view: View
 ) -> str:
     cases = _cases(arguments, grid)
     winners = list(_winners(rows, cases, arguments.rank_by, arguments.top))
-    remarks = [
-        *_remark_winners(winners, cases, arguments.rank_by),
-        *_remark_errors(rows),
-    ]
+    remarks = [*_remark_winners(winners, cases, arguments.rank_by), *_remark_errors(rows)]
     lines = "".join(f"{remark}\n" for remark in remarks)
     head = "".join(f"{line}\n" for line in (_title(grid, len(rows)), *above))
     is_uneven = any("+" in (row["layers"] or "") for row in winners)
-    table = head + (table_text(winners, _columns(grid, cases, is_uneven)) if winners else "")
+    columns = _columns(grid, cases, is_uneven)
+    table = head + (table_text(winners, columns, view) if winners else "")
     return f"{table}\n{lines}" if lines else table
 
 
@@ -568,7 +566,7 @@ def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> l
 
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates the grid; fails if no point has a schedule."""
-    grid = _grid_of(arguments)
+    grid, view = _grid_of(arguments), view_of(arguments)
     _check_files(arguments, grid)
     cases = _cases(arguments, grid)
     work = _work(grid, cases, arguments.rank_by)
@@ -590,6 +588,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         ranked = _per_stage(rows) if slots and arguments.rank_by == "step" else rows
         _check_ranked(ranked, arguments.rank_by)
-        text = _text(arguments, grid, ranked, above)
+        text = _text(arguments, grid, ranked, above, view)
     write_text(text, None if kept else arguments.output)
     return 0 if any(row["error"] is None for row in rows) else 1

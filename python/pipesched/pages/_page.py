@@ -16,7 +16,7 @@ from pipesched._text import printable
 
 from ._columns import pack
 
-_SCRIPTS = ("columns.js", "drawing.js", "timeline.js", "page.js")
+_SCRIPTS = ("columns.js", "drawing.js", "timeline.js", "tables.js", "page.js")
 
 MOST_STATIC_CELLS = 300
 """Up to which number of cells a page has a picture too, for readers without scripts."""

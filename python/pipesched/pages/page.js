@@ -237,7 +237,8 @@ const kSwitches = [
 ];
 const kMostMessages = 200_000; // up to which messages are drawn from the start
 const kHelp = 'Drag to pan, Ctrl and wheel to zoom, double click to zoom in. ' +
-    'Keys: + − 0 zoom and fit, A D pan, arrows go from cell to cell, ' +
+    'Keys: C I M Y switch critical path, idle causes, messages and memory, ' +
+    '+ − 0 zoom and fit; on a timeline also A D pan, arrows go from cell to cell, ' +
     'W goes to what a cell waited for, Esc closes.';
 
 /** Timelines on one scale of time, with their buttons and legend. */
@@ -272,7 +273,7 @@ class Panel {
       const box = this.boxes[name] = make('input', {type: 'checkbox', name});
       box.checked = this.show[name];
       box.addEventListener('change', () => this.toggle(name, box.checked));
-      return make('label', {title: `key ${key}`}, box, ` ${label}`);
+      return make('label', {title: `key ${key}`}, box, ` ${label} `, make('kbd', {}, key));
     });
     return make('div', {class: 'toolbar'},
                 button('Fit', 'Fit to width (key 0)', () => this.fit()),
@@ -513,9 +514,11 @@ class Page {
     this.theme = new Theme();
     this.tip = new Tip();
     this.isPrinting = false;
+    this.tables = new Tables();
     this.panels = [...document.querySelectorAll('.timelines')].map((e) => new Panel(e, this));
     addEventListener('resize', () => this.redraw());
     addEventListener('scroll', () => this.redraw());
+    addEventListener('keydown', (event) => this.key(event));
     addEventListener('beforeprint', () => this.print(true));
     addEventListener('afterprint', () => this.print(false));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.recolour());
@@ -535,6 +538,23 @@ class Page {
       panel.redraw();
   }
 
+  /** Keys that need no timeline to be focused first. A timeline that is takes them itself. */
+  key(event) {
+    const isText = event.target.matches?.('input:not([type=checkbox]), textarea, select');
+    if (event.defaultPrevented || isText || event.ctrlKey || event.metaKey || event.altKey)
+      return;
+    const pressed = event.key.toUpperCase();
+    const [name] = kSwitches.find(([, , key]) => key === pressed) ?? [];
+    const act = {'+': (p) => p.zoom(2), '=': (p) => p.zoom(2), '-': (p) => p.zoom(0.5),
+                 '0': (p) => p.fit()}[event.key];
+    if (!this.panels.length || !(name || act))
+      return;
+    const on = name && !this.panels[0].show[name];
+    for (const panel of this.panels)
+      name ? panel.toggle(name, on) : act(panel);
+    event.preventDefault();
+  }
+
   recolour() {
     this.theme = new Theme();
     this.redraw();
@@ -545,6 +565,7 @@ class Page {
     this.isPrinting = on;
     document.documentElement.classList.toggle('printing', on);
     this.theme = new Theme();
+    this.tables.fit(on);
     for (const panel of this.panels)
       panel.drawNow();
   }

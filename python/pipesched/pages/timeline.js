@@ -6,8 +6,6 @@ const kIdleReasons = [
   'its message stood in a queue behind one that was not ready',
   'its message was under way or waited for bandwidth',
 ];
-const kCompute = 0, kSend = 1, kReceive = 2, kOffload = 3, kReload = 4, kAllReduce = 6; // kinds
-const kLaneOfKind = {[kSend]: 1, [kOffload]: 3, [kReload]: 4, [kAllReduce]: 5};
 
 class Timeline {
   constructor(data) {
@@ -35,6 +33,12 @@ class Timeline {
     if (persistent)
       this.mostHeld = Math.max(0, ...this.peaks().map((peak, row) => peak + persistent[row]));
     this.digits = String(facts.microbatches - 1).length;
+    this.receiveLane = facts.kinds.find(({name}) => name === 'recv').lane;
+  }
+
+  /** What the library says of the kind of a transfer: name, role and lane. */
+  kindOf(item) {
+    return this.facts.kinds[this.items.kind[item]];
   }
 
   /** The most activations that each worker holds. */
@@ -75,15 +79,15 @@ class Timeline {
 
   /** The workers on whose lanes a transfer is drawn, and the lanes. */
   *placesOf(item) {
-    const {kind, worker, peer, memberBegins, members} = this.items;
-    const lane = kLaneOfKind[kind[item]];
-    if (kind[item] === kAllReduce) {
+    const {worker, peer, memberBegins, members} = this.items;
+    const {name, role, lane} = this.kindOf(item);
+    if (role === 'collective') {
       for (let k = memberBegins[peer[item]]; k < memberBegins[peer[item] + 1]; ++k)
         yield [members[k], lane];
-    } else if (lane !== undefined) { // a receive is drawn with its send
+    } else if (name !== 'recv') { // a receive is drawn with its send
       yield [worker[item], lane];
-      if (kind[item] === kSend)
-        yield [peer[item], 2];
+      if (role === 'message')
+        yield [peer[item], this.receiveLane];
     }
   }
 
@@ -365,30 +369,23 @@ class Timeline {
 
   /** "0F3, the cell before it", "message 1F2 from worker 1". */
   phraseOf(item, waiter) {
-    const {kind, worker, peer, cells} = this.items;
+    const {worker, peer, cells} = this.items;
     const name = this.nameOf(item);
     if (item < cells)
       return item === waiter - 1 && waiter < cells ? `${name}, the cell before it` :
           `${name} on worker ${worker[item]}`;
-    switch (kind[item]) {
-    case kSend:
-      return `message ${name} from worker ${worker[item]} to worker ${peer[item]}`;
-    case kReceive:
-      return `message ${name} from worker ${peer[item]} to worker ${worker[item]}`;
-    case kOffload:
-      return `offload ${name}`;
-    case kReload:
-      return `reload ${name}`;
-    default:
-      return `all-reduce ${name}`;
-    }
+    const kind = this.kindOf(item);
+    if (kind.role !== 'message')
+      return `${kind.name.replaceAll('_', '-')} ${name}`;
+    const [from, to] = kind.name === 'recv' ? [peer, worker] : [worker, peer];
+    return `message ${name} from worker ${from[item]} to worker ${to[item]}`;
   }
 
   /** Lines about a cell, a message, a copy or an all-reduce. */
   describeItem(item, row) {
-    const {start, release, end, phase, stage, microbatch, second, worker, cells, kind} = this.items;
+    const {start, release, end, phase, stage, microbatch, second, worker, cells} = this.items;
     const about = (p, s, m) => {
-      const number = p === 7 || p === 8 ? `path ${m}` : `microbatch ${m}`;
+      const number = this.facts.phases[p].per_path ? `path ${m}` : `microbatch ${m}`;
       const path = this.facts.paths > 1 ? ` of path ${this.facts.stages[s].path}` : '';
       const name = this.facts.phases[p].name;
       return `${name} of ${number} on stage ${this.facts.stages[s].stage}${path}`;
@@ -400,7 +397,7 @@ class Timeline {
       lines.push(`overlaps ${about(second.phase[item], second.stage[item],
                                    second.microbatch[item])}`);
     lines.push(`worker ${isCell ? worker[item] : row}`);
-    if (isCell || start[item] === end[item] || kind[item] === kReceive)
+    if (isCell || start[item] === end[item] || this.kindOf(item).name === 'recv')
       lines.push(`start ${this.time(start[item])}, end ${this.time(release[item])}, takes ${
           this.length(release[item] - start[item])}`);
     else

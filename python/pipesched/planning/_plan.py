@@ -22,6 +22,7 @@ from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
 from ._request import Limits, Progress, Request, divisors, seconds_of
+from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Space
 from ._why import about, findings
@@ -176,6 +177,13 @@ class Proposal:
         csv = os.path.join(folder, f"{self.name}.csv")
         return launchers(self.request, self.candidate, csv, self._launch_problem)
 
+    def scripts(self) -> dict[str, str]:
+        """Bash scripts that start a training by torchrun, by launcher: `torchtitan`, `megatron` and
+        `bridge` (Megatron-Bridge), without those that cannot run it. A CSV file that PyTorch reads
+        is expected beside the script, under the name of the proposal.
+        """
+        return scripts_of(self)
+
     @cached_property
     def _launch_problem(self) -> str | None:
         """The reason why PyTorch cannot run the rows of a file; None without a file."""
@@ -245,6 +253,7 @@ class Proposal:
             "table_bubble_ratio": report.table.bubble_ratio if report.table else None,
             "optimized": self.optimized.to_dict() if self.optimized else None,
             "help": [help.to_dict() for help in self.help],
+            "request": self.request.to_dict(),
             "launcher": self.launchers(folder).to_dict(),
         }
 
@@ -279,7 +288,7 @@ class Plan:
         """One row per proposal: its numbers, without launchers and paths."""
         import pandas as pd
 
-        nested = {"name", "options", "paths", "help", "optimized", "launcher"}
+        nested = {"name", "options", "paths", "help", "optimized", "launcher", "request"}
         rows = [
             {key: value for key, value in row.items() if key not in nested}
             for row in self.to_dicts()

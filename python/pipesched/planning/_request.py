@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from .. import _core
 from .._catalogue import canonical
-from .._costs import Costs, Description, Times
-from .._deployment import HELD, DeploymentOptions, Held, HeldOptions
+from .._costs import Costs, Description, Times, _looks_like_path
+from .._deployment import HELD, OPTIONS, DeploymentOptions, Held, HeldOptions
 from .._errors import PipeSchedError
 from .._options import (
     Attention,
@@ -50,6 +51,7 @@ for _power, _letter in enumerate("KMGT", start=1):
     _UNITS[f"{_letter}B"], _UNITS[f"{_letter}iB"] = 10 ** (3 * _power), 2 ** (10 * _power)
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)")
 
+WHOLE_NODE = OPTIONS["used_per_node"].unsaid
 DEFAULT_RESERVE = "15%"
 """The memory that is kept free for what the cost model does not count. docs/Planning.md says why it
 is so much.
@@ -167,6 +169,14 @@ def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
     return tuple(value for value in order if value in given)
 
 
+def _for_json(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(name): _for_json(each) for name, each in value.items()}
+    return [*map(_for_json, value)] if isinstance(value, (list, tuple)) else value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request(Held):
     """A model, a system, the number of accelerators and sequences, and the limits on choices."""
@@ -239,6 +249,19 @@ class Request(Held):
         for name, values in _own_times.fixed(self).items():
             put(name, values)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The arguments that make this request again, for JSON: those that are not the defaults.
+        Files are named by their absolute paths, so that the folder does not matter.
+        """
+        given = ((each, getattr(self, each.name)) for each in fields(self))
+        found = {f.name: _for_json(value) for f, value in given if value != f.default}
+        for name in ("model", "system", "times"):
+            if isinstance(found.get(name), str) and _looks_like_path(found[name]):
+                found[name] = os.path.abspath(found[name])
+        if self.times is not None:
+            found["times_of"] = "layer"  # as they are divided by now
+        return found
+
     @property
     def framework(self) -> Framework:
         """The framework whose memory is counted."""
@@ -253,6 +276,7 @@ class Request(Held):
             "context_parallel": shape.context,
             "expert_parallel": shape.expert,
             "context_exchange": self.context_exchange or "ring",
+            "used_per_node": self.node if self.spares else WHOLE_NODE,
             **cast(HeldOptions, {name: getattr(self, name) for name in HELD}),
         }
 
@@ -281,12 +305,13 @@ class Request(Held):
             )
 
     def _check_nodes(self) -> None:
-        node = self.node
-        if self.gpus > node and self.gpus % node:
-            below, above = self.gpus // node * node, -(-self.gpus // node) * node
+        whole = self.sizes["accelerators_per_node"]
+        if 2 * self.node < min(whole, self.gpus):
+            below, above = self.gpus // whole * whole, -(-self.gpus // whole) * whole
             raise PipeSchedError(
-                f"{self.gpus} accelerators are no whole number of nodes of {node}; the nearest"
-                f" that are: {below} and {above}"
+                f"{self.gpus} accelerators are no whole number of nodes of {whole}, and not equally"
+                f" many on nodes that use at least half of theirs; the nearest that are whole:"
+                f" {below} and {above}"
             )
 
     @cached_property
@@ -338,8 +363,19 @@ class Request(Held):
 
     @property
     def node(self) -> int:
-        """The number of accelerators that tensor parallelism may span."""
-        return self.sizes["accelerators_per_node"]
+        """The number of accelerators that a node has, or of which the training uses equally many on
+        each node: the largest divisor, such as 64 of 72 for 256 accelerators. Tensor parallelism
+        spans at most so many.
+        """
+        whole = self.sizes["accelerators_per_node"]
+        if self.gpus <= whole:
+            return whole
+        return max(d for d in divisors(self.gpus) if d <= whole)
+
+    @property
+    def spares(self) -> bool:
+        """Whether nodes have more accelerators than the training uses."""
+        return self.node < self.sizes["accelerators_per_node"]
 
     @property
     def experts(self) -> int:

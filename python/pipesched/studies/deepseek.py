@@ -249,6 +249,6 @@ def deepseek() -> Study:
             " curves those of H100",
             open="not stated: the size of microbatches, rows of the fullest rank, the bytes of"
             " weights that GEMMs read, the memory that was used. Cases with * are no part of the"
-            " run. Not in it: clocks that fall under load, rows sorted by expert",
+            " run. Not in it: clocks that fall under load",
         ),
     )

@@ -17,13 +17,16 @@ except ImportError as error:
 if not _distributed.is_available():
     raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
 
+from ._cut import split_model
 from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
 from ._measure import measure_children
 from ._record import Event, Recording
 from ._runtime import PipelineRuntime
 from ._split import SequentialStages, split_sequential
+from ._values import Arguments
 
 __all__ = [
+    "Arguments",
     "Event",
     "MemoryBudgetError",
     "PipelineError",
@@ -33,6 +36,7 @@ __all__ = [
     "RemoteError",
     "SequentialStages",
     "measure_children",
+    "split_model",
     "split_sequential",
 ]
 

@@ -15,9 +15,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ._backward import WeightBackward
 from ._errors import PipelineError
+from ._inputs import Inputs
 
 
 def _on(stream: Any) -> AbstractContextManager[Any]:
@@ -84,14 +86,27 @@ class Saved:
         self._spared = spared
         self._device = device
         self._known: dict[int, _Entry] = {}
-        self._entries: list[_Entry] = []
+        # Weak, since autograd frees what it does not need any more, for example after I.
+        self._all: list[weakref.ref[_Entry]] = []
         self._event: Any = None
         self.is_leaving = False
         """Whether a D has begun and no U after it."""
-        self.nbytes = 0
+        self.on_growth: Callable[[int, int], None] = lambda place, nbytes: None
+        """Called with the place and the bytes of each storage that is added."""
+
+    @property
+    def _entries(self) -> list[_Entry]:
+        return [entry for each in self._all if (entry := each()) is not None]
+
+    @property
+    def nbytes(self) -> int:
         """The bytes that are on the device, or on the way to it or from it."""
-        self.on_growth: Callable[[], None] = lambda: None
-        """Called when `nbytes` has grown."""
+        return sum(entry.nbytes for entry in self._entries)
+
+    @property
+    def storages(self) -> list[Tensor]:
+        """Tensors on the device, one per storage."""
+        return [entry.bytes for entry in self._entries if entry.bytes is not None]
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -110,9 +125,8 @@ class Saved:
         entry = self._known.get(key)
         if entry is None:
             entry = self._known[key] = _Entry(tensor)
-            self._entries.append(entry)
-            self.nbytes += entry.nbytes
-            self.on_growth()
+            self._all.append(weakref.ref(entry))
+            self.on_growth(key, entry.nbytes)
         handle = _Handle(tensor, entry)
         entry.add(handle)
         return handle
@@ -245,12 +259,13 @@ class Activation:
     """What a worker holds of one stage and microbatch."""
 
     value: Any
-    """The input of the stage, made of leaves."""
-    leaves: list[Tensor]
-    """The tensors of the input."""
+    """The input of the stage, until the last forward that needs it."""
+    inputs: Inputs
     target: Any = None
-    outputs: list[Tensor] = field(default_factory=list)
-    """The outputs with their graph, or the loss; empty before R and after I."""
+    roots: list[GradientEdge | None] = field(default_factory=list)
+    """Where the gradients of the outputs begin, or that of the loss; empty before R and after I."""
+    is_loss: bool = False
+    """Whether the output is the loss."""
     saved: Saved | None = None
     again: Recomputation | None = None
     weights: WeightBackward | None = None
@@ -259,9 +274,20 @@ class Activation:
     is_held: bool = False
     """Whether everything that a backward needs exists; false before R."""
 
-    def hold(self, outputs: list[Tensor]) -> None:
-        """Keeps the outputs of F or R."""
-        self.outputs, self.is_held = outputs, True
+    def hold(self, outputs: list[Tensor], is_loss: bool) -> None:
+        """Keeps what the backward needs of F or R. Of the input and the outputs that is only what
+        autograd has kept itself.
+        """
+        self.roots = [get_gradient_edge(t) if t.requires_grad else None for t in outputs]
+        self.is_loss = is_loss
+        self.is_held, self.value, self.target = True, None, None
+        self.inputs.drop()
+
+    def tensors(self) -> list[Tensor]:
+        """What it holds on the device, without what autograd keeps where `saved` does not look."""
+        weights = self.weights.tensors() if self.weights is not None else []
+        saved = self.saved.storages if self.saved is not None else []
+        return [*self.inputs.tensors, *saved, *weights]
 
     @property
     def counts(self) -> bool:

@@ -13,8 +13,10 @@ W runs those nodes again with the gradients noted, for the parameters alone. Par
 a node are run together; if one of them hangs on several nodes (a weight that is used twice), these
 are run together, and each gets exactly the gradient that I noted, although the run reaches the
 lower one from the upper one too. What a stage computes of its parameters alone has no node above
-the inputs: W starts there from the outputs. All parameter gradients are accumulated by autograd
-itself, so that hooks of parameters run.
+the inputs: W starts there from the outputs. A node that gives the gradients of its parameters in I
+too, whatever is asked for (a custom function, a compiled graph), is not run again: W goes on from
+what I has kept of it, and the node is free after I. All parameter gradients are accumulated by
+autograd itself, so that hooks of parameters run.
 
 `torch.distributed.pipelining` works in a similar way. But it notes nothing for such outputs, and so
 loses their gradients, and it passes hooks of tensors inside the stage a gradient that they have
@@ -23,23 +25,31 @@ already changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 Gradients = tuple[Tensor | None, ...]
-Root = tuple[Tensor, Tensor | None]
-"""An output that has a graph, and its gradient; None for a loss."""
+Root = tuple[GradientEdge, Tensor]
+"""Where the gradient of an output begins, and the gradient. The output itself is not kept."""
+
+
+def root_of_loss(edge: GradientEdge) -> Root:
+    """The root of a loss, whose gradient is 1."""
+    untyped: Any = edge.node
+    metadata = untyped._input_metadata[edge.output_nr]
+    return edge, torch.ones(metadata.shape, dtype=metadata.dtype, device=metadata.device)
 
 
 def whole_backward(roots: Sequence[Root]) -> None:
     """Adds gradients to all leaves that the outputs depend on."""
     if roots:
-        torch.autograd.backward([output for output, _ in roots], [given for _, given in roots])
+        torch.autograd.backward([edge for edge, _ in roots], [given for _, given in roots])
 
 
 @dataclass
@@ -48,6 +58,9 @@ class _Group:
 
     nodes: list[Node]
     leaves: list[Tensor]
+    kept: list[tuple[GradientEdge, Tensor]] = field(default_factory=list)
+    """The edges out of the nodes with their gradients, if I gave all of them. Then there are no
+    nodes."""
 
 
 @dataclass
@@ -57,7 +70,7 @@ class WeightBackward:
     groups: list[_Group] = field(default_factory=list)
     noted: dict[Node, Gradients] = field(default_factory=dict)
     loose: list[Root] = field(default_factory=list)
-    """Outputs through which no gradient flows to an input."""
+    """Those of outputs through which no gradient flows to an input."""
 
     def run(self) -> None:
         """Adds gradients to the parameters, and releases the graph."""
@@ -66,7 +79,17 @@ class WeightBackward:
         whole_backward(self.loose)
         self.groups, self.noted, self.loose = [], {}, []
 
+    def tensors(self) -> list[Tensor]:
+        """The gradients that wait for W."""
+        noted = [t for given in self.noted.values() for t in given if t is not None]
+        kept = [gradient for group in self.groups for _, gradient in group.kept]
+        return [*noted, *kept, *(given for _, given in self.loose)]
+
     def _run(self, group: _Group) -> None:
+        if group.kept:
+            below = [edge for edge, _ in group.kept]
+            torch.autograd.backward(below, [gradient for _, gradient in group.kept])
+            return
         edges: list[GradientEdge] = []
         gradients: list[Tensor] = []
         handles = []
@@ -99,8 +122,46 @@ def _noting(noted: dict[int, Gradients], number: int) -> Callable[[Any], None]:
     return note
 
 
-def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
-    """For each node of the graph, the nodes from which a gradient flows to it."""
+def _keeping(kept: dict[int, Gradients], number: int, outside: list[int]) -> Callable[..., None]:
+    """A hook that keeps what a node gives to the edges out of the part above the inputs."""
+
+    def keep(gradients: Any, _: Any) -> None:
+        found = tuple(gradients[i] for i in outside)
+        if all(gradient is not None for gradient in found):
+            kept[number] = found
+
+    return keep
+
+
+def _outside(node: Node, inner: set[Node]) -> list[int]:
+    below = enumerate(node.next_functions)
+    return [number for number, (other, _) in below if other is not None and other not in inner]
+
+
+def _release(
+    groups: Iterable[_Group], nodes: Sequence[Node], kept: dict[int, Gradients], inner: set[Node]
+) -> None:
+    """Replaces the nodes of groups, where I gave all that W would compute from them."""
+    number_of = {node: number for number, node in enumerate(nodes)}
+    for group in groups:
+        if all(number_of[node] in kept for node in group.nodes):
+            for node in group.nodes:
+                below = [node.next_functions[i] for i in _outside(node, inner)]
+                given = kept[number_of[node]]
+                group.kept += [
+                    (GradientEdge(other, number), gradient)
+                    for (other, number), gradient in zip(below, given, strict=True)
+                    if other is not None and gradient is not None
+                ]
+            group.nodes = []
+
+
+def _reversed_edges(
+    roots: Iterable[Node], ends: Collection[Node] = ()
+) -> dict[Node, list[Node]]:
+    """For each node of the graph, the nodes from which a gradient flows to it. The graph is that
+    above the ends, these included.
+    """
     above: dict[Node, list[Node]] = {}
     stack = []
     for root in roots:
@@ -109,7 +170,7 @@ def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
             stack.append(root)
     while stack:
         node = stack.pop()
-        for below, _ in node.next_functions:
+        for below, _ in () if node in ends else node.next_functions:
             if below is None:
                 continue
             if below not in above:
@@ -119,10 +180,12 @@ def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
     return above
 
 
-def leaves_of(outputs: Iterable[Tensor]) -> list[Tensor]:
-    """The leaves that get gradients from outputs."""
+def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[Tensor]:
+    """The leaves that get gradients from outputs, without inputs, whose edges are the ends."""
     roots = [get_gradient_edge(output).node for output in outputs if output.requires_grad]
-    found = [getattr(node, "variable", None) for node in _reversed_edges(roots)]
+    inputs = {edge.node for edge in ends}
+    above = _reversed_edges(roots, inputs)
+    found = [getattr(node, "variable", None) for node in above if node not in inputs]
     return [leaf for leaf in found if leaf is not None]
 
 
@@ -176,15 +239,15 @@ def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
 
 
 def input_backward(
-    roots: Sequence[Root], inputs: Sequence[Tensor]
+    roots: Sequence[Root], inputs: Sequence[GradientEdge]
 ) -> tuple[list[Tensor | None], WeightBackward]:
-    """Returns the gradients of the inputs, and the work that is left for W. Inputs are leaves that
-    require gradients; the gradient is None if no output depends on the input. Parameters get no
-    gradients yet.
+    """Returns the gradients of the inputs, and the work that is left for W. The gradient is None if
+    no output depends on the input. Parameters get no gradients yet.
     """
-    edges = [get_gradient_edge(output).node for output, _ in roots]
-    above = _reversed_edges(edges)
-    inner = _reach([get_gradient_edge(leaf).node for leaf in inputs], above)
+    edges = [edge.node for edge, _ in roots]
+    ends = {edge.node for edge in inputs}
+    above = _reversed_edges(edges, ends)
+    inner = _reach(ends, above)
     rest = WeightBackward()
     rest.loose = [root for root, node in zip(roots, edges, strict=True) if node not in inner]
     through = [root for root, node in zip(roots, edges, strict=True) if node in inner]
@@ -193,10 +256,16 @@ def input_backward(
     rest.groups = _groups(above, inner)
     nodes = list(dict.fromkeys(node for group in rest.groups for node in group.nodes))
     noted: dict[int, Gradients] = {}
+    kept: dict[int, Gradients] = {}
     handles = [node.register_prehook(_noting(noted, i)) for i, node in enumerate(nodes)]
+    handles += [
+        node.register_hook(_keeping(kept, i, _outside(node, inner)))
+        for i, node in enumerate(nodes)
+        if isinstance(node, BackwardCFunction)  # others compute what is asked for
+    ]
     try:
         found = torch.autograd.grad(
-            [output for output, _ in through],
+            [edge for edge, _ in through],
             list(inputs),
             [given for _, given in through],
             retain_graph=True,
@@ -205,5 +274,7 @@ def input_backward(
     finally:
         for handle in handles:
             handle.remove()
-    rest.noted = {nodes[i]: gradients for i, gradients in noted.items()}
+    _release(rest.groups, nodes, kept, inner)
+    needed = {node for group in rest.groups for node in group.nodes}
+    rest.noted = {nodes[i]: given for i, given in noted.items() if nodes[i] in needed}
     return list(found), rest

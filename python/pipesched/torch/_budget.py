@@ -36,16 +36,17 @@ class Budget:
             self._limit = int(given)
 
     def check(self, cell: Cell, held: Collection[Activation]) -> None:
-        """Raises if these activations exceed the budget."""
-        if self._limit is None:
-            return
+        """Raises if these activations exceed a budget of activations."""
+        if self._limit is not None and not self.counts_bytes:
+            self._check(cell, sum(activation.counts for activation in held), "activations")
+
+    def check_bytes(self, cell: Cell, found: int) -> None:
+        """Raises if so many bytes exceed a budget of bytes."""
         if self.counts_bytes:
-            found = sum(a.saved.nbytes for a in held if a.saved and not a.saved.is_away)
-            unit = "bytes of activations"
-        else:
-            found = sum(activation.counts for activation in held)
-            unit = "activations"
-        if found > self._limit:
+            self._check(cell, found, "bytes of activations")
+
+    def _check(self, cell: Cell, found: int, unit: str) -> None:
+        if self._limit is not None and found > self._limit:
             raise MemoryBudgetError(
                 f"{cell} makes this rank hold {found} {unit}; the budget is {self._given}"
             )

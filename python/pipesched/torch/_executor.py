@@ -13,10 +13,10 @@ and microbatch:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,15 +24,18 @@ from torch import Tensor, nn
 from pipesched import Cell, Instruction
 
 from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
-from ._backward import Root, input_backward, whole_backward
+from ._backward import Root, WeightBackward, input_backward, root_of_loss, whole_backward
 from ._budget import Budget
 from ._errors import PipelineError
+from ._inputs import Inputs
 from ._messages import Link, Messages, Mode
-from ._parallel import Around, mark
+from ._parallel import Around, local, mark
 from ._placement import Placement, named
+from ._places import places_of, storages_of
 from ._record import Event
+from ._repeated import Repeated
 from ._sums import Sums
-from ._values import Packet, flatten, unflatten
+from ._values import Arguments, Packet, flatten, mapped, unflatten
 
 At = tuple[int, int]
 """(stage, microbatch)."""
@@ -40,6 +43,16 @@ AHEAD = 2
 """How many computes before its position a receive begins if messages have tags. A message that had
 to wait for its receive would take a round trip longer.
 """
+
+
+class Memory(Protocol):
+    """Looks at what a rank holds."""
+
+    def look(self, instruction: Instruction, executor: Executor) -> None:
+        """Called after each instruction of a training step."""
+
+    def take(self, cell: Cell, packet: Packet) -> None:
+        """Called with each value that has come in a message, and the cell that sent it."""
 
 
 @dataclass
@@ -90,6 +103,10 @@ class Executor:
         self._needs = [_needs(instruction, parts.program) for instruction in parts.program]
         self._early = early_receives(parts.program) if parts.messages.has_tags else {}
         self.current: Instruction | None = None
+        cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
+        self._repeated = Repeated(cells, self._device)
+        self.memory: Memory | None = None
+        """What is told of each instruction of a training step."""
         self._clear()
 
     def _clear(self) -> None:
@@ -97,7 +114,7 @@ class Executor:
         self._outbox: dict[At, Packet] = {}
         self._gradbox: dict[At, Packet] = {}
         self._upbox: dict[At, Packet] = {}
-        self._held: dict[At, Activation] = {}
+        self.held: dict[At, Activation] = {}
         self._coming: set[int] = set()
         self._reducing: set[int] = set()
         self._copies: dict[tuple[int, int], dict[str, Tensor]] = {}
@@ -116,13 +133,16 @@ class Executor:
         """Runs one pass. A pass that evaluates runs the forwards alone."""
         self._batch = batch
         self._clear()
-        self._spared = _storages([*self._parts.stored, batch.inputs, batch.targets])
+        self._spared = storages_of([*self._parts.stored, batch.inputs, batch.targets])
+        roots = self._parts.placement.modules.values()
+        self._buffered = storages_of([local(b) for root in roots for b in root.buffers()])
         program = self._parts.program
-        self._parts.messages.begin(batch.mode, program)
+        self._parts.messages.begin(batch.mode, program, [batch.inputs, batch.targets])
         is_training = batch.mode == "train"
         with torch.set_grad_enabled(is_training):
             if is_training:
                 self._parts.sums.begin()
+                self._repeated.begin(batch.number, batch.record is not None)
             for instruction in program:
                 if instruction.index in self._early:
                     self._receive_early(instruction, is_training)
@@ -143,13 +163,21 @@ class Executor:
         if record is None:
             self._settle(instruction)
             self._execute(instruction)
+            self._note_memory(instruction)
             return
         ready = time.perf_counter_ns()
         self._settle(instruction)
         start = time.perf_counter_ns()
         self._execute(instruction)
         end = time.perf_counter_ns()
+        self._note_memory(instruction)
         record(Event(self._batch.number, instruction, ready, start, end))
+
+    def _note_memory(self, instruction: Instruction) -> None:
+        if self._parts.budget.counts_bytes and self._batch.mode == "train":
+            self._parts.budget.check_bytes(instruction.cell, self.bytes_held())
+        if self.memory is not None and self._batch.mode == "train":
+            self.memory.look(instruction, self)
 
     def _settle(self, instruction: Instruction) -> None:
         """Waits for what an instruction needs."""
@@ -162,7 +190,7 @@ class Executor:
                 self._settle_copy(instruction, awaited)
 
     def _settle_copy(self, instruction: Instruction, copy: Instruction) -> None:
-        activation = self._held.get((copy.cell.stage, copy.cell.microbatch))
+        activation = self.held.get((copy.cell.stage, copy.cell.microbatch))
         if activation is None or activation.saved is None:
             return
         if instruction.kind == "wait":
@@ -208,13 +236,15 @@ class Executor:
         packet = self._parts.messages.take(instruction.index)
         self._note_done(instruction.index)
         cell = instruction.cell
+        if self.memory is not None and self._batch.mode == "train":
+            self.memory.take(cell, packet)
         if cell.phase == "F":
             self._inbox[cell.stage + 1, cell.microbatch] = packet
         else:
             self._gradbox[cell.stage - 1, cell.microbatch] = packet
 
     def _saved(self, cell: Cell) -> Saved:
-        activation = self._held.get((cell.stage, cell.microbatch))
+        activation = self.held.get((cell.stage, cell.microbatch))
         if activation is None or activation.saved is None:
             raise PipelineError(f"the program of this rank runs {cell} without an activation")
         return activation.saved
@@ -255,7 +285,7 @@ class Executor:
 
     def _compute(self, cell: Cell) -> None:
         for before in self._parts.around.before.get(mark(cell), ()):
-            self._spared |= _storages(before())
+            self._spared |= storages_of(before())
         if cell.phase == "F":
             self._forward(cell)
         elif cell.phase == "R":
@@ -282,46 +312,55 @@ class Executor:
         activation = self._begin(cell)
         is_again = cell.recomputed and is_training
         if is_again:
-            versions = [leaf._version for leaf in activation.leaves]
+            versions = [tensor._version for tensor in activation.inputs.tensors]
             state = RandomState(self._device)
             activation.again = Recomputation(state, self._buffers(cell), versions)
-        is_moved = cell.offloaded or self._parts.budget.counts_bytes
-        if is_training and is_moved:
+        is_seen = cell.offloaded or self._parts.budget.counts_bytes or self.memory is not None
+        if is_training and is_seen:
             activation.saved = Saved(self._spared, self._device)
-            activation.saved.on_growth = lambda: self._check_budget(cell)
         if is_training:
-            self._held[at] = activation
+            self.held[at] = activation
+            self._watch_growth(cell, activation)
         outputs, packet = self._apply(cell, activation, is_again)
+        activation.inputs.tell()
         if packet is not None:
             self._pass_down(cell, packet)
         if is_training and not is_again:
-            activation.hold(outputs)
+            activation.hold(outputs, self._is_last(cell))
             self._check_budget(cell)
+
+    def _is_last(self, cell: Cell) -> bool:
+        return cell.stage == self._parts.placement.last[cell.path]
 
     def _buffers(self, cell: Cell) -> Buffers:
         key = cell.path, cell.stage
         return Buffers(self._parts.placement.modules[key], self._copies.setdefault(key, {}))
 
     def _begin(self, cell: Cell) -> Activation:
-        """Makes the activation of a forward from new leaves."""
+        """Makes the activation of a forward."""
         at = cell.stage, cell.microbatch
         target = None
-        if cell.stage == self._parts.placement.last[cell.path] and self._batch.targets is not None:
+        if self._is_last(cell) and self._batch.targets is not None:
             target = self._batch.targets[cell.microbatch]
+            target = mapped(target, lambda tensor: tensor.to(self._device))
         if cell.stage == 0:
             if self._batch.inputs is None:
                 raise PipelineError("this rank has a first stage, and needs `inputs`")
-            tensors, structure = flatten(self._batch.inputs[cell.microbatch])
-            leaves = [tensor.detach().to(self._device) for tensor in tensors]
-        else:
-            packet = self._pop(self._inbox, at, cell)
-            structure = packet.structure
-            is_training = self._batch.mode == "train"
-            leaves = [
-                tensor.detach().requires_grad_(wanted and is_training)
-                for tensor, wanted in zip(packet.tensors, packet.wants, strict=True)
-            ]
-        return Activation(unflatten(leaves, structure), leaves, target)
+            found: list[Tensor] = []
+            value = mapped(self._batch.inputs[cell.microbatch], self._listing(found))
+            return Activation(value, Inputs(found), target)
+        packet = self._pop(self._inbox, at, cell)
+        inputs = Inputs.of(packet, self._batch.mode == "train")
+        return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
+
+    def _listing(self, found: list[Tensor]) -> Callable[[Tensor], Tensor]:
+        """A function that places a tensor of the batch, and lists it."""
+
+        def place(tensor: Tensor) -> Tensor:
+            found.append(tensor.detach().to(self._device))
+            return found[-1]
+
+        return place
 
     def _apply(
         self, cell: Cell, activation: Activation, drops_graph: bool = False
@@ -340,15 +379,24 @@ class Executor:
             except RuntimeError as error:
                 _explain(error, cell)
                 raise
-            if cell.stage == self._parts.placement.last[cell.path]:
+            if self._is_last(cell):
                 losses = self._lose(cell, output, activation.target)
-                self._parts.sums.check((cell.path, cell.stage), losses, activation.leaves)
+                self._parts.sums.check((cell.path, cell.stage), losses, activation.inputs.edges)
                 return losses, None
         tensors, structure = flatten(output)
         if self._batch.mode == "train":
-            self._parts.sums.check((cell.path, cell.stage), tensors, activation.leaves)
+            self._parts.sums.check((cell.path, cell.stage), tensors, activation.inputs.edges)
         wants = [tensor.requires_grad for tensor in tensors]
-        return tensors, Packet([tensor.detach() for tensor in tensors], wants, structure)
+        return tensors, Packet([self._as_sent(tensor) for tensor in tensors], wants, structure)
+
+    def _as_sent(self, output: Tensor) -> Tensor:
+        """An output without its graph. A buffer of a stage is copied: another forward may change it
+        before the next stage reads it.
+        """
+        found = output.detach()
+        if not self._buffered or found.layout != torch.strided:
+            return found
+        return found.clone() if found.untyped_storage()._cdata in self._buffered else found
 
     def _lose(self, cell: Cell, output: Any, target: Any) -> list[Tensor]:
         """The loss of a microbatch, as it is differentiated."""
@@ -374,15 +422,16 @@ class Executor:
             self._outbox[cell.stage, cell.microbatch] = packet
 
     def _recompute(self, cell: Cell) -> None:
-        activation = self._held[cell.stage, cell.microbatch]
+        activation = self.held[cell.stage, cell.microbatch]
         again = activation.again
         if again is None:
             raise PipelineError(f"the program of this rank runs {cell} twice, or without its F")
-        if [leaf._version for leaf in activation.leaves] != again.versions:
+        if [tensor._version for tensor in activation.inputs.tensors] != again.versions:
             raise PipelineError(
                 f"the input of {cell} was changed in place after its F, so that R would compute "
                 "something else"
             )
+        self._watch_growth(cell, activation)
         now = RandomState(self._device)
         again.random.restore()
         try:
@@ -391,39 +440,44 @@ class Executor:
         finally:
             now.restore()
         activation.again = None
-        activation.hold(outputs)
+        activation.hold(outputs, self._is_last(cell))
         self._check_budget(cell)
 
     def _backward(self, cell: Cell) -> None:
         at = cell.stage, cell.microbatch
-        activation = self._held.get(at)
+        activation = self.held.get(at)
         if activation is None or not activation.is_held:
             raise PipelineError(f"the program of this rank runs {cell} without an activation")
         if cell.phase == "W":
             if activation.weights is None:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
-            activation.weights.run()
-            del self._held[at]
+            with self._repeated.measured(cell, "W"):
+                activation.weights.run()
+            del self.held[at]
             return
         roots = self._roots(cell, activation)
-        wanted = [leaf for leaf in activation.leaves if leaf.requires_grad]
+        inputs = activation.inputs
+        is_whole = cell.phase == "B" or self._repeated.is_whole(cell)
+        with self._repeated.measured(cell, "B" if is_whole else "I"):
+            if is_whole:
+                whole_backward(roots)
+                found = inputs.gradients()
+            else:
+                found, activation.weights = input_backward(roots, inputs.edges)
         if cell.phase == "B":
-            whole_backward(roots)
-            found = [leaf.grad for leaf in wanted]
-            del self._held[at]
-        else:
-            found, activation.weights = input_backward(roots, wanted)
-            activation.outputs = []
+            del self.held[at]
+        elif is_whole:
+            activation.weights = WeightBackward()
+        activation.roots = []
         if cell.stage > 0:
-            given = dict(zip(map(id, wanted), found, strict=True))
-            gradients = [given.get(id(leaf)) for leaf in activation.leaves]
-            self._pass_up(cell, gradients)
+            given = dict(zip(inputs.wanted, found, strict=True))
+            self._pass_up(cell, [given.get(number) for number in range(inputs.count)])
 
     def _roots(self, cell: Cell, activation: Activation) -> list[Root]:
-        """Finds the outputs to differentiate, with their gradients."""
-        outputs = activation.outputs
-        if cell.stage == self._parts.placement.last[cell.path]:
-            return [(loss, None) for loss in outputs if loss.requires_grad]
+        """Finds what to differentiate, with the gradients of the outputs."""
+        outputs = activation.roots
+        if activation.is_loss:
+            return [root_of_loss(edge) for edge in outputs if edge is not None]
         packet = self._pop(self._gradbox, (cell.stage, cell.microbatch), cell)
         gradients = unflatten(packet.tensors, packet.structure)
         if len(gradients) != len(outputs):
@@ -431,9 +485,9 @@ class Executor:
                 f"{cell} received {len(gradients)} gradients for {len(outputs)} outputs"
             )
         return [
-            (output, gradient)
-            for output, gradient in zip(outputs, gradients, strict=True)
-            if output.requires_grad and gradient is not None
+            (edge, gradient)
+            for edge, gradient in zip(outputs, gradients, strict=True)
+            if edge is not None and gradient is not None
         ]
 
     def _pass_up(self, cell: Cell, gradients: list[Tensor | None]) -> None:
@@ -446,7 +500,55 @@ class Executor:
             self._upbox[cell.stage, cell.microbatch] = packet
 
     def _check_budget(self, cell: Cell) -> None:
-        self._parts.budget.check(cell, self._held.values())
+        self._parts.budget.check(cell, self.held.values())
+        if self._parts.budget.counts_bytes:
+            self._parts.budget.check_bytes(cell, self.bytes_held())
+
+    def _watch_growth(self, cell: Cell, activation: Activation) -> None:
+        """Checks a budget of bytes whenever autograd keeps one more storage in a forward."""
+        if activation.saved is None or not self._parts.budget.counts_bytes:
+            return
+        places = self.places_held()
+        total = sum(places.values()) + self._watch.kept_bytes
+
+        def grow(place: int, nbytes: int) -> None:
+            nonlocal total
+            total += 0 if place in places else nbytes
+            self._parts.budget.check_bytes(cell, total)
+
+        activation.saved.on_growth = grow
+
+    def places_held(self) -> dict[int, int]:
+        """The storages on the device that activations and messages hold, with their bytes."""
+        boxes = (self._inbox, self._outbox, self._gradbox, self._upbox)
+        packets = [packet for box in boxes for packet in box.values()]
+        return places_of(
+            [
+                *(tensor for packet in packets for tensor in packet.tensors),
+                *(tensor for held in self.held.values() for tensor in held.tensors()),
+                *self._parts.messages.coming(),
+            ],
+            self._spared,
+        )
+
+    def places_spared(self) -> set[int]:
+        """The storages of parameters, buffers and the batch."""
+        return set(self._spared)
+
+    def packet_behind(self, cell: Cell) -> tuple[Packet | None, str]:
+        """What a cell has given to the next one, and what that is."""
+        at = cell.stage, cell.microbatch
+        if cell.phase == "F":
+            return self._outbox.get(at) or self._inbox.get((at[0] + 1, at[1])), "output"
+        if cell.phase in "BI":
+            return self._upbox.get(at) or self._gradbox.get((at[0] - 1, at[1])), "upward"
+        return None, ""
+
+    def bytes_held(self) -> int:
+        """The bytes that activations and messages hold. Of activations that is what autograd keeps,
+        as far as `Saved` sees it.
+        """
+        return sum(self.places_held().values()) + self._watch.kept_bytes
 
 
 def _needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
@@ -489,17 +591,9 @@ def _explain(error: RuntimeError, cell: Cell) -> None:
 
 def _call(module: nn.Module, value: Any) -> Any:
     """Runs a stage. An nn.Sequential takes a tuple as it is, as its children do."""
-    if isinstance(value, tuple) and not isinstance(module, nn.Sequential):
+    if isinstance(value, Arguments):
+        return module(*value.args, **value.kwargs)
+    is_named = hasattr(type(value), "_fields")
+    if isinstance(value, tuple) and not (is_named or isinstance(module, nn.Sequential)):
         return module(*value)
     return module(value)
-
-
-def _storages(values: Any) -> set[int]:
-    """The storages of the tensors in a value."""
-    if isinstance(values, Tensor):
-        return {values.untyped_storage()._cdata}
-    if isinstance(values, dict):
-        values = list(values.values())
-    if isinstance(values, (list, tuple)):
-        return {storage for value in values for storage in _storages(value)}
-    return set()

@@ -13,10 +13,14 @@ messages find each other by their order. Runs of messages are then issued as one
 proofs `batched` and `fifo` of `Schedule.verify` assume. A receiver must know sizes before its batch
 begins, and must not wait for them there, since the batch may be what the sender waits for: so the
 first pass goes over a process group of gloo, with tags, and all others rely on what it has shown.
+So does the first one of each kind of batch: before a pass all ranks tell each other the shapes of
+what they were given, for example of a smaller batch at the end of an epoch.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -28,12 +32,16 @@ from torch import Tensor
 from pipesched import Instruction
 
 from ._errors import PipelineError
-from ._values import HOST, NOTHING, Packet, Spec, read, stamp, words_of
+from ._values import HOST, NOTHING, Packet, Spec, read, stamp, tensors_in, words_of
 from ._watch import Watch
 
 TAGS = 32_768
 """The number of tags that MPI guarantees."""
+KINDS = 64
+"""How many kinds of batches messages without tags know."""
 Mode = Literal["train", "evaluate"]
+Kind = tuple[Mode, tuple[int, ...]]
+"""The mode of a pass, and numbers for the shapes of the batches of all ranks."""
 
 
 def named(instruction: Instruction) -> str:
@@ -100,14 +108,17 @@ class Messages(Protocol):
     has_tags: bool
     """Whether a receive may begin earlier than the program says."""
 
-    def begin(self, mode: Mode, program: Sequence[Instruction]) -> None:
-        """Begins a pass over a program."""
+    def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
+        """Begins a pass over a program, with the batch that this rank has."""
 
     def send(self, instruction: Instruction, packet: Packet) -> None:
         """Sends a value, now or with the batch of its message."""
 
     def receive(self, instruction: Instruction) -> None:
         """Begins to receive, now or with the batch."""
+
+    def coming(self) -> list[Tensor]:
+        """The buffers of receives that have begun."""
 
     def take(self, index: int) -> Packet:
         """Waits for the receive with this index, and returns its value, which can be asked for
@@ -127,19 +138,22 @@ class TaggedMessages:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self.specs: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
-        """The header of the last message, by mode and number of the message."""
-        self._known = self.specs["train"]
+        self.known: dict[int | None, Spec] = {}
+        """The header of the last message, by its number."""
+        self._of_mode: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
         self._coming: dict[int, tuple[Instruction, Tensor, Any]] = {}
 
-    def begin(self, mode: Mode, program: Sequence[Instruction]) -> None:
-        self._known = self.specs[mode]
-        self._coming = {}
+    def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
+        self.begin_with(self._of_mode[mode])
+
+    def begin_with(self, known: dict[int | None, Spec]) -> None:
+        """Begins a pass whose receivers know these headers."""
+        self.known, self._coming = known, {}
 
     def send(self, instruction: Instruction, packet: Packet) -> None:
         message, tag = instruction.message, _tag(instruction)
         assert message is not None
-        known, spec = self._known.get(message, NOTHING), packet.spec()
+        known, spec = self.known.get(message, NOTHING), packet.spec()
         buffer = packet.pack(spec, HOST)
         stamp(buffer, 0, message)
         if spec == known:
@@ -150,22 +164,25 @@ class TaggedMessages:
         stamp(notice, 1, message, header.numel())
         for number, part in enumerate((notice, header, buffer)):
             self._link.send(part, instruction, tag + number)
-        self._known[message] = spec
+        self.known[message] = spec
 
     def receive(self, instruction: Instruction) -> None:
-        spec = self._known.get(instruction.message, NOTHING)
+        spec = self.known.get(instruction.message, NOTHING)
         buffer, work = self._begin(instruction, 0, spec)
         self._coming[instruction.index] = instruction, buffer, work
+
+    def coming(self) -> list[Tensor]:
+        return [buffer for _, buffer, _ in self._coming.values()]
 
     def take(self, index: int) -> Packet:
         instruction, buffer, work = self._coming.pop(index)
         flag, size = self._finish(instruction, buffer, work)
-        spec = self._known.get(instruction.message, NOTHING)
+        spec = self.known.get(instruction.message, NOTHING)
         if flag:
             spec = Spec.from_bytes(self._receive_header(instruction, size))
             buffer, work = self._begin(instruction, 2, spec)
             self._finish(instruction, buffer, work)
-            self._known[instruction.message] = spec
+            self.known[instruction.message] = spec
         if self._link.device != HOST:
             buffer = buffer.to(self._link.device)
         return read(buffer, spec)
@@ -224,19 +241,25 @@ class OrderedMessages:
         self._link = link
         self._tagged = TaggedMessages(link)
         self._is_static = is_static
-        self._seen: set[Mode] = set()
-        self._mode: Mode = "train"
+        self._seen: dict[Kind, dict[int | None, Spec]] = {}
+        """What passes of a kind have shown, the latest last, the same kinds on all ranks."""
         self._is_tagged = True
         self._size_of: dict[int, int] = {}
         self._run: list[tuple[Instruction, Packet | None]] = []
         self._ready: dict[int, Packet] = {}
 
-    def begin(self, mode: Mode, program: Sequence[Instruction]) -> None:
-        self._mode = mode
-        self._is_tagged = mode not in self._seen or not self._is_static
-        self._seen.add(mode)
+    def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
+        if not self._is_static:
+            self._is_tagged = True
+            self._tagged.begin(mode, program, batch)
+            return
+        kind = mode, self._shapes(batch)
+        self._is_tagged = kind not in self._seen
+        self._seen[kind] = known = self._seen.pop(kind, {})
+        while len(self._seen) > KINDS:
+            del self._seen[next(iter(self._seen))]
+        self._tagged.begin_with(known)
         if self._is_tagged:
-            self._tagged.begin(mode, program)
             return
         self._run, self._ready = [], {}
         phases = "F" if mode == "evaluate" else "FBIW"
@@ -246,6 +269,16 @@ class OrderedMessages:
             chosen = [i for i in batch if i.cell.phase in phases]
             self._size_of.update((i.index, len(chosen)) for i in chosen)
 
+    def _shapes(self, batch: Any) -> tuple[int, ...]:
+        """Numbers that differ if the batch of any rank has other shapes or types."""
+        found = [[list(tensor.shape), str(tensor.dtype)] for tensor in tensors_in(batch)]
+        digest = hashlib.sha256(json.dumps(found).encode()).digest()
+        mine = torch.tensor([int.from_bytes(digest[:8], "big", signed=True)])
+        everyone = [torch.empty_like(mine) for _ in range(self._link.watch.size)]
+        work = self._link.host.allgather([everyone], [mine])
+        self._link.watch.wait(work.wait, lambda: "the shapes of the batches of other ranks")
+        return tuple(int(each) for each in everyone)
+
     def send(self, instruction: Instruction, packet: Packet) -> None:
         if self._is_tagged:
             self._tagged.send(instruction, packet)
@@ -253,8 +286,8 @@ class OrderedMessages:
         known, spec = self._known(instruction), packet.spec()
         if known != spec:
             raise PipelineError(
-                f"{named(instruction)} holds {spec}, but held {known} before; pass "
-                "static_shapes=False if shapes, types or structures change between steps"
+                f"{named(instruction)} holds {spec}, but held {known} before with batches of the "
+                "same shapes; pass static_shapes=False if they do not say what messages hold"
             )
         self._add(instruction, packet)
 
@@ -264,11 +297,15 @@ class OrderedMessages:
         else:
             self._add(instruction, None)
 
+    def coming(self) -> list[Tensor]:
+        ready = [tensor for packet in self._ready.values() for tensor in packet.tensors]
+        return [*self._tagged.coming(), *ready]
+
     def take(self, index: int) -> Packet:
         return self._tagged.take(index) if self._is_tagged else self._ready.pop(index)
 
     def _known(self, instruction: Instruction) -> Spec:
-        return self._tagged.specs[self._mode][instruction.message]
+        return self._tagged.known[instruction.message]
 
     def _add(self, instruction: Instruction, packet: Packet | None) -> None:
         self._run.append((instruction, packet))

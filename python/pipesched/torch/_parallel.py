@@ -64,6 +64,8 @@ class Peers:
         self.store = store_of(group)
         self._watch = watch
         watch.share(self.store, f" of pipeline {self.rank}")
+        if "gloo" in str(dist.get_backend(group)):
+            watch.carry(group, self.rank, self.size)
 
     def begin_sum(self, buffer: Tensor) -> Any:
         """Begins to sum a tensor in place over the pipelines; returns what to wait for."""

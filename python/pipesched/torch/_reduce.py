@@ -49,6 +49,7 @@ def own_gloo(workers: Sequence[int], watch: Watch, name: str) -> Any:
         lambda: made.append(dist.ProcessGroupGloo(store, number, size, limit)),
         lambda: f"ranks {list(workers)} to connect",
     )
+    watch.carry(made[0], number, size)
     return made[0]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import weakref
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,13 +22,14 @@ from ._clock import Clocks
 from ._errors import PipelineError
 from ._executor import Batch, Executor
 from ._gather import gather
+from ._memory import Memory
 from ._messages import Mode
 from ._parallel import BufferRule, store_of
 from ._placement import Stages, Tied
 from ._record import Event, Recording
 from ._reduce import checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
-from ._state import Flat, Misfit, Names, State
+from ._state import Flat, Misfit, Names, State, Stateful
 from ._state import Optimizers as StoredOptimizers
 from ._values import cut
 from ._watch import Watch
@@ -75,7 +77,7 @@ class PipelineRuntime:
     receives: where the receives of a schedule stand, as in `Schedule.program`.
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
         the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
-        messages must stay the same in all steps, unless `static_shapes` is False.
+        messages must follow from the shapes of the batch, unless `static_shapes` is False.
     memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
         keeps, with a unit ("2GiB").
     timeout: the longest time of every wait, in seconds.
@@ -151,6 +153,8 @@ class PipelineRuntime:
     def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
         rank, size = dist.get_rank(group), dist.get_world_size(group)
         watch = Watch(store_of(group), rank, size, timeout)
+        if "gloo" in str(dist.get_backend(group)):
+            watch.carry(group, rank, size)
         weakref.finalize(self, watch.close)  # before the interpreter ends
         return watch
 
@@ -272,6 +276,19 @@ class PipelineRuntime:
             self._parts.link.observe = None if outer is None else outer.observe
             recording.close()
 
+    @contextmanager
+    def measure_memory(self) -> Iterator[Memory]:
+        """Measures what this rank holds in the training steps of the block: `peak`, in bytes, what
+        a microbatch takes of each stage, and by `predict` the peak of other schedules. With it the
+        runtime looks at every tensor that autograd keeps.
+        """
+        found = Memory(self.schedule, self.rank, self._parts.messages.has_tags)
+        self._executor.memory = found
+        try:
+            yield found
+        finally:
+            self._executor.memory = None
+
     # State
 
     def state_dict(self) -> dict[str, Any]:
@@ -311,24 +328,38 @@ class PipelineRuntime:
         folder: str | os.PathLike[str],
         optimizer: StoredOptimizers | None = None,
         process_group: dist.ProcessGroup | None = None,
+        *,
+        others: Mapping[str, Stateful] = MappingProxyType({}),
     ) -> None:
         """Writes a checkpoint of `torch.distributed.checkpoint`, with "model" and, if there are
         optimizers, "optimizer". All ranks of all pipelines call it, those of `process_group`; by
         default the ranks of the pipeline, or of the job if that has pipelines beside it.
+
+        others: what else has a state that is the same on all ranks, by any names: schedulers of
+            learning rates, a GradScaler. That of the first rank is written. Random states of each
+            rank are written always.
         """
-        self._state.save(folder, self._chosen(optimizer), process_group)
+        self._state.save(folder, self._chosen(optimizer), process_group, others)
 
     def load(
         self,
         folder: str | os.PathLike[str],
         optimizer: StoredOptimizers | None = None,
         process_group: dist.ProcessGroup | None = None,
+        *,
+        others: Mapping[str, Stateful] = MappingProxyType({}),
+        random: bool = False,
     ) -> None:
         """Reads a checkpoint that `save` wrote, or that has the whole model, whatever schedule and
         placement wrote it. Ranks and errors are as in `save` and `load_state_dict`.
+
+        others: as in `save`; the checkpoint must have these names.
+        random: whether random states are set as they were; the checkpoint must be one of at least
+            as many ranks.
         """
         with self._loading():
-            self._state.load(folder, self._chosen(optimizer), process_group)
+            chosen = self._chosen(optimizer)
+            self._state.load(folder, chosen, process_group, others, random)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:

@@ -65,18 +65,16 @@ def _lost(module: nn.Module, what: str, found: str) -> PipelineError:
 
 
 class SequentialStages:
-    """The stages of a split `nn.Sequential`, as a function of (path, stage)."""
+    """The stages of a split model, as a function of (path, stage)."""
 
-    def __init__(self, module: nn.Sequential, schedule: Schedule, sizes: Sequence[int]) -> None:
+    kind: type[SequentialStage] = SequentialStage
+
+    def __init__(
+        self, blocks: Sequence[nn.Module], schedule: Schedule, sizes: Sequence[int]
+    ) -> None:
         self.sizes = tuple(sizes)
         """How many children each block has."""
-        # Not `named_children`, which leaves out a child that stands there a second time.
-        children = list(module._modules.items())
-        ends = list(itertools.accumulate(sizes))
-        self._blocks = [
-            nn.Sequential(OrderedDict(children[end - size : end]))
-            for size, end in zip(sizes, ends, strict=True)
-        ]
+        self._blocks = blocks
         self._spans = {
             (stage.path, stage.stage): stage.blocks
             for worker in range(schedule.workers)
@@ -106,7 +104,7 @@ class SequentialStages:
         if span not in self._made:
             parts: OrderedDict[str, nn.Module] = OrderedDict()
             parts.update((str(block), self._blocks[block]) for block in span)
-            self._made[span] = SequentialStage(parts)
+            self._made[span] = self.kind(parts)
         return self._made[span]
 
 
@@ -158,7 +156,14 @@ def split_sequential(
             f"sizes {list(sizes)} divide {sum(sizes)} children among {len(sizes)} blocks; the "
             f"module has {children} children, and the placement {count} blocks"
         )
-    return SequentialStages(module, schedule, sizes)
+    # Not `named_children`, which leaves out a child that stands there a second time.
+    named = list(module._modules.items())
+    ends = itertools.accumulate(sizes)
+    blocks = [
+        nn.Sequential(OrderedDict(named[end - size : end]))
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+    return SequentialStages(blocks, schedule, sizes)
 
 
 def divided(times: Sequence[float], count: int) -> list[int]:

@@ -2,7 +2,8 @@
 without a pipeline, can load it.
 
     {"model": {"3.weight": tensor, ...},
-     "optimizer": {"state.3.weight.exp_avg": tensor, ..., "param_groups.3.weight.lr": 0.1, ...}}
+     "optimizer": {"state.3.weight.exp_avg": tensor, ..., "param_groups.3.weight.lr": 0.1, ...},
+     "loss": {"weights": tensor, ...}, "others": {"scheduler": bytes, ...}, "random": {"0": bytes}}
 
 The state of optimizers is flat, as `torch.distributed.checkpoint.state_dict` makes it with
 `flatten_optimizer_state_dict`: every parameter has entries of its own, so that no grouping of them
@@ -13,10 +14,12 @@ shards.
 
 from __future__ import annotations
 
+import io
 import math
 import os
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -109,7 +112,14 @@ class State:
         names: dict[int, list[str]] = {}
         for name, value in self._own().items():
             names.setdefault(id(value), []).append(name)
+        for name, value in self._loss().items():
+            names.setdefault(id(value), []).append(f"loss.{name}")
         return names
+
+    def _loss(self) -> dict[str, Any]:
+        """Parameters and buffers of the loss, on ranks that compute losses."""
+        loss = self._placement.loss
+        return {} if loss is None else dict(loss.state_dict(keep_vars=True))
 
     # Checks, with which all ranks agree
 
@@ -230,18 +240,28 @@ class State:
         folder: str | os.PathLike[str],
         optimizers: Sequence[torch.optim.Optimizer],
         group: dist.ProcessGroup | None,
+        others: Mapping[str, Stateful],
     ) -> None:
         """Writes a checkpoint."""
         state: dict[str, Any] = {"model": self.model()}
         if optimizers:
             state["optimizer"] = self.optimizer(optimizers)
-        save(state, checkpoint_id=folder, process_group=self._everyone(group))
+        if loss := self._loss():
+            state["loss"] = {name: value.detach() for name, value in loss.items()}
+        everyone = self._everyone(group)
+        rank = dist.get_rank(everyone)
+        if rank == 0 and others:
+            state["others"] = {name: _as_bytes(each.state_dict()) for name, each in others.items()}
+        state["random"] = {str(rank): _as_bytes(random_states())}
+        save(state, checkpoint_id=folder, process_group=everyone)
 
     def load(
         self,
         folder: str | os.PathLike[str],
         optimizers: Sequence[torch.optim.Optimizer],
         group: dist.ProcessGroup | None,
+        others: Mapping[str, Stateful],
+        random: bool,
     ) -> None:
         """Reads a checkpoint."""
         what = f"checkpoint {os.fspath(folder)!r}"
@@ -257,7 +277,21 @@ class State:
         state: dict[str, Any] = {"model": self.model()}
         if optimizers:
             state["optimizer"] = self._places(stored["optimizer"], optimizers)
-        read_into(state, folder, self._everyone(group))
+        everyone = self._everyone(group)
+        rank = str(dist.get_rank(everyone))
+        wanted_here = {"loss": list(self._loss()), "others": list(others)}
+        wanted_here["random"] = [rank] if random else []
+        lost = [f"{k}.{n}" for k, names in wanted_here.items() for n in names if n not in stored[k]]
+        self._agree(what, {}, None, f"misses {_listed(lost)}" if lost else "")
+        for kind, names in wanted_here.items():
+            state[kind] = {name: _place(stored[kind][name]) for name in names}
+        read_into(state, folder, everyone)
+        if self._placement.loss is not None:
+            self._placement.loss.load_state_dict(state["loss"])
+        for name, each in others.items():
+            each.load_state_dict(_from_bytes(state["others"][name]))
+        if random:
+            set_random_states(_from_bytes(state["random"][rank]))
         if any(not isinstance(value, Tensor) for value in own.values()):
             self.load_model(state["model"])
         if optimizers:
@@ -283,6 +317,49 @@ class State:
                 else:
                     places[key] = torch.empty(found.size, dtype=found.properties.dtype)
         return places
+
+
+class Stateful(Protocol):
+    """Anything with a state, such as a scheduler of learning rates."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its state."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Takes a state."""
+
+
+def _as_bytes(state: Any) -> Tensor:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
+
+
+def _from_bytes(contents: Tensor) -> Any:
+    try:
+        return torch.load(io.BytesIO(contents.numpy().tobytes()), weights_only=True)
+    except pickle.UnpicklingError as error:
+        first = str(error).split("\n", 1)[0]
+        raise PipelineError(f"a state is not loaded, since it may run code: {first}") from None
+
+
+def _place(stored: Any) -> Tensor:
+    if not isinstance(stored, TensorStorageMetadata):
+        raise PipelineError("the checkpoint has something else in the place of a tensor")
+    return torch.empty(stored.size, dtype=stored.properties.dtype)
+
+
+def random_states() -> dict[str, Any]:
+    """The states of PyTorch's random generators of this rank."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {"cpu": torch.get_rng_state(), "cuda": cuda}
+
+
+def set_random_states(states: dict[str, Any]) -> None:
+    """Sets them, those of as many accelerators as there are."""
+    torch.set_rng_state(states["cpu"])
+    for device, state in enumerate(states["cuda"][: torch.cuda.device_count()]):
+        torch.cuda.set_rng_state(state, device)
 
 
 def _shape(value: Any) -> str:
@@ -384,7 +461,9 @@ def _stored(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
         metadata = Reader(folder).read_metadata()
     except (OSError, PipelineError) as error:
         raise PipelineError(f"cannot be read: {error}") from error
-    found: dict[str, dict[str, Any]] = {"model": {}, "optimizer": {}}
+    found: dict[str, dict[str, Any]] = {
+        kind: {} for kind in ("model", "optimizer", "loss", "others", "random")
+    }
     for key, value in metadata.state_dict_metadata.items():
         kind, _, name = key.partition(".")
         if kind in found:

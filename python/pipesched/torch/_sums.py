@@ -15,6 +15,7 @@ from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge
 
 from pipesched import Cell, Schedule
 
@@ -77,6 +78,8 @@ class Sums:
     def blocks(self) -> list[Block]:
         """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
         groups = self._schedule.groups
+        for kind in {group.kind for group in groups} - {"all_reduce"}:
+            raise PipelineError(f"ranks do not run {kind.replace('_', '-')}s")
         found: list[Block] = [
             (number, group.blocks, group.workers) for number, group in enumerate(groups)
         ]
@@ -177,15 +180,15 @@ class Sums:
         many = len(self._placement.loss_workers()) > 1
         return is_held or bool(self._averages.peers_of_stage(key)) or (is_last and many)
 
-    def check(self, key: StageKey, outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> None:
+    def check(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
         """Refuses a stage, or a loss, that uses a parameter that no module has, if gradients are
         summed: nothing would sum that of such a parameter. Looks once, and after changes.
         """
         if key not in self._unchecked:
             return
         self._unchecked.discard(key)
-        known = {id(each) for each in (*self._placement.all_parameters(), *leaves)}
-        for leaf in leaves_of(outputs):
+        known = {id(parameter) for parameter in self._placement.all_parameters()}
+        for leaf in leaves_of(outputs, ends):
             if id(leaf) not in known:
                 raise PipelineError(
                     f"{named(key)}, or its loss, uses a parameter of shape {list(leaf.shape)} that "

@@ -9,8 +9,11 @@ everything has arrived.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,10 +30,119 @@ HOST = torch.device("cpu")
 
 Node = tuple[Any, ...]
 """A structure: TENSOR, ("value", its type, its text), ("tuple", nodes), ("list", nodes),
-("dict", pairs of key and node). Structures are equal if values and their types are."""
+("dict" or "ordered", pairs of key and node), ("class", a class, pairs of field and node).
+Structures are equal if values and their types are."""
 TENSOR: Node = ("tensor",)
 _NONE: Node = ("value", "NoneType", "")
 _SCALARS = (bool, int, float, str)
+
+
+class Arguments:
+    """Arguments of a stage by position and by name: `Arguments(x, mask=mask)` as a batch, or as
+    what a stage returns, makes the stage that gets it run as `stage(x, mask=mask)`.
+    """
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, /, *args: Any, **kwargs: Any) -> None:
+        self.args, self.kwargs = args, kwargs
+
+
+def _fields(value: Any) -> list[tuple[str, Any]] | None:
+    """The fields of an object that is made of them: of a dataclass (also a ModelOutput), a named
+    tuple or arguments. None for anything else.
+    """
+    kind = type(value)
+    if kind is Arguments:
+        return [("args", value.args), ("kwargs", value.kwargs)]
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return [(name, getattr(value, name)) for name in kind._fields]
+    if not dataclasses.is_dataclass(kind):
+        return None
+    names = [field.name for field in dataclasses.fields(kind)]
+    extra = [*getattr(value, "__dict__", ()), *(value if isinstance(value, dict) else ())]
+    lost = [name for name in extra if name not in names]
+    if lost:
+        raise PipelineError(
+            f"found a {kind.__qualname__} between stages with {lost[0]!r}, which is not one of its "
+            f"fields ({', '.join(names)}), so that it would be lost"
+        )
+    return [(name, getattr(value, name)) for name in names]
+
+
+def _made(kind: Any, values: dict[str, Any]) -> Any:
+    """An object of such a class from its fields."""
+    if kind is Arguments:
+        return Arguments(*values["args"], **values["kwargs"])
+    if not dataclasses.is_dataclass(kind):
+        return kind(**values)
+    maker: Any = kind
+    given = {f.name: values[f.name] for f in dataclasses.fields(kind) if f.init}
+    made = maker(**given)
+    for name in values.keys() - given.keys():
+        object.__setattr__(made, name, values[name])
+    return made
+
+
+def _name_of_class(kind: type) -> dict[str, str]:
+    if "<locals>" in kind.__qualname__:
+        raise PipelineError(
+            f"found a {kind.__qualname__} between stages of two ranks; define its class in a "
+            "module, so that the other rank finds it"
+        )
+    return {"class": f"{kind.__module__}:{kind.__qualname__}"}
+
+
+def _class_of(name: str) -> type:
+    """The class that another rank has named. It must be one that this process has imported, and
+    that only holds values.
+    """
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    is_tuple = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
+    is_class = isinstance(found, type) and dataclasses.is_dataclass(found)
+    if found is Arguments or is_tuple or is_class:
+        kind: type = found
+        return kind
+    raise PipelineError(
+        f"a message holds a {path}, which is no dataclass or named tuple in the module {module} of "
+        "this rank"
+    )
+
+
+def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
+    """A value with each tensor in it replaced by the function; what is none of the containers
+    stays as it is.
+    """
+    if isinstance(value, Tensor):
+        return function(value)
+    kind = type(value)
+    if kind in (tuple, list):
+        return kind([mapped(each, function) for each in value])
+    if kind in (dict, OrderedDict):
+        return kind([(key, mapped(each, function)) for key, each in value.items()])
+    fields = _fields(value)
+    if fields is None:
+        return value
+    return _made(kind, {name: mapped(each, function) for name, each in fields})
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors in a value, whatever else is in it."""
+    if isinstance(value, Tensor):
+        yield value
+        return
+    parts: Any = ()
+    if isinstance(value, (tuple, list)):
+        parts = value
+    elif isinstance(value, dict):
+        parts = value.values()
+    elif (fields := _fields(value)) is not None:
+        parts = [each for _, each in fields]
+    for part in parts:
+        yield from tensors_in(part)
 
 
 # These functions are not nested in their callers: a nested function that calls itself is part of a
@@ -49,11 +161,15 @@ def _take_apart(part: Any, tensors: list[Tensor]) -> Node:
         return ("value", kind.__name__, part.hex() if kind is float else str(part))
     if kind in (tuple, list):
         return (kind.__name__, tuple([_take_apart(each, tensors) for each in part]))
-    if kind is dict and all(type(key) in (str, int) for key in part):
-        return ("dict", tuple([(key, _take_apart(each, tensors)) for key, each in part.items()]))
+    if kind in (dict, OrderedDict) and all(type(key) in (str, int) for key in part):
+        name = "dict" if kind is dict else "ordered"
+        return (name, tuple([(key, _take_apart(each, tensors)) for key, each in part.items()]))
+    fields = _fields(part)
+    if fields is not None:
+        return ("class", kind, tuple([(key, _take_apart(each, tensors)) for key, each in fields]))
     raise PipelineError(
         f"found {kind.__name__} between stages; tensors, None, numbers, strings, and tuples, "
-        "lists and dicts (keys: strings or integers) of them can be sent"
+        "lists, dicts (keys: strings or integers), dataclasses and Arguments of them can be sent"
     )
 
 
@@ -63,8 +179,11 @@ def _put_together(node: Node, following: Iterator[Tensor]) -> Any:
         return next(following)
     if kind == "value":
         return _scalar(node[1], node[2])
-    if kind == "dict":
-        return {key: _put_together(each, following) for key, each in node[1]}
+    if kind in ("dict", "ordered"):
+        pairs = [(key, _put_together(each, following)) for key, each in node[1]]
+        return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+    if kind == "class":
+        return _made(node[1], {key: _put_together(each, following) for key, each in node[2]})
     parts = [_put_together(each, following) for each in node[1]]
     return tuple(parts) if kind == "tuple" else parts
 
@@ -93,10 +212,36 @@ def unflatten(tensors: Sequence[Tensor], structure: Node) -> Any:
 
 
 def _node_of(read: Any) -> Any:
-    """A structure from its JSON, in which tuples are lists."""
+    """A structure from its JSON, in which tuples are lists and classes have names."""
+    if isinstance(read, dict):
+        return _class_of(read["class"])
     if not isinstance(read, list):
         return read
     return TENSOR if read == ["tensor"] else tuple([_node_of(each) for each in read])
+
+
+def _order(tensor: Tensor) -> tuple[int, ...] | None:
+    """The strides of a tensor that fills its memory in another order, for example channels last;
+    None for all others, which travel as contiguous ones.
+    """
+    if tensor.is_contiguous():
+        return None
+    expected = 1
+    pairs = zip(tensor.stride(), tensor.shape, strict=True)
+    for stride, length in sorted(pair for pair in pairs if pair[1] != 1):
+        if stride != expected:
+            return None
+        expected *= length
+    return tensor.stride()
+
+
+def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
 
 
 class TensorSpec(NamedTuple):
@@ -105,6 +250,8 @@ class TensorSpec(NamedTuple):
     shape: tuple[int, ...]
     dtype: torch.dtype
     requires_grad: bool
+    strides: tuple[int, ...] | None = None
+    """None if it is contiguous."""
 
     @property
     def nbytes(self) -> int:
@@ -161,14 +308,17 @@ class Spec:
 
     def to_bytes(self) -> bytes:
         """The header."""
-        rows = [[list(t.shape), t.name, t.requires_grad] for t in self.tensors]
-        return json.dumps([self.structure, rows]).encode()
+        rows = [[list(t.shape), t.name, t.requires_grad, t.strides] for t in self.tensors]
+        return json.dumps([self.structure, rows], default=_name_of_class).encode()
 
     @staticmethod
     def from_bytes(header: bytes) -> Spec:
         """Reads a header."""
         structure, rows = json.loads(header)
-        tensors = [TensorSpec(tuple(s), getattr(torch, d), g) for s, d, g in rows]
+        tensors = [
+            TensorSpec(tuple(shape), getattr(torch, dtype), wanted, strides and tuple(strides))
+            for shape, dtype, wanted, strides in rows
+        ]
         return Spec(_node_of(structure), tuple(tensors))
 
     def __str__(self) -> str:
@@ -199,7 +349,7 @@ class Packet:
                     f"found a {kind.__name__} of layout {tensor.layout} between stages; plain "
                     "dense tensors can be sent"
                 )
-            specs.append(TensorSpec(tensor.shape, tensor.dtype, wanted))
+            specs.append(TensorSpec(tensor.shape, tensor.dtype, wanted, _order(tensor)))
         return Spec(self.structure, tuple(specs))
 
     def pack(self, spec: Spec, device: torch.device) -> Tensor:
@@ -212,11 +362,16 @@ class Packet:
 
 
 def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
-    """The tensors that lie in a buffer."""
-    return [
-        buffer[begin:end].view(tensor.dtype).view(tensor.shape)
-        for (begin, end), tensor in zip(spec.places, spec.tensors, strict=True)
-    ]
+    """The tensors that lie in a buffer. They are no views of it: views have one version together,
+    so that a change of one in place would seem to be a change of all.
+    """
+    storage, found = buffer.untyped_storage(), []
+    for (begin, _), tensor in zip(spec.places, spec.tensors, strict=True):
+        empty = torch.empty(0, dtype=tensor.dtype, device=buffer.device)
+        strides = tensor.strides or _contiguous(tensor.shape)
+        place = begin // tensor.dtype.itemsize
+        found.append(empty.set_(storage, place, tensor.shape, strides))
+    return found
 
 
 def read(buffer: Tensor, spec: Spec) -> Packet:

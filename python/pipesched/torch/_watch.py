@@ -5,20 +5,33 @@ A thread of its own waits inside PyTorch, since nothing can interrupt that; the 
 the thread and looks for failures meanwhile. The store of torch.distributed has three kinds of keys:
 
     failed        the first failure of any rank, as JSON
+    left          that the rank which failed first ends
     place/RANK    where a rank was when it saw that failure
     meet/NAME/RANK  what a rank says when it comes to a meeting of all ranks
+
+The store may be in the process of a rank that is stopped, so that it answers nobody. So the runtime
+asks it in another thread too, and goes on alone if no answer comes.
+
+After a failure threads still wait for messages that never come. Before the interpreter ends they
+are ended (`_break_waits`), since a thread that returns from PyTorch afterwards would abort the
+process. The ranks that did not fail wait with their end for the one that did: launchers such as
+torchrun take the first process that ends for the cause.
 """
 
 from __future__ import annotations
 
+import atexit
+import datetime
 import json
 import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn
 
+import torch
 from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 
@@ -32,12 +45,18 @@ CLOSE_SECONDS = 5.0
 """How long to wait for a thread to end."""
 PLACES_SECONDS = 3.0
 """How long to wait for the places of other ranks after a time limit."""
+LEAVE_SECONDS = 5.0
+"""How long a rank waits at its end for the end of the rank that failed first."""
+BEHIND_SECONDS = 1.5
+"""How much later it ends. Launchers look at processes ten times a second, and note seconds."""
 SPIN_SECONDS = 0.0002
 """How long to poll for a message before another thread waits for it. Handing the wait to that
 thread takes about as long.
 """
-KEPT_BYTES = 1 << 20
-"""How many sent bytes may be kept until the end of a step."""
+BREAK_TAG = 32_767
+"""A tag that no message has, since these are multiples of 4 and up to 2 more."""
+KEPT_BYTES = 1 << 16
+"""How many sent bytes may be kept until the end of a step; more are released when they are sent."""
 _pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
@@ -92,6 +111,33 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
         job.run()
 
 
+_failed: list[Watch] = []
+"""The watches of this process that know of the failure of another rank."""
+
+
+def _leave_in_order() -> None:
+    """Lets the process of the rank that failed first end before this one."""
+    for watch in _failed:
+        watch.await_leaving()
+    if _failed:
+        time.sleep(BEHIND_SECONDS)
+
+
+atexit.register(_leave_in_order)
+
+
+def _break_waits(carrier: Any, rank: int, size: int) -> None:
+    """Ends all waits in a process group of gloo, also those of other threads, with an error: it
+    does so when one of its waits ends by a limit.
+    """
+    try:
+        empty = torch.empty(1, dtype=torch.uint8)
+        work = carrier.recv([empty], (rank + 1) % size, BREAK_TAG)
+        work.wait(datetime.timedelta(milliseconds=1))
+    except RuntimeError:
+        pass
+
+
 class Watch:
     """The waits of one rank, and the failures that it knows of."""
 
@@ -111,12 +157,17 @@ class Watch:
         self._kept_buffers: list[Tensor] = []
         self._kept_bytes = 0
         self._unseen: list[_Job] = []
+        self._questions: SimpleQueue[_Job | None] = SimpleQueue()
+        self._is_deaf = False
+        """Whether the store has once not answered in time."""
+        self._carriers: list[tuple[Any, int, int]] = []
         self._active = threading.Event()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         for target, arguments in (
             (_serve, (self._jobs,)),
             (_serve, (self._behind,)),
+            (_serve, (self._questions,)),
             (self._look, ()),
         ):
             thread = threading.Thread(target=target, args=arguments, daemon=True)
@@ -128,13 +179,60 @@ class Watch:
         inside PyTorch. A wait that was abandoned after a failure may never end, so that is not
         waited for.
         """
+        if not self._closing.is_set() and self.failure is not None:
+            self._leave()
         self._closing.set()
         self._jobs.put(None)
         self._behind.put(None)
+        self._questions.put(None)
         self._active.set()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(CLOSE_SECONDS if self.failure is None else LOOK_SECONDS)
+
+    def carry(self, carrier: Any, rank: int, size: int) -> None:
+        """Notes a process group of gloo in which this rank may wait."""
+        if size > 1:
+            self._carriers.append((carrier, rank, size))
+
+    def _leave(self) -> None:
+        """Ends the waits of other threads after a failure."""
+        if any(thread.is_alive() for thread in self._threads):
+            for carrier, rank, size in self._carriers:
+                _break_waits(carrier, rank, size)
+        failure = self.failure
+        assert failure is not None
+        if failure.rank == self.rank and not failure.origin:
+            self._ask(lambda: self.store.set("left", ""), None)
+
+    def await_leaving(self) -> None:
+        """Waits until the rank that failed first says that it ends."""
+        end = time.monotonic() + LEAVE_SECONDS
+        try:
+            while time.monotonic() < end and not self._has(["left"]) and not self._is_deaf:
+                time.sleep(0.02)
+        except Exception:  # the store is gone, as the rank may be
+            pass
+
+    def _ask(self, call: Callable[[], Any], default: Any, seconds: float = PLACES_SECONDS) -> Any:
+        """Asks the store; the default if it does not answer in time."""
+        found = [default]
+
+        def run() -> None:
+            found[0] = call()
+
+        if self._is_deaf:
+            return default
+        if self._closing.is_set():  # the thread that asks has ended
+            return call()
+        job = _Job([(run, lambda: "the store")], None)
+        self._questions.put(job)
+        if not job.is_over(seconds):
+            self._is_deaf = True
+            return default
+        if job.error is not None:
+            raise job.error
+        return found[0]
 
     # Failures
 
@@ -193,6 +291,8 @@ class Watch:
             raise PipelineTimeout(f"{failure.text}\n{self._places()}")
         if failure.rank == self.rank and not failure.origin:
             raise PipelineError(f"this runtime has failed before: {failure.text}")
+        if self not in _failed and failure.rank >= 0:
+            _failed.append(self)
         name = f"rank {failure.rank}{failure.origin}"
         raise RemoteError(f"{name} failed: {failure.text}", failure.rank)
 
@@ -202,15 +302,20 @@ class Watch:
             return
         text = str(error) if is_timeout else f"{where}: {type(error).__name__}: {error}"
         failure = Failure(self.rank, is_timeout, text)
-        try:
-            first = self.store.compare_set("failed", "", json.dumps(failure))
+        own = json.dumps(failure)
+
+        def tell() -> Any:
+            first = self.store.compare_set("failed", "", own)
             self.store.set(f"place/{self.rank}", self.place())
-            failure = Failure(*json.loads(first))
+            return first
+
+        try:
+            failure = Failure(*json.loads(self._ask(tell, own)))
         except Exception:  # the store is gone, and its other users notice that themselves
             pass
         self.failure = failure
         try:
-            self._pass_on(failure)
+            self._ask(lambda: self._pass_on(failure), None)
         except Exception:
             pass
 
@@ -221,13 +326,20 @@ class Watch:
         lines = []
         for rank, key in keys.items():
             try:
-                while not self.store.check([key]) and time.monotonic() < end:
+                while not self._has([key]) and time.monotonic() < end and not self._is_deaf:
                     time.sleep(0.02)
-                found = self.store.get(key).decode() if self.store.check([key]) else None
+                known = self._has([key])
+                found = self._ask(partial(self._read, key), None) if known else None
             except Exception:
                 found = None
             lines.append(f"rank {rank}: {found or 'no answer: outside of step(), or gone'}")
         return "\n".join(lines)
+
+    def _read(self, key: str) -> str:
+        return self.store.get(key).decode()
+
+    def _has(self, keys: list[str], seconds: float = PLACES_SECONDS) -> bool:
+        return bool(self._ask(lambda: self.store.check(keys), False, seconds))
 
     # Waits
 
@@ -266,6 +378,12 @@ class Watch:
         self._kept_bytes += buffer.nbytes
         if self._kept_bytes > KEPT_BYTES:
             self._hand_over()
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of messages that are not known to be sent."""
+        waiting = [job.keeps or () for job in self._unseen if not job.is_over()]
+        return self._kept_bytes + sum(int(buffer.nbytes) for kept in waiting for buffer in kept)
 
     def _hand_over(self) -> None:
         self._unseen = [job for job in self._unseen if job.error or not job.is_over()]
@@ -321,24 +439,33 @@ class Watch:
 
     def _hold(self, end: float, what: What) -> None:
         self.check()
-        if time.monotonic() < end:
-            return
+        if time.monotonic() >= end:
+            self._time_out(what)
+
+    def _time_out(self, what: What) -> NoReturn:
         text = f"rank {self.rank} waited {self.limit:g} s for {what()}"
         self.fail(PipelineTimeout(text), "", is_timeout=True)
         self.check()
+        raise PipelineTimeout(text)
 
     def meet(self, name: str, saying: Any, ranks: Sequence[int] | None = None) -> list[Any]:
         """Waits until all ranks, or these, come to this meeting, and returns the value that each of
         them brings (JSON).
         """
-        self.store.set(f"meet/{name}/{self.rank}", json.dumps(saying))
+        own = f"meet/{name}/{self.rank}"
+        self._ask(lambda: self.store.set(own, json.dumps(saying)), None, self.limit)
         everyone = range(self.size) if ranks is None else ranks
         keys = [f"meet/{name}/{rank}" for rank in everyone]
 
         def missing() -> str:
             pairs = zip(everyone, keys, strict=True)
-            absent = [rank for rank, key in pairs if not self.store.check([key])]
+            absent = [rank for rank, key in pairs if not self._has([key])]
+            if self._is_deaf:
+                return f"the store of torch.distributed to answer about {name!r}"
             return f"rank {', '.join(map(str, absent))} to come to {name!r}"
 
-        self.poll(lambda: self.store.check(keys), missing)
-        return [json.loads(self.store.get(key)) for key in keys]
+        self.poll(lambda: self._has(keys, self.limit), missing)
+        told = self._ask(lambda: [self.store.get(key) for key in keys], None, self.limit)
+        if told is None:
+            self._time_out(missing)
+        return [json.loads(each) for each in told]

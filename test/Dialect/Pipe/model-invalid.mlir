@@ -514,6 +514,16 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 
 // -----
 
+// kernel_c8: rows that are sorted are rows of experts
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{is 'exchanged', but not 'routed'}}
+    kernel "k" on vector exchanged F <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
 // kernel_c7: a collective is of all
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 0 activation_bytes 0 {

@@ -229,7 +229,7 @@
 // -----
 
 // worker_spec_c4: another word
-// expected-error @+1 {{expected expert_dispatch to be "all-to-all" or "per-node", found "none"}}
+// expected-error @+1 {{expected expert_dispatch to be "all-to-all" or "per-node" or "per-rank", found "none"}}
 #w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, expert_dispatch = "none">
 
 // -----

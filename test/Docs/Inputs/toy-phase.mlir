@@ -18,3 +18,17 @@ pipe.schedule @rows workers 1 microbatches 1 {
   path on [0]
   worker 0 runs [0F0 0X0 0B0]
 }
+//--- wide.mlir
+pipe.schedule @wide workers 3 microbatches 1 profile <"F=10us,B=5us,P=4us,S=3us,L=8us,T=7us"> {
+  path on [0, 1, 2]
+  worker 0 runs [0F0 0P0 0T0 0B0]
+  worker 1 runs [1F0 1P0 1T0 1B0]
+  worker 2 runs [2F0 2P0 2S0 2L0 2T0 2B0]
+}
+//--- held.mlir
+pipe.schedule @held workers 3 microbatches 1 {
+  path on [0, 1, 2]
+  worker 0 runs [0F0 0T0 0P0 0B0]
+  worker 1 runs [1F0 1P0 1T0 1B0]
+  worker 2 runs [2F0 2P0 2S0 2L0 2T0 2B0]
+}

@@ -9,9 +9,10 @@
 // MIXTRAL:      pipe.model @mixtral_8x7b microbatch_size 2 boundary_bytes 67108864 state_bytes [2, 2, 12] sequence 4096 source "Hugging Face configuration, model_type mixtral" {
 // MIXTRAL:        block "layer" x 32 parameters 1451270144 active_parameters 394305536
 // MIXTRAL:          kernel "router" on matrix F <536870912 flops, 67305472 bytes>
-// MIXTRAL:          kernel "route" on vector F <327680 flops, 360448 bytes> I <262144 flops, 294912 bytes>
+// MIXTRAL:          kernel "route" on vector launches 31 synchronizes F <327680 flops, 360448 bytes> I <262144 flops, 294912 bytes>
 // MIXTRAL:          kernel "dispatch" on vector F <0 flops, 268435456 bytes> I <67108864 flops, 201326592 bytes>
 // MIXTRAL:          kernel "dispatch_exchange" on all_to_all F <0 flops, 134217728 bytes> I <0 flops, 134217728 bytes>
+// MIXTRAL:          kernel "sort_rows" on vector routed exchanged F <0 flops, 268435456 bytes> I <0 flops, 268435456 bytes>
 // MIXTRAL:          kernel "expert_mlp1" on matrix routed weight_bytes
 // MIXTRAL:          kernel "expert_swiglu" on vector
 // MIXTRAL:          kernel "expert_mlp2" on matrix routed weight_bytes 939524096

@@ -13,17 +13,17 @@
 // MODEL:        block "layer" x 8 parameters 1240 activation_bytes {{[0-9]+}} weight_grad_bytes {{[0-9]+}} recomputed_bytes {{[0-9]+}} core_bytes {{[0-9]+}} whole_bytes [64000, 128000, 16000] {
 // MODEL-NEXT:     kernel "attn_fork" on vector whole
 // MODEL-NEXT:     kernel "ln1" on vector whole
-// MODEL-NEXT:     kernel "qkv" on matrix_fp8 F
+// MODEL-NEXT:     kernel "qkv" on matrix_fp8 launches 3 F
 // MODEL-NEXT:     kernel "context_exchange" on context core F
 // MODEL-NEXT:     kernel "attention" on matrix core F
-// MODEL-NEXT:     kernel "proj" on matrix_fp8 F
+// MODEL-NEXT:     kernel "proj" on matrix_fp8 launches 3 F
 // MODEL-NEXT:     kernel "attention_reduce" on link F
 // MODEL-NEXT:     kernel "drop1" on vector whole
 // MODEL-NEXT:     kernel "mlp_fork" on vector whole
 // MODEL-NEXT:     kernel "ln2" on vector whole
-// MODEL-NEXT:     kernel "mlp1" on matrix_fp8 F
+// MODEL-NEXT:     kernel "mlp1" on matrix_fp8 launches 3 F
 // MODEL-NEXT:     kernel "gelu" on vector F
-// MODEL-NEXT:     kernel "mlp2" on matrix_fp8 F
+// MODEL-NEXT:     kernel "mlp2" on matrix_fp8 launches 3 F
 
 // RATE: error: 'pipe.schedule' op kernel 'qkv' of block 'layer' is in FP8, for which the system 'toy' has no rate
 

@@ -88,14 +88,19 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
 FLAGS = {"--split-backward": "--no-split-backward"}
 """The form of an option that differs from its default."""
 
-NO_DEFAULT = {"--times", "--model", "--system"}
+NO_DEFAULT = {"--times", "--model", "--system", "--set"}
 """What is compared in, which the title says."""
 
 SAID_OTHERWISE = {"--times-of"}
 """Said first, or refused: test_times_of.py."""
 
-WHOLE = {"--context-parallel"}
-"""Sequences are whole unless this says otherwise."""
+WHOLE = {"--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"}
+"""Sequences and nodes are whole, kernels start one by one, and nothing hides a collective unless
+these say otherwise.
+"""
+
+SAME = {"--tensor"}
+"""With --context-parallel, another name of --accelerators."""
 
 BELOW = {"--group"}
 """Moved no answer by 1 % in any case that was tried."""
@@ -133,7 +138,7 @@ def test_every_option_is_considered() -> None:
         if group.title in groups:
             options = (a.option_strings[0] for a in group._group_actions)
             found |= set(options)
-    assert found == {*CASES, *NO_DEFAULT, *SAID_OTHERWISE, *WHOLE, *BELOW}
+    assert found == {*CASES, *NO_DEFAULT, *SAID_OTHERWISE, *WHOLE, *SAME, *BELOW}
 
 
 def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> None:

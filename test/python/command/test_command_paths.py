@@ -28,10 +28,12 @@ NEEDED = {
     "generate": ["--workers", "2", "--microbatches", "2"],
     "plan": ["--gpus", "8", "--global-batch", "8"],
     "reproduce": ["table1"],
+    "completion": ["bash"],
 }
 """What a verb cannot be parsed without, other than files."""
 
 POSITIONAL = {"verify": "file", "convert": "file", "fit": "files", "generate": "family"}
+POSITIONAL["whatif"] = "file"
 """Files that a verb cannot be parsed without, and options likewise."""
 OPTIONS = {"plan": ["--system", "toy"], "show": ["--families"]}
 

@@ -155,6 +155,61 @@ def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
         assert again == saved.schedule
 
 
+REPEATED = """
+import torch
+from torch import nn
+
+def model() -> nn.Sequential:
+    layer, activation = nn.Linear(4, 4), nn.Tanh()
+    return nn.Sequential(layer, activation, nn.Linear(4, 4), activation, layer, nn.Linear(4, 1))
+
+class Loss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones((), dtype=torch.float64))
+
+    def forward(self, output, target):
+        return nn.functional.mse_loss(self.scale * output, target)
+
+loss = Loss()
+
+def batches(size, seed):
+    chance = torch.Generator().manual_seed(seed)
+    while True:
+        x = torch.randn(size, 4, generator=chance)
+        yield x, x.sum(1, keepdim=True)
+"""
+
+
+@needs_torch
+def test_what_is_one_in_the_model_stays_one(tmp_path: Path, marked: dict[str, str]) -> None:
+    """A child that stands there twice, on two ranks, and a loss with parameters: the losses are
+    those of the model without a pipeline.
+    """
+    import torch
+
+    file = tmp_path / "repeated.py"
+    file.write_text(REPEATED)
+    line = f"--schedule 1f1b,chimera --model {file} {SIZES} --dtype float64 --divide even"
+    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
+    source: dict[str, Any] = {}
+    exec(REPEATED, source)
+    torch.manual_seed(3)
+    model, loss = source["model"]().double(), source["loss"]
+    optimizer = torch.optim.AdamW([*model.parameters(), *loss.parameters()], lr=0.01)
+    data = source["batches"](16, 3)
+    wanted = []
+    for _ in range(6):
+        x, y = (each.double() for each in next(data))
+        found = loss(model(x), y)
+        found.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        wanted.append(found.item())
+    for row in json.loads(out):
+        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
+
+
 @needs_torch
 def test_text(tmp_path: Path, marked: dict[str, str]) -> None:
     line = f"--schedule 1f1b,gpipe {SMALL} {SIZES} --threads 1 --one-by-one --divide even"

@@ -139,6 +139,8 @@ LINES = {
     "convert": ["kept.mlir"],
     "fit": ["kept.mlir"],
     "reproduce": ["table1"],
+    "whatif": ["kept.mlir", "--offload", "half"],
+    "completion": ["bash"],
 }
 
 

@@ -21,7 +21,7 @@ from pipesched._deployment import (
     raw,
     unlike,
 )
-from pipesched._options import ENUMS, Attention, Transport, code_of, names_of
+from pipesched._options import ENUMS, Attention, Phase, Transport, code_of, names_of
 
 
 @pytest.mark.parametrize(("choices", "name"), ENUMS.items(), ids=ENUMS.values())
@@ -32,6 +32,10 @@ def test_literals_are_the_names_of_the_library(choices: Any, name: str) -> None:
     assert set(listed) - set(names_of(choices)) <= {"as-described"}
     for value in names_of(choices):
         assert listed[code_of(choices, name, value)] == value
+
+
+def test_phases_are_those_of_the_library() -> None:
+    assert set(get_args(Phase)) == {*_core.phases()} - {"_"}
 
 
 def test_attention_as_described_is_none() -> None:

@@ -483,7 +483,7 @@ def test_passes(extra: list[str], capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"--gpus": "12"}, "12 accelerators are no whole number of nodes of 8; the nearest"),
+        ({"--gpus": "9"}, "9 accelerators are no whole number of nodes of 8, and not equally"),
         ({"--global-batch": "3", "--stages": "1"}, "cannot be dealt to"),
         ({"--tensor": "3"}, "tensor 3 does not divide 16 accelerators"),
         ({"--tensor": "16"}, "tensor 16 does not divide 8 key-value heads"),

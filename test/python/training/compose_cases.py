@@ -232,7 +232,7 @@ def bytes_of_activations(rank: int) -> list[list[int]]:
         sizes: list[int] = []
 
         def look(_: Any, runtime: PipelineRuntime = runtime, sizes: list[int] = sizes) -> None:
-            held = runtime._executor._held.values()
+            held = runtime._executor.held.values()
             sizes.append(sum(a.saved.nbytes for a in held if a.saved is not None))
 
         runtime.on_instruction = look
@@ -332,6 +332,32 @@ def accumulation_beside(rank: int) -> float:
 @case(4)
 def accumulation_of_shards(rank: int) -> float:
     return accumulation(rank, True)
+
+
+@case(4)
+def norms_beside(rank: int) -> list[float]:
+    """Clipping by the norm of all ranks, with shards of one pipeline or both, and without."""
+    found: list[float] = []
+    for kind in ("plain", "shards", "blocks"):
+        for norm in (2.0, float("inf")):
+            mesh = mesh_of(2, 2)
+            schedule = generate("chimera", workers=2, microbatches=COUNT)
+            model, reference = whole(2), whole(2)
+            stages = split_sequential(model, schedule)
+            for stage in schedule.stages(rank % 2) if kind != "plain" else ():
+                module = stages(stage.path, stage.stage)
+                fully_shard(module[0] if kind == "blocks" else module, mesh=mesh["dp"])
+            options: dict[str, Any] = {} if kind != "plain" else {"data_parallel": mesh["dp"]}
+            runtime = runtime_of(mesh, schedule, stages, **options)
+            runtime.step(*batch(rank // 2))
+            for pipeline in range(2):
+                inputs, targets = batch(pipeline)
+                torch.autograd.backward(loss_of(reference(inputs), targets) / 2)
+            wanted = nn.utils.clip_grad_norm_(reference.parameters(), 1e-3, norm)
+            total = runtime.clip_grad_norm_(1e-3, norm)
+            found += [abs(total.item() / wanted.item() - 1), differences(model, reference)]
+            runtime.close()
+    return found
 
 
 @case(2)

@@ -9,110 +9,32 @@ and parameters of the pipeline and those of the same model without one, over sev
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import tempfile
+from collections import OrderedDict
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as File
 from typing import Any
 
+import memory_cases
 import torch
 import torch.distributed as dist
-from pipesched import Schedule, generate
-from pipesched.torch import PipelineError, PipelineRuntime, split_sequential
+from beside import STEPS, Beside, layer, line, off, sgd
+from pipesched import Schedule
+from pipesched.torch import (
+    Arguments,
+    PipelineError,
+    PipelineRuntime,
+    split_model,
+    split_sequential,
+)
 from runtime_cases import CASES, COUNT, batch, case, main
-from runtime_models import WIDTH, Plain, loss_of
+from runtime_models import WIDTH, Dropped, Plain, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.pipelining import SplitPoint
 
-OTHERS = set(CASES)
-STEPS = 3
-Build = Callable[[], nn.Sequential]
-
-
-def layer(seed: int, bias: bool = True) -> nn.Linear:
-    torch.manual_seed(seed)
-    return nn.Linear(WIDTH, WIDTH, bias, dtype=torch.float64)
-
-
-def line(workers: int = 2, family: str = "1f1b", transform: str = "") -> Schedule:
-    schedule = generate(family, workers=workers, microbatches=COUNT)
-    return schedule.transform(transform) if transform else schedule
-
-
-def sgd(parameters: Any) -> torch.optim.Optimizer:
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-
-
-def off(found: Tensor | None, wanted: Tensor | None) -> float:
-    if found is None or wanted is None:
-        return 0.0 if found is wanted else float("inf")
-    found, wanted = (each.to_dense() if each.is_sparse else each for each in (found, wanted))
-    return (found - wanted).abs().max().item() / max(wanted.abs().max().item(), 1e-3)
-
-
-class Beside:
-    """A pipeline of this rank, and the same model without one."""
-
-    def __init__(self, schedule: Schedule, build: Build, loss: Any = loss_of, **options: Any):
-        self.count = schedule.microbatches
-        self.model, self.reference = build(), build()
-        self.stages: Any = options.pop("stages", None)
-        if self.stages is None:
-            self.stages = split_sequential(self.model, schedule)
-        self.losses = (loss(), loss()) if isinstance(loss, type) else (loss, loss)
-        self.runtime = PipelineRuntime(schedule, self.stages, self.losses[0], **options)
-        self.worst = 0.0
-        like: list[Any] = [*self.reference.parameters()]
-        if isinstance(self.losses[1], nn.Module):
-            like += self.losses[1].parameters()
-        self.optimizers = [sgd(like)]
-        if not self.runtime.optimizers:
-            self.optimizers.append(sgd(self.mine()))
-
-    def mine(self) -> list[nn.Parameter]:
-        """Every parameter of this rank, also those that are frozen now."""
-        held = self.runtime._parts.placement.all_parameters()
-        return list({id(p): p for p in held}.values())
-
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """The parameters of this rank beside those of the model."""
-        like = dict(self.reference.named_parameters(remove_duplicate=False))
-        state = self.runtime._state._own()
-        found = [(p, like[name]) for name, p in state.items() if name in like]
-        if self.runtime._parts.placement.loss is not None:
-            found += zip(self.losses[0].parameters(), self.losses[1].parameters(), strict=True)
-        return found
-
-    def step(self, seed: int) -> None:
-        """One step of both, whose gradients add up to those that there are."""
-        inputs, targets = batch(seed)
-        self.runtime.step(inputs, targets)
-        for x, y in zip(inputs.chunk(self.count), targets.chunk(self.count), strict=True):
-            torch.autograd.backward(self.losses[1](self.reference(x), y) / self.count)
-        self.compare()
-
-    def compare(self) -> None:
-        assert self.pairs()
-        for own, like in self.pairs():
-            if not self.runtime.optimizers:
-                self.worst = max(self.worst, off(own.grad, like.grad))
-
-    def update(self) -> None:
-        """Steps the optimizers, and begins with new gradients."""
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
-        self.runtime.zero_grad()
-        self.worst = max([self.worst, *(off(a.detach(), b.detach()) for a, b in self.pairs())])
-
-    def train(self, steps: int = STEPS) -> float:
-        for seed in range(steps):
-            self.step(seed)
-            self.update()
-        return self.finish()
-
-    def finish(self) -> float:
-        self.runtime.close()
-        return self.worst
+OTHERS = set(CASES) - set(memory_cases.OWN)
 
 
 # Children that stand in a model several times
@@ -358,6 +280,299 @@ def norms_inside(rank: int) -> str:
     except PipelineError as error:
         return str(error)
     return ""
+
+
+# Values between stages
+
+
+@dataclass
+class Hidden(OrderedDict[str, Any]):
+    """What a stage returns, as models of transformers do."""
+
+    state: Tensor
+    mask: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        self.update(state=self.state, mask=self.mask)
+
+
+class Masking(Plain):
+    """Passes a mask on beside its output."""
+
+    def forward(self, x: Any) -> Any:
+        x = x.state if isinstance(x, Hidden) else x
+        mask = (x > 0).double()
+        return Hidden(super().forward(x), mask)
+
+
+class Masked(Plain):
+    """Changes the mask that it gets, in place."""
+
+    def forward(self, x: Any) -> Any:
+        hidden = super().forward(x.state) ** 2
+        x.mask.mul_(0.5)
+        return hidden * x.mask
+
+
+class Named(Plain):
+    """Calls the next stage with arguments by name."""
+
+    def forward(self, x: Tensor) -> Any:
+        return Arguments(super().forward(x), scale=x.detach().abs() + 1)
+
+
+class Scaled(nn.Module):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.layer = Plain(number)
+
+    def forward(self, x: Tensor, scale: Tensor) -> Any:
+        return self.layer(x) * scale
+
+
+class Images(nn.Module):
+    """Convolutions in channels last, which is looked at on both sides."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        torch.manual_seed(number)
+        self.layer = nn.Conv2d(2, 2, 1, dtype=torch.float64)
+        self.is_first = number == 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.is_first:
+            x = x.reshape(-1, 3, 1, 2).permute(0, 3, 1, 2).contiguous(
+                memory_format=torch.channels_last
+            )
+        assert x.is_contiguous(memory_format=torch.channels_last)
+        result: Tensor = torch.tanh(self.layer(x))
+        if not self.is_first:  # which works in channels last alone
+            result = result.permute(0, 2, 3, 1).view(-1, WIDTH)
+        return result
+
+
+def by_name() -> nn.Sequential:
+    class Both(nn.Sequential):
+        def forward(self, x: Tensor) -> Any:
+            first, second = self
+            given = first(x)
+            return second(*given.args, **given.kwargs)
+
+    return Both(Named(0), Scaled(1))
+
+
+@case(2)
+def values_between_stages(rank: int) -> dict[str, float]:
+    found = {}
+    for family in ("1f1b", "chimera"):
+        schedule = line(family=family)
+        masks = Beside(schedule, lambda: nn.Sequential(Masking(0), Masked(1)))
+        found[f"{family} masks"] = masks.train()
+        images = Beside(schedule, lambda: nn.Sequential(Images(0), Images(1)))
+        found[f"{family} images"] = images.train()
+        parts = by_name()
+        stages = {(s.path, s.stage): parts[s.first_block] for s in schedule.stages(rank)}
+        blocks = {
+            (s.path, s.stage): str(s.first_block) for w in (0, 1) for s in schedule.stages(w)
+        }
+        found[f"{family} names"] = Beside(schedule, by_name, stages=stages, names=blocks).train()
+    return found
+
+
+# Any module, cut at names
+
+
+class Scaling(Plain):
+    """A block with control flow that depends on values, and a mode."""
+
+    def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
+        hidden = super().forward(x)
+        if hidden.sum() > 0:
+            hidden = 2 * hidden
+        return hidden * scale if self.training else hidden
+
+
+class Skipping(nn.Module):
+    """A model with values that skip blocks, a parameter of its own that is used at both ends, a
+    number that depends on the input, and an argument that is left out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = Scaling(0)
+        self.activation = nn.Tanh()
+        self.blocks = nn.ModuleList([Scaling(number) for number in range(1, 4)])
+        self.scale = nn.Parameter(torch.full((WIDTH,), 0.5, dtype=torch.float64))
+        self.head = Scaling(9)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        rows = x.shape[0]
+        skip = self.activation(self.embed(x)) * self.scale
+        hidden = skip
+        for block in self.blocks:
+            hidden = self.activation(block(hidden, scale=0.5))
+        if mask is not None:
+            hidden = hidden * mask
+        result: Tensor = self.head(hidden + skip * self.scale) * rows
+        return result
+
+
+CUTS: dict[int, Any] = {
+    2: ["blocks.1"],
+    3: {"blocks.0": SplitPoint.END, "head": SplitPoint.BEGINNING},
+    4: ["blocks.0", "blocks.2", "head"],
+}
+
+
+@case(2)
+def cut_at_names(rank: int) -> dict[str, float]:
+    def cut(model: nn.Module, schedule: Schedule) -> Any:
+        return split_model(model, schedule, at=CUTS[schedule.blocks])
+
+    found = {}
+    for family in ("1f1b", "zb-v", "chimera"):
+        both = Beside(line(family=family), Skipping, split=cut)
+        found[family] = both.train()
+        outputs = Beside(line(family=family), Skipping, split=cut).runtime.evaluate(batch()[0])
+        model = Skipping().eval()
+        for x, output in zip(batch()[0].chunk(COUNT), outputs or (), strict=False):
+            if output is not None:
+                found[family] = max(found[family], off(output, model(x).detach()))
+    again = line(family="zb-v", transform="pipe-add-recompute")
+    found["recomputed"] = Beside(again, Skipping, split=cut).train()
+    return found
+
+
+# Checkpoints
+
+
+@case(2)
+def training_that_goes_on(rank: int) -> float:
+    """With a scheduler of learning rates, a scaler, dropout and a loss with parameters, whose
+    states a checkpoint has: another training goes on as the first one does.
+    """
+    store: Any = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        store.set("folder", tempfile.mkdtemp())
+    folder = store.get("folder").decode()
+    ends = []
+    for number in range(2):
+        torch.manual_seed(number + 7 * rank)
+        schedule = line(family="zb-v")
+        model = nn.Sequential(*(Dropped(i + number) for i in range(schedule.blocks)))
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=1)
+        loss = Weighted()
+        runtime = PipelineRuntime(schedule, split_sequential(model, schedule), loss, scaler=scaler)
+        optimizer = torch.optim.Adam(runtime.parameters(), lr=0.05)
+        rates = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        others: dict[str, Any] = {"rates": rates, "scaler": scaler}
+        for step in range(4):
+            if step == 2 and number == 0:
+                runtime.save(folder, optimizer, others=others)
+            if step == 2 and number == 1:
+                runtime.load(folder, optimizer, others=others, random=True)
+            if step < 2 and number == 1:
+                continue
+            runtime.step(*batch(step))
+            scaler.step(optimizer)
+            scaler.update()
+            rates.step()
+            runtime.zero_grad()
+        state = [p.detach().clone() for p in runtime.parameters()]
+        ends.append([*state, torch.tensor([scaler.get_scale(), *rates.get_last_lr()])])
+        runtime.close()
+    missing = ""
+    try:
+        runtime.load(folder, optimizer, others={"other": rates})
+    except PipelineError as error:
+        missing = str(error)
+    assert "misses 'others.other'" in missing
+    return max(off(one, two) for one, two in zip(*ends, strict=True))
+
+
+# Sparse gradients
+
+
+class Looked(nn.Module):
+    """A table that is looked up, whose gradient is sparse."""
+
+    def __init__(self, like: nn.Parameter | None = None) -> None:
+        super().__init__()
+        torch.manual_seed(8)
+        self.table = nn.Embedding(40, WIDTH, sparse=True, dtype=torch.float64)
+        if like is not None:
+            self.table.weight = like
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = torch.tanh(self.table((x[:, 0].detach().abs() * 9).long() % 40)) + x
+        return result
+
+
+class Headed(nn.Module):
+    """The table as a dense matrix."""
+
+    def __init__(self, like: nn.Parameter) -> None:
+        super().__init__()
+        self.table = like
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.tanh(x @ self.table.t()).mean(1, keepdim=True)
+
+
+def looked(kind: str) -> nn.Sequential:
+    first = Looked()
+    shared: Any = first.table.weight
+    last: dict[str, nn.Module] = {
+        "alone": Plain(1),
+        "twice": Looked(shared),
+        "head": Headed(shared),
+    }
+    return nn.Sequential(first, Plain(2), Plain(3), last[kind])
+
+
+@case(2)
+def sparse_gradients(rank: int) -> dict[str, float]:
+    """With ties, replicas and a scaler; two steps add up. A gradient is sparse exactly where it is
+    so without a pipeline, in the same rows.
+    """
+    found = {}
+    for family in ("1f1b", "chimera"):
+        for kind in ("alone", "twice", "head"):
+            scaler = torch.amp.GradScaler("cpu", init_scale=1.0, enabled=kind != "head")
+            both = Beside(line(family=family), partial(looked, kind), scaler=scaler)
+            for seed in range(2):
+                both.step(2 * seed)
+                both.step(2 * seed + 1)
+                for own, like in both.pairs():
+                    assert own.grad.is_sparse == like.grad.is_sparse
+                    if own.grad.is_sparse:
+                        rows = [each.grad.coalesce().indices() for each in (own, like)]
+                        assert torch.equal(*rows)
+                both.runtime.clip_grad_norm_(1e9)
+                for optimizer in both.optimizers:
+                    optimizer.param_groups[0]["momentum"] = 0.0
+                both.update()
+            found[f"{family} {kind}"] = both.finish()
+    return found
+
+
+@case(2)
+def overflow_of_sparse_gradients(rank: int) -> list[Any]:
+    """One rank has gradients that are not finite; the other one has sparse ones alone."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    model = nn.Sequential(Looked(), Plain(1))
+    runtime = PipelineRuntime(line(), split_sequential(model, line()), loss_of, scaler=scaler)
+    optimizer = torch.optim.SGD(runtime.parameters(), lr=0.1)
+    before = [p.detach().clone() for p in runtime.parameters()]
+    inputs, targets = batch()
+    if rank:
+        weight: Any = runtime.parameters()[0]
+        weight.register_hook(lambda gradient: gradient * float("inf"))
+    runtime.step(inputs, targets)
+    scaler.step(optimizer)
+    scaler.update()
+    same = [torch.equal(a, b) for a, b in zip(before, runtime.parameters(), strict=True)]
+    return [scaler.get_scale(), all(same)]
 
 
 if __name__ == "__main__":

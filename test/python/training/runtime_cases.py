@@ -189,7 +189,7 @@ def budget_of_activations(rank: int) -> None:
 
 @case(2)
 def budget_of_bytes(rank: int) -> None:
-    made(line(2), memory_budget="100B" if rank == 1 else "1MB").step(*batch())
+    made(line(2), memory_budget="400B" if rank == 1 else "1MB").step(*batch())
 
 
 @case(2)
@@ -202,11 +202,37 @@ def batch_that_cannot_be_cut(rank: int) -> None:
     made(line(2)).step(torch.zeros(7, WIDTH, dtype=torch.float64), batch()[1])
 
 
+class Growing(Plain):
+    """Repeats its samples from the second step on."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        result = super().forward(x)
+        return result if self.calls <= COUNT else torch.cat([result, result])
+
+
 @case(2)
 def shapes_that_change_without_tags(rank: int) -> None:
-    runtime = made(line(2), messages="ordered")
-    runtime.step(*batch())
-    runtime.step(*batch(count=2 * COUNT))
+    stages = {(0, rank): Plain(1) if rank else Growing(0)}
+    runtime = PipelineRuntime(line(2), stages, lambda o, t: o.sum(), messages="ordered")
+    for _ in range(2):
+        runtime.step(*batch())
+
+
+@case(2)
+def smaller_batches_without_tags(rank: int) -> float:
+    """The batch at the end of an epoch has fewer samples, in training and in validation."""
+    runtime, model = made(line(2), messages="ordered"), whole(2)
+    worst = 0.0
+    for count in (COUNT, 2 * COUNT, COUNT, 2 * COUNT):
+        for call in (runtime.step, runtime.evaluate):
+            inputs, targets = batch(count=count)
+            found: Any = call(inputs, targets)
+            if found is not None:
+                worst = max(worst, abs(found - loss_of(model(inputs), targets)).item())
+    return worst
 
 
 @case(2)
@@ -237,9 +263,14 @@ class Adding(Plain):
 
 
 @case(3)
-def input_changed_in_place(rank: int) -> None:
-    module = Adding(rank) if rank == 1 else Plain(rank)
-    PipelineRuntime(line(3), {(0, rank): module}, loss_of).step(*batch())
+def input_changed_in_place(rank: int) -> float:
+    """As a layer may change what the layer before it returns."""
+    modules = [Adding(r) if r else Plain(r) for r in range(3)]
+    PipelineRuntime(line(3), {(0, rank): modules[rank]}, loss_of).step(*batch())
+    reference = nn.Sequential(*(Adding(r) if r else Plain(r) for r in range(3)))
+    loss_of(reference(batch()[0]), batch()[1]).backward()  # type: ignore[no-untyped-call]
+    pairs = zip(modules[rank].parameters(), reference[rank].parameters(), strict=True)
+    return max((a.grad - b.grad).abs().max().item() for a, b in pairs)  # type: ignore[operator]
 
 
 class Refusing(torch.optim.SGD):
@@ -354,6 +385,16 @@ def overflow(rank: int) -> list[Any]:
             handle.remove()
             handle = None
     return found
+
+
+@case(2)
+def exception_in_an_exchange(rank: int) -> None:
+    """While the other rank waits to hear of overflows."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    if rank:
+        untyped: Any = scaler
+        untyped.get_scale = broken
+    made(line(2), scaler=scaler).step(*batch())
 
 
 @case(2)

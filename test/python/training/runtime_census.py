@@ -103,3 +103,56 @@ class Census(_Mode):  # type: ignore[misc]
     def left(self) -> int:
         """How many are alive now."""
         return len(self._alive)
+
+
+class Storages(_Mode):  # type: ignore[misc]
+    """The bytes of all storages that operations make, while they are alive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alive: dict[int, int] = {}
+        """Bytes by a number of the storage."""
+        self.peak = 0
+        self.counts: list[int] = []
+        """Bytes after each instruction."""
+        self._new: list[int] = []
+        self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._number = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Any = (), options: Any = None
+    ) -> Any:
+        result = function(*arguments, **(options or {}))
+        given = {t.untyped_storage() for t in tree_leaves([arguments, options]) if _is_plain(t)}
+        for each in tree_leaves(result):
+            if _is_plain(each) and each.untyped_storage() not in given:
+                self.note(each.untyped_storage())
+        self.peak = max(self.peak, self.held)
+        return result
+
+    def note(self, storage: Any) -> None:
+        """Counts a storage from now on."""
+        if storage in self._seen:
+            return
+        self._number += 1
+        self._seen[storage] = self._number
+        self.alive[self._number] = storage.nbytes()
+        self._new.append(self._number)
+        weakref.finalize(storage, self.alive.pop, self._number, None)
+
+    def look(self, event: Event) -> None:
+        """Counts after an instruction; what D has made is in host memory."""
+        if event.instruction.kind == "offload":
+            for number in self._new:
+                self.alive.pop(number, None)
+        self._new = []
+        self.counts.append(self.held)
+
+    @property
+    def held(self) -> int:
+        """The bytes that are alive now."""
+        return sum(self.alive.values())
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout == torch.strided

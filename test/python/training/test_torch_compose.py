@@ -240,6 +240,11 @@ def test_gradients_add_up(cases: dict[str, list[dict[str, Any]]]) -> None:
             assert result["text"] == "" and result["value"] <= PRECISION
 
 
+def test_norms_of_all_pipelines(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["norms_beside"]:
+        assert result["text"] == "" and max(result["value"]) <= PRECISION, result
+
+
 def test_evaluation_of_shards(cases: dict[str, list[dict[str, Any]]]) -> None:
     for result in cases["evaluation_of_shards"]:
         assert result["text"] == "" and result["value"] <= PRECISION

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pipesched
@@ -17,7 +18,8 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 import torch  # noqa: E402
 from pipesched.torch import MemoryBudgetError, PipelineRuntime, split_sequential  # noqa: E402
-from runtime_census import Census, Marked  # noqa: E402
+from pipesched.torch._reduce import Shared, checksum  # noqa: E402
+from runtime_census import Census, Marked, Storages  # noqa: E402
 from runtime_models import batch_of, loss_of  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -173,6 +175,43 @@ def test_offloads_save_memory(counted: dict[str, list[Result]]) -> None:
 
 def test_a_budget_of_the_peak_at_any_times(counted: dict[str, list[Result]]) -> None:
     assert max(result.peak for result in counted["within a budget"]) <= 4
+
+
+# Beside activations
+
+
+def test_a_checksum_needs_little_memory() -> None:
+    """And depends on the values alone, not on the order in memory."""
+    values = torch.arange(1 << 21, dtype=torch.float32).sin().view(1 << 10, 1 << 11)
+    with Storages() as made:
+        found = tuple(checksum([nn.Parameter(values)]))
+    assert made.peak < values.nbytes // 4
+    assert tuple(checksum([nn.Parameter(values.t().clone().t())])) == found
+    other = values.clone()
+    other[5, 7], other[9, 3] = values[9, 3], values[5, 7]
+    assert tuple(checksum([nn.Parameter(other)])) != found
+    assert found[0] == pytest.approx(values.double().sum().item(), rel=1e-9)
+
+
+def test_large_gradients_are_summed_where_they_are() -> None:
+    parameters = [nn.Parameter(torch.ones(size)) for size in (1 << 20, 10, 1 << 18, 0)]
+    done: Any = SimpleNamespace(wait=lambda: None)
+
+    def doubled(tensor: torch.Tensor) -> Any:
+        tensor.mul_(2)
+        return done
+
+    watch: Any = SimpleNamespace(start_call=lambda call, _: call(), wait=lambda call, _: call())
+    shared = Shared("all", lambda: parameters, doubled, (0, 1), lambda _: None)
+    shared.begin()
+    for parameter in parameters:
+        parameter.grad = torch.full_like(parameter, 3.0)
+    with Storages() as made:
+        shared.start(watch)
+        shared.finish(watch, lambda: "all")
+    assert made.peak < 1 << 10
+    for parameter in parameters:
+        assert parameter.grad is not None and bool((parameter.grad == 6).all())
 
 
 # Budgets of one worker

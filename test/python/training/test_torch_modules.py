@@ -46,6 +46,10 @@ TRAINS = [
     "parameters_of_a_loss",
     "unfrozen_beside",
     "norms",
+    "values_between_stages",
+    "cut_at_names",
+    "training_that_goes_on",
+    "sparse_gradients",
 ]
 
 
@@ -58,7 +62,7 @@ def test_trains_as_without_a_pipeline(cases: Cases, name: str) -> None:
 
 REFUSALS = {
     "one_buffer_on_two_ranks": "'1.calls' is one buffer of the whole model, and a step changed",
-    "a_parameter_outside_of_replicas": "uses a parameter of shape [6] that is in no module of this rank",
+    "a_parameter_outside_of_replicas": "a parameter of shape [6] that is in no module of this rank",
 }
 
 
@@ -71,3 +75,27 @@ def test_what_would_train_something_else_is_refused(cases: Cases, name: str) -> 
 def test_norms_after_steps_are_refused(cases: Cases) -> None:
     for result in cases["norms_inside"]:
         assert "have stepped already when step() returns" in result["value"]
+
+
+def test_overflows_reach_sparse_gradients(cases: Cases) -> None:
+    for result in cases["overflow_of_sparse_gradients"]:
+        assert result["value"] == [512.0, True], result
+
+
+def test_memory_is_as_predicted(cases: Cases) -> None:
+    """Within 5 % of the storages that are alive, and of a message that is being sent just then."""
+    for result in cases["memory_as_predicted"]:
+        assert result["text"] == ""
+        for name, (alive, predicted, message) in result["value"].items():
+            assert predicted / 1.05 <= alive <= 1.05 * predicted + message, (name, result["value"])
+    values = [result["value"] for result in cases["memory_as_predicted"]]
+    for less, more in (("offloaded", "zb-h1"), ("recomputed", "1f1b"), ("offloaded v", "zb-v")):
+        assert min(value[less][0] / value[more][0] for value in values) < 0.7
+
+
+def test_a_budget_of_bytes_is_held_or_raises(cases: Cases) -> None:
+    for result in cases["budget_of_all_bytes"]:
+        assert result["text"] == ""
+    first, last = (result["value"] for result in cases["budget_of_all_bytes"])
+    assert first[0] == last[0] == ""
+    assert {first[1], last[1]} == {"RemoteError", "MemoryBudgetError"}

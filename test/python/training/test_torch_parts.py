@@ -17,7 +17,7 @@ import torch  # noqa: E402
 from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential  # noqa: E402
 from pipesched.torch._activation import Saved  # noqa: E402
 from pipesched.torch._executor import early_receives  # noqa: E402
-from pipesched.torch._values import HOST, Packet, Spec, cut, flatten, read, unflatten  # noqa: E402
+from pipesched.torch._values import cut  # noqa: E402
 from runtime_models import WIDTH, Counted, Dropped, Plain, Shared, loss_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
@@ -81,38 +81,6 @@ def test_cutting() -> None:
 
 
 # Messages
-
-
-def test_structures_differ_by_types() -> None:
-    """So that a receiver never takes one value for another that is equal in Python."""
-    values = [1, True, 1.0, "1", 0.0, -0.0, None, "", (1,), [1], {1: 1}, {"1": 1}]
-    structures = [flatten(value)[1] for value in values]
-    for i, one in enumerate(structures):
-        for j, two in enumerate(structures):
-            assert (one == two) == (i == j)
-        assert repr(unflatten([], one)) == repr(values[i])
-    nan = float("nan")
-    assert flatten(nan)[1] == flatten(-nan * 2 / 2)[1]  # Not equal in Python, but sent alike.
-
-
-def test_values_survive_messages() -> None:
-    value = {
-        "x": torch.rand(2, 3).t(),
-        7: (torch.arange(5, dtype=torch.int16), None, [torch.tensor(True)]),
-        "half": torch.rand(3).bfloat16(),
-        "none": torch.rand(0, 4, dtype=torch.complex64),
-        "number": -0.25,
-    }
-    tensors, structure = flatten(value)
-    packet = Packet(tensors, [tensor.is_floating_point() for tensor in tensors], structure)
-    spec = packet.spec()
-    header = Spec.from_bytes(spec.to_bytes())
-    assert header == spec and str(header) == str(spec)
-    found = read(packet.pack(spec, HOST), header)
-    assert found.wants == packet.wants
-    for one, two in zip(found.tensors, tensors, strict=True):
-        assert one.dtype == two.dtype and torch.equal(one, two)
-    assert flatten(unflatten(found.tensors, found.structure))[1] == structure
 
 
 def test_receives_begin_early() -> None:
@@ -254,6 +222,24 @@ def test_saved_tensors_may_not_change() -> None:
             hidden.add_(1)
         with pytest.raises(PipelineError, match="changed in place: version 1, wanted 0"):
             saved.offload(None) if moves else torch.autograd.backward(output)
+
+
+class Keeping(Plain):
+    """Keeps its output for the backward."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).exp()
+
+
+def test_a_change_of_what_the_stage_before_keeps_is_noticed() -> None:
+    """As without a pipeline, where both are stages of one rank."""
+    inputs, targets = batch()
+    model = nn.Sequential(Keeping(0), Adding(), Plain(2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss_of(model(inputs), targets).backward()  # type: ignore[no-untyped-call]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        runtime_of(local(), *model).step(inputs, targets)
+    runtime_of(local(), Plain(0), Adding(), Plain(2)).step(inputs, targets)
 
 
 class Adding(nn.Module):

@@ -43,9 +43,10 @@ private:
 ///   edges  .   0 0   1 2        CSR: edges[edgeBegins[t] .. edgeBegins[t+1])
 ///
 /// The first edge of a task leads to the task before it in its row, if there is
-/// one. An all-reduce is one task, with the cell and the worker of its first
-/// instruction: it starts when all of its group are ready. It runs on the
-/// network, beside the compute of its workers, unless messages hold rows.
+/// one. A group is one task, with the cell and the worker of its first
+/// instruction: it starts when all of its members are ready. An all-reduce runs
+/// on the network, beside the compute of its workers, unless messages hold
+/// rows.
 struct TaskGraph {
   static constexpr uint32_t kNone = Program::kNone;
 
@@ -54,8 +55,8 @@ struct TaskGraph {
   /// rows is the Recv a task of its own. No task is a Wait.
   std::vector<InstructionKind> kind;
   std::vector<int32_t> worker; ///< of a Send: the source; a Recv: its own
-  /// Send: the destination; Recv: the source; all-reduce: its number, which is
-  /// that of Program::blocks; else -1.
+  /// Send: the destination; Recv: the source; a collective: its group, an index
+  /// into Program::groups; else -1.
   std::vector<int32_t> peer;
   std::vector<uint32_t> edgeBegins;
   std::vector<Edge> edges;
@@ -64,12 +65,13 @@ struct TaskGraph {
   std::vector<Cell> overlapped;
   /// Compute tasks of each worker in row order: CSR.
   std::vector<uint32_t> rowBegins, rowTasks;
-  /// By all-reduce number: its task, its blocks, and its workers in ascending
-  /// order (CSR).
-  std::vector<uint32_t> reductions;
-  std::vector<BlockSpan> reducedBlocks;
+  /// By group: its name, its task, and its members by ascending worker (CSR):
+  /// the workers, and the cells by which they take part.
+  std::vector<GroupName> groups;
+  std::vector<uint32_t> groupTasks;
   std::vector<uint32_t> groupBegins = {0};
   std::vector<int32_t> groupWorkers;
+  std::vector<Cell> groupCells;
   Transport transport = Transport::Overlap; ///< the one it was built for
   /// Task of each instruction, for annotation: a merged Send and Recv have the
   /// same task, a Wait has kNone.
@@ -100,10 +102,13 @@ struct TaskGraph {
     return llvm::ArrayRef(rowTasks).slice(
         rowBegins[worker], rowBegins[worker + 1] - rowBegins[worker]);
   }
-  llvm::ArrayRef<int32_t> workersOf(int32_t reduction) const {
+  llvm::ArrayRef<int32_t> workersOf(int32_t group) const {
     return llvm::ArrayRef(groupWorkers)
-        .slice(groupBegins[reduction],
-               groupBegins[reduction + 1] - groupBegins[reduction]);
+        .slice(groupBegins[group], groupBegins[group + 1] - groupBegins[group]);
+  }
+  llvm::ArrayRef<Cell> cellsOf(int32_t group) const {
+    return llvm::ArrayRef(groupCells)
+        .slice(groupBegins[group], groupBegins[group + 1] - groupBegins[group]);
   }
   llvm::ArrayRef<Edge> edgesOf(uint32_t task) const {
     return llvm::ArrayRef(edges).slice(edgeBegins[task],
@@ -111,10 +116,10 @@ struct TaskGraph {
   }
 };
 
-/// Builds the graph. Every Send and Recv must have its partner, every AllReduce
-/// its number, and operands must be earlier instructions of the row other than
-/// a Wait (readers check all three). Errors: DeadlockError; more than 2^31 - 1
-/// tasks or 2^32 - 2 edges.
+/// Builds the graph. Every Send and Recv must have its partner, every
+/// collective its group, and operands must be earlier instructions of the row
+/// other than a Wait (readers check all three). Errors: DeadlockError; more
+/// than 2^31 - 1 tasks or 2^32 - 2 edges.
 llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
                                          Transport transport);
 

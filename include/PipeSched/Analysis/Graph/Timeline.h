@@ -96,28 +96,27 @@ inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
+/// What data of cells take to others, beside the messages between stages.
+inline constexpr Resource kExchanged[] = {Resource::Experts, Resource::Sharding,
+                                          Resource::Context};
+
 /// The number of messages and of copies; the bytes that each worker sends in
-/// messages, in all-reduces and for parameters that peers divide; how long its
-/// cells wait for these parameters; and what its ranks pass on because they
-/// divide sequences, which is not part of its bytes.
+/// messages, in all-reduces and for parameters that peers divide; and what its
+/// cells have on their way to experts, to these peers, and among the ranks that
+/// divide a sequence. Bytes of the latter are not part of bytesSent.
 struct Traffic {
+  explicit Traffic(int64_t numWorkers = 0);
+
+  /// Adds what `count` cells wait for or pass on, but for rows of experts,
+  /// which depend on pairs. Returns false if a sum is over int64.
+  [[nodiscard]] bool addWaits(int64_t worker, llvm::ArrayRef<Segment> cell,
+                              int64_t count);
+
   int64_t messages = 0, copies = 0;
-  std::vector<int64_t> bytesSent, exposedShardingPs;
-  std::vector<ContextCost> context;
+  std::vector<int64_t> bytesSent;
+  /// By worker, of kExchanged.
+  ResourceMap<std::vector<Exchange>> exchanges;
 };
-
-/// By worker: how long rows are on their way to experts and back, and the part
-/// of that time that no compute hides.
-struct DispatchTimes {
-  std::vector<int64_t> allPs, exposedPs;
-
-  /// Adds the times of a cell, or of an overlapped pair.
-  void add(int64_t worker, Cell cell, std::optional<Cell> overlapped,
-           const Placement &placement, const StageCosts &stageCosts);
-};
-DispatchTimes computeDispatches(const TaskGraph &graph,
-                                const Placement &placement,
-                                const StageCosts &stageCosts);
 
 /// Errors: bytes or times over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,

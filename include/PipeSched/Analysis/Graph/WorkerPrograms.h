@@ -56,7 +56,7 @@ struct WorkerPrograms {
   /// Send, Recv: how many sends from the same worker to the same worker stand
   /// before the message's own.
   std::vector<int32_t> sequence;
-  std::vector<int32_t> group; ///< AllReduce: the number of its group
+  std::vector<int32_t> group; ///< a collective: the number of its group
   std::vector<int32_t> holds; ///< Wait: the first instruction that it holds
   /// The instructions of the same row that must be done first, each once. A
   /// Wait is done when all that it waits for is done; what it holds waits for
@@ -64,10 +64,14 @@ struct WorkerPrograms {
   std::vector<uint32_t> waitBegins, rowWaits;
   std::vector<int32_t> waits;
 
-  /// All-reduces by their numbers (Program::blocks). Members are workers,
-  /// ascending. The gradients that are summed are those of `groupPaths` and
-  /// `groupStages`, by path: CSR.
+  /// Groups by their numbers (Program::groups): their kinds, and the blocks or
+  /// the microbatch for which they meet (0 and -1 where it is the other).
+  /// Members are workers, ascending. The gradients that are summed are those of
+  /// `groupPaths` and `groupStages`, by path (CSR); other collectives have the
+  /// stages of their cells there.
+  std::vector<int8_t> groupKind;
   std::vector<int64_t> firstBlock, endBlock;
+  std::vector<int32_t> groupMicrobatch;
   std::vector<uint32_t> memberBegins, groupStageBegins; ///< groups + 1
   std::vector<int32_t> members, groupPaths, groupStages;
 

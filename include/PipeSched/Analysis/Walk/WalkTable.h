@@ -18,7 +18,7 @@
 #include "PipeSched/Analysis/Memory/PeakMemory.h"
 #include "PipeSched/Schedule/Program/ForwardSends.h"
 #include "PipeSched/Schedule/Program/Lowering.h"
-#include "PipeSched/Schedule/Table/Collectives.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Schedule/Table/Metrics.h"
 #include "PipeSched/Schedule/Table/PhaseCounts.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -31,20 +31,26 @@ namespace pipesched {
 bool canWalkTables(Transport transport, ReceivePlacement receives,
                    ForwardSends sends);
 
+/// Whether the walk can time the groups of a table: each cell is in one group,
+/// and groups are by blocks, so that only O waits for them. The graph times all
+/// others.
+bool canWalkGroups(const Groups &groups);
+
 /// Whether all times together are at most `limitPs`, so that no sum of some can
 /// overflow.
 bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
-/// The traffic of a complete table, as computeTraffic finds it. If the rows
-/// leave microbatches out, `placement` and `counts` include these. Nothing if
-/// bytes exceed int64. Also nothing if rows leave microbatches out while pairs
+/// The traffic of a complete table, as computeTraffic finds it, but for rows of
+/// experts, which walks add up. If the rows leave microbatches out, `placement`
+/// and `counts` include these. Nothing if bytes exceed int64. Also nothing if
+/// rows leave microbatches out while costs depend on slices, or while pairs
 /// have a measured time and cells wait for peers.
 std::optional<Traffic> sumTraffic(const Placement &placement,
                                   const TableView &table,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs,
-                                  const Collectives *collectives = nullptr);
+                                  const Groups *groups = nullptr);
 
 /// Changes the time of a compute: a cell, or a pair of two, of a worker.
 using ChangePs = llvm::function_ref<int64_t(
@@ -56,10 +62,10 @@ struct WalkInputs {
   const StageCosts *costs = nullptr;
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
-  /// The all-reduces of the table, if it has G cells. Each G must take part in
-  /// exactly one. Without costs of their own (StageCosts::reductions)
-  /// all-reduces take the times of their phase.
-  const Collectives *collectives = nullptr;
+  /// The groups of the table, if it has cells that meet (canWalkGroups).
+  /// Without costs of their own (StageCosts::reductions) all-reduces take the
+  /// times of their phase.
+  const Groups *groups = nullptr;
   ChangePs changePs = nullptr;
   /// Whether changePs depends on the microbatch of a cell.
   bool changeVaries = true;
@@ -81,7 +87,7 @@ struct WalkedTable {
   int64_t freeMakespanPs = 0;
   IdleTimes idle;
   std::vector<PathStep> criticalPath;
-  DispatchTimes dispatches;
+  std::vector<Exchange> dispatches; ///< by worker, of Resource::Experts
   std::optional<MemoryUsage> memory;
   TableMetrics unitMetrics; ///< in unit slots
   /// Cells that were not visited, because the walk repeated itself (Period.h).
@@ -89,9 +95,9 @@ struct WalkedTable {
 };
 
 /// Walks a table. Nothing if the walk finds no end because rows wait for each
-/// other or cells are missing, if the table has G cells and no `collectives`
-/// are given, or if bytes exceed int64. The graph and its analyses then say
-/// what is wrong and where.
+/// other or cells are missing, if the table has cells that meet and no
+/// `groups` are given, or if bytes exceed int64. The graph and its analyses
+/// then say what is wrong and where.
 std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);

@@ -67,14 +67,15 @@ std::optional<Violation> verifySlotLengths(const TableView &table);
 std::optional<Violation> verifyParameterSets(const TableView &table,
                                              const CellIndex &index);
 
-/// The part of verifyTable for groups of G cells: if blocks are on several
-/// workers, all stages that own them have a G or none has. Linear in entries,
-/// and in pieces times paths.
+/// The part of verifyTable for groups (Groups.h). Of blocks that are on several
+/// workers, all stages that own them have a G or none has: linear in entries,
+/// and in pieces times paths. For a microbatch, each worker of its path has one
+/// cell of the group or none has: linear in groups times stages.
 std::optional<Violation> verifyCollectives(const TableView &table,
                                            const CellIndex &index);
 
-/// The part of verifyAligned for G cells: those of a group start together; a G
-/// in several groups starts when all their rows are free.
+/// The part of verifyAligned for groups: their cells start together; a cell in
+/// several groups starts when all their rows are free.
 std::optional<Violation> verifyMeetings(const TableView &table,
                                         const CellIndex &index);
 

@@ -45,7 +45,8 @@ struct EnumNames<InstructionKind> {
       {InstructionKind::Wait, "wait",
        "A join: an instruction behind it waits for copies"},
       {InstructionKind::AllReduce, "all_reduce",
-       "Sums gradients of blocks among the workers that hold them"}};
+       "Sums gradients of blocks among the workers that hold them"},
+  };
 };
 
 /// What an instruction does, as other instructions see it.
@@ -55,6 +56,16 @@ enum class InstructionRole : uint8_t {
   Collective, ///< starts when all workers of its group have reached theirs
   Copy,       ///< moves activations between a worker and its host
   Join        ///< takes no time and is no task
+};
+
+template <>
+struct EnumNames<InstructionRole> {
+  static constexpr EnumName<InstructionRole> values[] = {
+      {InstructionRole::Compute, "compute", "Runs cells of the row"},
+      {InstructionRole::Message, "message", "One end of a message"},
+      {InstructionRole::Collective, "collective", "Meets other workers"},
+      {InstructionRole::Copy, "copy", "Moves activations to or from the host"},
+      {InstructionRole::Join, "join", "Holds what follows"}};
 };
 
 /// A queue of a worker, whose instructions run one after the other in program
@@ -137,6 +148,15 @@ struct EnumNames<Lane> {
 };
 inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
 
+/// Which workers take part in a collective together, and how often. Each value
+/// has a provider of groups for tables (Table/Groups.h), and a check for
+/// programs by hand (Dialect/Exec/IR/Collectives.h).
+enum class Grouping : uint8_t {
+  None,   ///< no collective
+  Blocks, ///< those that hold the same blocks of the model, once a step
+  Unit,   ///< those of the path of a microbatch, once for each microbatch
+};
+
 struct InstructionTraits {
   InstructionRole role;
   CostRule cost;
@@ -145,11 +165,18 @@ struct InstructionTraits {
   /// it leaves its queues.
   bool hasArrival;
   QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
+  /// Of a collective: who meets.
+  Grouping grouping = Grouping::None;
+  /// What the names of its results begin with. If it is empty, they have the
+  /// letter of the cell.
+  llvm::StringLiteral resultName = "";
+  /// Whether compiled programs run it. They refuse the others.
+  bool isCompiled = true;
 };
 
 /// The table. A new kind needs a name above, a row here, an op in exec, and
-/// code that emits it. The last field has the queues under overlap, delay,
-/// blocking and pairs.
+/// code that emits it (docs/AddInstruction.md). `queues` has those under
+/// overlap, delay, blocking and pairs.
 inline constexpr InstructionTraits kInstructionTraits[] = {
     {InstructionRole::Compute,
      CostRule::Phase,
@@ -188,13 +215,25 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
      CostRule::Collective,
      Lane::AllReduce,
      /*hasArrival=*/true,
-     {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}, {Queue::Collectives}}},
+     {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}, {Queue::Collectives}},
+     Grouping::Blocks,
+     /*resultName=*/"ar"},
 };
 
 inline constexpr unsigned kNumInstructionKinds = std::size(kInstructionTraits);
 
 static_assert(kNumInstructionKinds == kNumEnumValues<InstructionKind>,
               "a row per kind");
+
+static_assert(
+    [] {
+      for (const InstructionTraits &traits : kInstructionTraits)
+        if ((traits.role == InstructionRole::Collective) !=
+            (traits.grouping != Grouping::None))
+          return false;
+      return true;
+    }(),
+    "collectives, and no others, have groups");
 
 constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
   return kInstructionTraits[static_cast<unsigned>(kind)];

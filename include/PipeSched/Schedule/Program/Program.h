@@ -14,8 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_PROGRAM_PROGRAM_H
 #define PIPESCHED_SCHEDULE_PROGRAM_PROGRAM_H
 
-#include "PipeSched/Schedule/Program/Instructions.h"
-#include "PipeSched/Schedule/Table/Replicas.h"
+#include "PipeSched/Schedule/Program/GroupName.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <limits>
 #include <vector>
@@ -26,8 +25,8 @@ namespace pipesched {
 /// Compute of its own right behind the first, whose cell has the overlap bit.
 struct Instruction {
   Cell cell;
-  /// Send: destination worker; Recv: source worker; AllReduce: its number, an
-  /// index into Program::blocks (proofs of messages do not need it); else -1.
+  /// Send: destination worker; Recv: source worker; a collective: its group, an
+  /// index into Program::groups (proofs of messages do not need it); else -1.
   int32_t peer = -1;
   InstructionKind kind = InstructionKind::Compute;
 
@@ -41,7 +40,7 @@ struct Instruction {
 ///   rowBegins     ^              ^              ^      D + 1 entries
 ///   operands      CSR by instruction: the instructions of the same row for
 ///                 whose end it waits (the tokens of exec)
-///   partner       Send: its Recv; Recv: its Send; AllReduce: the next of
+///   partner       Send: its Recv; Recv: its Send; a collective: the next of
 ///                 its group, cyclically; else kNone
 struct Program {
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -51,10 +50,10 @@ struct Program {
   std::vector<uint32_t> operandBegins; ///< size of instructions + 1
   std::vector<uint32_t> operands;
   std::vector<uint32_t> partner;
-  /// The blocks of each all-reduce, ascending: this order numbers them. Task
-  /// graphs, StageCosts::reductions, WorkerPrograms, traces and pictures have
-  /// the same numbers, and so has a walk over the table (Collectives.h).
-  std::vector<BlockSpan> blocks;
+  /// The names of the groups, ascending: this order numbers them. Task graphs,
+  /// StageCosts::reductions, WorkerPrograms, traces and pictures have the same
+  /// numbers, and so has a walk over the table (Groups.h).
+  std::vector<GroupName> groups;
 
   int64_t getNumWorkers() const { return rowBegins.size() - 1; }
   llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_CELL_H
 #define PIPESCHED_SCHEDULE_TABLE_CELL_H
 
-#include "PipeSched/Schedule/Table/Phases.h"
+#include "PipeSched/Schedule/Table/PhaseSets.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace pipesched {

@@ -19,17 +19,17 @@
 
 namespace pipesched {
 
-/// The stage that a flow from `stage` reaches, and the stage from which a flow
-/// to `stage` comes.
+/// The stage that a flow between neighbours reaches from `stage`, and the stage
+/// from which one to `stage` comes.
 constexpr int64_t targetOf(Flow flow, int64_t stage) {
-  return flow == Flow::Activation ? stage + 1 : stage - 1;
+  return traitsOf(flow).reach == Reach::Next ? stage + 1 : stage - 1;
 }
 constexpr int64_t sourceOf(Flow flow, int64_t stage) {
-  return flow == Flow::Activation ? stage - 1 : stage + 1;
+  return traitsOf(flow).reach == Reach::Next ? stage - 1 : stage + 1;
 }
 
-/// What a cell of a phase needs of a neighbouring stage, unless its stage is
-/// the first or the last of the path.
+/// What a cell of a phase needs of other stages, unless its stage is at the end
+/// of the path where the flow begins.
 constexpr std::optional<Flow> flowNeededBy(Phase phase) {
   return traitsOf(phase).flows.takes;
 }
@@ -38,8 +38,8 @@ constexpr Phase gradientPhase(GradientAfter gradientAfter) {
   return gradientAfter == GradientAfter::InputGrad ? Phase::InputGrad
                                                    : Phase::WeightGrad;
 }
-/// What a cell of a phase makes for a neighbouring stage: a backward is whole
-/// (B) or split (I and W), so one cell of it makes the gradient.
+/// What a cell of a phase makes for other stages: a backward is whole (B) or
+/// split (I and W), so one cell of it makes the gradient.
 constexpr std::optional<Flow> flowMadeBy(Phase phase,
                                          GradientAfter gradientAfter) {
   if (kSplitBackward.contains(phase) && phase != gradientPhase(gradientAfter))
@@ -47,7 +47,7 @@ constexpr std::optional<Flow> flowMadeBy(Phase phase,
   return traitsOf(phase).flows.makes;
 }
 
-/// The data dependences of table cells, by the table of phases:
+/// The data dependences of table cells, by the tables of phases and flows:
 ///
 ///   F s    after F s-1
 ///   B, I   after own F and the gradient of s+1;
@@ -58,22 +58,16 @@ constexpr std::optional<Flow> flowMadeBy(Phase phase,
 ///   U s    after own D
 ///   d, u   after the copy they name
 ///   O, G   nothing: their place in the row decides, and for G its group
-///          (Collectives.h)
+///          (Groups.h)
 ///
 /// where "the gradient of s+1" is its B if it has one, else its I or W by
 /// `gradientAfter`. Only cells that the table has are returned: what a cell
-/// needs, then what it takes from another stage, then what it uses.
+/// needs, then what it takes from other stages, then what it uses. A flow may
+/// also lead from the last stage to all, or from all to the last (Reach).
 class Dependences {
 public:
-  Dependences(const TableView &table, const CellIndex &index)
-      : placement(*table.placement), index(index),
-        gradientAfter(table.gradientAfter) {}
-
-  /// Writes the flat indices of the cells that `cell` waits for, in the order
-  /// of the list above, and returns their number. Row order is not included.
-  static constexpr unsigned kMaxPredecessors = 4;
-  static_assert(detail::mostPredecessors() <= kMaxPredecessors);
-  unsigned predecessors(Cell cell, uint32_t (&out)[kMaxPredecessors]) const;
+  Dependences(const TableView &table, const CellIndex &index);
+  Dependences(const Dependences &) = delete; // points into itself
 
   /// A cell of another stage, and the worker it runs on.
   struct Producer {
@@ -83,44 +77,139 @@ public:
     explicit operator bool() const { return flat != CellIndex::kNone; }
   };
 
-  /// The cell on another stage whose output `cell` needs, on any worker: F s-1,
-  /// or the gradient of s+1. Empty if there is none.
+  /// The cell whose output `cell` needs by a flow from one stage, on any
+  /// worker: F s-1, the gradient of s+1, or what the last stage broadcasts.
+  /// Empty if there is none, and for a reduction, which forEachProducer knows.
   Producer producerOf(Cell cell) const {
-    std::optional<Flow> flow = flowNeededBy(cell.getPhase());
-    if (!flow)
+    const End &taking = takings[cell.getPhase()];
+    if (!taking.others)
       return {};
-    return *flow == Flow::Activation ? forwardBefore(cell)
-                                     : gradientAbove(cell);
+    if (taking.reach == Reach::Next)
+      return producerBefore(cell, *taking.others);
+    if (taking.reach == Reach::Previous)
+      return producerAbove(cell, *taking.others);
+    return producerFar(cell, taking);
   }
 
-  /// The worker that the output of `cell` is sent to; -1 if it stays on this
-  /// worker or nothing needs it. F sends its activations forward; B and the
-  /// `gradientAfter` cell send the gradient back.
+  /// Calls `visit(producer)` for each cell of other stages whose output `cell`
+  /// needs; of a reduction and a broadcast also for that of its own stage.
+  template <typename Visit>
+  void forEachProducer(Cell cell, Visit &&visit) const {
+    const End &taking = takings[cell.getPhase()];
+    if (taking.others && taking.reach == Reach::ToLast)
+      return forEachPart(cell, visit);
+    if (Producer producer = producerOf(cell))
+      visit(producer);
+  }
+
+  /// Calls `visit(flat)` for each cell that `cell` waits for, in the order of
+  /// the list above. Row order is not included.
+  template <typename Visit>
+  void forEachPredecessor(Cell cell, Visit &&visit) const {
+    if (traitsOf(cell.getPhase()).number != CellNumber::Unit)
+      return;
+    const OwnEdges &edges = kOwnEdges[cell.getPhase()];
+    int64_t own = index.entryOf(cell);
+    auto visitOwn = [&](unsigned edge) {
+      uint32_t flat = index.at(own, edges.phases[edge]);
+      if (flat != CellIndex::kNone)
+        visit(flat);
+    };
+    for (unsigned edge = 0; edge != edges.numNeeds; ++edge)
+      visitOwn(edge);
+    forEachProducer(cell, [&](Producer producer) { visit(producer.flat); });
+    for (unsigned edge = edges.numNeeds; edge != edges.count; ++edge)
+      visitOwn(edge);
+  }
+
+  /// The worker that the output of `cell` is sent to by a flow to one stage; -1
+  /// if it stays on this worker or nothing needs it. F sends its activations
+  /// forward; B and the `gradientAfter` cell send the gradient back. -2: it is
+  /// broadcast, and forEachDestination has the workers.
   int64_t messageDestination(Cell cell) const;
+  static constexpr int64_t kSeveral = -2;
+
+  /// Calls `visit(worker)` once for each worker that the output of a cell is
+  /// sent to.
+  void forEachDestination(Cell cell,
+                          llvm::function_ref<void(int64_t)> visit) const;
 
 private:
-  Producer forwardBefore(Cell cell) const {
+  /// The columns of the phases that make or take a flow, as far as the table
+  /// has them.
+  struct Columns {
+    static constexpr unsigned kMost = 4;
+    unsigned count = 0;
+    int32_t columns[kMost] = {};
+
+    void add(int32_t column) {
+      assert(count < kMost && "more phases make or take a flow");
+      columns[count++] = column;
+    }
+  };
+  /// What the cells of a phase take or make: the phases at the other end of the
+  /// flow, null if there is no flow.
+  struct End {
+    const Columns *others = nullptr;
+    Reach reach = Reach::Next;
+  };
+
+  /// The first cell of an entry that makes a flow, or takes it; kNone if there
+  /// is none. Of several phases that make it an entry has one.
+  uint32_t makerIn(int64_t entry, const Columns &some) const {
+    uint32_t flat = CellIndex::kNone;
+    for (unsigned i = 0; flat == CellIndex::kNone && i != some.count; ++i)
+      flat = index.inColumn(entry, some.columns[i]);
+    return flat;
+  }
+  Producer makerAt(int64_t path, int64_t stage, int64_t unit,
+                   const Columns &some) const {
+    return {makerIn(index.entryOf(stage, unit), some),
+            placement.workerOf(placement.stageOffset(path) + stage)};
+  }
+  Producer producerBefore(Cell cell, const Columns &some) const {
     if (cell.getStage() == 0)
       return {};
-    int64_t stage = cell.getStage() - 1;
-    return {index.lookup(stage, Phase::Forward, cell.getUnit()),
+    return {makerIn(index.entryOf(cell.getStage() - 1, cell.getUnit()), some),
             placement.workerOf(placement.globalStage(cell) - 1)};
   }
-  Producer gradientAbove(Cell cell) const {
+  Producer producerAbove(Cell cell, const Columns &some) const {
     int64_t path = placement.pathOf(cell.getUnit());
     int64_t stage = cell.getStage() + 1;
     if (stage == placement.getNumStages(path))
       return {};
-    int64_t entry = index.entryOf(stage, cell.getUnit());
-    uint32_t flat = index.at(entry, Phase::Backward);
-    if (flat == CellIndex::kNone)
-      flat = index.at(entry, gradientPhase(gradientAfter));
-    return {flat, placement.workerOf(placement.stageOffset(path) + stage)};
+    return makerAt(path, stage, cell.getUnit(), some);
+  }
+  /// What the last stage broadcasts; nothing of a reduction.
+  Producer producerFar(Cell cell, const End &taking) const {
+    if (taking.reach == Reach::ToLast)
+      return {};
+    int64_t path = placement.pathOf(cell.getUnit());
+    return makerAt(path, placement.getNumStages(path) - 1, cell.getUnit(),
+                   *taking.others);
+  }
+  /// Visits what all stages make for a cell of the last one.
+  template <typename Visit>
+  void forEachPart(Cell cell, Visit &&visit) const {
+    int64_t path = placement.pathOf(cell.getUnit());
+    int64_t numStages = placement.getNumStages(path);
+    if (cell.getStage() != numStages - 1)
+      return;
+    for (int64_t stage = 0; stage != numStages; ++stage)
+      if (Producer part = makerAt(path, stage, cell.getUnit(),
+                                  *takings[cell.getPhase()].others))
+        visit(part);
+  }
+  /// Whether a stage has a cell that waits for a flow.
+  bool isTaken(int64_t stage, int64_t unit, const Columns &takers) const {
+    return makerIn(index.entryOf(stage, unit), takers) != CellIndex::kNone;
   }
 
   const Placement &placement;
   const CellIndex &index;
   GradientAfter gradientAfter;
+  std::array<Columns, kNumFlows> makers, takers; ///< by flow
+  PhaseMap<End> takings, makings;
 };
 
 } // namespace pipesched

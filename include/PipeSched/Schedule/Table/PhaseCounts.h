@@ -27,6 +27,7 @@ struct PhaseCounts {
   int64_t of(int64_t stage, Phase phase) const { return counts[stage][phase]; }
   PhaseSet costedPhases() const { return phases & kCostedPhases; }
   bool has(Phase phase) const { return phases.contains(phase); }
+  bool hasAny(PhaseSet some) const { return phases.intersects(some); }
 };
 
 /// Whether there are copies between devices and their hosts, or joins.

@@ -8,7 +8,8 @@
 //
 // The properties of each phase, in one table, as Instructions.h has them of
 // instructions. Checks of rows, dependences, lowering, memory, costs, pictures,
-// the C API and Python read it (docs/AddPhase.md).
+// the C API and Python read it (docs/AddPhase.md). PhaseSets.h has what follows
+// from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,9 +146,49 @@ enum class SliceOrder : uint8_t {
 
 /// What stages of a path pass to each other.
 enum class Flow : uint8_t {
-  Activation, ///< from F s to F s+1
-  Gradient    ///< from the backward of s to that of s-1
+  Activation, ///< from F to F
+  Gradient    ///< from a backward to a backward
 };
+
+template <>
+struct EnumNames<Flow> {
+  static constexpr EnumName<Flow> values[] = {
+      {Flow::Activation, "activation", "The output of a forward"},
+      {Flow::Gradient, "gradient", "The gradient of a stage's input"}};
+};
+inline constexpr unsigned kNumFlows = kNumEnumValues<Flow>;
+
+/// Which stages of a path a flow connects.
+enum class Reach : uint8_t {
+  Next,     ///< stage s passes to s + 1
+  Previous, ///< stage s passes to s - 1
+  FromLast, ///< the last stage passes to all, itself included: a broadcast
+  ToLast,   ///< all stages pass to the last, itself included: a reduction
+};
+
+struct FlowTraits {
+  Reach reach;
+  /// Whether its messages have the size of a gradient, not of an activation.
+  bool isGradient;
+};
+
+/// The table, in the order of the enum. A phase that takes or makes a new flow
+/// says so in its row.
+inline constexpr FlowTraits kFlowTraits[] = {
+    {Reach::Next, /*isGradient=*/false},
+    {Reach::Previous, /*isGradient=*/true},
+};
+static_assert(std::size(kFlowTraits) == kNumFlows, "a row per flow");
+
+constexpr const FlowTraits &traitsOf(Flow flow) {
+  return kFlowTraits[static_cast<unsigned>(flow)];
+}
+/// Whether a flow connects more than neighbours, so that one cell may need
+/// several others or be needed by several.
+constexpr bool isWide(Flow flow) {
+  return traitsOf(flow).reach == Reach::FromLast ||
+         traitsOf(flow).reach == Reach::ToLast;
+}
 
 /// What a cell does to the memory that its worker holds for the stage and unit
 /// (docs/CostModel.md, "Memory"); changeOf turns a value into an amount.
@@ -202,6 +243,8 @@ struct PhaseOrder {
   PhaseSet alternatives = {};
   /// The phase that has to follow it.
   std::optional<Phase> followedBy = {};
+  /// Phases that use it, for which their own rows need not be changed.
+  PhaseSet usedBy = {};
   /// Of a slice, after the same phase of its neighbour or one that stands for
   /// it (kOfNeighbour).
   SliceOrder slices = SliceOrder::Any;
@@ -257,7 +300,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      CellNumber::Unit,
      /*unitSlots=*/1,
      InstructionKind::Compute,
-     {Occurrence::Once, {}, {}, {}, {}, SliceOrder::Ascending},
+     {Occurrence::Once, {}, {}, {}, {}, {}, SliceOrder::Ascending},
      {/*takes=*/Flow::Activation, /*makes=*/Flow::Activation},
      {MemoryEffect::AllocateAll, MemoryEffect::Same},
      {{0x24, 0x4f, 0xa3}, {0x9a, 0xb9, 0xec}}},
@@ -270,7 +313,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*needs=*/Phase::Forward,
       /*uses=*/{Phase::Recompute, Phase::Reload},
       /*alternatives=*/{Phase::InputGrad, Phase::WeightGrad},
-      /*followedBy=*/{}, SliceOrder::Descending},
+      /*followedBy=*/{}, /*usedBy=*/{}, SliceOrder::Descending},
      {/*takes=*/Flow::Gradient, /*makes=*/Flow::Gradient},
      {MemoryEffect::Same, MemoryEffect::FreeAll},
      {{0xcf, 0x6a, 0x12}, {0xfc, 0xcb, 0x94}},
@@ -285,7 +328,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*needs=*/Phase::Forward,
       /*uses=*/{Phase::Recompute, Phase::Reload},
       /*alternatives=*/Phase::Backward,
-      /*followedBy=*/Phase::WeightGrad, SliceOrder::Descending},
+      /*followedBy=*/Phase::WeightGrad, /*usedBy=*/{}, SliceOrder::Descending},
      {/*takes=*/Flow::Gradient, /*makes=*/Flow::Gradient},
      {MemoryEffect::Same, MemoryEffect::FreeInputGrad},
      {{0x12, 0x7a, 0x86}, {0x96, 0xd8, 0xdc}}},
@@ -298,7 +341,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*needs=*/Phase::InputGrad,
       /*uses=*/{},
       /*alternatives=*/Phase::Backward,
-      /*followedBy=*/{}, SliceOrder::Descending},
+      /*followedBy=*/{}, /*usedBy=*/{}, SliceOrder::Descending},
      {/*takes=*/std::nullopt, /*makes=*/Flow::Gradient},
      {MemoryEffect::Same, MemoryEffect::FreeRest},
      {{0x4f, 0x9e, 0x3d}, {0xc6, 0xec, 0xb2}},
@@ -391,222 +434,6 @@ static_assert(std::size(kPhaseTraits) == kNumPhases, "a row per phase");
 constexpr const PhaseTraits &traitsOf(Phase phase) {
   return kPhaseTraits[static_cast<unsigned>(phase)];
 }
-
-/// The phases whose traits satisfy a predicate.
-template <typename Predicate>
-constexpr PhaseSet phasesWith(Predicate &&isMember) {
-  PhaseSet phases;
-  for (unsigned i = 0; i < kNumPhases; ++i)
-    if (isMember(kPhaseTraits[i]))
-      phases |= static_cast<Phase>(i);
-  return phases;
-}
-
-/// Whether the cells of a phase become one kind of instruction.
-constexpr bool becomes(const PhaseTraits &traits, InstructionKind kind) {
-  return traits.instruction && *traits.instruction == kind;
-}
-
-/// The phases whose cells become one kind of instruction.
-constexpr PhaseSet phasesOfKind(InstructionKind kind) {
-  return phasesWith(
-      [&](const PhaseTraits &traits) { return becomes(traits, kind); });
-}
-
-inline constexpr PhaseSet kAllPhases =
-    phasesWith([](const PhaseTraits &) { return true; });
-/// Phases that have a cost: F, B, I, W, R, D, U, O, G.
-inline constexpr PhaseSet kCostedPhases =
-    phasesWith([](const PhaseTraits &traits) { return traits.isCosted; });
-/// The longest cell where a table has unit slots.
-inline constexpr uint64_t kMaxUnitSlots = [] {
-  uint64_t most = 0;
-  for (const PhaseTraits &traits : kPhaseTraits)
-    most = traits.unitSlots > most ? traits.unitSlots : most;
-  return most;
-}();
-/// Phases that have slots in their row: F, B, I, W, R and O run there, G has
-/// its slots since a table has no second row for the network.
-inline constexpr PhaseSet kComputePhases =
-    phasesOfKind(InstructionKind::Compute) |
-    phasesOfKind(InstructionKind::AllReduce);
-/// F, B, I, W and R: compute of a unit.
-inline constexpr PhaseSet kUnitComputePhases =
-    phasesWith([](const PhaseTraits &traits) {
-      return becomes(traits, InstructionKind::Compute) &&
-             traits.number == CellNumber::Unit;
-    });
-/// D and U, which run on a copy queue beside compute.
-inline constexpr PhaseSet kCopyPhases =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.instruction &&
-             traitsOf(*traits.instruction).role == InstructionRole::Copy;
-    });
-/// d and u, which delay the next compute cell and take no time.
-inline constexpr PhaseSet kJoinPhases = phasesOfKind(InstructionKind::Wait);
-/// O and G, whose number is a path.
-inline constexpr PhaseSet kPerPathPhases =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.number == CellNumber::Path;
-    });
-/// Phases that occur at most once for a stage and unit, so that a CellIndex
-/// finds their cells: F, B, I, W, R, D, U.
-inline constexpr PhaseSet kIndexedPhases =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.number == CellNumber::Unit &&
-             traits.order.occurrence != Occurrence::AnyNumber;
-    });
-/// B and I, which need the gradient of the next stage and the activations.
-inline constexpr PhaseSet kBackwardStarts =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.flows.takes && *traits.flows.takes == Flow::Gradient;
-    });
-/// B and W, which add to the gradients of parameters.
-inline constexpr PhaseSet kGradientPhases =
-    phasesWith([](const PhaseTraits &traits) { return traits.addsGradient; });
-/// B and W, at whose end nothing of the activations is left.
-inline constexpr PhaseSet kReleasingPhases =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.memory.atEnd == MemoryEffect::FreeAll ||
-             traits.memory.atEnd == MemoryEffect::FreeRest;
-    });
-/// B, I and R, which run on the activations that a U brings back.
-inline constexpr PhaseSet kActivationUsers =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.order.uses.contains(Phase::Reload);
-    });
-/// F and R: one of them makes the activations that the backward uses, R where
-/// there is one.
-inline constexpr PhaseSet kActivationMakers =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.memory.atStart == MemoryEffect::AllocateAll ||
-             traits.memory.atStart == MemoryEffect::AllocateDropped;
-    });
-/// F, and R which runs it again.
-inline constexpr PhaseSet kForwardPhases = {Phase::Forward, Phase::Recompute};
-/// The halves of a split backward.
-inline constexpr PhaseSet kSplitBackward = {Phase::InputGrad,
-                                            Phase::WeightGrad};
-inline constexpr PhaseSet kBackwardPhases = kSplitBackward | Phase::Backward;
-
-/// The join that holds cells until a copy has ended.
-constexpr Phase joinOf(Phase copy) {
-  return phasesWith([&](const PhaseTraits &traits) {
-           return becomes(traits, InstructionKind::Wait) &&
-                  traits.order.needs.contains(copy);
-         })
-      .first();
-}
-
-/// By phase: those that must not stand before it in the row of its stage and
-/// unit. They are its alternatives, and what uses it.
-inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
-  PhaseMap<PhaseSet> excluded = {};
-  kAllPhases.forEach([&](Phase phase) {
-    excluded[phase] = traitsOf(phase).order.alternatives |
-                      phasesWith([&](const PhaseTraits &other) {
-                        return other.order.uses.contains(phase);
-                      });
-  });
-  return excluded;
-}();
-
-/// By phase: of which phases the neighbouring slice needs one before it. An
-/// alternative that needs another alternative, as W needs I, does not stand for
-/// B: its own predecessor does.
-inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
-  PhaseMap<PhaseSet> all = {};
-  kAllPhases.forEach([&](Phase phase) {
-    PhaseSet alternatives = traitsOf(phase).order.alternatives;
-    all[phase] = phase;
-    alternatives.forEach([&](Phase other) {
-      if (!traitsOf(other).order.needs.intersects(alternatives))
-        all[phase] |= other;
-    });
-  });
-  return all;
-}();
-
-inline constexpr unsigned kMaxPhaseCode = [] {
-  unsigned most = 0;
-  for (const PhaseTraits &traits : kPhaseTraits)
-    most = traits.code > most ? traits.code : most;
-  return most;
-}();
-
-/// The letter of a phase in cell syntax, `_` for idle.
-constexpr char phaseLetter(Phase phase) {
-  return EnumNames<Phase>::values[static_cast<unsigned>(phase)].name.data()[0];
-}
-
-/// The phase of a letter, if the character is one.
-constexpr std::optional<Phase> phaseFromLetter(char letter) {
-  for (const EnumName<Phase> &entry : EnumNames<Phase>::values)
-    if (entry.name.data()[0] == letter)
-      return entry.value;
-  return std::nullopt;
-}
-
-/// By stored code: the phase.
-inline constexpr std::array<std::optional<Phase>, 256> kPhaseOfCode = [] {
-  std::array<std::optional<Phase>, 256> phases = {};
-  for (unsigned i = 0; i < kNumPhases; ++i)
-    phases[kPhaseTraits[i].code] = static_cast<Phase>(i);
-  return phases;
-}();
-/// The phase of a stored code, if it is one.
-constexpr std::optional<Phase> phaseFromCode(uint64_t code) {
-  return code < kPhaseOfCode.size() ? kPhaseOfCode[code] : std::nullopt;
-}
-
-/// Whether the numbers of the enum are the codes, so that cells lie in memory
-/// as in files.
-inline constexpr bool kCodesAreNumbers = [] {
-  for (unsigned i = 0; i < kNumPhases; ++i)
-    if (kPhaseTraits[i].code != i)
-      return false;
-  return true;
-}();
-
-/// By phase: what its cells do to memory, for loops over cells.
-inline constexpr PhaseMap<PhaseMemory> kMemoryOf = [] {
-  PhaseMap<PhaseMemory> memory = {};
-  kAllPhases.forEach(
-      [&](Phase phase) { memory[phase] = traitsOf(phase).memory; });
-  return memory;
-}();
-
-/// The letters of a set in the order of the enum, such as "B, I and W" with
-/// " and " as what stands before the last.
-std::string describePhases(PhaseSet phases, llvm::StringRef beforeLast);
-
-namespace detail {
-/// The most cells that a cell waits for: what its phase needs, takes and uses.
-constexpr unsigned mostPredecessors() {
-  unsigned most = 0;
-  for (const PhaseTraits &traits : kPhaseTraits) {
-    unsigned count = traits.flows.takes ? 1 : 0;
-    (traits.order.needs | traits.order.uses).forEach([&](Phase) { ++count; });
-    most = count > most ? count : most;
-  }
-  return most;
-}
-
-constexpr bool haveOwnCodesAndLetters() {
-  for (unsigned i = 0; i < kNumPhases; ++i)
-    for (unsigned j = 0; j < i; ++j)
-      if (kPhaseTraits[i].code == kPhaseTraits[j].code ||
-          phaseLetter(static_cast<Phase>(i)) ==
-              phaseLetter(static_cast<Phase>(j)))
-        return false;
-  for (const EnumName<Phase> &entry : EnumNames<Phase>::values)
-    if (entry.name.size() != 1)
-      return false;
-  return true;
-}
-} // namespace detail
-static_assert(detail::haveOwnCodesAndLetters(),
-              "a phase has a code and one letter of its own");
 
 } // namespace pipesched
 

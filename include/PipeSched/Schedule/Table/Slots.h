@@ -29,8 +29,8 @@ struct SlotAssignment {
 
 /// Earliest slots for the order of the rows: idle entries are ignored, and
 /// cells take the slots that the table says. D and U take none. Both halves of
-/// an overlapped pair start together and end together; so do the G cells of a
-/// group, unless they are in several (Collectives.h). Errors: a cycle of
+/// an overlapped pair start together and end together; so do the cells of a
+/// group, unless they are in several (Groups.h). Errors: a cycle of
 /// dependences, which the error names.
 llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
                                           const CellIndex &index);

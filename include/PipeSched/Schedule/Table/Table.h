@@ -21,7 +21,7 @@
 
 namespace pipesched {
 
-class Collectives;
+class Groups;
 class ParameterSets;
 
 using Row = std::vector<Cell>;
@@ -88,7 +88,7 @@ decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
 /// Look-ups are O(1); memory is 4 bytes per (stage, microbatch, phase that
 /// occurs). kIndexedPhases are indexed. O, G and joins are not, because no cell
 /// waits for them by name; getParameterSets() says which stages
-/// an O or G is about, getCollectives() which G cells take part together.
+/// an O or G is about, getGroups() which cells meet.
 class CellIndex {
 public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -121,13 +121,18 @@ public:
     return has(phase) ? at(entryOf(stage, microbatch), phase) : kNone;
   }
   bool has(Phase phase) const { return columnOfPhase[phase] >= 0; }
+  /// The column of a phase that the table has, for many look-ups of it.
+  int32_t columnOf(Phase phase) const { return columnOfPhase[phase]; }
+  uint32_t inColumn(int64_t entry, int32_t column) const {
+    return entries[entry * numColumns + column];
+  }
   /// Whether the table has O or G cells.
   bool hasPerPath() const { return parameterSets != nullptr; }
   /// The stages that use the blocks which an O steps or a G reduces; null if
   /// the table has no O and no G.
   const ParameterSets *getParameterSets() const { return parameterSets.get(); }
-  /// The all-reduces of G cells; null if there are none.
-  const Collectives *getCollectives() const { return collectives.get(); }
+  /// The groups of cells that meet; null if there are none.
+  const Groups *getGroups() const { return groups.get(); }
   /// First flat index of a row; row numWorkers gives the total.
   uint32_t rowBegin(int64_t row) const { return rowBegins[row]; }
   int64_t rowOf(uint32_t flat) const; ///< binary search; not for inner loops
@@ -143,7 +148,7 @@ private:
   std::vector<uint32_t> rowBegins; ///< by row, D + 1
   std::vector<uint32_t> entries;
   std::shared_ptr<const ParameterSets> parameterSets;
-  std::shared_ptr<const Collectives> collectives;
+  std::shared_ptr<const Groups> groups;
 };
 
 } // namespace pipesched

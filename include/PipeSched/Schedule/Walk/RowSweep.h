@@ -15,8 +15,8 @@
 #ifndef PIPESCHED_SCHEDULE_WALK_ROWSWEEP_H
 #define PIPESCHED_SCHEDULE_WALK_ROWSWEEP_H
 
-#include "PipeSched/Schedule/Table/Collectives.h"
 #include "PipeSched/Schedule/Table/Dependences.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include <optional>
 #include <vector>
 
@@ -30,22 +30,32 @@ struct RowStep {
   Dependences::Producer producers[2];
 };
 
+/// The same with the producers of reductions, which are several. They are of
+/// entry index + `half`.
+struct WideRowStep : RowStep {
+  struct Part {
+    unsigned half;
+    Dependences::Producer producer;
+  };
+  llvm::ArrayRef<Part> more;
+};
+
 /// `waiting` needs the output of `awaited`, which is in another row or later in
-/// its own. If both are G cells, the other row must reach `awaited`.
+/// its own. If both are cells of a group, the other row must reach `awaited`.
 struct CellWait {
   CellRef waiting, awaited;
 };
 
-/// The sweep, compiled for tables with and without G cells, so that tables
-/// without them need not look for any.
-template <bool hasReductions>
+/// The sweep, compiled for tables with and without groups and reductions, so
+/// that tables without them need not look for any.
+template <bool isWide>
 class RowSweepOf {
 public:
   RowSweepOf(const TableView &table, const CellIndex &index)
       : table(table), index(index), dependences(table, index),
         next(table.rows.size(), 0), isWaiting(table.rows.size(), false) {
-    if (const Collectives *collectives = index.getCollectives())
-      numArrived.assign(collectives->getReplicas().getNumPieces(), 0);
+    if (const Groups *groups = index.getGroups())
+      numArrived.assign(groups->size(), 0);
   }
 
   template <typename Visit>
@@ -58,8 +68,8 @@ public:
           close(goal.row);
           continue;
         }
-        RowStep step = stepAt(goal.row);
-        bool isMeeting = hasReductions && isReduction(step);
+        Step step = stepAt(goal.row);
+        bool isMeeting = isWide && meetsOthers(step);
         if (std::optional<CellWait> wait =
                 isMeeting ? findGroupWait({step.row, step.index})
                           : findWait(step)) {
@@ -77,6 +87,8 @@ public:
   }
 
 private:
+  using Step = std::conditional_t<isWide, WideRowStep, RowStep>;
+
   /// A row to be swept up to an index. The wait of goal i created goal i + 1.
   struct Goal {
     int64_t row, end;
@@ -93,8 +105,8 @@ private:
       waits.pop_back();
   }
 
-  RowStep stepAt(int64_t row) const {
-    RowStep step;
+  Step stepAt(int64_t row) {
+    Step step;
     step.row = row;
     step.index = next[row];
     llvm::ArrayRef<Cell> cells = table.rows[row];
@@ -104,33 +116,55 @@ private:
       step.count = 2;
       step.producers[1] = dependences.producerOf(cells[step.index + 1]);
     }
+    if constexpr (isWide)
+      addParts(step);
     return step;
   }
 
-  bool isReduction(const RowStep &step) const {
-    return table.rows[step.row][step.index].is(Phase::AllReduce);
+  /// Adds the producers of reductions.
+  void addParts(Step &step) {
+    parts.clear();
+    for (unsigned half = 0; half < step.count; ++half)
+      if (!step.producers[half])
+        dependences.forEachProducer(table.rows[step.row][step.index + half],
+                                    [&](Dependences::Producer producer) {
+                                      parts.push_back({half, producer});
+                                    });
+    step.more = parts;
   }
 
-  std::optional<CellWait> findWait(const RowStep &step) const {
-    for (unsigned i = 0; i < step.count; ++i) {
-      Dependences::Producer producer = step.producers[i];
-      if (!producer)
-        continue;
-      int64_t awaited = producer.flat - index.rowBegin(producer.worker);
-      if (awaited >= next[producer.worker])
-        return CellWait{{step.row, step.index + i}, {producer.worker, awaited}};
-    }
+  bool meetsOthers(const RowStep &step) const {
+    return table.rows[step.row][step.index].isIn(kCollectivePhases);
+  }
+
+  std::optional<CellWait> findWait(const RowStep &step, unsigned half,
+                                   Dependences::Producer producer) const {
+    int64_t awaited = producer.flat - index.rowBegin(producer.worker);
+    if (awaited < next[producer.worker])
+      return std::nullopt;
+    return CellWait{{step.row, step.index + half}, {producer.worker, awaited}};
+  }
+  std::optional<CellWait> findWait(const Step &step) const {
+    for (unsigned i = 0; i < step.count; ++i)
+      if (Dependences::Producer producer = step.producers[i])
+        if (std::optional<CellWait> wait = findWait(step, i, producer))
+          return wait;
+    if constexpr (isWide)
+      for (const WideRowStep::Part &part : step.more)
+        if (std::optional<CellWait> wait =
+                findWait(step, part.half, part.producer))
+          return wait;
     return std::nullopt;
   }
 
-  /// Finds the first member of a group of this G whose row has not reached it.
+  /// Finds the first member of a group of this cell whose row has not reached
+  /// it.
   std::optional<CellWait> findGroupWait(CellRef at) {
-    const Collectives &collectives = *index.getCollectives();
-    int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
-    for (int64_t piece : collectives.piecesOf(stage)) {
+    const Groups &groups = *index.getGroups();
+    for (int64_t group : groups.groupsOf(table.rows[at.row][at.index])) {
       // Members that have arrived stay: none is checked again.
-      llvm::ArrayRef<CellRef> members = collectives.membersOf(piece);
-      for (uint32_t &i = numArrived[piece]; i != members.size(); ++i)
+      llvm::ArrayRef<CellRef> members = groups.membersOf(group);
+      for (uint32_t &i = numArrived[group]; i != members.size(); ++i)
         if (next[members[i].row] < members[i].index)
           return CellWait{at, members[i]};
     }
@@ -150,10 +184,18 @@ private:
   Dependences dependences;
   std::vector<int64_t> next; ///< by row: number of visited entries
   std::vector<uint8_t> isWaiting;
-  std::vector<uint32_t> numArrived; ///< by piece: members whose row has come
+  std::vector<uint32_t> numArrived; ///< by group: members whose row has come
   std::vector<Goal> goals;
   std::vector<CellWait> waits;
+  std::vector<WideRowStep::Part> parts; ///< of the last step
 };
+
+/// Whether a table has groups, or flows between more than neighbours.
+inline bool needsWideSweep(const CellIndex &index) {
+  bool hasWide = false;
+  kWidePhases.forEach([&](Phase phase) { hasWide |= index.has(phase); });
+  return hasWide || index.getGroups();
+}
 
 /// Visits every entry of a table whose rows are verified: producers first, each
 /// row from left to right. Returns nothing, or a cycle of waits w0 .. wk-1: the
@@ -165,9 +207,9 @@ private:
 ///              /
 ///   row 2   . F
 ///
-/// A G is visited when the rows of its group have reached their G cells, which
-/// are visited later. O(entries): when the sweep returns to a row that waited,
-/// it advances by at least one entry.
+/// A cell that meets others is visited when the rows of its groups have reached
+/// their cells, which are visited later. O(entries): when the sweep returns to
+/// a row that waited, it advances by at least one entry.
 class RowSweep {
 public:
   RowSweep(const TableView &table, const CellIndex &index)
@@ -176,9 +218,9 @@ public:
   /// Calls `visit(const RowStep &)` for each entry.
   template <typename Visit>
   std::vector<CellWait> run(Visit &&visit) {
-    if (index.getCollectives())
-      return RowSweepOf</*hasReductions=*/true>(table, index).run(visit);
-    return RowSweepOf</*hasReductions=*/false>(table, index).run(visit);
+    if (needsWideSweep(index))
+      return RowSweepOf</*isWide=*/true>(table, index).run(visit);
+    return RowSweepOf</*isWide=*/false>(table, index).run(visit);
   }
 
 private:

@@ -15,8 +15,8 @@
 #ifndef PIPESCHED_SCHEDULE_WALK_WAVEFRONT_H
 #define PIPESCHED_SCHEDULE_WALK_WAVEFRONT_H
 
-#include "PipeSched/Schedule/Table/Collectives.h"
 #include "PipeSched/Schedule/Table/Dependences.h"
+#include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Schedule/Table/Period.h"
 #include "PipeSched/Schedule/Table/PhaseCounts.h"
 #include "PipeSched/Schedule/Walk/WavefrontParts.h"
@@ -34,9 +34,10 @@ namespace pipesched {
 /// passed yet. So the walk is linear in cells; beside the table it holds what
 /// is under way between stages, which for most families is O(stages).
 ///
-/// Cells must be in range. A row that reaches a G sleeps until the rows of its
-/// group have come (Collectives.h); at the end of that slot they meet, and all
-/// go on in the next one. Each G must take part in one all-reduce.
+/// Cells must be in range, and pass things to neighbours alone (kWidePhases). A
+/// row that reaches a cell of a group sleeps until the rows of the group have
+/// come (Groups.h); at the end of that slot they meet, and all go on in the
+/// next one. Each cell must be in one group.
 ///
 /// The handler has the following. `Item` is what it notes about something that
 /// is under way.
@@ -55,8 +56,8 @@ namespace pipesched {
 ///       of a D or U, or a join, which take no slots: the row has ended what is
 ///       before it. False if what it needs has not been before it.
 ///   void meet(int64_t number, llvm::ArrayRef<WaveStep>, uint64_t slot)
-///       of an all-reduce (its number in Collectives), with the G cells of its
-///       group by ascending row; finish() follows for each
+///       of a group, with the steps of its members by ascending row; finish()
+///       follows for each
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
 /// periods. If only clocks, ranks and indices differ, everything that follows
@@ -85,14 +86,13 @@ class WavefrontOf {
   using Time = typename Handler::Time;
 
 public:
-  /// `collectives` may be null if there are no G cells.
-  WavefrontOf(const TableView &table, const Collectives *collectives,
-              Handler &handler)
-      : placement(*table.placement), collectives(collectives), handler(handler),
+  /// `groups` may be null if no cells meet.
+  WavefrontOf(const TableView &table, const Groups *groups, Handler &handler)
+      : placement(*table.placement), groups(groups), handler(handler),
         calendar(table.rows.size()) {
     addRules(table.gradientAfter);
-    if (collectives)
-      numArrived.assign(collectives->getReplicas().getNumPieces(), 0);
+    if (groups)
+      numArrived.assign(groups->size(), 0);
     if (hasPaths)
       addTrips();
     addRows(table);
@@ -203,7 +203,7 @@ private:
   }
 
   const Placement &placement;
-  const Collectives *collectives;
+  const Groups *groups;
   Handler &handler;
   SlotCalendar calendar;
   llvm::BumpPtrAllocator allocator;
@@ -212,8 +212,8 @@ private:
   std::vector<Trip> trips; ///< by microbatch; empty: there is one path
   std::vector<Row> rows;
   std::vector<uint32_t> rowBegins;  ///< flat
-  std::vector<uint32_t> numArrived; ///< by piece: rows that have reached a G
-  /// Pieces whose rows all have, but that have not met.
+  std::vector<uint32_t> numArrived; ///< by group: rows that have come
+  /// Groups whose rows all have, but that have not met.
   std::vector<int64_t> gathered;
   /// A cell occurs twice, or a copy stands where it cannot.
   bool isBroken = false;
@@ -237,16 +237,14 @@ private:
 
 /// Walks the table; see WavefrontOf.
 template <typename Item, typename Handler>
-bool walkInSlots(const TableView &table, const Collectives *collectives,
+bool walkInSlots(const TableView &table, const Groups *groups,
                  Handler &handler) {
   const Placement &placement = *table.placement;
   if (placement.getNumPaths() > 1 ||
       placement.countOnPath(0) != placement.getNumUnits())
-    return WavefrontOf<Item, Handler, /*hasPaths=*/true>(table, collectives,
-                                                         handler)
+    return WavefrontOf<Item, Handler, /*hasPaths=*/true>(table, groups, handler)
         .run();
-  return WavefrontOf<Item, Handler, /*hasPaths=*/false>(table, collectives,
-                                                        handler)
+  return WavefrontOf<Item, Handler, /*hasPaths=*/false>(table, groups, handler)
       .run();
 }
 
@@ -275,7 +273,7 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
       return placement.stageOffset(path) <= end &&
              end < placement.stageOffset(path + 1);
     };
-    kCostedPhases.forEach([&](Phase phase) {
+    (kCostedPhases - kWidePhases).forEach([&](Phase phase) {
       Rule &rule = rules[kindOf(stage, phase)];
       rule.cost = handler.costOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
@@ -381,7 +379,7 @@ WavefrontOf<Item, Handler, hasPaths>::startSingle(Row &row, uint64_t slot) {
     InFlight<Item>::remove(need);
 }
 
-/// Passes idle slots and copies; then joins a G, or starts what is behind.
+/// Passes idle slots and copies; then joins a group, or starts what is behind.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void
 WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
@@ -393,7 +391,7 @@ WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
   }
   if (row.next == row.end)
     return;
-  if (row.next->is(Phase::AllReduce))
+  if (row.next->isIn(kCollectivePhases))
     return arrive(row);
   startComputes(row, slot);
 }
@@ -424,34 +422,34 @@ void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
     isBroken = true;
 }
 
-/// Notes that a row has reached a G.
+/// Notes that a row has reached a cell of a group.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
   row.isAsleep = true;
   row.step.cells = row.next;
   row.step.isPair = false;
   readHalf(row.step, 0);
-  if (!collectives)
+  if (!groups)
     return;
-  int64_t piece = *collectives->piecesOf(row.step.stage(0)).begin();
-  if (++numArrived[piece] == collectives->membersOf(piece).size())
-    gathered.push_back(piece);
+  int64_t group = *groups->groupsOf(*row.next).begin();
+  if (++numArrived[group] == groups->membersOf(group).size())
+    gathered.push_back(group);
 }
 
 /// Lets the groups meet whose rows have all come.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
   std::vector<WaveStep> steps;
-  for (int64_t piece : gathered) {
+  for (int64_t group : gathered) {
     steps.clear();
-    for (CellRef member : collectives->membersOf(piece)) {
+    for (CellRef member : groups->membersOf(group)) {
       Row &row = rows[member.row];
       steps.push_back(row.step);
       row.isAsleep = false;
       ++row.next;
       calendar.add(row.step.row, slot + slotsOf(row.step, 0));
     }
-    handler.meet(collectives->numberOf(piece), steps, slot);
+    handler.meet(group, steps, slot);
   }
   gathered.clear();
 }

@@ -90,6 +90,9 @@ static LogicalResult readFact(DialectBytecodeReader &reader, T &fact) {
   return verifyFact(fact, [&] { return reader.emitError(); });
 }
 
+static void nameByTraits(OpAsmSetValueNameFn setName, Operation *op, Cell cell,
+                         InstructionKind kind);
+
 #define GET_OP_CLASSES
 #include "PipeSched/Dialect/Exec/IR/ExecOps.cpp.inc"
 
@@ -153,22 +156,21 @@ void SendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 /// Names a receive by the stage that needs the message.
 void RecvOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   Cell cell = getCell();
-  if (cell.is(Phase::Forward))
+  if (cell.isIn(kWidePhases))
+    nameByPhase(setName, *this, cell);
+  else if (cell.is(Phase::Forward))
     nameResult(setName, *this, "act", cell.getNumber(), cell.getStage() + 1);
   else
     nameResult(setName, *this, "g", cell.getNumber(), cell.getStage() - 1);
 }
 
-void OffloadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameByPhase(setName, *this, getCell());
-}
-
-void ReloadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameByPhase(setName, *this, getCell());
-}
-
-void AllReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  nameResult(setName, *this, "ar", getCell().getNumber(), getCell().getStage());
+/// Names a result as the table of instructions says.
+static void nameByTraits(OpAsmSetValueNameFn setName, Operation *op, Cell cell,
+                         InstructionKind kind) {
+  StringRef prefix = traitsOf(kind).resultName;
+  if (prefix.empty())
+    return nameByPhase(setName, op, cell);
+  nameResult(setName, op, prefix, cell.getNumber(), cell.getStage());
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,7 +187,8 @@ static PhaseSet phasesOf(InstructionKind kind) {
   return phasesOfKind(kind) - kJoinPhases;
 }
 
-/// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1
+/// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1, and of
+/// other collectives
 static LogicalResult verifyPhase(InstructionOpInterface op, Cell cell) {
   PhaseSet wanted = phasesOf(op.getInstructionKind());
   if (!cell.isIn(wanted))
@@ -227,6 +230,13 @@ static bool isOfCompute(Value token, llvm::function_ref<bool(Cell)> wanted) {
   return wanted(*op.getInstructionCell()) || (second && wanted(*second));
 }
 
+/// Whether an instruction waits for a compute with a cell.
+static bool waitsForCompute(InstructionOpInterface op, Cell cell) {
+  return llvm::any_of(op.getWaits(), [&](Value token) {
+    return isOfCompute(token, [&](Cell other) { return other == cell; });
+  });
+}
+
 /// send_c2, send_c3, recv_c2
 static LogicalResult verifyMessageEnd(InstructionOpInterface op) {
   bool isSend = op.getInstructionKind() == InstructionKind::Send;
@@ -235,10 +245,7 @@ static LogicalResult verifyMessageEnd(InstructionOpInterface op) {
            << "goes " << (isSend ? "to" : "from") << " worker " << op.getPeer()
            << ", its own; a message needs another worker";
   Cell cell = *op.getInstructionCell();
-  auto computesCell = [&](Value token) {
-    return isOfCompute(token, [&](Cell other) { return other == cell; });
-  };
-  if (isSend && llvm::none_of(op.getWaits(), computesCell))
+  if (isSend && !waitsForCompute(op, cell))
     return op->emitOpError() << "does not wait for the compute of its cell "
                              << cell.str() << "; add the token of 'compute "
                              << cell.str() << "' of this worker to 'after'";
@@ -246,7 +253,7 @@ static LogicalResult verifyMessageEnd(InstructionOpInterface op) {
 }
 
 /// all_reduce_c2, all_reduce_c3
-static LogicalResult verifyCollective(InstructionOpInterface op) {
+static LogicalResult verifyBlockMember(InstructionOpInterface op) {
   BlockSpan blocks = op.getGroupBlocks();
   if (blocks.begin < 0 || blocks.end < blocks.begin)
     return op->emitOpError()
@@ -267,6 +274,35 @@ static LogicalResult verifyCollective(InstructionOpInterface op) {
   return success();
 }
 
+/// Checks that a collective of a microbatch waits for the cells that its phase
+/// needs.
+static LogicalResult verifyUnitMember(InstructionOpInterface op) {
+  Cell cell = *op.getInstructionCell();
+  LogicalResult result = success();
+  PhaseSet needs = traitsOf(cell.getPhase()).order.needs;
+  (needs & phasesOfKind(InstructionKind::Compute)).forEach([&](Phase phase) {
+    Cell need = cell.withPhase(phase);
+    if (succeeded(result) && !waitsForCompute(op, need))
+      result = op->emitOpError()
+               << "of cell " << cell.str() << " does not wait for "
+               << need.str() << "; add the token of 'compute " << need.str()
+               << "' of this worker to 'after'";
+  });
+  return result;
+}
+
+static LogicalResult verifyCollective(InstructionOpInterface op) {
+  switch (traitsOf(op.getInstructionKind()).grouping) {
+  case Grouping::None:
+    return success();
+  case Grouping::Blocks:
+    return verifyBlockMember(op);
+  case Grouping::Unit:
+    return verifyUnitMember(op);
+  }
+  llvm_unreachable("covered switch");
+}
+
 /// wait_c1
 static LogicalResult verifyJoin(InstructionOpInterface op) {
   if (op.getWaits().empty())
@@ -275,12 +311,32 @@ static LogicalResult verifyJoin(InstructionOpInterface op) {
   return success();
 }
 
+static LogicalResult verifyNotNegative(Operation *op, StringRef fact,
+                                       std::optional<int64_t> value) {
+  if (value && *value < 0)
+    return op->emitOpError()
+           << "has " << fact << ' ' << *value << ", wanted zero or more";
+  return success();
+}
+
+/// compute_c3, send_c4, offload_c2, reload_c2, all_reduce_c4, and of other
+/// collectives
+static LogicalResult verifyWork(Operation *op) {
+  auto work = dyn_cast<WorkOpInterface>(op);
+  if (!work)
+    return success();
+  return success(
+      succeeded(verifyNotNegative(op, "flops", work.getFlops())) &&
+      succeeded(verifyNotNegative(op, "bytes", work.getBytesMoved())) &&
+      succeeded(verifyNotNegative(op, "bytes", work.getMessageBytes())));
+}
+
 LogicalResult
 exec::detail::verifyInstruction(InstructionOpInterface instruction) {
   if (!isa_and_nonnull<WorkerOp>(instruction->getParentOp())) // worker_c2
     return instruction->emitOpError()
            << "is an instruction and must stand directly in an 'exec.worker'";
-  if (failed(verifyCells(instruction)))
+  if (failed(verifyCells(instruction)) || failed(verifyWork(instruction)))
     return failure();
   switch (traitsOf(instruction.getInstructionKind()).role) {
   case InstructionRole::Message:
@@ -294,34 +350,4 @@ exec::detail::verifyInstruction(InstructionOpInterface instruction) {
     return success();
   }
   llvm_unreachable("covered switch");
-}
-
-static LogicalResult verifyNotNegative(Operation *op, StringRef fact,
-                                       std::optional<int64_t> value) {
-  if (value && *value < 0)
-    return op->emitOpError()
-           << "has " << fact << ' ' << *value << ", wanted zero or more";
-  return success();
-}
-
-LogicalResult ComputeOp::verify() { // compute_c3
-  if (failed(verifyNotNegative(*this, "flops", getFlops())))
-    return failure();
-  return verifyNotNegative(*this, "bytes", getBytesMoved());
-}
-
-LogicalResult SendOp::verify() { // send_c4
-  return verifyNotNegative(*this, "bytes", getMessageBytes());
-}
-
-LogicalResult OffloadOp::verify() { // offload_c2
-  return verifyNotNegative(*this, "bytes", getBytesMoved());
-}
-
-LogicalResult ReloadOp::verify() { // reload_c2
-  return verifyNotNegative(*this, "bytes", getBytesMoved());
-}
-
-LogicalResult AllReduceOp::verify() { // all_reduce_c4
-  return verifyNotNegative(*this, "bytes", getMessageBytes());
 }

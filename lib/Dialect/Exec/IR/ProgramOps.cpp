@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AllReduces.h"
+#include "Collectives.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
 
@@ -121,8 +121,8 @@ namespace {
 ///   receives                                            (0F0, 0 -> 1, 2)
 ///
 /// Once all lists are sorted by name, no two neighbours in `runs` may be equal,
-/// and `sends` and `receives` must be the same list. AllReduces.h checks
-/// all-reduces. Offloads look for the sends that they have to wait for.
+/// and `sends` and `receives` must be the same list. Collectives.h checks
+/// collectives. Offloads look for the sends that they have to wait for.
 class ProgramVerifier {
 public:
   explicit ProgramVerifier(ProgramOp program)
@@ -148,16 +148,20 @@ private:
   LogicalResult verifyOffload(InstructionOpInterface offload,
                               const MessageEnd &send);
   LogicalResult verifyPerPath();
+  SmallVector<int64_t> workersOf(int64_t path) const;
+  LogicalResult verifyMeetings();
   LogicalResult emitRepeated(uint32_t first, uint32_t second,
                              const Twine &what);
 
   ProgramOp program;
   int64_t numWorkers, numMicrobatches = 0, numPaths = 0;
   std::optional<Placement> placement; ///< none: no paths
+  std::vector<WorkerOp> byNumber;
   std::vector<Operation *> ops;
   std::vector<RunCell> runs, offloads;
   std::vector<MessageEnd> sends, receives;
-  std::vector<AllReduceEnd> allReduces;
+  /// Collectives by their grouping.
+  std::vector<CollectiveEnd> reductions, meetings;
 };
 } // namespace
 
@@ -176,7 +180,7 @@ LogicalResult ProgramVerifier::verifySizes() {
 
 /// program_c2: workers are 0..D-1, each once.
 LogicalResult ProgramVerifier::verifyNumbers() {
-  std::vector<WorkerOp> byNumber(numWorkers);
+  byNumber.resize(numWorkers);
   for (WorkerOp worker : program.getWorkerOps()) {
     int64_t number = worker.getWorker();
     if (number >= numWorkers)
@@ -285,8 +289,10 @@ LogicalResult ProgramVerifier::collectCollective(InstructionOpInterface op,
                                                  int64_t worker) {
   if (failed(verifyCell(*op, *op.getInstructionCell(), worker)))
     return failure();
-  allReduces.push_back(
-      {op.getGroupBlocks(), worker, static_cast<uint32_t>(ops.size())});
+  GroupName name = nameGroup(op.getInstructionKind(), *op.getInstructionCell(),
+                             op.getGroupBlocks());
+  (name.grouping() == Grouping::Blocks ? reductions : meetings)
+      .push_back({name, worker, static_cast<uint32_t>(ops.size())});
   return success();
 }
 
@@ -407,21 +413,53 @@ LogicalResult ProgramVerifier::verifyOffloads() {
 /// program_c10 to program_c14
 LogicalResult ProgramVerifier::verifyPerPath() {
   auto isPerPath = [](const RunCell &run) { return run.cell.isPerPath(); };
-  if (allReduces.empty() && llvm::none_of(runs, isPerPath))
+  if (reductions.empty() && llvm::none_of(runs, isPerPath))
     return success();
-  if (!placement && allReduces.empty())
+  if (!placement && reductions.empty())
     return success(); // one path, of which no two stages have common blocks
   if (!placement)     // program_c10
-    return pipe::emitTableError(ops[allReduces.front().instruction])
+    return pipe::emitTableError(ops[reductions.front().instruction])
            << "needs paths; say with 'pipe.path' which workers hold its blocks";
   llvm::Expected<ParameterSets> sets = ParameterSets::create(*placement);
   if (!sets)
     return pipe::emitTableError(program)
            << "has O or G cells, whose blocks cannot be matched: "
            << llvm::toString(sets.takeError());
-  return success(
-      succeeded(verifySteps(runs, allReduces, ops, *placement, *sets)) &&
-      succeeded(verifyAllReduces(allReduces, ops, *placement, *sets)));
+  if (failed(verifySteps(runs, reductions, ops, *placement, *sets)))
+    return failure();
+  sortByName(reductions);
+  return verifyBlockGroups(reductions, ops, *placement, *sets);
+}
+
+/// The workers that have to meet for a microbatch: those of its path, or all
+/// that run cells if there are no paths.
+SmallVector<int64_t> ProgramVerifier::workersOf(int64_t path) const {
+  SmallVector<int64_t> workers;
+  if (placement) {
+    llvm::append_range(workers, placement->getPath(path).workers);
+  } else {
+    for (auto [worker, op] : llvm::enumerate(byNumber))
+      if (llvm::any_of(instructionsOf(op), [](InstructionOpInterface each) {
+            return each.getInstructionKind() == InstructionKind::Compute;
+          }))
+        workers.push_back(worker);
+  }
+  llvm::sort(workers);
+  workers.erase(llvm::unique(workers), workers.end());
+  return workers;
+}
+
+/// program_c16
+LogicalResult ProgramVerifier::verifyMeetings() {
+  if (meetings.empty())
+    return success();
+  SmallVector<SmallVector<int64_t>> workers; // by path
+  for (int64_t path = 0; path < std::max<int64_t>(1, numPaths); ++path)
+    workers.push_back(workersOf(path));
+  sortByName(meetings);
+  return verifyUnitGroups(meetings, ops, [&](int64_t unit) {
+    return ArrayRef(workers[placement ? placement->pathOf(unit) : 0]);
+  });
 }
 
 LogicalResult ProgramVerifier::verify() {
@@ -431,7 +469,7 @@ LogicalResult ProgramVerifier::verify() {
   for (WorkerOp worker : program.getWorkerOps())
     if (failed(collect(worker)))
       return failure();
-  if (failed(verifyPerPath()))
+  if (failed(verifyPerPath()) || failed(verifyMeetings()))
     return failure();
   sortByName(sends);
   sortByName(receives);

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AllReduces.h"
+#include "Collectives.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -27,7 +27,7 @@ public:
         marks(placement.getNumGlobalStages()) {}
 
   LogicalResult visitCells(ArrayRef<RunCell> cells);
-  LogicalResult visitAllReduce(const AllReduceEnd &end);
+  LogicalResult visitAllReduce(const CollectiveEnd &end);
 
 private:
   LogicalResult verifyOwner(const RunCell &step) const;
@@ -115,11 +115,11 @@ static bool waitsFor(InstructionOpInterface op, Operation *compute) {
 }
 
 /// program_c14
-LogicalResult StepVerifier::visitAllReduce(const AllReduceEnd &end) {
+LogicalResult StepVerifier::visitAllReduce(const CollectiveEnd &end) {
   auto op = cast<InstructionOpInterface>(ops[end.instruction]);
   Cell cell = *op.getInstructionCell();
   LogicalResult result = success();
-  forEachUser(placement.globalStage(cell), end.blocks, [&](int64_t stage) {
+  forEachUser(placement.globalStage(cell), end.name.blocks, [&](int64_t stage) {
     if (!marks[stage])
       marks[stage] = op;
     const std::optional<RunCell> &last = lastGradients[stage];
@@ -138,7 +138,7 @@ LogicalResult StepVerifier::visitAllReduce(const AllReduceEnd &end) {
 }
 
 LogicalResult exec::verifySteps(ArrayRef<RunCell> runs,
-                                ArrayRef<AllReduceEnd> ends,
+                                ArrayRef<CollectiveEnd> ends,
                                 ArrayRef<Operation *> ops,
                                 const Placement &placement,
                                 const ParameterSets &sets) {

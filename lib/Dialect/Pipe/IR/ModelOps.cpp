@@ -262,7 +262,8 @@ static void buildBlock(OpBuilder &builder, Location loc,
         kernel.attention ? AttentionAttr::get(context, *kernel.attention)
                          : AttentionAttr(),
         /*kept=*/!kernel.recomputed, kernel.core, kernel.whole,
-        kernel.onParameters, kernel.routed, kernel.weightBytes,
+        kernel.onParameters, kernel.routed, kernel.weightBytes, kernel.launches,
+        kernel.synchronizes, kernel.exchanged,
         workAttr(context, kernel.forward), workAttr(context, kernel.inputGrad),
         workAttr(context, kernel.weightGrad),
         workAttr(context, kernel.backward), workAttr(context, kernel.recompute),
@@ -338,6 +339,9 @@ static Kernel toKernel(KernelOp op) {
   kernel.onParameters = op.getOnParameters();
   kernel.routed = op.getRouted();
   kernel.weightBytes = op.getWeightBytes();
+  kernel.launches = op.getLaunches();
+  kernel.synchronizes = op.getSynchronizes();
+  kernel.exchanged = op.getExchanged();
   kernel.count = op.getCount();
   kernel.backward = toOptionalWork(op.getBackward());
   kernel.recompute = toOptionalWork(op.getRecompute());
@@ -510,6 +514,8 @@ LogicalResult KernelOp::verify() {
       return emitOpError() << "has a phase of " << work->getBytes()
                            << " bytes, fewer than its " << weightBytes
                            << " weight_bytes";
+  if (getExchanged() && !getRouted())
+    return emitOpError("is 'exchanged', but not 'routed'");
   if (!isCollective(getEngine()))
     return success();
   StringRef engine = stringifyKernelEngine(getEngine());

@@ -37,6 +37,8 @@ constexpr Field kHardwareFields[] = {
     {"no_overlap", FieldKind::Flag, false},
     {"accelerators_per_node", FieldKind::Count, false},
     {"accelerators_per_pod", FieldKind::Count, false},
+    {"launch_ps", FieldKind::Count, false},
+    {"synchronize_ps", FieldKind::Count, false},
 };
 constexpr Field kSourceField = {"source", FieldKind::Text, false};
 } // namespace
@@ -304,6 +306,8 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
       number(facts.acceleratorsPerNode, 0),
       number(facts.acceleratorsPerPod, 0),
+      number(facts.launchPs, 0),
+      number(facts.synchronizePs, 0),
   };
   for (const DeploymentOption &option : deploymentOptions())
     values.push_back(optionValue(builder, option, facts));
@@ -332,6 +336,8 @@ SystemFacts WorkerSpecAttr::toFacts() const {
       integerOr(lookUp(*this, "accelerators_per_node"), 0);
   facts.acceleratorsPerPod =
       integerOr(lookUp(*this, "accelerators_per_pod"), 0);
+  facts.launchPs = integerOr(lookUp(*this, "launch_ps"), 0);
+  facts.synchronizePs = integerOr(lookUp(*this, "synchronize_ps"), 0);
   for (const DeploymentOption &option : deploymentOptions())
     (void)readOption(nullptr, option, lookUp(*this, option.attribute), facts);
   return facts;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib.util
 import inspect
 import sys
@@ -160,6 +161,11 @@ class Source:
         """The loss of a microbatch."""
         found: Tensor = self.module.loss(output, target)
         return found
+
+    def criterion(self) -> Callable[[Any, Any], Tensor]:
+        """The loss for one training: a copy if it is a module, whose parameters are trained."""
+        found = self.module.loss
+        return copy.deepcopy(found) if isinstance(found, nn.Module) else self.loss
 
     def optimizer(self, parameters: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
         """The optimizer: `optimizer(parameters, lr)` of the file if it has one, otherwise AdamW."""

@@ -191,15 +191,14 @@ class Training:
         self.runtime = PipelineRuntime(
             schedule,
             stages,
-            source.loss,
+            source.criterion(),
             optimizer=make if steps_inside else None,
             device=trainer.device,
             receives=job.receives,
             memory_budget=job.memory_budget,
             timeout=job.timeout,
         )
-        held = [stages(s.path, s.stage) for s in schedule.stages(trainer.rank)]
-        mine = list({id(p): p for module in held for p in module.parameters()}.values())
+        mine = self.runtime.parameters()
         self.optimizer = make(mine) if mine and not steps_inside else None
         self.batches = source.batches(self.samples, job.seed)
         self.counts = losses_on(schedule, trainer.rank)

@@ -25,8 +25,9 @@ def Exec_InstructionOpInterface : OpInterface<"InstructionOpInterface"> {
 
     The verifier of the interface checks each implementation: the parent is an
     `exec.worker`, the phase of the cell is one of its kind, a message goes to
-    another worker and its send waits for the compute of its cell, a collective
-    waits for a weight gradient of its stage.
+    another worker and its send waits for the compute of its cell, an all-reduce
+    waits for a weight gradient of its stage, a collective of a microbatch for
+    the cells that its phase needs. What it states of its work is not negative.
   }];
   let methods = [
     StaticInterfaceMethod<"Which instruction it is.",
@@ -56,6 +57,23 @@ def Exec_InstructionOpInterface : OpInterface<"InstructionOpInterface"> {
   }];
 }
 
+def Exec_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::pipesched::exec";
+  let description = [{
+    A collective that `convert-pipe-to-exec` creates from the cell of a table.
+    Ops of other dialects need not implement it.
+  }];
+  let methods = [
+    InterfaceMethod<"Sets the cell by which the worker takes part.", "void",
+                    "setCell", (ins "::pipesched::Cell":$cell)>,
+    InterfaceMethod<[{Sets the blocks that name its group, if it is grouped by
+                      blocks.}],
+                    "void", "setGroupBlocks",
+                    (ins "::pipesched::BlockSpan":$blocks), "",
+                    "(void)blocks;">
+  ];
+}
+
 def Exec_WorkOpInterface : OpInterface<"WorkOpInterface"> {
   let cppNamespace = "::pipesched::exec";
   let description = [{
@@ -70,8 +88,8 @@ def Exec_WorkOpInterface : OpInterface<"WorkOpInterface"> {
     InterfaceMethod<"Bytes that compute or a copy moves.",
                     "::std::optional<int64_t>", "getBytesMoved", (ins), "",
                     "return ::std::nullopt;">,
-    InterfaceMethod<[{Bytes of a message between workers, or of the gradients
-                      that each worker of an all-reduce has.}],
+    InterfaceMethod<[{Bytes of a message between workers, or of what each worker
+                      of a collective has.}],
                     "::std::optional<int64_t>", "getMessageBytes", (ins), "",
                     "return ::std::nullopt;">,
     InterfaceMethod<[{Bytes of memory that are held from its start on

@@ -96,6 +96,8 @@ def Exec_ProgramOp : Exec_Op<"program", [
       B or W in front of it, or for a later `compute`.
     - `program_c15`: an `offload` waits for the `send` of its forward's output,
       if there is one.
+    - `program_c16`: a collective of a microbatch is on each worker of its path
+      once, with the same `bytes`.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
@@ -219,20 +221,43 @@ class Exec_InstructionOp<string mnemonic, string kind, list<string> queues,
   }];
 }
 
-/// An instruction named by its cell, which others can wait for.
+/// An instruction named by its cell, which others can wait for. The table of
+/// instructions says how its result is called.
 class Exec_CellOp<string mnemonic, string kind, list<string> queues,
                   list<Trait> traits = []>
     : Exec_InstructionOp<mnemonic, kind, queues, [
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>
       ] # traits> {
   let results = (outs Exec_Token:$done);
-  let hasVerifier = 1;
   code cellDeclaration = kindDeclaration # [{
     ::std::optional<::pipesched::Cell> getInstructionCell() {
       return getCell();
     }
   }];
   let extraClassDeclaration = cellDeclaration;
+  let extraClassDefinition = [{
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) {
+      nameByTraits(setName, *this, getCell(), getInstructionKind());
+    }
+  }];
+}
+
+/// A collective, named by its cell; it may state the bytes that each worker of
+/// its group has. Where the table of instructions groups it by microbatch, this
+/// is all that it has.
+class Exec_CollectiveOp<string mnemonic, string kind, list<string> queues,
+                        list<Trait> traits = []>
+    : Exec_CellOp<mnemonic, kind, queues, [
+        Exec_CollectiveOpInterface, Exec_WorkOpInterface
+      ] # traits> {
+  let arguments = (ins
+    Pipe_CellProp:$cell,
+    Exec_OptionalI64Prop:$messageBytes,
+    Variadic<Exec_Token>:$waits
+  );
+  let assemblyFormat = [{
+    custom<Cell>($cell) (`after` $waits^)? (`bytes` $messageBytes^)? attr-dict
+  }];
 }
 
 def Exec_ComputeOp : Exec_CellOp<"compute", "Compute", ["Compute"],
@@ -280,6 +305,7 @@ def Exec_ComputeOp : Exec_CellOp<"compute", "Compute", ["Compute"],
       return getOverlapped();
     }
   }];
+  let extraClassDefinition = "";
 }
 
 def Exec_SendOp : Exec_CellOp<"send", "Send", ["Send"],
@@ -326,6 +352,7 @@ def Exec_SendOp : Exec_CellOp<"send", "Send", ["Send"],
   let extraClassDeclaration = cellDeclaration # [{
     int64_t getPeer() { return getDestination(); }
   }];
+  let extraClassDefinition = "";
 }
 
 def Exec_RecvOp : Exec_CellOp<"recv", "Recv", ["Receive"]> {
@@ -362,10 +389,10 @@ def Exec_RecvOp : Exec_CellOp<"recv", "Recv", ["Receive"]> {
     custom<Cell>($cell) `from` $source (`after` $waits^)? (`tag` $tag^)?
     (`at` $buffers^)? attr-dict
   }];
-  let hasVerifier = 0;
   let extraClassDeclaration = cellDeclaration # [{
     int64_t getPeer() { return getSource(); }
   }];
+  let extraClassDefinition = "";
 }
 
 def Exec_OffloadOp : Exec_CellOp<"offload", "Offload", ["Offload"],
@@ -437,9 +464,8 @@ def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", ["Reload"],
   }];
 }
 
-def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "AllReduce",
-                                   ["Send", "Receive"],
-                                   [Exec_WorkOpInterface]> {
+def Exec_AllReduceOp : Exec_CollectiveOp<"all_reduce", "AllReduce",
+                                         ["Send", "Receive"]> {
   let summary = "sum gradients with the workers that hold the same blocks";
   let description = [{
     A collective of all workers that hold the blocks by any path: it begins when
@@ -492,6 +518,10 @@ def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "AllReduce",
   let extraClassDeclaration = cellDeclaration # [{
     ::pipesched::BlockSpan getGroupBlocks() {
       return {getFirstBlock(), getEndBlock()};
+    }
+    void setGroupBlocks(::pipesched::BlockSpan blocks) {
+      setFirstBlock(blocks.begin);
+      setEndBlock(blocks.end);
     }
   }];
 }

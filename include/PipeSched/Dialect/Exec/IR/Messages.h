@@ -1,4 +1,4 @@
-//===- Messages.h - Ends of messages and of all-reduces ---------*- C++ -*-===//
+//===- Messages.h - Ends of messages and of collectives ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,17 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Names of messages and all-reduces. The name of a message is the cell that
-// produces it and the two workers: sorted by name, the sends and the receives
-// of a valid program are the same list. The name of an all-reduce is its
-// blocks: sorted by name, the instructions of a group are neighbours.
+// Names of messages and groups. The name of a message is the cell that produces
+// it and the two workers: sorted by name, the sends and the receives of a valid
+// program are the same list. The name of a group is in GroupName.h: sorted by
+// name, its instructions are neighbours.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
 #define PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
 
-#include "PipeSched/Schedule/Table/Replicas.h"
+#include "PipeSched/Schedule/Program/GroupName.h"
 #include "llvm/ADT/STLExtras.h"
 #include <tuple>
 
@@ -46,28 +46,28 @@ inline void sortByName(std::vector<MessageEnd> &ends) {
   });
 }
 
-/// The part of one worker in an all-reduce.
-struct AllReduceEnd {
-  BlockSpan blocks;
+/// The part of one worker in a collective.
+struct CollectiveEnd {
+  GroupName name;
   int64_t worker;
   uint32_t instruction;
 };
 
 /// Sorts by name; the ends of one name are sorted by worker.
-inline void sortByName(std::vector<AllReduceEnd> &ends) {
-  llvm::sort(ends, [](const AllReduceEnd &a, const AllReduceEnd &b) {
-    return std::tie(a.blocks.begin, a.blocks.end, a.worker, a.instruction) <
-           std::tie(b.blocks.begin, b.blocks.end, b.worker, b.instruction);
+inline void sortByName(std::vector<CollectiveEnd> &ends) {
+  llvm::sort(ends, [](const CollectiveEnd &a, const CollectiveEnd &b) {
+    return std::tie(a.name, a.worker, a.instruction) <
+           std::tie(b.name, b.worker, b.instruction);
   });
 }
 
 /// Calls `visit(group)` with the ends of each name. `ends` must be sorted.
 template <typename Visit>
-void forEachGroup(llvm::ArrayRef<AllReduceEnd> ends, Visit &&visit) {
+void forEachGroup(llvm::ArrayRef<CollectiveEnd> ends, Visit &&visit) {
   while (!ends.empty()) {
-    llvm::ArrayRef<AllReduceEnd> group =
-        ends.take_while([&](const AllReduceEnd &end) {
-          return end.blocks == ends.front().blocks;
+    llvm::ArrayRef<CollectiveEnd> group =
+        ends.take_while([&](const CollectiveEnd &end) {
+          return end.name == ends.front().name;
         });
     visit(group);
     ends = ends.drop_front(group.size());

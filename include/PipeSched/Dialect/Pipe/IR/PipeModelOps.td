@@ -370,6 +370,12 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     each runs a t-th of it, or with e ranks that divide experts, a `routed` one
     an e-th.
 
+    The host launches `launches` kernels for one run (default 1), of a kernel
+    with `weight_bytes` for each expert of a rank. Where a kernel
+    `synchronizes`, the host waits for the end of its F before it launches more.
+    An `exchanged` kernel sorts rows at the ranks of their experts, and is free
+    if experts are not divided.
+
     An `attention` kernel runs on the matrix engine at the rate that the system
     has for its `shape`: a kernel such as FlashAttention-2, the size of heads
     and the length of sequences.
@@ -406,6 +412,9 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
             I <0 flops, 64 bytes>
         kernel "attention" on matrix core F <50 flops, 160 bytes>
         kernel "send_rows" on all_to_all F <0 flops, 64 bytes>
+        kernel "route" on vector launches 31 synchronizes
+            F <50 flops, 160 bytes>
+        kernel "sort" on vector routed exchanged F <0 flops, 128 bytes>
         kernel "expert" on matrix routed weight_bytes 24 F <99 flops, 80 bytes>
         kernel "reduce" on link routed F <0 flops, 64 bytes>
       }
@@ -423,6 +432,7 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     - `kernel_c6`: a kernel on `attention` has a `shape`, and no other has one.
     - `kernel_c7`: a kernel is not both `whole` and `on_parameters`, and none on
       `link`, `all_to_all` or `context` is the latter.
+    - `kernel_c8`: an `exchanged` kernel is `routed`.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -435,6 +445,9 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     UnitAttr:$on_parameters,
     UnitAttr:$routed,
     DefaultValuedAttr<Pipe_Size, "0">:$weight_bytes,
+    DefaultValuedAttr<Pipe_PositiveSize, "1">:$launches,
+    UnitAttr:$synchronizes,
+    UnitAttr:$exchanged,
     OptionalAttr<Pipe_WorkAttr>:$forward,
     OptionalAttr<Pipe_WorkAttr>:$input_grad,
     OptionalAttr<Pipe_WorkAttr>:$weight_grad,
@@ -446,7 +459,9 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     $name (`x` $count^)? `on` $engine (`shape` $shape^)? (`kept` $kept^)?
     (`core` $core^)? (`whole` $whole^)?
     (`on_parameters` $on_parameters^)? (`routed` $routed^)?
-    (`weight_bytes` $weight_bytes^)? (`F` $forward^)? (`I` $input_grad^)?
+    (`weight_bytes` $weight_bytes^)? (`launches` $launches^)?
+    (`synchronizes` $synchronizes^)? (`exchanged` $exchanged^)?
+    (`F` $forward^)? (`I` $input_grad^)?
     (`W` $weight_grad^)? (`B` $backward^)? (`R` $recompute^)?
     (`O` $optimizer^)? attr-dict
   }];

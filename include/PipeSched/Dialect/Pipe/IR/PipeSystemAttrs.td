@@ -167,7 +167,15 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     one node send each other messages over it; without it, only the network
     joins workers. `accelerators_per_pod` is the number that the network joins;
     between pods messages take a further device, "spine"; without it, the
-    network joins all.
+    network joins all. Of each node a training uses `used_per_node` at most
+    (default: all).
+
+    `launch_ps` is the time of the host for each kernel that it launches, and
+    `synchronize_ps` the time from the end of a kernel that it waits for to the
+    begin of the next. Without them the host is never waited for.
+    `kernel_launch` says how kernels are started, "single" or in "graphs", and
+    `tensor_exposed` which percentage of the collectives of tensor parallelism
+    no linear layer hides (default 100).
 
     `data_parallel` is the number of equal pipelines (default 1), of which a
     schedule describes one. `sharding` says what the pipelines divide among
@@ -182,7 +190,8 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     pipelines each `expert_parallel` consecutive ones (default 1) divide the
     experts. `expert_balance_ppm` is the rows of the fullest of them divided by
     the mean, in parts per million, and `expert_dispatch` what tokens send to
-    other nodes: a copy for each expert ("all-to-all") or one "per-node"
+    other nodes: a copy for each expert ("all-to-all"), one "per-node", or the
+    latter and on a node one "per-rank"
     (docs/CostModel.md, "Expert parallelism", "Context parallelism"). The first
     word of each choice is the default, and is not printed.
 
@@ -239,8 +248,9 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, and no other field except
       `attention`, `link`, `host`, `no_overlap`, `accelerators_per_node`,
-      `accelerators_per_pod`, `source`, and a field for each option of a
-      training, as `pipe-attach-system` lists them, from `data_parallel` on.
+      `accelerators_per_pod`, `launch_ps`, `synchronize_ps`, `source`, and a
+      field for each option of a training, as `pipe-attach-system` lists them,
+      from `data_parallel` on.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
       `accelerators_per_node` and `accelerators_per_pod` are at most 65,536,
       `data_parallel` at most 2^31 - 1.

@@ -1,0 +1,151 @@
+//===- CellCosts.h - Costs of cells as lists of segments --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A cell is a short list of segments, each with the resource that it needs and
+// the time that it takes there. All times are picoseconds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_FACTS_CELLCOSTS_H
+#define PIPESCHED_FACTS_CELLCOSTS_H
+
+#include "PipeSched/Schedule/Table/Placement.h"
+
+namespace pipesched {
+
+/// What a segment needs: the kernels of a worker, or one of the ways that its
+/// data take.
+enum class Resource : uint8_t {
+  Compute,
+  Experts,
+  Sharding,
+  Context,
+  Replicas,
+  Copy
+};
+
+template <>
+struct EnumNames<Resource> {
+  static constexpr EnumName<Resource> values[] = {
+      {Resource::Compute, "compute", "Kernels of the accelerators"},
+      {Resource::Experts, "experts", "Rows on their way to experts and back"},
+      {Resource::Sharding, "sharding",
+       "Weights and gradients that peers divide among them"},
+      {Resource::Context, "context",
+       "Keys, values and their gradients, of ranks that divide a sequence"},
+      {Resource::Replicas, "replicas",
+       "Sums of gradients among workers that hold the same blocks"},
+      {Resource::Copy, "copy", "Activations on their way to the host or back"}};
+};
+
+/// A value for each resource.
+template <typename T>
+struct ResourceMap : std::array<T, kNumEnumValues<Resource>> {
+  T &operator[](Resource resource) {
+    return this->data()[static_cast<unsigned>(resource)];
+  }
+  const T &operator[](Resource resource) const {
+    return this->data()[static_cast<unsigned>(resource)];
+  }
+};
+
+/// The resource of a cell that is one segment.
+constexpr Resource resourceOf(Phase phase) {
+  if (kCopyPhases.contains(phase))
+    return Resource::Copy;
+  return becomes(traitsOf(phase), InstructionKind::AllReduce)
+             ? Resource::Replicas
+             : Resource::Compute;
+}
+
+/// A part of a cell. No number is negative.
+struct Segment {
+  Resource resource = Resource::Compute;
+  int64_t ps = 0; ///< of the time of the cell
+  /// For how much longer the resource is in use beside the rest of the cell.
+  int64_t hiddenPs = 0;
+  /// What all accelerators of the worker send; 0 if no cost model says it.
+  int64_t bytes = 0;
+};
+
+/// How long a resource is in use, for how much of that cells wait, and what is
+/// sent.
+struct Exchange {
+  int64_t ps = 0, exposedPs = 0, bytes = 0;
+
+  /// Adds `count` times another one. Returns false if a sum is over int64.
+  [[nodiscard]] bool add(const Exchange &other, int64_t count);
+  friend bool operator==(const Exchange &a, const Exchange &b) {
+    return a.ps == b.ps && a.exposedPs == b.exposedPs && a.bytes == b.bytes;
+  }
+};
+
+/// The sum over the segments of one resource.
+Exchange sumOn(Resource resource, llvm::ArrayRef<Segment> segments);
+
+/// What the cells of one stage cost, by slice and phase. The segments of a cell
+/// run one after the other, so that by itself it takes the sum of their `ps`.
+class CellCosts {
+public:
+  /// No cell costs anything. With one slice, all slices of a microbatch cost
+  /// the same.
+  explicit CellCosts(int64_t numSlices = 1)
+      : alone(numSlices), begins(numSlices * kNumPhases + 1) {}
+
+  int64_t getNumSlices() const { return alone.size(); }
+  /// The slice whose costs a cell has: 0 if all slices cost the same, and for
+  /// cells that are not of a microbatch.
+  int64_t sliceOf(const Placement &placement, Cell cell) const {
+    return getNumSlices() == 1 || cell.isPerPath()
+               ? 0
+               : placement.sliceOf(cell.getUnit());
+  }
+
+  /// The time of a cell by itself.
+  int64_t alonePs(Phase phase, int64_t slice = 0) const {
+    return alone[slice][phase];
+  }
+  llvm::ArrayRef<Segment> of(Phase phase, int64_t slice = 0) const {
+    size_t cell = numberOf(phase, slice);
+    return llvm::ArrayRef(segments).slice(begins[cell],
+                                          begins[cell + 1] - begins[cell]);
+  }
+  /// The segments of all cells.
+  llvm::ArrayRef<Segment> all() const { return segments; }
+  /// The sum over the segments that a cell has on one resource.
+  Exchange on(Resource resource, Phase phase, int64_t slice = 0) const {
+    return sumOn(resource, of(phase, slice));
+  }
+
+  /// Makes a cell one segment of `ps`.
+  void set(Phase phase, int64_t ps, int64_t slice = 0);
+  /// Makes a cell these segments, without those in which nothing happens.
+  /// Errors: a number below 0; a sum of times or bytes that is over int64.
+  llvm::Error setSegments(Phase phase, llvm::ArrayRef<Segment> list,
+                          int64_t slice = 0);
+  /// Says that `part` is in the compute of a cell, which then takes as long as
+  /// before: at most all of the compute becomes another segment. Errors: those
+  /// of setSegments.
+  llvm::Error splitOff(Phase phase, Segment part, int64_t slice = 0);
+
+private:
+  static size_t numberOf(Phase phase, int64_t slice) {
+    return slice * kNumPhases + static_cast<size_t>(phase);
+  }
+  void replace(Phase phase, int64_t slice, llvm::ArrayRef<Segment> list,
+               int64_t ps);
+
+  llvm::SmallVector<PhaseMap<int64_t>, 1> alone; ///< by slice
+  /// By number of the cell: its first segment; and the end.
+  llvm::SmallVector<uint32_t, kNumPhases + 1> begins;
+  llvm::SmallVector<Segment, kCostedPhases.size()> segments;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_FACTS_CELLCOSTS_H

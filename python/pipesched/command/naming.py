@@ -1,0 +1,132 @@
+"""What options are called: one name for one thing in all verbs, the other names that stay, and what
+a wrong name may have meant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+
+SAME = (
+    ("--workers", "--stages"),
+    ("--schedules", "--schedule", "--families", "--family"),
+    ("--context", "--context-parallel"),
+    ("--expert", "--expert-parallel"),
+    ("--data", "--data-parallel"),
+)
+"""Names of one thing. Where a verb has one of them, it takes the others as well."""
+
+SHOWN = frozenset({"--workers"})
+"""Those of them that `--help` shows in place of the others."""
+
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("tp", "tensor-parallel", "tensor-parallel-size"), ("tensor",)),
+    **dict.fromkeys(("tensor-model-parallel-size", "tensor-parallel-degree"), ("tensor",)),
+    **dict.fromkeys(("pp", "pipeline", "pipeline-parallel", "ranks"), ("workers",)),
+    **dict.fromkeys(("pipeline-model-parallel-size", "num-stages"), ("workers",)),
+    **dict.fromkeys(("dp", "replicas", "data-parallel-size"), ("data-parallel", "gpus")),
+    **dict.fromkeys(("cp", "context-parallel-size"), ("context",)),
+    **dict.fromkeys(("ep", "expert-model-parallel-size"), ("expert",)),
+    **dict.fromkeys(("mbs", "micro-batch-size", "micro-batch"), ("microbatch-size",)),
+    **dict.fromkeys(("gbs", "global-batch-size", "batch", "batch-size"), ("global-batch",)),
+    **dict.fromkeys(("num-microbatches", "n-microbatches"), ("microbatches",)),
+    **dict.fromkeys(("seq", "seq-len", "seq-length", "sequence-length"), ("sequence",)),
+    **dict.fromkeys(("num-gpus", "world-size", "devices", "gpus"), ("gpus", "workers")),
+    "accelerators": ("gpus", "tensor"),
+    **dict.fromkeys(("vpp", "virtual-stages", "interleave"), ("chunks",)),
+    **dict.fromkeys(("checkpointing", "activation-checkpoint", "remat"), ("recompute",)),
+    **dict.fromkeys(("hardware", "cluster", "hw"), ("system",)),
+    **dict.fromkeys(("json", "csv", "text", "latex"), ("format",)),
+    **dict.fromkeys(("out", "out-file", "file"), ("output",)),
+    **dict.fromkeys(("bandwidth", "latency", "override"), ("set",)),
+    **dict.fromkeys(("straggler", "slow"), ("slow-worker",)),
+    **dict.fromkeys(("mem", "memory-budget", "budget"), ("memory",)),
+}
+"""What other tools call things, and what they may be here."""
+
+Actions = Mapping[str, argparse.Action]
+
+
+def add_same(parser: argparse.ArgumentParser) -> None:
+    """Lets a parser take all names of what it has under one of them."""
+    actions = parser._option_string_actions
+    for names in SAME:
+        found = {id(actions[name]): actions[name] for name in names if name in actions}
+        if len(found) != 1:
+            continue  # none, or things that differ in this verb
+        (action,) = found.values()
+        if names[0] in SHOWN:
+            action.option_strings = [names[0]]
+        for name in names:
+            actions.setdefault(name, action)
+
+
+def same_as(actions: Actions) -> dict[str, frozenset[str]]:
+    """By each flag all flags of the same option, with that of its name in Python."""
+    names: dict[int, set[str]] = {}
+    for flag, action in actions.items():
+        own = "--" + action.dest.replace("_", "-")
+        names.setdefault(id(action), {own}).add(flag)
+    return {flag: frozenset(names[id(action)]) for flag, action in actions.items()}
+
+
+def flags_of(words: Iterable[str], same: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The flags on a command line, by all their names."""
+    given = {word.partition("=")[0] for word in words if word.startswith("--")}
+    return frozenset(given.union(*(same.get(flag, ()) for flag in given)))
+
+
+# Wrong names
+
+
+def unknown(words: Sequence[str], actions: Actions) -> str | None:
+    """The first word that looks like an option and is none."""
+    for word in words:
+        if word == "--":
+            return None
+        flag = word.partition("=")[0]
+        if word.startswith("--") and flag not in actions:
+            return flag
+    return None
+
+
+def meant(flag: str, actions: Actions) -> list[str]:
+    """The options that a wrong one may have meant."""
+    known = [name for name in actions if name.startswith("--")]
+    others = [f"--{name}" for name in ELSEWHERE.get(flag.lstrip("-").casefold(), ())]
+    if listed := [name for name in others if name in actions]:
+        return listed
+    near = difflib.get_close_matches(flag.casefold(), known, n=1, cutoff=0.7)
+    begun = sorted(name for name in known if name.startswith(flag) or flag.startswith(f"{name}-"))
+    shown = (_shown(name, actions[name]) for name in near or begun)
+    return list(dict.fromkeys(shown))[:2]
+
+
+def _shown(name: str, action: argparse.Action) -> str:
+    """The name of an option that `--help` shows."""
+    return name if name in action.option_strings else action.option_strings[0]
+
+
+def closest_choice(value: object, choices: Iterable[object]) -> str:
+    """`, the closest is 'full'`; nothing if none is close."""
+    listed = [str(choice) for choice in choices]
+    near = difflib.get_close_matches(str(value).casefold(), listed, n=1, cutoff=0.6)
+    return f", the closest is {near[0]!r}" if near else ""
+
+
+# Tensor parallelism
+
+
+def settle_tensor(arguments: argparse.Namespace) -> str | None:
+    """Makes the accelerators of a worker of the degree of tensor parallelism. Returns what is wrong
+    with the two, if something is.
+    """
+    tensor = getattr(arguments, "tensor", None)
+    if tensor is None or not hasattr(arguments, "accelerators"):
+        return None
+    if arguments.accelerators is not None:
+        return "give either --tensor or --accelerators, which are tensor times context"
+    arguments.accelerators = tensor * arguments.context_parallel
+    arguments.flags |= {"--accelerators"}
+    return None

@@ -1,0 +1,95 @@
+"""The inputs of a stage, at which its backward ends.
+
+A tensor enters the graph of its stage as the output of a node that does nothing. So the graph does
+not hold the tensor itself: it is free as soon as nothing that is kept for the backward needs it,
+and D can move it. And the stage may change it in place, as a layer of a model may change what the
+layer before it returns. If another stage of this rank made the tensor, it is told of the change, so
+that autograd notices if that stage has kept it for its backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from ._values import Packet
+
+ROOT = torch.empty(0, requires_grad=True)
+"""A leaf that makes autograd keep the node; it never gets a gradient."""
+
+
+class _Entrance(torch.autograd.Function):
+    """Tensors as they are. Keeps the gradients that arrive."""
+
+    @staticmethod
+    def forward(ctx: Any, arrived: list[Any], root: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.arrived = arrived
+        ctx.set_materialize_grads(False)
+        return tuple([_alias(tensor) for tensor in tensors])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        ctx.arrived[:] = gradients
+        return (None, None, *(None for _ in gradients))
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """The same memory in a tensor that is no view, so that it may be changed in place."""
+    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    place = tensor.storage_offset(), tensor.shape, tensor.stride()
+    return empty.set_(tensor.untyped_storage(), *place)
+
+
+class Inputs:
+    """The tensors of an input, and the way of gradients to them."""
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        self.tensors = tensors
+        """Empty once the forward that needs them has run."""
+        self.count = len(tensors)
+        self.wanted: list[int] = []
+        """The numbers of the tensors for which a gradient is wanted."""
+        self.edges: list[GradientEdge] = []
+        """Where their gradients arrive."""
+        self._arrived: list[Tensor | None] = []
+        self._sources: list[tuple[Tensor, Tensor, int]] = []
+        """What the stage before gave, and the tensors here with their versions."""
+
+    @staticmethod
+    def of(packet: Packet, is_training: bool) -> Inputs:
+        """The input that a stage gets from the stage before it."""
+        made = Inputs([tensor.detach() for tensor in packet.tensors])
+        if is_training:
+            made.wanted = [number for number, wanted in enumerate(packet.wants) if wanted]
+            if made.wanted:
+                made._enter()
+        return made
+
+    def _enter(self) -> None:
+        chosen = [self.tensors[number] for number in self.wanted]
+        apply: Any = _Entrance.apply
+        entered: Sequence[Tensor] = apply(self._arrived, ROOT, *chosen)
+        for number, old, new in zip(self.wanted, chosen, entered, strict=True):
+            self.tensors[number] = new
+            self.edges.append(get_gradient_edge(new))
+            self._sources.append((old, new, new._version))
+
+    def gradients(self) -> list[Tensor | None]:
+        """The gradients of the wanted tensors after a whole backward."""
+        return self._arrived or [None] * len(self.wanted)
+
+    def tell(self) -> None:
+        """Tells what the stage before gave of changes in place."""
+        for old, new, version in self._sources:
+            if new._version != version:
+                with torch.no_grad():
+                    old.narrow(0, 0, 0).zero_() if old.dim() else old.mul_(1)
+        self._sources = []
+
+    def drop(self) -> None:
+        """Lets the tensors go."""
+        self.tensors = []

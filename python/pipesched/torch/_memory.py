@@ -1,0 +1,183 @@
+"""What a rank holds while it trains, measured stage by stage, and predicted from that for any
+schedule of the same placement.
+
+An activation is counted by what PyTorch really keeps of it, which changes with its cells:
+
+    F      what autograd keeps for the backward, with the message that the input came in if that is
+           kept; the input alone if the stage is recomputed
+    I      all of that still, since W goes through the same graph (only nodes that have given all
+           their gradients are free), and the gradients that W begins with
+    D      nothing
+    B, W   nothing
+
+Beside activations there are outputs and gradients that wait to be sent, and the buffers of messages
+from the start of their receive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pipesched import Cell, Instruction, PipeSchedError, Schedule
+
+from ._executor import Executor, early_receives
+from ._placement import StageKey
+from ._places import places_of
+from ._values import Packet
+
+
+@dataclass
+class StageBytes:
+    """What a stage holds of one microbatch, in bytes; of microbatches of different sizes the most.
+    """
+
+    kept: int = 0
+    """From F, or R, to the backward."""
+    split: int = 0
+    """From I to W."""
+    input: int = 0
+    """From an F that is recomputed to its R."""
+    output: int = 0
+    """Of the output until it is sent or taken, beside what the activation holds."""
+    upward: int = 0
+    """Of the gradient of the input until it is sent or taken."""
+    message: int = 0
+    """Of a message with the input; 0 if the stage before is on the same rank."""
+    gradient: int = 0
+    """Of a message with the gradient of the output."""
+
+    def note(self, name: str, found: int) -> None:
+        """Notes the bytes of a microbatch."""
+        setattr(self, name, max(getattr(self, name), found))
+
+
+@dataclass
+class Memory:
+    """What a rank held in training steps."""
+
+    schedule: Schedule
+    rank: int
+    has_tags: bool
+    peak: int = 0
+    """The most bytes of activations and messages after an instruction."""
+    stages: dict[StageKey, StageBytes] = field(default_factory=dict)
+    """By path and stage, of phases that have run."""
+
+    def look(self, instruction: Instruction, executor: Executor) -> None:
+        """Looks at what there is after an instruction."""
+        self.peak = max(self.peak, sum(executor.places_held().values()))
+        for cell in instruction.cells:
+            if instruction.kind == "compute" and cell.phase in "FRIB":
+                self._look_at(cell, executor)
+
+    def _look_at(self, cell: Cell, executor: Executor) -> None:
+        at, stage = (cell.stage, cell.microbatch), self._stage(cell)
+        own = executor.held.get(at)
+        others = [t for key, held in executor.held.items() if key != at for t in held.tensors()]
+        known = executor.places_spared() | places_of(others, ()).keys()
+        if own is not None:
+            found = sum(places_of(own.tensors(), known).values())
+            is_input = cell.phase == "F" and cell.recomputed
+            name = {"F": "input" if is_input else "kept", "R": "kept", "I": "split"}.get(cell.phase)
+            if name is not None:
+                stage.note(name, found)
+            known |= places_of(own.tensors(), ()).keys()
+        packet, name = executor.packet_behind(cell)
+        if packet is not None:
+            stage.note(name, _size(packet, known))
+
+    def take(self, cell: Cell, packet: Packet) -> None:
+        """Notes the size of a message that has come, by the cell that sent it."""
+        is_down = cell.phase == "F"
+        key = cell.path, cell.stage + (1 if is_down else -1)
+        stage = self.stages.setdefault(key, StageBytes())
+        stage.note("message" if is_down else "gradient", _size(packet, ()))
+
+    def _stage(self, cell: Cell) -> StageBytes:
+        return self.stages.setdefault((cell.path, cell.stage), StageBytes())
+
+    # Prediction
+
+    def predict(self, schedule: Schedule) -> int:
+        """The most bytes that this rank will hold after an instruction of another schedule with the
+        same stages. The steps that were measured must have run the same phases: F and B or I, and
+        F with R where there is one.
+        """
+        if schedule.stages(self.rank) != self.schedule.stages(self.rank):
+            raise PipeSchedError(
+                f"rank {self.rank} has other stages in the schedule than in the one that was "
+                "measured"
+            )
+        walk = _Walk(self)
+        program = schedule.program(self.rank)
+        early = early_receives(program) if self.has_tags else {}
+        for instruction in program:
+            for receive in early.get(instruction.index, ()):
+                walk.receive(receive.cell)
+            walk.run(instruction, has_begun=bool(early))
+        return walk.peak
+
+
+def _size(packet: Packet, known: Iterable[int]) -> int:
+    return sum(places_of(packet.tensors, set(known)).values())
+
+
+class _Walk:
+    """A program, as bytes that come and go."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._held: dict[tuple[str, int, int], int] = {}
+        self.peak = 0
+
+    def _of(self, cell: Cell, offset: int = 0) -> StageBytes:
+        return self._memory.stages.get((cell.path, cell.stage + offset), StageBytes())
+
+    def _put(self, what: str, stage: int, microbatch: int, nbytes: int) -> None:
+        self._held[what, stage, microbatch] = nbytes
+
+    def _drop(self, what: str, stage: int, microbatch: int) -> None:
+        self._held.pop((what, stage, microbatch), None)
+
+    def receive(self, cell: Cell) -> None:
+        """A receive begins."""
+        is_down = cell.phase == "F"
+        stage = self._of(cell, 1 if is_down else -1)
+        nbytes = stage.message if is_down else stage.gradient
+        self._put("down" if is_down else "up", cell.stage, cell.microbatch, nbytes)
+
+    def run(self, instruction: Instruction, has_begun: bool) -> None:
+        """An instruction runs."""
+        cell = instruction.cell
+        if instruction.kind == "recv" and not has_begun:
+            self.receive(cell)
+        elif instruction.kind == "send":
+            self._drop("down" if cell.phase == "F" else "up", cell.stage, cell.microbatch)
+        elif instruction.kind == "offload":
+            self._drop("activation", cell.stage, cell.microbatch)
+        elif instruction.kind == "reload":
+            self._put("activation", cell.stage, cell.microbatch, self._of(cell).kept)
+        elif instruction.kind == "compute":
+            for each in instruction.cells:
+                self._compute(each)
+        self.peak = max(self.peak, sum(self._held.values()))
+
+    def _compute(self, cell: Cell) -> None:
+        stage, sizes, number = cell.stage, self._of(cell), cell.microbatch
+        phase = cell.phase
+        if phase == "F":
+            self._drop("down", stage - 1, number)
+            self._put("activation", stage, number, sizes.input if cell.recomputed else sizes.kept)
+            self._put("down", stage, number, sizes.output)
+        elif phase == "R":
+            self._put("activation", stage, number, sizes.kept)
+        elif phase == "W":
+            self._drop("activation", stage, number)
+        elif phase in "BI":
+            self._drop("up", stage + 1, number)
+            self._put("up", stage, number, sizes.upward)
+            if phase == "B":
+                self._drop("activation", stage, number)
+            else:
+                self._put("activation", stage, number, sizes.split)

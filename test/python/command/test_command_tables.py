@@ -1,0 +1,116 @@
+"""Tables fit: a terminal shows what it has room for and names the rest, files have everything."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pipesched.command import main
+from pipesched.command.output import Column, View, table_text
+from rich.cells import cell_len
+from test_command import Capture, failure_of
+
+COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
+LINE = ["compare", "1f1b", "zb-h1", "VPP", "--workers", "8", "--microbatches", "32", *COSTS]
+PLAN = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
+LINES = {
+    "compare": LINE,
+    "simulate": ["simulate", "1f1b", "--workers", "8", "--microbatches", "32", *COSTS],
+    "sweep": ["sweep", "--schedules", "1f1b,zb-v", "--workers=8", "--microbatches=32", *COSTS],
+    "plan": [*PLAN, "--global-batch", "128", "--workers", "2,4", "--schedules", "1f1b,zb-v"],
+    "families": ["show", "--families"],
+    "systems": ["show", "--systems"],
+}
+
+
+def in_terminal(columns: int, *words: str) -> list[str]:
+    """The lines that the command prints in a terminal of so many columns."""
+    reads, writes = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipesched", *words],
+        stdout=writes,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "COLUMNS": str(columns)},
+    )
+    os.close(writes)
+    found = b""
+    while True:
+        try:
+            part = os.read(reads, 1 << 16)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        found += part
+    os.close(reads)
+    assert process.wait() == 0
+    return found.decode().replace("\r\n", "\n").splitlines()
+
+
+def table_of(lines: list[str]) -> list[str]:
+    """The lines of the first table: below the title, up to an empty line."""
+    titles = ("assumed:", "changed:", "note:", "times ", "work ")
+    body = lines[: lines.index("")] if "" in lines else lines
+    start = max((i + 1 for i, line in enumerate(body) if line.startswith(titles)), default=0)
+    return body[start:]
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("columns", [100, 80])
+def test_fits_a_terminal(name: str, columns: int) -> None:
+    """No line is longer, and each column is shown or named."""
+    lines = table_of(in_terminal(columns, *LINES[name]))
+    hidden = [line for line in lines if line.startswith("(no room for ")]
+    rows = [line for line in lines if line not in hidden]
+    assert max(map(cell_len, rows)) <= columns
+    whole = table_of(in_terminal(columns, *LINES[name], "--columns", "all"))
+    missing = hidden[0].removeprefix("(no room for ").partition(":")[0] if hidden else ""
+    headings = [each for each in missing.split(", ") if each]
+    assert [word for word in whole[0].split() if word not in rows[0].split()] == [
+        word for heading in headings for word in heading.split()
+        if word not in rows[0].split()
+    ]
+    for heading in headings:
+        assert heading in whole[0]
+
+
+def test_files_and_pipes_have_all_columns(tmp_path: Path, capsys: Capture) -> None:
+    assert main(LINE) == 0
+    printed = capsys.readouterr().out
+    assert "communication" in printed and "no room" not in printed
+    file = tmp_path / "table.txt"
+    assert in_terminal(60, *LINE, "-o", str(file)) == []
+    assert file.read_text() == printed
+
+
+def test_chosen_columns(capsys: Capture) -> None:
+    assert main([*LINE, "--columns", "Schedule,step,peak_bytes_per_gpu"]) == 0
+    head = next(line for line in capsys.readouterr().out.splitlines() if "step  " in line)
+    assert head.split() == ["schedule", "step", "memory/GPU"]
+    assert "the closest is 'step'" in failure_of(capsys, *LINE, "--columns", "stepp")
+    said = failure_of(capsys, *LINE, "--columns", "step", "--format", "json", status=2)
+    assert "--columns is about tables" in said
+    assert main([*LINE, "--format", "json"]) == 0
+    assert "communication_ratio" in json.loads(capsys.readouterr().out)[0]
+
+
+def test_details_go_first() -> None:
+    columns = [
+        Column("name", "name", left=True),
+        Column("a", "a", detail=1),
+        Column("b", "b", detail=2),
+        Column("c", "c", detail=2),
+        Column("why", "why", left=True, wraps=True),
+    ]
+    rows = [{"name": "x" * 20, "a": "1" * 10, "b": "2" * 10, "c": "3" * 10, "why": "word " * 20}]
+    for width, hidden in ((100, []), (78, ["c"]), (66, ["b", "c"]), (50, ["a", "b", "c"])):
+        text = table_text(rows, columns, View(width))
+        found = [line for line in text.splitlines() if "no room for" in line]
+        wanted = [f"(no room for {', '.join(hidden)}: --columns all)"] if hidden else []
+        assert found == wanted, width
+        table = [line for line in text.splitlines() if line not in found]
+        assert max(map(len, table)) <= width
+        assert text.count("word") == 20

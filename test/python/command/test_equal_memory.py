@@ -1,0 +1,121 @@
+"""Equal memory: each schedule is the fastest of its ways that fits, and none beats the bound."""
+
+from pathlib import Path
+
+import pytest
+from pipesched import Configuration, Costs
+from pipesched.command import main
+from test_command import Capture, failure_of, rows_of
+
+COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
+LINE = ["compare", "--workers", "4", "--microbatches", "16", *COSTS]
+FAMILIES = ["1f1b", "gpipe", "zb-h1", "zb-v", "VPP"]
+
+
+def ways(family: str) -> list[tuple[float, int]]:
+    """Steps and bytes of an accelerator of all ways to run a family, simulated here."""
+    found = []
+    for recompute in ("none", "selective", "full"):
+        costs = Costs(
+            model="llama3-70b", system="dgx-h100", global_batch=16, recompute=recompute
+        )
+        point = Configuration(family, 4, 16, costs=costs)
+        try:
+            reports = [point.simulate()]
+        except Exception:
+            continue
+        for amount in ("half", "all"):
+            made = point.generate().transform(f"pipe-add-offload{{amount={amount}}}")
+            reports.append(made.simulate(costs))
+        for report in reports:
+            assert report.memory is not None
+            peak = -(-int(report.memory.peak_bytes.max()) // 8)
+            found.append((report.execution.makespan_ps / 1e12, peak))
+    return found
+
+
+@pytest.mark.parametrize("gib", [90, 60, 48])
+def test_fastest_that_fits(gib: int, capsys: Capture) -> None:
+    rows = rows_of(capsys, *LINE, *FAMILIES, "--memory", f"{gib}GiB")
+    *own, bound = rows
+    assert bound["schedule"] == "bound" and bound["rank"] is None
+    for row in own:
+        tried = ways(row["family"])
+        fitting = [step for step, peak in tried if peak <= gib * 2**30]
+        assert row["fits"] == bool(fitting)
+        if fitting:
+            assert row["step_s"] == pytest.approx(min(fitting)), row["schedule"]
+            assert row["missing_bytes_per_gpu"] == 0 and row["rank"] >= 1
+        else:
+            least = min(peak for _, peak in tried)
+            assert row["peak_bytes_per_gpu"] == least and row["rank"] is None
+            assert row["missing_bytes_per_gpu"] == least - gib * 2**30
+        assert bound["step_s"] <= row["step_s"] * (1 + 1e-9)
+    steps = [row["step_s"] for row in own if row["fits"]]
+    assert steps == sorted(steps)
+    assert [row["fits"] for row in own] == sorted((r["fits"] for r in own), reverse=True)
+
+
+def test_less_memory_is_never_faster(capsys: Capture) -> None:
+    before: dict[str, float] = {}
+    for gib in (90, 70, 60, 50):
+        rows = rows_of(capsys, *LINE, *FAMILIES, "--memory", f"{gib}GiB")
+        for row in (row for row in rows if row.get("fits")):
+            assert row["step_s"] >= before.get(row["schedule"], 0)
+            before[row["schedule"]] = row["step_s"]
+
+
+def test_limits_of_families(capsys: Capture) -> None:
+    """The option `memory` of a family is chosen, too, unless it is given."""
+    tried = {}
+    for limit in range(2, 8):
+        (row,) = rows_of(
+            capsys, *LINE, "zb-auto", "--memory", str(limit), "--recompute", "none"
+        )
+        if row.get("error") is None:
+            tried[limit] = row["step_s"], row["peak_bytes_per_gpu"]
+    budget = sorted(peak for _, peak in tried.values())[len(tried) // 2]
+    (row, bound) = rows_of(
+        capsys, *LINE, "zb-auto", "--memory", f"{budget}B", "--recompute", "none"
+    )
+    assert row["fits"]
+    assert row["step_s"] <= min(step for step, peak in tried.values() if peak <= budget)
+    assert bound["step_s"] <= row["step_s"]
+
+
+def test_given_recomputation_is_kept(capsys: Capture) -> None:
+    rows = rows_of(capsys, *LINE, *FAMILIES, "--memory", "60GiB", "--recompute", "full")
+    assert {row["recompute"] for row in rows[:-1]} == {"full"}
+
+
+def test_own_files(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "own.mlir"
+    Configuration("gpipe", 4, 16).generate("mine").save(file)
+    rows = rows_of(capsys, *LINE, str(file), "gpipe", "--memory", "60GiB")
+    own, family = rows[:2]
+    assert {own["file"], family["file"]} == {str(file), None}
+    assert own["step_s"] == family["step_s"] and own["uses"] == family["uses"]
+
+
+def test_page_and_text(tmp_path: Path, capsys: Capture) -> None:
+    page = tmp_path / "page.html"
+    assert main([*LINE, "1f1b", "zb-v", "--memory", "60GiB", "--html", str(page)]) == 0
+    text = capsys.readouterr().out
+    assert "60.0 GiB an accelerator" in text and "above what any rows can reach" in text
+    assert ">bound<" in page.read_text()
+    assert main([*LINE, "1f1b", "--memory", "1GiB"]) == 1
+    assert "nothing fits" in capsys.readouterr().out
+
+
+def test_refusals(capsys: Capture) -> None:
+    times = ["compare", "1f1b", "--workers", "4", "--microbatches", "8", "--times", "F=1ms,B=2ms"]
+    assert "needs --model and --system" in failure_of(
+        capsys, *times, "--memory", "60GiB", status=2
+    )
+    with pytest.raises(SystemExit):
+        main([*LINE, "--memory", "60GB/s"])
+    assert "a number without a unit counts activations" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*LINE, "--memory", "0"])
+    said = failure_of(capsys, *LINE, "--memory", "9GiB", "--show-passes", status=2)
+    assert "--show-passes" in said

@@ -1,0 +1,124 @@
+"""Options of families of one's own on the command line, and several numbers of chunks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched.command import main
+from test_command import Capture, failure_of, rows_of, run_passes
+
+OWN = '''def rows(problem, depth=1, wide=False):
+    """Forwards, then backwards; after `depth` forwards a backward, if wide."""
+    n = problem.microbatches
+    found = []
+    for w in range(problem.workers):
+        row, done = [], 0
+        for i in range(n):
+            row.append(f"{w}F{i}")
+            if wide and i + 1 >= depth + problem.workers - w:
+                row.append(f"{w}B{done}")
+                done += 1
+        found.append([*row, *(f"{w}B{i}" for i in range(done, n))])
+    return found
+'''
+SIZES = ["--workers", "4", "--microbatches", "8"]
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(OWN)
+    return "mine.py:rows"
+
+
+def held(depth: int) -> int:
+    options: Any = {"depth": depth, "wide": True}
+    made = pipesched.generate("mine.py:rows", workers=4, microbatches=8, **options)
+    table = made.simulate().table
+    assert table is not None
+    return int(table.peak_activations.max())
+
+
+def test_options_reach_the_function(own: str, capsys: Capture) -> None:
+    for depth in (1, 2, 3):
+        options = ["--option", f"depth={depth}", "--option", "wide=true"]
+        for line in (["compare", own, "1f1b"], ["simulate", own], ["compare", "--schedules", own]):
+            assert main([*line, *SIZES, *options, "--format", "json"]) == 0
+            rows = json.loads(capsys.readouterr().out)
+            mine = next(row for row in rows if row["schedule"] in (own, "schedule"))
+            found = mine.get("peak_activations", None)
+            found = max(mine["table"]["peak_activations"]) if found is None else found
+            assert found == held(depth)
+        assert main(["generate", own, *SIZES, *options, "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)
+
+
+def test_options_are_axes(own: str, tmp_path: Path, capsys: Capture) -> None:
+    line = ["sweep", "--schedules", f"{own},1f1b", *SIZES]
+    line += ["--option", "depth=1,2,3", "--option", "wide=true"]
+    rows = rows_of(capsys, *line)
+    mine = {row["own_options"]: row for row in rows if row["family"] == own}
+    assert list(mine) == [f"depth={depth};wide=true" for depth in (1, 2, 3)]
+    for depth in (1, 2, 3):
+        assert mine[f"depth={depth};wide=true"]["peak_activations"] == held(depth)
+    (other,) = (row for row in rows if row["family"] == "1f1b")
+    assert other["own_options"] is None
+    assert len({row["key"] for row in rows}) == 4
+    assert main([*line, "--top", "4"]) == 0
+    assert "depth=2;wide=true" in capsys.readouterr().out
+    kept = tmp_path / "rows.jsonl"
+    assert main([*line, "-o", str(kept)]) == 0
+    before = kept.read_bytes()
+    assert main([*line, "-o", str(kept)]) == 0 and kept.read_bytes() == before
+    capsys.readouterr()
+    grid = tmp_path / "grid.json"
+    grid.write_text(json.dumps({"family": own, "workers": 4, "microbatches": 8,
+                                "own_options": ["depth=2", "depth=3"]}))
+    assert len(rows_of(capsys, "sweep", str(grid), "--allow-code")) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "wanted"),
+    [
+        ("dept=2", "the closest is 'depth'"),
+        ("depth", "expected an option of a family and its value such as depth=2"),
+        ("=2", "expected an option of a family and its value such as depth=2"),
+    ],
+)
+def test_wrong_options(option: str, wanted: str, own: str, capsys: Capture) -> None:
+    assert wanted in failure_of(capsys, "compare", own, *SIZES, "--option", option)
+    said = failure_of(capsys, "sweep", "--schedules", own, *SIZES, "--option", option)
+    assert "depth" in said
+    twice = ["--option", "depth=1", "--option", "depth=2"]
+    assert "is given twice" in failure_of(capsys, "compare", own, *SIZES, *twice)
+    assert "none of 1f1b has the options depth" in failure_of(
+        capsys, "sweep", "--schedules", "1f1b", *SIZES, "--option", "depth=1"
+    )
+
+
+# Chunks
+
+
+def test_several_chunks(capsys: Capture) -> None:
+    line = ["compare", "1f1b", "VPP", "looped-bfs", *SIZES]
+    both = {row["schedule"]: row for row in rows_of(capsys, *line, "--chunks", "2,4")}
+    assert set(both) == {
+        "1f1b", *(f"{f}-{c}-chunks" for f in ("interleaved-1f1b", "looped-bfs") for c in (2, 4))
+    }
+    for chunks in (2, 4):
+        for row in rows_of(capsys, *line, "--chunks", str(chunks)):
+            name = row["schedule"]
+            same = both[name if name == "1f1b" else f"{name}-{chunks}-chunks"]
+            for key in ("step_s", "formula_bubble_ratio", "table_bubble_ratio", "family"):
+                assert same[key] == row[key], (name, key)
+
+
+def test_passes_of_several_chunks(capsys: Capture) -> None:
+    line = ["compare", "VPP", *SIZES, "--chunks", "2,4", "--times", "F=4us,B=8us"]
+    line += ["--times-of", "worker"]
+    rows = {row["schedule"]: row["step_s"] for row in rows_of(capsys, *line)}
+    reports = json.loads(run_passes(capsys, *line))
+    steps = {r["schedule"]: r["execution"]["makespan_ps"] / 1e12 for r in reports}
+    assert steps == {f"{name}-8": step for name, step in rows.items()}

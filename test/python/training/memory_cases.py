@@ -1,0 +1,119 @@
+"""What ranks hold in bytes, in real processes; module_cases.py runs these cases too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pipesched import Schedule, generate
+from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential
+from runtime_cases import CASES, COUNT, case
+from runtime_census import Storages
+from torch import Tensor, nn
+
+OTHERS = set(CASES)
+
+
+WIDE, ROWS = 128, 256
+"""Sizes at which an activation is much larger than what is beside it."""
+
+
+class Wide(nn.Module):
+    """Keeps the input, and the output of each of its layers."""
+
+    def __init__(self, number: int, layers: int = 4) -> None:
+        super().__init__()
+        torch.manual_seed(number)
+        parts = [(nn.Linear(WIDE, WIDE), nn.Tanh(), nn.GELU()) for _ in range(layers)]
+        self.layers = nn.Sequential(*(each for part in parts for each in part))
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.layers(x)
+        return result
+
+
+def line(workers: int, family: str, transform: str = "") -> Schedule:
+    schedule = generate(family, workers=workers, microbatches=COUNT)
+    return schedule.transform(transform) if transform else schedule
+
+
+def wide_runtime(schedule: Schedule, **options: Any) -> PipelineRuntime:
+    model = nn.Sequential(*(Wide(i) for i in range(schedule.blocks)))
+    stages = split_sequential(model, schedule)
+    return PipelineRuntime(schedule, stages, nn.functional.mse_loss, **options)
+
+
+def wide_batch(count: int) -> tuple[Tensor, Tensor]:
+    return torch.rand(ROWS * count, WIDE), torch.rand(ROWS * count, WIDE)
+
+
+def alive(schedule: Schedule) -> int:
+    """The most bytes of storages that are alive after an instruction of a step, without those of
+    gradients of parameters, which are there before, and of the runtime's own look.
+    """
+    runtime, census = wide_runtime(schedule), Storages()
+    runtime.step(*wide_batch(schedule.microbatches))
+    found = [0]
+
+    def look(event: Event) -> None:
+        census.look(event)  # Without messages that other ranks have not taken yet.
+        found.append(census.held - runtime._watch.kept_bytes)
+
+    runtime.on_instruction = look
+    data = wide_batch(schedule.microbatches)
+    with census:
+        runtime.step(*data)
+    runtime.close()
+    return max(found)
+
+
+def measured(schedule: Schedule) -> Any:
+    runtime = wide_runtime(schedule)
+    with runtime.measure_memory() as memory:
+        runtime.step(*wide_batch(schedule.microbatches))
+    runtime.close()
+    return memory
+
+
+@case(4)
+def memory_as_predicted(rank: int) -> dict[str, list[float]]:
+    """Peaks of several schedules: alive, predicted from one of them, and the size of a message."""
+    found = {}
+    straight = {
+        "zb-h1": ("zb-h1", ""),
+        "1f1b": ("1f1b", ""),
+        "offloaded": ("zb-h1", "pipe-add-offload{keep=1}"),
+        "recomputed": ("1f1b", "pipe-add-recompute"),
+    }
+    around = {"zb-v": ("zb-v", ""), "v-half": ("v-half", ""), "offloaded v": ("zb-v", AWAY)}
+    for kinds in (straight, around):
+        made = {name: line(4, *each) for name, each in kinds.items()}
+        recomputed = measured(made["recomputed"]) if "recomputed" in made else None
+        split = measured(made["zb-h1" if kinds is straight else "v-half"])
+        for name, schedule in made.items():
+            sizes: Any = recomputed if name == "recomputed" else split
+            found[name] = [alive(schedule), sizes.predict(schedule), 4 * ROWS * WIDE]
+        found["measured"] = [split.peak, split.predict(split.schedule), 0]
+    return found
+
+
+AWAY = "pipe-add-offload{keep=1}"
+
+
+@case(2)
+def budget_of_all_bytes(rank: int) -> list[str]:
+    """A budget of the bytes that are alive is held, and a smaller one raises."""
+    schedule = line(2, "zb-h1")
+    most = alive(schedule)
+    texts = []
+    for budget in (int(1.1 * most), int(0.9 * most)):
+        runtime = wide_runtime(schedule, memory_budget=f"{budget}B")
+        try:
+            runtime.step(*wide_batch(schedule.microbatches))
+            texts.append("")
+        except PipelineError as error:
+            texts.append(type(error).__name__)
+    return texts
+
+
+OWN = [name for name in CASES if name not in OTHERS]
