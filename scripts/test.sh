@@ -3,8 +3,8 @@
 # test in each, builds the wheel and checks it in an empty Debian, installs the
 # Python package into .venv and runs its tests, and runs the fuzzer for a minute
 # (FUZZ_SECONDS). What leaves a core idle runs beside something else. At the end
-# it prints how long each part took; the last line is `N passed, N failed`, and
-# the exit status is 0 when none failed.
+# it prints how long each part took and which tests failed; the last line is
+# `N passed, N failed`, and the exit status is 0 when none failed.
 #
 # The preset dev is not built here: asan is dev with sanitizers, so that it has
 # the same shared libMLIR and the same assertions.
@@ -15,6 +15,8 @@ passed=0
 failed=0
 # One line per part, in the order in which the parts ended.
 times=$(mktemp)
+# What failed, a line each: `PART: FAIL: PipeSched :: Docs/examples.test (3 of 9)`.
+failures=$(mktemp)
 
 # note_time NAME BEGIN: remembers that a part, which began at BEGIN by SECONDS, ends
 # now.
@@ -32,6 +34,12 @@ tally() {
     END { print n + 0 }' "$2"
 }
 
+# failures_in NAME LOG: the lines in which lit and pytest name a test that failed.
+failures_in() {
+  { grep -hE '^((FAIL|UNRESOLVED|TIMEOUT|XPASS): |(FAILED|ERROR) [^ ]*::)' "$2" || true; } |
+    sed "s|^|$1: |" | sort -u
+}
+
 # count NAME STATUS LOG: adds what the log of a command says. A command that fails
 # without a failed test of its own (for example, because it does not build) counts as
 # one failure.
@@ -40,9 +48,10 @@ count() {
   passed=$((passed + $(tally 'Passed|Expectedly Failed|passed|xfailed' "$log")))
   failed=$((failed + $(tally \
     'Failed|Unresolved|Timed Out|Unexpectedly Passed|failed|errors?|xpassed' "$log")))
+  failures_in "$name" "$log" >>"$failures"
   rm -f "$log"
   if [ "$status" != 0 ] && [ "$failed" = "$before" ]; then
-    printf 'error: %s failed\n' "$name"
+    printf 'error: %s failed\n' "$name" | tee -a "$failures"
     failed=$((failed + 1))
   fi
 }
@@ -93,7 +102,7 @@ fuzz() {
   ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0 \
     build/asan/bin/pipesched-fuzz -max_total_time="${FUZZ_SECONDS:-60}" \
     -timeout=10 -rss_limit_mb=4096 -max_len=8192 -verbosity=0 \
-    -print_final_stats=1 -artifact_prefix=build/asan/fuzz/ \
+    -print_funcs=0 -print_final_stats=1 -artifact_prefix=build/asan/fuzz/ \
     -dict=tools/pipesched-fuzz/pipesched.dict \
     build/asan/fuzz/corpus tools/pipesched-fuzz/corpus &&
     printf '  Passed: 1\n'
@@ -137,6 +146,10 @@ finish_beside
 printf '== time\n'
 cat "$times"
 printf '%6d s  in all\n' "$SECONDS"
-rm -f "$times"
+if [ -s "$failures" ]; then
+  printf '== failed\n'
+  cat "$failures"
+fi
+rm -f "$times" "$failures"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

@@ -23,6 +23,13 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 pytestmark = pytest.mark.usefixtures("one_rank")
 
 
+def work() -> None:
+    """Computes for 4 ms, however loaded the machine is."""
+    end = time.thread_time() + 0.004
+    while time.thread_time() < end:
+        pass
+
+
 class Slow(torch.autograd.Function):
     """x * w, whose backward takes a while and computes both gradients."""
 
@@ -37,7 +44,7 @@ class Slow(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         Slow.runs += 1
         x, w = ctx.saved_tensors
-        time.sleep(0.004)
+        work()
         return gradients[0] * w, (gradients[0] * x).sum(0)
 
 
@@ -56,7 +63,7 @@ class SlowCheckpoint(SlowLayer):
     """Computes its forward again in each backward, which takes a while."""
 
     def inside(self, x: Tensor) -> Tensor:
-        time.sleep(0.004)
+        work()
         return Plain.forward(self, x * self.scale)
 
     def forward(self, x: Tensor) -> Tensor:
