@@ -122,7 +122,7 @@ def test_own_costs_beside_none(own: dict[str, str], tmp_path: Path, capsys: Capt
 @pytest.mark.parametrize(
     ("given", "status", "said"),
     [
-        (["--stages", "4"], 2, "--stages is about families; --schedules names them"),
+        (["--stages", "4"], 2, "--workers is about families; --schedules names them"),
         (["--chunks", "2"], 2, "--chunks is about families"),
         (["--name", "other"], 1, "there is no schedule or program 'other'"),
         (["nowhere.mlir"], 1, "nowhere.mlir: No such file"),
@@ -133,7 +133,7 @@ def test_mistakes(
 ) -> None:
     assert said in failure_of(capsys, "compare", own["mlir"], *given, status=status)
     assert "is given twice" in failure_of(capsys, "compare", own["mlir"], own["mlir"])
-    assert "give --stages and --microbatches, or files" in failure_of(capsys, "compare", status=2)
+    assert "give --workers and --microbatches, or files" in failure_of(capsys, "compare", status=2)
 
 
 # Simulate

@@ -164,7 +164,7 @@ def test_fp8_needs_a_rate() -> None:
         ({"system": None, "data_parallel": 2}, "data-parallel, sharding, rank-order, context-par"),
         ({"system": None, "sharding": "full"}, "data-parallel, sharding, rank-order, context-par"),
         ({"system": None, "rank_order": "pipeline"}, "are about a system; none is given"),
-        ({"system": None, "expert_parallel": 2}, "expert-dispatch are about a system; none is"),
+        ({"system": None, "expert_parallel": 2}, "are about a system; none is given"),
         ({"system": None, "expert_dispatch": "per-node"}, "are about a system; none is given"),
         ({"context_parallel": 0}, "context_parallel is an integer from 1"),
         ({"context_parallel": 3}, "3-way context parallelism does not divide the"),
@@ -173,7 +173,7 @@ def test_fp8_needs_a_rate() -> None:
         ({"expert_balance": float("inf")}, "expert_balance is a number from 1; got inf"),
         ({"expert_balance": 1001}, "expected an expert balance"),
         ({"context_exchange": "star"}, "context_exchange is one of ring, gather; got 'star'"),
-        ({"expert_dispatch": "all"}, "expert_dispatch is one of all-to-all, per-node; got 'all'"),
+        ({"expert_dispatch": "all"}, "expert_dispatch is one of all-to-all, per-node, per-rank; got 'all'"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
