@@ -276,10 +276,12 @@ class Executor:
                 call()
         for call in self._parts.around.ends:
             call()
+        self._parts.messages.finish()
         self._watch.flush()
         if self._device.type == "cuda":
-            event = torch.cuda.current_stream(self._device).record_event()
-            self._watch.poll(event.query, lambda: "the device to finish the step")
+            event = torch.cuda.Event(blocking=True)
+            event.record(torch.cuda.current_stream(self._device))
+            self._watch.wait(event.synchronize, lambda: "the device to finish the step")
 
     # Cells
 

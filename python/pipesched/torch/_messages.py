@@ -9,8 +9,10 @@ needs it. Its trailer has a flag that says whether the receiver knows how it is 
     tag + 2    tensors and trailer
 
 So a receiver can post its buffer before it knows whether shapes have changed. Without tags (NCCL)
-messages find each other by their order. Runs of messages are then issued as one batch each, as the
-proofs `batched` and `fifo` of `Schedule.verify` assume. A receiver must know sizes before its batch
+messages find each other by their order. Runs of messages are then issued as one batch each, in the
+order that the proofs `batched` and `fifo` of `Schedule.verify` assume. These let a rank wait for
+its batch; here only what uses a message waits for it, and sends are waited for at the end of the
+step, so what they prove holds. A receiver must know sizes before its batch
 begins, and must not wait for them there, since the batch may be what the sender waits for: so the
 first pass goes over a process group of gloo, with tags, and all others rely on what it has shown.
 So does the first one of each kind of batch: before a pass all ranks tell each other the shapes of
@@ -22,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import torch
@@ -63,6 +65,8 @@ class Link:
     """A ProcessGroupGloo of the same ranks, where the group itself has no tags."""
     observe: Callable[[Instruction, Any], Any] | None = None
     """Wraps the work of a receive into host memory."""
+    sending: list[tuple[Sequence[Any], Tensor, Callable[[], str]]] = field(default_factory=list)
+    """What a process group without tags sends from a device, and what tells its end."""
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
@@ -83,8 +87,14 @@ class Link:
         )
         return work if self.observe is None else self.observe(instruction, work)
 
-    def wait(self, works: Sequence[Any], buffers: Any, what: Callable[[], str]) -> None:
-        """Waits for works that a process group without tags has begun."""
+    def wait(
+        self,
+        works: Sequence[Any],
+        buffer: Tensor,
+        what: Callable[[], str],
+        is_received: bool = False,
+    ) -> None:
+        """Waits for works that a process group without tags has begun with a buffer."""
         if self.buffers != HOST:
             for work in works:  # only the stream of this thread waits
                 self.watch.start_call(work.wait, what)
@@ -94,7 +104,23 @@ class Link:
             for work in works:
                 work.wait()
 
-        self.watch.wait(wait, what, buffers)
+        self.watch.wait(wait, what, buffer, words_of(buffer) if is_received else None)
+
+    def keep(self, works: Sequence[Any], buffer: Tensor, what: Callable[[], str]) -> None:
+        """Keeps a buffer that a process group without tags sends, until it is sent."""
+        if self.buffers == HOST:
+            for work in works:
+                self.watch.keep(work.wait, buffer, what)
+            return
+        # Asking a work does not wait for the device.
+        self.sending = [s for s in self.sending if not all(w.is_completed() for w in s[0])]
+        self.sending.append((works, buffer, what))
+
+    def flush(self) -> None:
+        """Lets the device finish what it sends before what it does next."""
+        sending, self.sending = self.sending, []
+        for works, buffer, what in sending:
+            self.wait(works, buffer, what)
 
     def rank_of(self, instruction: Instruction) -> int:
         """The global rank of the peer."""
@@ -124,6 +150,9 @@ class Messages(Protocol):
         """Waits for the receive with this index, and returns its value, which can be asked for
         once.
         """
+
+    def finish(self) -> None:
+        """Ends a pass: what it has sent may be given up."""
 
 
 def _check_number(number: int, instruction: Instruction) -> None:
@@ -187,6 +216,9 @@ class TaggedMessages:
             buffer = buffer.to(self._link.device)
         return read(buffer, spec)
 
+    def finish(self) -> None:
+        pass  # the watch has the buffers
+
     def _begin(self, instruction: Instruction, part: int, spec: Spec) -> tuple[Tensor, Any]:
         """Begins to receive a buffer of a message."""
         buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
@@ -246,7 +278,8 @@ class OrderedMessages:
         self._is_tagged = True
         self._size_of: dict[int, int] = {}
         self._run: list[tuple[Instruction, Packet | None]] = []
-        self._ready: dict[int, Packet] = {}
+        self._coming: dict[int, tuple[Instruction, Tensor, Sequence[Any], Callable[[], str]]] = {}
+        """What has begun to arrive, by index."""
 
     def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
         if not self._is_static:
@@ -261,7 +294,7 @@ class OrderedMessages:
         self._tagged.begin_with(known)
         if self._is_tagged:
             return
-        self._run, self._ready = [], {}
+        self._run, self._coming = [], {}
         phases = "F" if mode == "evaluate" else "FBIW"
         self._size_of = {}
         # A pass without backwards has the same batches, with the messages of forwards only.
@@ -298,11 +331,21 @@ class OrderedMessages:
             self._add(instruction, None)
 
     def coming(self) -> list[Tensor]:
-        ready = [tensor for packet in self._ready.values() for tensor in packet.tensors]
-        return [*self._tagged.coming(), *ready]
+        sending = [buffer for _, buffer, _ in self._link.sending]
+        own = [buffer for _, buffer, _, _ in self._coming.values()]
+        return [*self._tagged.coming(), *own, *sending]
 
     def take(self, index: int) -> Packet:
-        return self._tagged.take(index) if self._is_tagged else self._ready.pop(index)
+        if self._is_tagged:
+            return self._tagged.take(index)
+        instruction, buffer, works, what = self._coming.pop(index)
+        self._link.wait(works, buffer, what, is_received=True)
+        if buffer.device == HOST:  # reading a buffer elsewhere would wait for the device
+            _check_number(words_of(buffer)[1] - 1, instruction)
+        return read(buffer.to(self._link.device), self._known(instruction))
+
+    def finish(self) -> None:
+        self._link.flush()
 
     def _known(self, instruction: Instruction) -> Spec:
         return self._tagged.known[instruction.message]
@@ -320,28 +363,28 @@ class OrderedMessages:
             assert instruction.message is not None
             if packet is not None:
                 buffer = packet.pack(spec, self._link.buffers)
-                stamp(buffer, 0, instruction.message)
+                if buffer.device == HOST:  # nobody reads the trailer elsewhere
+                    stamp(buffer, 0, instruction.message)
             else:
                 buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=self._link.buffers)
+                if buffer.device == HOST:
+                    words_of(buffer)[1] = 0  # until all is there
             buffers.append(buffer)
             call = dist.isend if packet is not None else dist.irecv
             peer = self._link.rank_of(instruction)
             calls.append(dist.P2POp(call, buffer, peer, group=self._link.group))
+        observe = self._link.observe
         what = lambda: f"the batch of {', '.join(named(each) for each, _ in run)}"  # noqa: E731
         works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), what)
-        observe = self._link.observe
-        if observe is not None and self._link.buffers == HOST and len(works) == len(run):
-            works = [
-                work if packet is not None else observe(instruction, work)
-                for work, (instruction, packet) in zip(works, run, strict=True)
-            ]
-        self._link.wait(works, buffers, what)
-        for (instruction, packet), buffer in zip(run, buffers, strict=True):
-            if packet is None:
-                if buffer.device == HOST:  # reading a buffer elsewhere would wait for the device
-                    _check_number(words_of(buffer)[1] - 1, instruction)
-                given = buffer.to(self._link.device)
-                self._ready[instruction.index] = read(given, self._known(instruction))
+        # A batch has a work of its own for each message, or one for all of them.
+        waits = [[work] for work in works] if len(works) == len(run) else [works] * len(run)
+        for (instruction, packet), buffer, own in zip(run, buffers, waits, strict=True):
+            if packet is not None:
+                self._link.keep(own, buffer, what)
+                continue
+            if observe is not None and self._link.buffers == HOST and len(own) == 1:
+                own = [observe(instruction, own[0])]
+            self._coming[instruction.index] = instruction, buffer, own, what
 
 
 def messages_over(link: Link, has_tags: bool, is_static: bool) -> Messages:

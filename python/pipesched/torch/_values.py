@@ -388,13 +388,9 @@ def words_of(buffer: Tensor) -> memoryview:
 
 
 def stamp(buffer: Tensor, flag: int, message: int, size: int = 0) -> None:
-    """Writes the trailer."""
-    if buffer.device == HOST:
-        words = words_of(buffer)
-        words[0], words[1], words[2] = flag, message + 1, size
-        return
-    values = torch.tensor([flag, message + 1, size], dtype=torch.int64).view(torch.uint8)
-    buffer[-TRAILER : values.numel() - TRAILER].copy_(values)
+    """Writes the trailer of a buffer in host memory."""
+    words = words_of(buffer)
+    words[0], words[1], words[2] = flag, message + 1, size
 
 
 def cut(value: Any, count: int, what: str) -> list[Any]:

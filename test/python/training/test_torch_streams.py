@@ -1,19 +1,23 @@
-"""The order of copies and computes on an accelerator, without one: streams that only note what
-each of their operations comes after (vector clocks) take the place of those of CUDA.
+"""The order of copies, messages and computes on an accelerator, without one: streams that only
+note what each of their operations comes after (vector clocks) take the place of those of CUDA.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
+import pipesched
 import pytest
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
 from pipesched.torch._activation import Saved  # noqa: E402
+from pipesched.torch._messages import Link, OrderedMessages, batches_of  # noqa: E402
+from pipesched.torch._values import TENSOR, Packet  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 Clock = dict[str, int]
@@ -75,6 +79,9 @@ class Device:
             return empty(*arguments, **options)
 
         def copied(to: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+            if to.is_meta:  # a tensor goes into its message
+                self.current.run()
+                return copy(to, source)
             assert non_blocking and self.current.name in "DU"
             self.copies.append(self.current.run())
             return copy(to, source)
@@ -145,3 +152,123 @@ def test_memory_is_free_when_the_copy_has_ended(monkeypatch: pytest.MonkeyPatch)
     assert not saved.is_away
     monkeypatch.setattr(Event, "query", lambda _: True)
     assert saved.is_away
+
+
+# Messages without tags
+
+
+class Batch:
+    """The work of a batch of messages, which run on a stream of their own."""
+
+    def __init__(self, device: Device, messages: Stream) -> None:
+        self._device = device
+        messages.wait_stream(device.current)
+        self.clock = messages.run()
+        self._end = messages.record_event()
+        self.is_over = False
+
+    def wait(self) -> None:
+        self._device.current.wait_event(self._end)
+
+    def is_completed(self) -> bool:
+        return self.is_over
+
+
+class Bystander:
+    """A watch whose host must not wait for anything."""
+
+    def start_call(self, call: Callable[[], Any], what: Any) -> Any:
+        return call()
+
+
+class Rank:
+    """A rank that runs a program and sends over a group that takes tensors of the device."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, lost: tuple[str, str] | None = None) -> None:
+        meta, watch = torch.device("meta"), cast(Any, Bystander())
+        self.device = Device(patch, lost)
+        self.stream = Stream("messages")
+        self.batches: list[Batch] = []
+        self.computes: dict[int, Clock] = {}
+        self.batch_of: dict[int, Batch] = {}
+        self.program = pipesched.generate("1f1b", workers=3, microbatches=5).program(1)
+        self.packet = Packet([torch.empty(5, device=meta)], [False], TENSOR)
+        self.link = Link(cast(Any, None), watch, meta, meta)
+        self.messages = OrderedMessages(self.link, is_static=True)
+        specs = {each.message: self.packet.spec() for each in self.program}
+        patch.setattr(self.messages, "_seen", {("train", (0,)): specs})
+        patch.setattr(self.messages, "_shapes", lambda _: (0,))
+        patch.setattr(self.link, "rank_of", lambda instruction: instruction.peer)
+        patch.setattr(dist, "P2POp", lambda call, buffer, peer, group: buffer)
+        patch.setattr(dist, "batch_isend_irecv", self._issue)
+
+    def _issue(self, buffers: list[Tensor]) -> list[Batch]:
+        self.batches.append(Batch(self.device, self.stream))
+        return self.batches[-1:]  # one work for all of a batch, as NCCL gives
+
+    def run(self) -> None:
+        self.messages.begin("train", list(self.program), None)
+        taken: set[int] = set()
+        for each in self.program:
+            count = len(self.batches)
+            if each.kind == "compute":
+                for index in each.waits:
+                    if self.program[index].kind == "recv" and index not in taken:
+                        self.messages.take(index)
+                        taken.add(index)
+                self.computes[each.index] = self.device.current.run()
+            elif each.kind == "send":
+                self.messages.send(each, self.packet)
+            else:
+                self.messages.receive(each)
+            for batch in self.batches[count:]:
+                self.batch_of[each.index] = batch
+
+
+def test_only_what_uses_a_message_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rank = Rank(monkeypatch)
+    rank.run()
+    of_message: dict[int, Batch] = {}
+    for run in batches_of(list(rank.program)):
+        batch = rank.batch_of[run[-1].index]
+        of_message.update((each.index, batch) for each in run)
+    assert len(rank.batches) > 5
+    for index, clock in rank.computes.items():
+        needed = [of_message[i] for i in rank.program[index].waits if i in of_message]
+        assert all(is_before(batch.clock, clock) for batch in needed)
+    later = [
+        (batch, clock)
+        for run in batches_of(list(rank.program))
+        for batch in [rank.batch_of[run[-1].index]]
+        for index, clock in rank.computes.items()
+        if index > run[-1].index and not is_before(batch.clock, clock)
+    ]
+    assert later  # Some computes run beside the batch that was issued before them.
+    for each in rank.program:  # A batch sends what was computed before.
+        if each.kind == "send":
+            (made,) = (rank.computes[i] for i in each.waits if i in rank.computes)
+            assert is_before(made, of_message[each.index].clock)
+
+
+def test_messages_need_their_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rank = Rank(monkeypatch, lost=("compute", "messages"))
+    rank.run()
+    assert not any(
+        is_before(batch.clock, clock) for batch in rank.batches for clock in rank.computes.values()
+    )
+
+
+def test_sent_buffers_live_until_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    rank = Rank(monkeypatch)
+    rank.run()
+    sends = sum(each.kind == "send" for each in rank.program)
+    assert len(rank.link.sending) == sends  # None was known to be over.
+    assert len(rank.messages.coming()) == sends
+    for batch in rank.batches[:-1]:
+        batch.is_over = True
+    rank.link.keep(rank.batches[-1:], rank.messages.coming()[0], str)
+    assert 0 < len(rank.link.sending) < sends
+    rank.messages.finish()
+    assert rank.link.sending == []
+    last = rank.device.current.run()
+    assert all(is_before(batch.clock, last) for batch in rank.batches if not batch.is_over)
