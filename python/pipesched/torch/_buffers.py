@@ -78,7 +78,7 @@ class SharedBuffers:
 
     def _wait(self, watch: Watch, sum_up: Sum, buffer: Tensor) -> None:
         call: Any = watch.start_call(partial(sum_up, buffer), lambda: self.name)
-        watch.wait(call.wait, lambda: self.name)
+        watch.wait_for(buffer, call, lambda: self.name)
 
     def _exchange(
         self, chosen: dict[str, Tensor], is_count: bool, wait: Callable[[Sum, Tensor], None]

@@ -63,7 +63,7 @@ class Norm:
         """Joins the parts of the ranks of a group, in place."""
         kind = dist.ReduceOp.MAX if self._is_most else dist.ReduceOp.SUM
         work: Any = dist.all_reduce(total, kind, group=group, async_op=True)
-        self._watch.wait(work.wait, lambda: "the norms of the gradients of other ranks")
+        self._watch.wait_for(total, work, lambda: "the norms of the gradients of other ranks")
 
     def whole(self, total: Tensor) -> Tensor:
         """The norm from the joined parts."""

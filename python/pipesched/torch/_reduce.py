@@ -123,10 +123,10 @@ class _Exchange:
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
         """Waits for the sums, and makes them the gradients."""
         for buffer, work in self._works:
-            watch.wait(work.wait, what)
+            watch.wait_for(buffer, work, what)
             if self._sum is not None and self._peers is not None:
                 work = watch.start_call(partial(self._peers.begin_sum, buffer), what)
-                watch.wait(work.wait, what)
+                watch.wait_for(buffer, work, what)
         self._works = []
         flags = self._joined[-3 * len(self._parameters) :].real.tolist()
         begin = 0
@@ -160,7 +160,7 @@ class _Exchange:
         calls = [self._sum, None if self._peers is None else self._peers.begin_sum]
         for call in calls:
             if call is not None:
-                watch.wait(watch.start_call(partial(call, mask), what).wait, what)
+                watch.wait_for(mask, watch.start_call(partial(call, mask), what), what)
         indices = mask.nonzero().t()
         rows = value[tuple(indices)]
         return torch.sparse_coo_tensor(indices, rows, value.shape, is_coalesced=True)

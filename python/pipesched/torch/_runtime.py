@@ -491,7 +491,7 @@ class PipelineRuntime:
         for group in (self._group, *(peers.group for peers in self._averages.known)):
             work = dist.all_reduce(found, dist.ReduceOp.MAX, group=group, async_op=True)
             assert work is not None
-            self._watch.wait(work.wait, lambda: "the gradients of other ranks to be checked")
+            self._watch.wait_for(found, work, lambda: "the gradients of other ranks to be checked")
         most = found.tolist()
         if most[1] != -most[2]:
             raise PipelineError(

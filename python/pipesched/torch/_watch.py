@@ -358,6 +358,15 @@ class Watch:
         self._jobs.put(job)
         self._await(job)
 
+    def wait_for(self, tensor: Tensor, work: Any, what: What) -> None:
+        """Waits for a collective over a tensor. Of one on an accelerator only the stream of this
+        thread waits; another thread might have another stream, and the host goes on.
+        """
+        if tensor.device.type == "cpu":
+            self.wait(work.wait, what)
+        else:
+            self.start_call(work.wait, what)
+
     def _sees(self, words: Any) -> bool:
         """Polls for a message for a short time; returns whether it has arrived."""
         if words[1]:

@@ -32,3 +32,15 @@ pipe.schedule @held workers 3 microbatches 1 {
   worker 1 runs [1F0 1P0 1T0 1B0]
   worker 2 runs [2F0 2P0 2S0 2L0 2T0 2B0]
 }
+//--- shard.mlir
+pipe.schedule @shard workers 2 microbatches 2 {
+  path on [0, 1, 0, 1]
+  worker 0 runs [0F0 2F0 0P0 0T0 2B0 0B0 0F1 2F1 2P1 0T1 2B1 0B1]
+  worker 1 runs [1F0 3F0 1P0 3S0 3L0 3T0 3B0 1B0 1F1 3F1 3P1 3S1 3L1 3B1 1B1]
+}
+//--- shards.mlir
+pipe.schedule @shards workers 2 microbatches 1 {
+  path on [0, 1, 0, 1]
+  worker 0 runs [0F0 0P0 2F0 2P0 0T0 2B0 0B0]
+  worker 1 runs [1F0 3F0 1P0 3S0 3L0 3T0 3B0 1B0]
+}

@@ -4,6 +4,7 @@ note what each of their operations comes after (vector clocks) take the place of
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -18,6 +19,7 @@ import torch.distributed as dist  # noqa: E402
 from pipesched.torch._activation import Saved  # noqa: E402
 from pipesched.torch._messages import Link, OrderedMessages, batches_of  # noqa: E402
 from pipesched.torch._values import TENSOR, Packet  # noqa: E402
+from pipesched.torch._watch import Watch  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 Clock = dict[str, int]
@@ -152,6 +154,24 @@ def test_memory_is_free_when_the_copy_has_ended(monkeypatch: pytest.MonkeyPatch)
     assert not saved.is_away
     monkeypatch.setattr(Event, "query", lambda _: True)
     assert saved.is_away
+
+
+# Sums
+
+
+def test_streams_wait_for_sums_and_the_host_does_not() -> None:
+    class Work:
+        def wait(self) -> None:
+            waiting.append(threading.get_ident())
+
+    watch = Watch(dist.HashStore(), 0, 1, 10.0)
+    waiting: list[int] = []
+    watch.wait_for(torch.empty(1, device="meta"), Work(), str)
+    watch.wait_for(torch.empty(1), Work(), str)
+    watch.close()
+    # A stream belongs to a thread, so the thread that computes waits for an accelerator; on a host
+    # another thread does, since nothing could interrupt this one.
+    assert waiting[0] == threading.get_ident() != waiting[1]
 
 
 # Messages without tags
