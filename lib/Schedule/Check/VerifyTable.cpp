@@ -288,8 +288,8 @@ struct EmptyWalk {
 /// backwards and with the order of the rows. If something is wrong, they do not
 /// say what it is.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
-  if (table.aligned || counts.hasAny(kCollectivePhases | kWidePhases) ||
-      hasCopies(counts) || !isComplete(*table.placement, counts))
+  constexpr PhaseSet kOthers = kCollectivePhases | kWidePhases | kSpreadPhases;
+  if (table.aligned || counts.hasAny(kOthers) || hasCopies(counts) || !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;
   return walkInSlots<EmptyWalk::Item>(table, /*groups=*/nullptr, walk);
@@ -313,6 +313,8 @@ static std::optional<Violation> checkCells(const TableView &table,
     return violation;
   if (isPlain)
     return std::nullopt;
+  if (std::optional<Violation> violation = verifySpread(table))
+    return violation;
   std::vector<CellWait> cycle =
       RowSweep(table, *index).run([](const RowStep &) {});
   if (!cycle.empty())

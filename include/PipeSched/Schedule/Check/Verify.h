@@ -74,6 +74,11 @@ std::optional<Violation> verifyParameterSets(const TableView &table,
 std::optional<Violation> verifyCollectives(const TableView &table,
                                            const CellIndex &index);
 
+/// The part of verifyTable for phases that the workers of a path share
+/// (Occurrence::Spread): if the table has a cell of one, each worker of each
+/// path has one for each unit. Linear in cells, and in units and paths.
+std::optional<Violation> verifySpread(const TableView &table);
+
 /// The part of verifyAligned for groups: their cells start together; a cell in
 /// several groups starts when all their rows are free.
 std::optional<Violation> verifyMeetings(const TableView &table,

@@ -87,6 +87,11 @@ inline constexpr PhaseSet kIndexedPhases =
       return traits.number == CellNumber::Unit &&
              traits.order.occurrence != Occurrence::AnyNumber;
     });
+/// Phases of which each worker of a path has a shard.
+inline constexpr PhaseSet kSpreadPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.order.occurrence == Occurrence::Spread;
+    });
 /// B and I, which need the gradient of the next stage and the activations.
 inline constexpr PhaseSet kBackwardStarts =
     phasesWith([](const PhaseTraits &traits) {

@@ -127,11 +127,15 @@ enum class CellNumber : uint8_t {
   Slots, ///< slots that the cell takes
 };
 
-/// How often a stage runs a phase for a unit of its path.
+/// How often a stage, or a worker, runs a phase for a unit of its path.
 enum class Occurrence : uint8_t {
   Once,        ///< exactly once
   Alternative, ///< once one phase of all that have this value
   Optional,    ///< at most once
+  /// Nowhere, or once on each worker of the path, by any of its stages there.
+  /// What the phase computes is spread over the workers, and each has a shard
+  /// of it, as of a vocabulary (arXiv 2411.05288).
+  Spread,
   AnyNumber
 };
 
