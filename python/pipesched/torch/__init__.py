@@ -1,7 +1,8 @@
 """Schedules that train in PyTorch: one process per worker, over torch.distributed.
 
 `PipelineRuntime` runs any schedule or program on modules of yours; `split_sequential` cuts an
-`nn.Sequential` into the stages of a schedule, by times that `measure_children` takes if wanted.
+`nn.Sequential` into the stages of a schedule, by times that `measure_children` takes if wanted, and
+`split_model` any other module.
 docs/Torch.md is the guide. PyTorch is imported here and nowhere else in pipesched.
 """
 
@@ -17,7 +18,7 @@ except ImportError as error:
 if not _distributed.is_available():
     raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
 
-from ._cut import split_model
+from ._cut import measure_parts, split_model
 from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
 from ._measure import measure_children
 from ._record import Event, Recording
@@ -36,6 +37,7 @@ __all__ = [
     "RemoteError",
     "SequentialStages",
     "measure_children",
+    "measure_parts",
     "split_model",
     "split_sequential",
 ]

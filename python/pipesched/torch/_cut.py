@@ -15,16 +15,19 @@ stages, also over several of them:
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch.distributed as dist
 from torch import fx, nn
 from torch.distributed.pipelining import SplitPoint
 
 from pipesched import Schedule
 
 from ._errors import PipelineError
-from ._split import HOOKS, SequentialStage, SequentialStages
+from ._measure import measure_children
+from ._split import HOOKS, SequentialStage, SequentialStages, sizes_of
 
 Cuts = Sequence[str] | Mapping[str, SplitPoint]
 """The names of modules before which is cut, or where beside each, as in PyTorch's `pipeline`."""
@@ -217,8 +220,58 @@ def _parts(module: nn.Module, graph: fx.Graph, part: Mapping[fx.Node, int]) -> l
     return made
 
 
+class _Taking(nn.Module):
+    """A part as the child of an `nn.Sequential`: it takes the entries of a tuple as arguments."""
+
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, value: Any) -> Any:
+        return self.part(*value) if isinstance(value, tuple) else self.part(value)
+
+
+def _places(at: Cuts) -> dict[str, SplitPoint]:
+    return dict(at) if isinstance(at, Mapping) else dict.fromkeys(at, SplitPoint.BEGINNING)
+
+
+def _in_order(
+    module: nn.Module, cuts: Mapping[str, SplitPoint], inputs: Sequence[str] | None
+) -> tuple[dict[str, SplitPoint], list[nn.Module]]:
+    """The cuts in the order in which the forward comes to them, and the parts between them."""
+    _check_names(module, list(cuts))
+    graph = _traced(module, list(cuts), inputs)
+    parts = _parts(module, graph, _part_of_nodes(graph, cuts))
+    called = [str(node.target) for node in graph.nodes if node.op == "call_module"]
+    return {name: cuts[name] for name in called if name in cuts}, parts
+
+
+def measure_parts(
+    module: nn.Module,
+    example: Any,
+    *,
+    at: Cuts,
+    inputs: Sequence[str] | None = None,
+    repeats: int = 5,
+    group: dist.ProcessGroup | None = None,
+) -> list[float]:
+    """The seconds that each part between the cuts takes for a forward and a backward, for
+    `split_model`: see there for `at` and `inputs`, and `measure_children` for the rest.
+    """
+    _, parts = _in_order(module, _places(at), inputs)
+    return measure_children(
+        nn.Sequential(*map(_Taking, parts)), example, repeats=repeats, group=group
+    )
+
+
 def split_model(
-    module: nn.Module, schedule: Schedule, *, at: Cuts, inputs: Sequence[str] | None = None
+    module: nn.Module,
+    schedule: Schedule,
+    *,
+    at: Cuts,
+    inputs: Sequence[str] | None = None,
+    sizes: Sequence[int] | None = None,
+    times: Sequence[float] | None = None,
 ) -> SequentialStages:
     """The stages of a schedule, as a function of (path, stage), from any module.
 
@@ -227,18 +280,28 @@ def split_model(
         `torch.distributed.pipelining.SplitPoint`.
     inputs: the arguments of the forward that a batch gives; by default those without a default,
         and all others keep their defaults.
+    sizes: how many of the parts that `at` makes each block has. `at` may then name more places
+        than it takes: where the module can be cut.
+    times: the same by the times of these parts (`measure_parts`), as `split_sequential` divides
+        children.
 
     Parts share the modules of the model, under the same names. Parameters that several parts use
     are tied. The code of the forward between the cuts is traced with `torch.fx`; the modules that
     are not cut run as they are.
     """
-    cuts = at if isinstance(at, Mapping) else dict.fromkeys(at, SplitPoint.BEGINNING)
+    cuts = _places(at)
+    if sizes is not None or times is not None:
+        chosen = sizes_of(len(cuts) + 1, schedule.blocks, sizes, times, ("part", "parts"))
+        if 0 in chosen:
+            raise PipelineError(f"sizes {list(chosen)}: a block of a cut module is not empty")
+        known, _ = _in_order(module, cuts, inputs)
+        ends = list(itertools.accumulate(chosen))[:-1]
+        names = list(known)
+        cuts = {names[end - 1]: known[names[end - 1]] for end in ends}
     if len(cuts) + 1 != schedule.blocks:
         raise PipelineError(
             f"`at` has {len(cuts)} names, which make {len(cuts) + 1} blocks; the placement has "
-            f"{schedule.blocks}"
+            f"{schedule.blocks}; `sizes` or `times` choose among more names"
         )
-    _check_names(module, list(cuts))
-    graph = _traced(module, list(cuts), inputs)
-    parts = _parts(module, graph, _part_of_nodes(graph, cuts))
+    _, parts = _in_order(module, cuts, inputs)
     return CutStages(parts, schedule, [1] * len(parts))

@@ -136,26 +136,7 @@ def split_sequential(
         raise PipelineError(f"the module is a {type(module).__name__}; wanted an nn.Sequential")
     check_plain(module, "the module")
     count, children = schedule.blocks, len(module)
-    if sizes is not None and times is not None:
-        raise PipelineError("both `sizes` and `times` are given; wanted one of them")
-    if times is not None and len(times) != children:
-        raise PipelineError(
-            f"`times` has {len(times)} entries; wanted {children}, one per child of the module"
-        )
-    if sizes is None:
-        if children < count:
-            raise PipelineError(
-                f"the module has {children} children, and the placement {count} blocks; at "
-                "least one child per block is needed"
-            )
-        least, more = divmod(children, count)
-        even = [least + (block < more) for block in range(count)]
-        sizes = even if times is None else divided(times, count)
-    if len(sizes) != count or sum(sizes) != children or min(sizes) < 0:
-        raise PipelineError(
-            f"sizes {list(sizes)} divide {sum(sizes)} children among {len(sizes)} blocks; the "
-            f"module has {children} children, and the placement {count} blocks"
-        )
+    sizes = sizes_of(children, count, sizes, times, ("child", "children"))
     # Not `named_children`, which leaves out a child that stands there a second time.
     named = list(module._modules.items())
     ends = itertools.accumulate(sizes)
@@ -164,6 +145,39 @@ def split_sequential(
         for size, end in zip(sizes, ends, strict=True)
     ]
     return SequentialStages(blocks, schedule, sizes)
+
+
+def sizes_of(
+    parts: int,
+    count: int,
+    sizes: Sequence[int] | None,
+    times: Sequence[float] | None,
+    names: tuple[str, str],
+) -> Sequence[int]:
+    """How many parts of a module each of `count` blocks has. `names` is what a part is called, and
+    several.
+    """
+    if sizes is not None and times is not None:
+        raise PipelineError("both `sizes` and `times` are given; wanted one of them")
+    if times is not None and len(times) != parts:
+        raise PipelineError(
+            f"`times` has {len(times)} entries; wanted {parts}, one per {names[0]} of the module"
+        )
+    if sizes is None:
+        if parts < count:
+            raise PipelineError(
+                f"the module has {parts} {names[1]}, and the placement {count} blocks; at "
+                f"least one {names[0]} per block is needed"
+            )
+        least, more = divmod(parts, count)
+        even = [least + (block < more) for block in range(count)]
+        sizes = even if times is None else divided(times, count)
+    if len(sizes) != count or sum(sizes) != parts or min(sizes) < 0:
+        raise PipelineError(
+            f"sizes {list(sizes)} divide {sum(sizes)} {names[1]} among {len(sizes)} blocks; the "
+            f"module has {parts} {names[1]}, and the placement {count} blocks"
+        )
+    return sizes
 
 
 def divided(times: Sequence[float], count: int) -> list[int]:

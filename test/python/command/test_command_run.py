@@ -143,7 +143,7 @@ def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
         assert row["first_loss"] > 1.01 * row["last_loss"]
         assert 0 < row["step_s"] and 0 < row["predicted_s"] and 0 < row["idle_ratio"] < 1
         assert row["tokens_per_s"] == pytest.approx(16 * row["samples_per_s"])
-    assert "the model's children take " in err and "optimized: found" in err
+    assert "the model's parts take " in err and "optimized: found" in err
     assert "zb-v, chimera, stepped, optimized: step 6 of 6, loss " in err
     for row in rows:
         name = row["schedule"]
@@ -210,6 +210,86 @@ def test_what_is_one_in_the_model_stays_one(tmp_path: Path, marked: dict[str, st
         assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 
 
+ANY = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(4, 4)
+        self.layers = nn.ModuleDict({name: nn.Linear(4, 4) for name in "abc"})
+        self.head = nn.Linear(4, 1)
+        self.layers["c"].weight = self.embed.weight
+
+    def forward(self, x):
+        kept = h = self.embed(x)
+        for layer in self.layers.values():
+            h = torch.tanh(layer(h)) + kept
+        return self.head(h)
+
+def model():
+    return Model()
+
+def cuts(model):
+    return ["head", *(f"layers.{name}" for name in model.layers)]
+
+loss = nn.functional.mse_loss
+
+def batches(size, seed):
+    chance = torch.Generator().manual_seed(seed)
+    while True:
+        x = torch.randn(size, 4, generator=chance)
+        yield x, x.sum(1, keepdim=True)
+"""
+
+
+@needs_torch
+@pytest.mark.parametrize("divide", ["even", "measured"])
+def test_any_module_trains(divide: str, tmp_path: Path, marked: dict[str, str]) -> None:
+    """One that is no nn.Sequential, with a tie, and a value that skips stages."""
+    import torch
+
+    file = tmp_path / "any.py"
+    file.write_text(ANY)
+    line = f"--schedule zb-v,1f1b --model {file} {SIZES} --dtype float64 --divide {divide}"
+    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
+    source: dict[str, Any] = {}
+    exec(ANY, source)
+    torch.manual_seed(3)
+    model = source["model"]().double()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    data = source["batches"](16, 3)
+    wanted = []
+    for _ in range(6):
+        x, y = (each.double() for each in next(data))
+        found = source["loss"](model(x), y)
+        found.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        wanted.append(found.item())
+    for row in json.loads(out):
+        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("cuts", "said"),
+    [
+        ("", "returned a Model; wanted an nn.Sequential, whose children are divided among the sta"),
+        ("cuts = lambda model: 'head'", "returned a str; wanted a list of names of modules"),
+        ("cuts = lambda model: ['haed']", "'haed', which is no module of the model"),
+    ],
+)
+def test_modules_that_cannot_be_cut(
+    cuts: str, said: str, tmp_path: Path, marked: dict[str, str]
+) -> None:
+    file = tmp_path / "any.py"
+    file.write_text(ANY.replace("def cuts(", "def unused(") + cuts)
+    line = f"--schedule 1f1b --model {file} {SIZES} --divide even"
+    assert said in finish(line, marked, status=1)[1]
+
+
 @needs_torch
 def test_text(tmp_path: Path, marked: dict[str, str]) -> None:
     line = f"--schedule 1f1b,gpipe {SMALL} {SIZES} --threads 1 --one-by-one --divide even"
@@ -226,7 +306,7 @@ def test_text(tmp_path: Path, marked: dict[str, str]) -> None:
     assert err.startswith("2 workers on gloo, 1 thread each")
     assert err.index("1f1b: step 6 of 6") < err.index("gpipe: step 1 of 6")
     assert f"wrote {tmp_path}/out/gpipe.svg" in err
-    assert "children take" not in err
+    assert "parts take" not in err
 
 
 @needs_torch

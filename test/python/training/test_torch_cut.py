@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pipesched import generate
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import torch  # noqa: E402
-from pipesched.torch import PipelineError, split_model  # noqa: E402
+from pipesched.torch import PipelineError, measure_parts, split_model  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.distributed.pipelining import SplitPoint  # noqa: E402
 
@@ -57,6 +58,41 @@ def test_parts_are_the_model() -> None:
     masked = split_model(model, TWO, at=["inner.second"], inputs=["mask"])
     mask = torch.rand(4)
     assert torch.equal(run(masked, 2, (x, mask)), model(x, mask=mask))
+
+
+def test_cuts_are_chosen_among_names() -> None:
+    model, x = Model(), torch.rand(3, 4)
+    at = ["inner.third", "inner.second"]  # The forward comes to them in another order.
+    for chosen, wanted in (
+        ({"sizes": [2, 1]}, ["inner.third"]),
+        ({"sizes": [1, 2]}, ["inner.second"]),
+        ({"times": [1.0, 1.0, 5.0]}, ["inner.third"]),
+        ({"times": [5.0, 1.0, 1.0]}, ["inner.second"]),
+    ):
+        options: Any = chosen
+        stages, simple = split_model(model, TWO, at=at, **options), split_model(model, TWO, at=wanted)
+        assert list(stages(0, 1).state_dict()) == list(simple(0, 1).state_dict())
+        assert torch.equal(run(stages, 2, x), model(x))
+    for options, text in (
+        ({"sizes": [3, 0]}, "a block of a cut module is not empty"),
+        ({"sizes": [1, 1]}, "divide 2 parts among 2 blocks; the module has 3 parts, and the plac"),
+        ({"times": [1.0]}, "`times` has 1 entries; wanted 3, one per part of the module"),
+        ({"times": [1.0], "sizes": [3]}, "both `sizes` and `times` are given"),
+    ):
+        with pytest.raises(PipelineError, match=text):
+            split_model(model, TWO, at=at, **options)
+
+
+def test_parts_are_measured() -> None:
+    model = Model(lambda _, x: x.sin().cos())
+    model.inner["third"].register_forward_hook(lambda *_: time.sleep(0.02))
+    state = {name: each.clone() for name, each in model.state_dict().items()}
+    times = measure_parts(
+        model, (torch.rand(3, 4), torch.rand(4)), at=["inner.third", "inner.second"], inputs=["mask"]
+    )
+    assert len(times) == 3 and times[2] >= 0.02 and min(times) > 0
+    assert all(torch.equal(state[name], each) for name, each in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
 
 
 def counts(model: Any, x: Tensor) -> Tensor:

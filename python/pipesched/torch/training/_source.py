@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,7 +19,14 @@ import torch
 from torch import Tensor, nn
 
 import pipesched
-from pipesched import PipeSchedError
+from pipesched import PipeSchedError, Schedule
+from pipesched.torch import (
+    SequentialStages,
+    measure_children,
+    measure_parts,
+    split_model,
+    split_sequential,
+)
 
 FILE = "model.py"
 """The file of a model that is a folder."""
@@ -143,15 +150,52 @@ class Source:
         parts = ({k: v for k, v in given.items() if k in found} for found in taken.values())
         return Source(file, module, *parts)
 
-    def model(self, dtype: torch.dtype) -> nn.Sequential:
+    def model(self, dtype: torch.dtype) -> nn.Module:
         """Makes the model. Its parameters follow PyTorch's seed."""
         made = self.module.model(**self.for_model)
-        if not isinstance(made, nn.Sequential):
+        if not isinstance(made, nn.Module):
+            raise PipeSchedError(
+                f"`model` of {self.file} returned a {type(made).__name__}; wanted an nn.Module"
+            )
+        if not isinstance(made, nn.Sequential) and not callable(self._cuts):
             raise PipeSchedError(
                 f"`model` of {self.file} returned a {type(made).__name__}; wanted an nn.Sequential,"
-                " whose children are divided among the stages"
+                " whose children are divided among the stages, or a function `cuts(model)` beside "
+                "it that returns the names of modules before which it may be cut"
             )
         return made.to(dtype)
+
+    @property
+    def _cuts(self) -> Any:
+        return getattr(self.module, "cuts", None)
+
+    def split(
+        self, model: nn.Module, schedule: Schedule, times: Sequence[float] | None
+    ) -> SequentialStages:
+        """The stages of a schedule: children of the model, or parts of it if the file says where
+        it may be cut, divided by their times or else by their number.
+        """
+        if not callable(self._cuts):
+            assert isinstance(model, nn.Sequential)
+            return split_sequential(model, schedule, times=times)
+        cuts = self._names(model)
+        return split_model(model, schedule, at=cuts, times=times or [1.0] * (len(cuts) + 1))
+
+    def measure(self, model: nn.Module, inputs: Any, group: Any) -> list[float]:
+        """The seconds that each child, or each part, takes."""
+        if not callable(self._cuts):
+            assert isinstance(model, nn.Sequential)
+            return measure_children(model, inputs, group=group)
+        return measure_parts(model, inputs, at=self._names(model), group=group)
+
+    def _names(self, model: nn.Module) -> list[str]:
+        names = self._cuts(model)
+        if isinstance(names, str) or not isinstance(names, (list, tuple)):
+            raise PipeSchedError(
+                f"`cuts` of {self.file} returned a {type(names).__name__}; wanted a list of names "
+                "of modules"
+            )
+        return list(names)
 
     def batches(self, size: int, seed: int) -> Iterator[Any]:
         """Batches of so many samples, as pairs of inputs and targets."""

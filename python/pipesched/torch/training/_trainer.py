@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import pipesched
 from pipesched import Measurement, Schedule
-from pipesched.torch import PipelineError, PipelineRuntime, measure_children, split_sequential
+from pipesched.torch import PipelineError, PipelineRuntime
 from pipesched.torch._broadcast import from_first
 
 from ._job import Job, Outcome, Report
@@ -83,9 +83,9 @@ class Trainer:
         model = self.source.model(self.dtype).to(self.device)
         batches = self.source.batches(self.job.microbatch_size, self.job.seed)
         inputs = placed(next(batches)[0], self.device, self.dtype)
-        times = measure_children(model, inputs, group=dist.group.WORLD)
+        times = self.source.measure(model, inputs, dist.group.WORLD)
         shown = ", ".join(f"{1e3 * time:.2f}" for time in times)
-        self.report(f"the model's children take {shown} ms, by which they are divided")
+        self.report(f"the model's parts take {shown} ms, by which they are divided")
         return times
 
     def run(self) -> list[Outcome]:
@@ -181,7 +181,7 @@ class Training:
         self.tokens: int | None = None
         torch.manual_seed(job.seed)
         model = source.model(trainer.dtype).to(trainer.device)
-        stages = split_sequential(model, schedule, times=trainer.child_times)
+        stages = source.split(model, schedule, trainer.child_times)
         phases = {c.phase for i in schedule.program(trainer.rank) for c in i.cells}
         steps_inside = "O" in phases
 
