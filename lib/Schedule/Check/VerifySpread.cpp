@@ -87,8 +87,7 @@ std::optional<Violation> SpreadVerifier::checkUnit(int64_t unit) const {
     return std::nullopt;
   CellRef other = shards.count == 0 ? *any : shards.last;
   for (int64_t stage = 0; stage != placement.getNumStages(path); ++stage) {
-    int64_t worker =
-        placement.workerOf(placement.stageOffset(path) + stage);
+    int64_t worker = placement.workerOf(placement.stageOffset(path) + stage);
     if (shards.count != 0 && hasCell(worker, unit))
       continue;
     return Violation{

@@ -289,7 +289,8 @@ struct EmptyWalk {
 /// say what it is.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   constexpr PhaseSet kOthers = kCollectivePhases | kWidePhases | kSpreadPhases;
-  if (table.aligned || counts.hasAny(kOthers) || hasCopies(counts) || !isComplete(*table.placement, counts))
+  if (table.aligned || counts.hasAny(kOthers) || hasCopies(counts) ||
+      !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;
   return walkInSlots<EmptyWalk::Item>(table, /*groups=*/nullptr, walk);

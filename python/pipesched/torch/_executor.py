@@ -274,13 +274,12 @@ class Executor:
                 shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
             for call in self._parts.around.late:
                 call()
-        for call in self._parts.around.ends:
+        for call in (*self._parts.around.ends, self._parts.messages.finish):
             call()
-        self._parts.messages.finish()
         self._watch.flush()
         if self._device.type == "cuda":
-            event = torch.cuda.Event(blocking=True)
-            event.record(torch.cuda.current_stream(self._device))
+            event = torch.cuda.Event(blocking=True)  # the host sleeps
+            torch.cuda.current_stream(self._device).record_event(event)
             self._watch.wait(event.synchronize, lambda: "the device to finish the step")
 
     # Cells

@@ -33,6 +33,14 @@ SOON = 60.0
 COMMAND = [sys.executable, "-c", "import sys; from pipesched.command import main; sys.exit(main())"]
 SMALL = "--model gpt --model-option layers=2 --model-option width=16 --model-option context=16"
 SIZES = "--workers 2 --microbatches 4 --steps 6 --warmup 1 --calibration 2"
+BATCHES = """
+
+def batches(size, seed):
+    chance = torch.Generator().manual_seed(seed)
+    while True:
+        x = torch.randn(size, 4, generator=chance)
+        yield x, x.sum(1, keepdim=True)
+"""
 TOY = """
 import torch
 from torch import nn
@@ -50,12 +58,6 @@ def model(width: int = 8) -> nn.Sequential:
 
 def loss(output, target):
     return nn.functional.mse_loss(output, target)
-
-def batches(size, seed):
-    chance = torch.Generator().manual_seed(seed)
-    while True:
-        x = torch.randn(size, 4, generator=chance)
-        yield x, x.sum(1, keepdim=True)
 """
 
 
@@ -89,7 +91,7 @@ def processes(mark: str) -> dict[int, str | None]:
 def toy(folder: Path, late: str) -> str:
     """A model whose second layer does something when it runs; returns the file's name."""
     file = folder / "toy.py"
-    file.write_text(TOY.format(late=late))
+    file.write_text(TOY.format(late=late) + BATCHES)
     return str(file)
 
 
@@ -155,6 +157,29 @@ def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
         assert again == saved.schedule
 
 
+def losses_alone(text: str) -> list[float]:
+    """The losses of six steps of the model of a file, without a pipeline."""
+    import torch
+
+    source: dict[str, Any] = {}
+    exec(text + BATCHES, source)
+    torch.manual_seed(3)
+    model, loss = source["model"]().double(), source["loss"]
+    parameters = [*model.parameters()]
+    parameters += loss.parameters() if isinstance(loss, torch.nn.Module) else []
+    optimizer = torch.optim.AdamW(parameters, lr=0.01)
+    data = source["batches"](16, 3)
+    losses = []
+    for _ in range(6):
+        x, y = (each.double() for each in next(data))
+        found = loss(model(x), y)
+        found.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(found.item())
+    return losses
+
+
 REPEATED = """
 import torch
 from torch import nn
@@ -172,12 +197,6 @@ class Loss(nn.Module):
         return nn.functional.mse_loss(self.scale * output, target)
 
 loss = Loss()
-
-def batches(size, seed):
-    chance = torch.Generator().manual_seed(seed)
-    while True:
-        x = torch.randn(size, 4, generator=chance)
-        yield x, x.sum(1, keepdim=True)
 """
 
 
@@ -186,26 +205,11 @@ def test_what_is_one_in_the_model_stays_one(tmp_path: Path, marked: dict[str, st
     """A child that stands there twice, on two ranks, and a loss with parameters: the losses are
     those of the model without a pipeline.
     """
-    import torch
-
     file = tmp_path / "repeated.py"
-    file.write_text(REPEATED)
+    file.write_text(REPEATED + BATCHES)
     line = f"--schedule 1f1b,chimera --model {file} {SIZES} --dtype float64 --divide even"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    source: dict[str, Any] = {}
-    exec(REPEATED, source)
-    torch.manual_seed(3)
-    model, loss = source["model"]().double(), source["loss"]
-    optimizer = torch.optim.AdamW([*model.parameters(), *loss.parameters()], lr=0.01)
-    data = source["batches"](16, 3)
-    wanted = []
-    for _ in range(6):
-        x, y = (each.double() for each in next(data))
-        found = loss(model(x), y)
-        found.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        wanted.append(found.item())
+    wanted = losses_alone(REPEATED)
     for row in json.loads(out):
         assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 
@@ -235,12 +239,6 @@ def cuts(model):
     return ["head", *(f"layers.{name}" for name in model.layers)]
 
 loss = nn.functional.mse_loss
-
-def batches(size, seed):
-    chance = torch.Generator().manual_seed(seed)
-    while True:
-        x = torch.randn(size, 4, generator=chance)
-        yield x, x.sum(1, keepdim=True)
 """
 
 
@@ -248,26 +246,11 @@ def batches(size, seed):
 @pytest.mark.parametrize("divide", ["even", "measured"])
 def test_any_module_trains(divide: str, tmp_path: Path, marked: dict[str, str]) -> None:
     """One that is no nn.Sequential, with a tie, and a value that skips stages."""
-    import torch
-
     file = tmp_path / "any.py"
-    file.write_text(ANY)
+    file.write_text(ANY + BATCHES)
     line = f"--schedule zb-v,1f1b --model {file} {SIZES} --dtype float64 --divide {divide}"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    source: dict[str, Any] = {}
-    exec(ANY, source)
-    torch.manual_seed(3)
-    model = source["model"]().double()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    data = source["batches"](16, 3)
-    wanted = []
-    for _ in range(6):
-        x, y = (each.double() for each in next(data))
-        found = source["loss"](model(x), y)
-        found.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        wanted.append(found.item())
+    wanted = losses_alone(ANY)
     for row in json.loads(out):
         assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 
@@ -285,7 +268,7 @@ def test_modules_that_cannot_be_cut(
     cuts: str, said: str, tmp_path: Path, marked: dict[str, str]
 ) -> None:
     file = tmp_path / "any.py"
-    file.write_text(ANY.replace("def cuts(", "def unused(") + cuts)
+    file.write_text(ANY.replace("def cuts(", "def unused(") + BATCHES + cuts)
     line = f"--schedule 1f1b --model {file} {SIZES} --divide even"
     assert said in finish(line, marked, status=1)[1]
 

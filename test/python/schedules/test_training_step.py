@@ -173,7 +173,10 @@ def test_fp8_needs_a_rate() -> None:
         ({"expert_balance": float("inf")}, "expert_balance is a number from 1; got inf"),
         ({"expert_balance": 1001}, "expected an expert balance"),
         ({"context_exchange": "star"}, "context_exchange is one of ring, gather; got 'star'"),
-        ({"expert_dispatch": "all"}, "expert_dispatch is one of all-to-all, per-node, per-rank; got 'all'"),
+        (
+            {"expert_dispatch": "all"},
+            "expert_dispatch is one of all-to-all, per-node, per-rank; got 'all'",
+        ),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:

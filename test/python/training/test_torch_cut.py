@@ -70,7 +70,8 @@ def test_cuts_are_chosen_among_names() -> None:
         ({"times": [5.0, 1.0, 1.0]}, ["inner.second"]),
     ):
         options: Any = chosen
-        stages, simple = split_model(model, TWO, at=at, **options), split_model(model, TWO, at=wanted)
+        stages = split_model(model, TWO, at=at, **options)
+        simple = split_model(model, TWO, at=wanted)
         assert list(stages(0, 1).state_dict()) == list(simple(0, 1).state_dict())
         assert torch.equal(run(stages, 2, x), model(x))
     for options, text in (
@@ -87,9 +88,8 @@ def test_parts_are_measured() -> None:
     model = Model(lambda _, x: x.sin().cos())
     model.inner["third"].register_forward_hook(lambda *_: time.sleep(0.02))
     state = {name: each.clone() for name, each in model.state_dict().items()}
-    times = measure_parts(
-        model, (torch.rand(3, 4), torch.rand(4)), at=["inner.third", "inner.second"], inputs=["mask"]
-    )
+    at, batch = ["inner.third", "inner.second"], (torch.rand(3, 4), torch.rand(4))
+    times = measure_parts(model, batch, at=at, inputs=["mask"])
     assert len(times) == 3 and times[2] >= 0.02 and min(times) > 0
     assert all(torch.equal(state[name], each) for name, each in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
