@@ -108,8 +108,8 @@ TEST(Deployment, SaysWhatItWants) {
             "expected an expert balance (rows of the fullest rank divided by "
             "the mean) from 1 to 1000, found 0.500000");
   EXPECT_EQ(setError("expert-dispatch", "per_node"),
-            "expected expert-dispatch to be all-to-all or per-node, found "
-            "'per_node'");
+            "expected expert-dispatch to be all-to-all, per-node or per-rank, "
+            "found 'per_node'");
 }
 
 TEST(Deployment, StaysAsItIsAfterAnError) {

@@ -30,6 +30,7 @@ public:
   std::optional<Violation> run();
 
 private:
+  bool isFine(Cell cell) const;
   std::optional<Violation> checkCell(int64_t i);
   std::optional<Violation> checkNumber(int64_t i) const;
   std::optional<Violation> checkHost(int64_t i) const;
@@ -64,7 +65,49 @@ private:
 };
 } // namespace
 
-static bool isOrdered(Cell cell) { return !cell.isIdle() && !cell.isPerPath(); }
+/// Phases whose cells stand in an order with others of their stage and unit.
+static constexpr PhaseSet kOrderedPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.number == CellNumber::Unit;
+    });
+static bool isOrdered(Cell cell) { return cell.isIn(kOrderedPhases); }
+
+/// The phases of a set as bits, by their numbers in the enum.
+static constexpr uint32_t bitsOf(PhaseSet phases) {
+  uint32_t bits = 0;
+  phases.forEach(
+      [&](Phase phase) { bits |= 1u << static_cast<unsigned>(phase); });
+  return bits;
+}
+
+namespace {
+/// The phases of a stage and unit that were seen. One byte while it has a bit
+/// for each phase that occurs once, since large rows have many pairs.
+using SeenPhases =
+    std::conditional_t<(bitsOf(kIndexedPhases) < 256), uint8_t, uint32_t>;
+
+/// What a phase asks of those seen before it, and what it adds to them.
+struct OrderRule {
+  uint32_t needs, excludes, ofNeighbour, adds;
+};
+} // namespace
+static constexpr PhaseMap<OrderRule> kOrderRules = [] {
+  PhaseMap<OrderRule> rules = {};
+  kAllPhases.forEach([&](Phase phase) {
+    // Several joins may name one copy: each holds what follows it.
+    PhaseSet self = kIndexedPhases & phase;
+    rules[phase] = {bitsOf(traitsOf(phase).order.needs),
+                    bitsOf(kExcludedBefore[phase] | self),
+                    bitsOf(kOfNeighbour[phase]), bitsOf(self)};
+  });
+  return rules;
+}();
+static PhaseSet phasesOf(uint32_t bits) {
+  PhaseSet phases;
+  for (; bits != 0; bits &= bits - 1)
+    phases |= static_cast<Phase>(llvm::countr_zero(bits));
+  return phases;
+}
 
 std::optional<Violation> RowVerifier::run() {
   if (row < 0 || row >= placement.getNumWorkers())
@@ -80,11 +123,24 @@ std::optional<Violation> RowVerifier::run() {
     return at(0, "the schedule has several paths, and none says which "
                  "microbatches it takes");
   for (int64_t i = 0, e = cells.size(); i != e; ++i)
-    if (std::optional<Violation> violation = checkCell(i))
-      return violation;
+    if (!isFine(cells[i]))
+      if (std::optional<Violation> violation = checkCell(i))
+        return violation;
   if (std::optional<Violation> violation = checkOrder())
     return violation;
   return hasPerPath ? checkPerPath() : std::nullopt;
+}
+
+/// Whether a cell, as most are, has a microbatch and stage of this worker and
+/// no overlap, so that checkCell has nothing to say about it.
+bool RowVerifier::isFine(Cell cell) const {
+  if (cell.overlapsNext() || !isOrdered(cell) ||
+      cell.getUnit() >= placement.getNumUnits())
+    return false;
+  int64_t path = placement.pathOf(cell.getUnit());
+  return cell.getStage() < placement.getNumStages(path) &&
+         placement.workerOf(placement.stageOffset(path) + cell.getStage()) ==
+             row;
 }
 
 std::optional<Violation> RowVerifier::checkCell(int64_t i) {
@@ -213,24 +269,21 @@ std::optional<Violation> RowVerifier::checkOrder() const {
 template <typename IndexOf>
 std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
                                                  IndexOf &&indexOf) const {
-  std::vector<PhaseSet> seenByIndex(numIndices);
+  std::vector<SeenPhases> seenByIndex(numIndices);
   bool hasSlices = placement.getNumSlices() > 1;
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {
     Cell cell = cells[i];
     if (!isOrdered(cell))
       continue;
-    PhaseSet &seen = seenByIndex[indexOf(cell)];
-    Phase phase = cell.getPhase();
-    // Several joins may name one copy: each holds what follows it.
-    PhaseSet self = kIndexedPhases & phase;
-    if (!(traitsOf(phase).order.needs - seen).isEmpty() ||
-        seen.intersects(kExcludedBefore[phase] | self))
-      return describeOrder(i, seen);
+    SeenPhases &seen = seenByIndex[indexOf(cell)];
+    const OrderRule &rule = kOrderRules[cell.getPhase()];
+    if ((rule.needs & ~seen) != 0 || (rule.excludes & seen) != 0)
+      return describeOrder(i, phasesOf(seen));
     if (int64_t neighbour = hasSlices ? neighbourOf(cell) : -1; neighbour >= 0)
-      if (Cell other(cell.getStage(), phase, neighbour);
-          !seenByIndex[indexOf(other)].intersects(kOfNeighbour[phase]))
+      if (Cell other(cell.getStage(), cell.getPhase(), neighbour);
+          (seenByIndex[indexOf(other)] & rule.ofNeighbour) == 0)
         return describeSlices(i, neighbour);
-    seen |= self;
+    seen |= rule.adds;
   }
   return std::nullopt;
 }

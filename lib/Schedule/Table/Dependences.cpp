@@ -40,7 +40,7 @@ int64_t Dependences::messageDestination(Cell cell) const {
     return -1;
   int64_t path = placement.pathOf(cell.getUnit());
   int64_t numStages = placement.getNumStages(path);
-  int64_t stage = 0;
+  int64_t offset = placement.stageOffset(path), stage = 0;
   switch (making.reach) {
   case Reach::Next:
     stage = cell.getStage() + 1;
@@ -58,11 +58,11 @@ int64_t Dependences::messageDestination(Cell cell) const {
     stage = numStages - 1;
     break;
   }
-  int64_t worker = placement.workerOf(placement.stageOffset(path) + stage);
-  if (worker == placement.workerOf(placement.globalStage(cell)) ||
-      !isTaken(stage, cell.getUnit(), *making.others))
+  int64_t worker = placement.workerOf(offset + stage);
+  if (worker == placement.workerOf(offset + cell.getStage()))
     return -1;
-  return worker;
+  int64_t entry = placement.pairOf(offset + stage, cell.getUnit());
+  return makerIn(entry, *making.others) == CellIndex::kNone ? -1 : worker;
 }
 
 void Dependences::forEachDestination(

@@ -14,17 +14,31 @@
 
 using namespace pipesched;
 
+template <typename GlobalStage>
+static PhaseSet countInto(std::vector<PhaseMap<int64_t>> &counts,
+                          const TableView &table, GlobalStage &&globalStage) {
+  PhaseSet phases;
+  PhaseMap<int64_t> *ofStages = counts.data();
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row) {
+      Phase phase = cell.getPhase();
+      phases |= phase;
+      if (kCostedPhases.contains(phase))
+        ++ofStages[globalStage(cell)][phase];
+    }
+  return phases;
+}
+
 PhaseCounts pipesched::countPhases(const TableView &table) {
   const Placement &placement = *table.placement;
   PhaseCounts counts;
   counts.counts.resize(placement.getNumGlobalStages());
-  for (llvm::ArrayRef<Cell> row : table.rows)
-    for (Cell cell : row) {
-      Phase phase = cell.getPhase();
-      counts.phases |= phase;
-      if (kCostedPhases.contains(phase))
-        ++counts.counts[placement.globalStage(cell)][phase];
-    }
+  counts.phases = placement.getNumPaths() == 1
+                      ? countInto(counts.counts, table,
+                                  [](Cell cell) { return cell.getStage(); })
+                      : countInto(counts.counts, table, [&](Cell cell) {
+                          return placement.globalStage(cell);
+                        });
   return counts;
 }
 

@@ -164,14 +164,16 @@ private:
   }
   Producer makerAt(int64_t path, int64_t stage, int64_t unit,
                    const Columns &some) const {
-    return {makerIn(index.entryOf(stage, unit), some),
-            placement.workerOf(placement.stageOffset(path) + stage)};
+    // An entry has the number of its pair, which takes no further look-up here.
+    int64_t global = placement.stageOffset(path) + stage;
+    return {makerIn(placement.pairOf(global, unit), some),
+            placement.workerOf(global)};
   }
   Producer producerBefore(Cell cell, const Columns &some) const {
     if (cell.getStage() == 0)
       return {};
-    return {makerIn(index.entryOf(cell.getStage() - 1, cell.getUnit()), some),
-            placement.workerOf(placement.globalStage(cell) - 1)};
+    return makerAt(placement.pathOf(cell.getUnit()), cell.getStage() - 1,
+                   cell.getUnit(), some);
   }
   Producer producerAbove(Cell cell, const Columns &some) const {
     int64_t path = placement.pathOf(cell.getUnit());

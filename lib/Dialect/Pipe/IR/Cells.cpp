@@ -437,6 +437,14 @@ void writeCells(DialectBytecodeWriter &writer, ArrayRef<Cell> cells) {
   writer.writeOwnedBlob(bytes);
 }
 
+/// Whether stored bits are, as most are, a cell as it lies in memory and no
+/// idle entry.
+static bool isAsInMemory(uint64_t bits) {
+  uint64_t code = bits >> 56;
+  return kCodesAreNumbers && code < kNumPhases &&
+         code != static_cast<uint64_t>(Phase::Idle);
+}
+
 LogicalResult readCells(DialectBytecodeReader &reader,
                         std::vector<Cell> &cells) {
   ArrayRef<char> blob;
@@ -449,6 +457,10 @@ LogicalResult readCells(DialectBytecodeReader &reader,
   for (size_t i = 0; i < cells.size(); ++i) {
     uint64_t bits =
         llvm::support::endian::read64le(blob.data() + i * sizeof(uint64_t));
+    if (LLVM_LIKELY(isAsInMemory(bits))) {
+      cells[i] = Cell::fromRaw(bits);
+      continue;
+    }
     std::optional<Cell> cell = fromStored(bits);
     if (!cell)
       return reader.emitError()
