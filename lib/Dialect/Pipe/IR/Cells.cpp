@@ -437,12 +437,24 @@ void writeCells(DialectBytecodeWriter &writer, ArrayRef<Cell> cells) {
   writer.writeOwnedBlob(bytes);
 }
 
-/// Whether stored bits are, as most are, a cell as it lies in memory and no
-/// idle entry.
-static bool isAsInMemory(uint64_t bits) {
-  uint64_t code = bits >> 56;
-  return kCodesAreNumbers && code < kNumPhases &&
-         code != static_cast<uint64_t>(Phase::Idle);
+static uint64_t storedBits(ArrayRef<char> blob, size_t i) {
+  return llvm::support::endian::read64le(blob.data() + i * sizeof(uint64_t));
+}
+
+/// Whether all stored cells lie in memory as they do in the file, and none is
+/// an idle entry, which has more to check. A loop without an exit is a loop
+/// over vectors.
+static bool areAsInMemory(ArrayRef<char> blob) {
+  if constexpr (!kCodesAreNumbers ||
+                llvm::endianness::native != llvm::endianness::little)
+    return false;
+  bool areAll = true;
+  for (size_t i = 0, e = blob.size() / sizeof(uint64_t); i != e; ++i) {
+    uint64_t code = storedBits(blob, i) >> 56;
+    areAll &=
+        (code < kNumPhases) & (code != static_cast<uint64_t>(Phase::Idle));
+  }
+  return areAll;
 }
 
 LogicalResult readCells(DialectBytecodeReader &reader,
@@ -454,13 +466,11 @@ LogicalResult readCells(DialectBytecodeReader &reader,
     return reader.emitError() << "a row of " << blob.size()
                               << " bytes is no whole number of cells";
   cells.resize(blob.size() / sizeof(uint64_t));
-  for (size_t i = 0; i < cells.size(); ++i) {
-    uint64_t bits =
-        llvm::support::endian::read64le(blob.data() + i * sizeof(uint64_t));
-    if (LLVM_LIKELY(isAsInMemory(bits))) {
-      cells[i] = Cell::fromRaw(bits);
-      continue;
-    }
+  bool areAll = areAsInMemory(blob);
+  if (areAll && !blob.empty())
+    std::memcpy(static_cast<void *>(cells.data()), blob.data(), blob.size());
+  for (size_t i = 0; !areAll && i < cells.size(); ++i) {
+    uint64_t bits = storedBits(blob, i);
     std::optional<Cell> cell = fromStored(bits);
     if (!cell)
       return reader.emitError()
