@@ -14,7 +14,7 @@ from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
 from pipesched.planning._why import gib
 
-from . import assumed, equal_memory, files, passes, stragglers
+from . import assumed, banded, equal_memory, files, passes, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -341,7 +341,12 @@ def _above(
             assumed.of_families(families, given),
         ]
     )
-    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
+    return [
+        *work,
+        *said_of_settings(arguments),
+        *assumed.above(facts, [costs]),
+        *banded.above(rows),
+    ]
 
 
 def _run_equal_memory(

@@ -196,10 +196,17 @@ PER_GPU, PER_WORKER = "peak_bytes_per_gpu", "peak_bytes"
 Tables show the former where it is known for all rows.
 """
 
+BAND = (
+    Column("from", "step_low_s", seconds, detail=2),
+    Column("to", "step_high_s", seconds, detail=2),
+)
+"""The band of a step: between which times measured ones are."""
+
 _RESULTS = {
     column.key: column
     for column in (
         Column("step", "step_s", seconds),
+        *BAND,
         Column("idle", "idle_ratio", percent),
         Column("fill", "fill_ratio", percent, detail=3),
         Column("drain", "drain_ratio", percent, detail=3),

@@ -33,7 +33,7 @@ from pipesched.planning._own_times import said
 from pipesched.planning._passes import ENDING, attaching, placing
 from pipesched.planning._why import gib
 
-from . import assumed, page, passes, stragglers
+from . import assumed, banded, page, passes, stragglers
 from .arguments import (
     TIMES_OF,
     UsageError,
@@ -48,6 +48,7 @@ from .arguments import (
 )
 from .entries import Size
 from .output import (
+    BAND,
     Column,
     add_output,
     gibibytes,
@@ -72,6 +73,7 @@ def _missing(size: int) -> str:
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "step_s", seconds),
+    *BAND,
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=1),
     Column("MFU", "mfu", percent),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
@@ -441,7 +443,7 @@ def run(arguments: argparse.Namespace) -> int:
     disturbed = _disturbed(arguments, plan)
     if disturbed:
         stragglers.add_to(rows, disturbed, ("name",))
-    above = _above(arguments, plan)
+    above = [*_above(arguments, plan), *banded.above(rows)]
     if arguments.save:
         _save(plan, Path(arguments.save))
     if arguments.html:

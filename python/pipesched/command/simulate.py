@@ -12,7 +12,7 @@ from pipesched._division import Counts
 from pipesched._options import TimingOptions
 from pipesched._times_of import Place
 
-from . import assumed, files, passes, stragglers
+from . import assumed, banded, files, passes, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -116,6 +116,7 @@ def summary(simulation: Simulation, entry: FromFile) -> dict[str, Any]:
         "workers": simulation.workers,
         "microbatches": simulation.microbatches,
         **levels(simulation),
+        **banded.keys_of(entry.costs, simulation.execution.makespan_ps / 1e12),
         **{key: memory[key] for key in ("peak_bytes", "peak_bytes_per_gpu")},
         **assumed.keys_of(entry.costs),
         "layers": layers_of(entry),
@@ -180,7 +181,12 @@ def _above(
             assumed.of_families(generated, given),
         ]
     )
-    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
+    return [
+        *work,
+        *said_of_settings(arguments),
+        *assumed.above(facts, [costs]),
+        *banded.above(rows),
+    ]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -196,9 +202,11 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [summary(s, e) for s, e in zip(simulations, entries, strict=True)]
     disturbed = stragglers.rows(arguments, entries, is_ranked=False)
     above = _above(arguments, entries, rows, simulations)
-    write_drawings(arguments, simulations)
+    write_drawings(arguments, simulations, "; ".join(banded.above(rows)))
     if arguments.format == "json":
         reports = [json.loads(simulation.to_json()) for simulation in simulations]
+        for report, row in zip(reports, rows, strict=True):
+            report |= {"band": row["band"]} if row["band"] else {}
         if len(arguments.files) > 1:
             reports = [{"file": e.file.path, **r} for e, r in zip(entries, reports, strict=True)]
         if disturbed:

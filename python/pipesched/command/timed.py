@@ -11,7 +11,7 @@ from pipesched import Costs, PipeSchedError, Simulation, _core
 from pipesched._division import layers_text
 from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
-from . import assumed
+from . import assumed, banded
 from .arguments import UsageError
 from .entries import Entry
 from .output import per_gpu
@@ -93,6 +93,7 @@ def row_of(
         return {**row, **said, "rank": None, "error": reason}, None
     numbers = {
         **levels(simulation),
+        **banded.keys_of(entry.costs, simulation.execution.makespan_ps / 1e12),
         **_rates(entry.costs, simulation),
         **memory_of(simulation, entry.costs),
         "stages": simulation.stages,

@@ -15,6 +15,7 @@ from .._errors import PipeSchedError
 from .._options import Recompute, Sharding, integer, names_of
 from .._schedule import Schedule
 from .._simulation import Simulation
+from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
 from ._frameworks import ParameterBytes, sharding_of
 from ._launchers import Launcher, Launchers, launchers, needs_csv
@@ -101,6 +102,11 @@ class Proposal:
     def missing_bytes(self) -> int:
         """The bytes that the fullest accelerator lacks."""
         return max(0, self.peak_bytes - self.request.usable_bytes)
+
+    @cached_property
+    def band(self) -> Band | None:
+        """Between which times the measured steps are that resemble this one."""
+        return band_of(self.costs, self.request.launcher)
 
     @property
     def _parameter_bytes(self) -> ParameterBytes:
@@ -214,6 +220,7 @@ class Proposal:
             "name": self.name,
             "fits": self.fits if is_known else None,
             "step_s": self.step_s,
+            **_band_keys(self),
             "update_s": self.update_s,
             "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
             "mfu": self.mfu,
@@ -258,6 +265,14 @@ class Proposal:
         }
 
 
+def _band_keys(proposal: Proposal) -> dict[str, Any]:
+    """The band of a proposal for JSON."""
+    band = proposal.band
+    low, high = (None, None) if band is None else band.seconds(proposal.step_s)
+    told = None if band is None else band.to_dict(proposal.step_s)
+    return {"step_low_s": low, "step_high_s": high, "band": told}
+
+
 @dataclass(frozen=True)
 class Plan:
     """The best configurations that fit, in order, then the nearest that do not."""
@@ -288,7 +303,7 @@ class Plan:
         """One row per proposal: its numbers, without launchers and paths."""
         import pandas as pd
 
-        nested = {"name", "options", "paths", "help", "optimized", "launcher", "request"}
+        nested = {"name", "band", "options", "paths", "help", "optimized", "launcher", "request"}
         rows = [
             {key: value for key, value in row.items() if key not in nested}
             for row in self.to_dicts()

@@ -145,10 +145,11 @@ def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> Non
     page = tmp_path / "page.html"
     line = ["compare", "--stages", "8", "--microbatches", "16,32", "--schedules", "1f1b", *MODEL]
     assert main([*line, "--html", str(page)]) == 0
-    title, assumed, heading, *_ = capsys.readouterr().out.splitlines()
+    title, assumed, band, heading, *_ = capsys.readouterr().out.splitlines()
     assert title == "8 workers, llama3-70b on dgx-h100"
     assert assumed.startswith("assumed: sequence 8192, attention fused, ")
     assert "microbatch size 64 at N=16/32 at N=32 (the model's batch of 1024)" in assumed
+    assert band.startswith("band: 80 % of steps")
     assert heading.split()[:2] == ["N", "rank"]
     assert "assumed: sequence 8192, attention fused" in page.read_text()
     rows = rows_of(capsys, *line)
