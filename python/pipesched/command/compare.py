@@ -360,6 +360,7 @@ def _run_equal_memory(
     arguments.flags |= {"--recompute"}  # which is chosen, not assumed
     costs = entries[0].costs if entries else None
     above = _above(arguments, costs, entries, [each.row for each in found])
+    above += banded.add_order(groups.values())
     disturbed = stragglers.rows(arguments, [e.variant.entry for e in found if e.simulation])
     if disturbed:
         stragglers.add_to(rows, disturbed)
@@ -390,6 +391,7 @@ def run(arguments: argparse.Namespace) -> int:
     pairs = timed(entries, settings)
     rows = [row for group in by_size(pairs).values() for row, _ in group]
     above = _above(arguments, costs, entries, rows)
+    above += banded.add_order(by_size(pairs).values())
     possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
     if arguments.show_passes:
         if not possible:

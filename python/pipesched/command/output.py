@@ -202,11 +202,15 @@ BAND = (
 )
 """The band of a step: between which times measured ones are."""
 
+MAY_BE_FIRST = Column("may be first", "may_be_first", lambda may: "yes" if may else "no", detail=2)
+"""Whether a schedule may be the fastest, as far as predictions tell them apart."""
+
 _RESULTS = {
     column.key: column
     for column in (
         Column("step", "step_s", seconds),
         *BAND,
+        MAY_BE_FIRST,
         Column("idle", "idle_ratio", percent),
         Column("fill", "fill_ratio", percent, detail=3),
         Column("drain", "drain_ratio", percent, detail=3),

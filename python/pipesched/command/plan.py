@@ -49,6 +49,7 @@ from .arguments import (
 from .entries import Size
 from .output import (
     BAND,
+    MAY_BE_FIRST,
     Column,
     add_output,
     gibibytes,
@@ -74,6 +75,7 @@ COLUMNS = (
     Column("", "name", left=True),
     Column("step", "step_s", seconds),
     *BAND,
+    MAY_BE_FIRST,
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=1),
     Column("MFU", "mfu", percent),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),

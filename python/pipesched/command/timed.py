@@ -94,6 +94,7 @@ def row_of(
     numbers = {
         **levels(simulation),
         **banded.keys_of(entry.costs, simulation.execution.makespan_ps / 1e12),
+        **banded.UNKNOWN,
         **_rates(entry.costs, simulation),
         **memory_of(simulation, entry.costs),
         "stages": simulation.stages,

@@ -26,6 +26,7 @@ from ._request import Limits, Progress, Request, divisors, seconds_of
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Space
+from ._undecided import order_keys
 from ._why import about, findings
 
 if TYPE_CHECKING:
@@ -297,7 +298,8 @@ class Plan:
 
     def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
         """The values for JSON."""
-        return [proposal.to_dict(folder) for proposal in self.proposals]
+        rows = (proposal.to_dict(folder) for proposal in self.proposals)
+        return [{**row, **keys} for row, keys in zip(rows, order_keys(self), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per proposal: its numbers, without launchers and paths."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .._batch import findings as compared
 from ._candidate import OPTIMIZED
 from ._moves import told
+from ._undecided import undecided
 
 if TYPE_CHECKING:
     from ._optimized import Attempt, Made
@@ -235,7 +236,7 @@ def findings(plan: Plan) -> list[str]:
         found += _too_short(best)
         if plan.moved:
             found.append(told(plan.moved))
-        found += [*_next(plan), *_levels(plan)]
+        found += [*undecided(plan), *_next(plan), *_levels(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
     found += [_missing(proposal, plan) for proposal in plan.missing]
