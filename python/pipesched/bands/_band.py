@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._costs import Costs
+from .._settings import _fields_of
+from ._own import Own, own_band, ratios_of
 from ._residuals import Resembling, Residual, resembling, runs_of
 from ._statistics import LEVEL, interval
 from ._traits import OF_TIMES, Traits, traits_of
@@ -34,6 +36,15 @@ def _said(name: str, value: str) -> str:
     return f"tensor {said}" if name == "tensor" else said
 
 
+def _of_own(own: Own) -> str:
+    steps = f"{own.steps} step{'' if own.steps == 1 else 's'}"
+    return (
+        f"{100 * LEVEL:g} % of steps take {own.low:.2f} to {own.high:.2f} times the prediction, as"
+        f" the system is corrected to {steps} of its own, by {own.within.differences} differences"
+        " of published rows within clusters"
+    )
+
+
 @dataclass(frozen=True)
 class Band:
     """The times between which `LEVEL` of the measured steps are that resemble a predicted one."""
@@ -43,6 +54,8 @@ class Band:
     low: float | None
     """The lower end in terms of the predicted step; None if no rows resemble it."""
     high: float | None
+    own: Own | None = None
+    """The band of a system that is corrected to own steps, in place of that of rows alone."""
 
     @property
     def rows(self) -> int:
@@ -76,6 +89,8 @@ class Band:
     @property
     def text(self) -> str:
         """The band in a sentence without a time."""
+        if self.own is not None:
+            return _of_own(self.own)
         if self.low is None:
             return f"no band: {self.reason}"
         others = [name for name in self.found.dropped]
@@ -104,6 +119,7 @@ class Band:
             "high_s": high,
             "low_ratio": self.low,
             "high_ratio": self.high,
+            "own_steps": 0 if self.own is None else self.own.steps,
             "rows": self.rows,
             "runs": self.runs,
             "shared": {name: getattr(self.traits, name) for name in self.found.shared},
@@ -134,4 +150,15 @@ def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
     (True, None)
     """
     traits = traits_of(costs, framework)
-    return None if traits is None else band_of_traits(traits)
+    if traits is None or costs is None:
+        return None
+    band = band_of_traits(traits)
+    assert costs.system is not None
+    ratios = () if traits.times == OF_TIMES else ratios_of(_fields_of("system", costs.system))
+    if not ratios:
+        return band
+    most = math.inf
+    if band.low is not None and band.high is not None:
+        most = math.log(band.high / band.low)
+    own = own_band(traits, ratios, most)
+    return replace(band, low=own.low, high=own.high, own=own)
