@@ -6,7 +6,7 @@ import argparse
 import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
@@ -41,6 +41,7 @@ from .entries import (
 from .output import add_output, write_rows, write_text
 from .ranked import (
     TIMING,
+    Pair,
     by_size,
     columns_of,
     have_own_costs,
@@ -88,7 +89,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8; likewise",
     )
     add_family_options(parser)
-    add_costs(parser)
+    add_costs(parser, several_systems=True)
     add_timing(parser)
     parser.add_argument(
         "--optimizer-step",
@@ -272,9 +273,64 @@ def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) 
     return [*made, *passes.attaching(arguments, times), *passes.stepping(arguments)]
 
 
-def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
+@dataclass(frozen=True)
+class Part:
+    """What is compared under the costs of one system, or under others."""
+
+    arguments: argparse.Namespace
+    costs: Costs | None
+    entries: list[Entry]
+    pairs: list[Pair]
+
+    @property
+    def possible(self) -> list[Entry]:
+        """The entries that can be timed."""
+        return [entry for entry, (_, made) in zip(self.entries, self.pairs, strict=True) if made]
+
+    def above(self) -> list[str]:
+        """What to know before reading its rows."""
+        rows = [row for row, _ in self.pairs]
+        return _above(self.arguments, self.costs, self.entries, rows)
+
+    def below(self) -> list[str]:
+        """What stands out, and what disturbances do, which are also added to the rows."""
+        disturbed = stragglers.rows(self.arguments, self.possible)
+        if disturbed:
+            stragglers.add_to([row for row, _ in self.pairs], disturbed)
+        found = remarks(simulation for _, simulation in self.pairs if simulation)
+        lines = [*found, *stragglers.remarks(disturbed)]
+        system = self.pairs[0][0]["system"] if self.pairs else None
+        return [_on(system, line) for line in lines] if system else lines
+
+
+def _on(system: str, line: str) -> str:
+    """A line of those below a table, with its system."""
+    if line.startswith("- "):
+        return f"- on {system}: {line[2:]}"
+    return f"{line} on {system}" if line == stragglers.HEADING else line
+
+
+def _parts(arguments: argparse.Namespace) -> list[Part]:
+    """One part for each system, whose rows and schedules then have its name."""
+    systems = list(dict.fromkeys(arguments.system or [None]))
+    found = []
+    for system in systems:
+        one = argparse.Namespace(**{**vars(arguments), "system": system})
+        one, costs, entries = _with_equal_work(one)
+        settings = {name: getattr(one, name) for name in (*TIMING, "optimizer_step")}
+        pairs = timed(entries, settings)
+        for row, _ in pairs:
+            row["system"] = system if len(systems) > 1 else None
+        found.append(Part(one, costs, entries, pairs))
+    return found
+
+
+def _title(parts: Sequence[Part]) -> str:
+    arguments = parts[0].arguments
+    entries = [entry for part in parts for entry in part.entries]
     times = None if _divides_slots(arguments) else arguments.times
-    costs = times or " on ".join(filter(None, (arguments.model, arguments.system)))
+    systems = " and ".join(part.arguments.system for part in parts if part.arguments.system)
+    costs = times or " on ".join(filter(None, (arguments.model, systems)))
     own = "times of their own" if entries and have_own_costs(entries) else "unit slots of 1 us"
     given = assumed.was_given(arguments)
     timing = [
@@ -318,26 +374,22 @@ def _above(
 
 def run(arguments: argparse.Namespace) -> int:
     """Times every schedule at every size; fails if none could be timed."""
-    arguments, costs, entries = _with_equal_work(arguments)
-    settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
-    pairs = timed(entries, settings)
+    parts = _parts(arguments)
+    pairs = [pair for part in parts for pair in part.pairs]
     rows = [row for group in by_size(pairs).values() for row, _ in group]
-    above = _above(arguments, costs, entries, rows)
-    possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
+    above = list(dict.fromkeys(line for part in parts for line in part.above()))
     if arguments.show_passes:
-        if not possible:
+        if not any(part.possible for part in parts):
             reasons = "; ".join(f"{row['schedule']}: {row['error']}" for row in rows)
             raise PipeSchedError(f"no schedule can be timed, and no pass makes one: {reasons}")
-        write_text(_passes(arguments, possible) + "\n", arguments.output)
+        lines = [_passes(part.arguments, part.possible) for part in parts if part.possible]
+        write_text("".join(f"{line}\n" for line in lines), arguments.output)
         return 0
-    disturbed = stragglers.rows(arguments, possible)
-    if disturbed:
-        stragglers.add_to(rows, disturbed)
+    below = [line for part in parts for line in part.below()]
     simulations = [simulation for _, simulation in pairs if simulation]
-    title = _title(arguments, entries)
+    title = _title(parts)
     if arguments.html:
         write_page(arguments.html, "; ".join([title, *above]), pairs)
-    is_text = arguments.format == "text"
-    below = ["", *remarks(simulations), *stragglers.remarks(disturbed)] if is_text else []
+    below = ["", *below] if arguments.format == "text" else []
     write_rows(arguments, rows, columns_of(rows), title=title, above=above, remarks=below)
     return 0 if simulations else 1

@@ -57,6 +57,7 @@ COLUMNS = (
     Column("missing/GPU", "missing_bytes_per_gpu", lambda size: gib(size) if size else "-"),
     Column("tensor", "tensor"),
     Column("context", "context"),
+    Column("exchange", "context_exchange", left=True),
     Column("stages", "pipeline"),
     Column("data", "data"),
     Column("expert", "expert"),
@@ -92,7 +93,7 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--context-exchange",
         choices=names_of(ContextExchange),
-        help="of keys and values among parts of a sequence; by default the framework's",
+        help="of keys and values among parts of a sequence; by default all that the framework has",
     )
     add_deployment(group, _deployment.HELD)
     group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
@@ -344,6 +345,9 @@ def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     uneven = any("+" in row["layers"] for row in rows)
     alike = {key: None for key in ("context", "expert") if all(row[key] == 1 for row in rows)}
+    exchanges = {row.get("context_exchange") for row in rows} - {None}
+    if len(exchanges) < 2:
+        alike["context_exchange"] = None
     return [
         {
             **row,
