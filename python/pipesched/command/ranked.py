@@ -101,6 +101,8 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
         columns.insert(3, Column("file", "file", shown, left=True))
     if any("+" in (row.get("layers") or "") for row in rows):
         columns.insert(len(columns) - 1, Column("layers", "layers", left=True, detail=3))
+    if any(row.get("system") for row in rows):
+        columns.insert(3, Column("system", "system", left=True))
     if len({row["workers"] for row in rows}) > 1:
         columns.insert(0, Column("D", "workers"))
     return tuple(columns)

@@ -9,11 +9,12 @@ from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
 from pipesched._division import layers_text
+from pipesched._saved import Saved, saved
 from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
 from . import assumed
 from .arguments import UsageError
-from .entries import Entry
+from .entries import Entry, FromFile
 from .output import per_gpu
 
 
@@ -37,15 +38,20 @@ def levels(simulation: Simulation) -> dict[str, Any]:
     }
 
 
-def memory_of(simulation: Simulation, costs: Costs | None) -> dict[str, Any]:
-    """Peak memory of the fullest worker, and of each of its accelerators."""
+def memory_of(
+    simulation: Simulation, costs: Costs | None, named: Saved | None = None
+) -> dict[str, Any]:
+    """Peak memory of the fullest worker, and of each of its accelerators; `named` is what the file
+    of the schedule says, for costs of its own.
+    """
     memory = simulation.memory
     keys = ("peak_bytes", "peak_bytes_per_gpu", "worst_worker", "fits")
     if memory is None:
         return dict.fromkeys(keys)
     worst = memory.bottleneck_worker
     peak = int(memory.peak_bytes[worst])
-    accelerators = costs._accelerators if costs is not None else None
+    own = named.accelerators if named is not None else None
+    accelerators = costs._accelerators if costs is not None else own
     return dict(zip(keys, (peak, per_gpu(peak, accelerators), worst, memory.fits), strict=True))
 
 
@@ -55,8 +61,20 @@ def microbatch_size(simulation: Simulation) -> int | None:
     return size if size > 0 else None
 
 
-def _rates(costs: Costs | None, simulation: Simulation) -> dict[str, Any]:
+def named_by(entry: Entry) -> Saved | None:
+    """What the file of an entry says about its model and its system, unless costs were given."""
+    if entry.costs is not None or not isinstance(entry, FromFile) or not entry.has_own_costs():
+        return None
+    return saved(entry.schedule)
+
+
+def rates(
+    costs: Costs | None, simulation: Simulation, named: Saved | None = None
+) -> dict[str, Any]:
     """Tokens per second, and the model's FLOPs divided by the peak FLOPs."""
+    if costs is None and named is not None:
+        makespan = simulation.execution.makespan_ps
+        return named.rates(simulation.workers, simulation.microbatches, makespan)
     unknown = {"tokens_per_s": None, "mfu": None}
     size = microbatch_size(simulation)
     if costs is None or not costs.model or size is None:
@@ -91,10 +109,11 @@ def row_of(
     except PipeSchedError as error:
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**row, **said, "rank": None, "error": reason}, None
+    named = named_by(entry)
     numbers = {
         **levels(simulation),
-        **_rates(entry.costs, simulation),
-        **memory_of(simulation, entry.costs),
+        **rates(entry.costs, simulation, named),
+        **memory_of(simulation, entry.costs, named),
         "stages": simulation.stages,
         "stages_per_worker": stages_of(entry, simulation),
         "layers": layers_of(entry),

@@ -429,8 +429,9 @@ LIMITS = (
 
 
 def _candidate(row: Mapping[str, Any]) -> Candidate:
+    shape = {name: row[name] for name in Shape.__dataclass_fields__ if name != "exchange"}
     return Candidate(
-        Shape(**{name: row[name] for name in Shape.__dataclass_fields__}),
+        Shape(**shape, exchange=row["context_exchange"] or Shape.exchange),
         row["schedule"],
         tuple(sorted(row["options"].items())),
         tuple(tuple(path["workers"]) for path in row["paths"]),

@@ -29,7 +29,8 @@ def test_the_measurement_is_that_of_the_report() -> None:
 
 
 def test_plans_have_the_published_degrees() -> None:
-    made = deepseek.planned(**deepseek.PUBLISHED, memory="1TiB", reserve=0, microbatch_size=[1])
+    limits = {"microbatch_size": [1], "context": [1], "sharding": ["optimizer"]}
+    made = deepseek.planned(**deepseek.PUBLISHED, **limits, memory="1TiB", reserve=0)
     (found,) = made.fitting
     shape = found.shape
     assert (shape.tensor, shape.pipeline, shape.data, shape.expert) == (1, 16, 128, 64)
