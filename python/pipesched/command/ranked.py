@@ -22,7 +22,7 @@ METRICS: dict[str, tuple[str, int]] = {
     "idle": ("idle_ratio", 1),
     "span": ("span_bubble_ratio", 1),
     "table": ("table_bubble_ratio", 1),
-    "activations": ("peak_activations", 1),
+    "activations": ("activations", 1),
     "memory": ("peak_bytes", 1),
     "tokens": ("tokens_per_s", -1),
     "mfu": ("mfu", -1),

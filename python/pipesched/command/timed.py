@@ -9,6 +9,7 @@ from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
 from pipesched._division import layers_text
+from pipesched._report import Formula
 from pipesched._saved import Saved, saved
 from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
@@ -23,6 +24,31 @@ def _causes(simulation: Simulation) -> dict[str, float]:
     return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
 
 
+def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict[str, Any]:
+    """The literature's bubble, and of what it is a part. One between first and last cell is left
+    out where the literature does not state it, since it is none of the step.
+    """
+    if formula is None:
+        return {"formula_bubble_ratio": None, "formula_of": None}
+    is_stated = formula.of == "step" or formula.states(workers, microbatches)
+    return {
+        "formula_bubble_ratio": formula.bubble_ratio if is_stated else None,
+        "formula_of": formula.of if is_stated else None,
+    }
+
+
+def activations_of(simulation: Simulation) -> dict[str, Any]:
+    """The most activations of a worker: those of single stages, and in units of what one
+    microbatch leaves on a worker that has an equal part of the model, as the literature plots
+    them. These can be compared among schedules with different numbers of stages.
+    """
+    if simulation.table is None:
+        return {"peak_activations": None, "activations": None}
+    peak = int(simulation.table.peak_activations.max())
+    stages_per_worker = simulation.stages / simulation.workers
+    return {"peak_activations": peak, "activations": peak / stages_per_worker}
+
+
 def levels(simulation: Simulation) -> dict[str, Any]:
     """The step, and the bubbles by formula, table and time."""
     execution, table = simulation.execution, simulation.table
@@ -31,10 +57,10 @@ def levels(simulation: Simulation) -> dict[str, Any]:
         "step_s": execution.makespan_ps / 1e12,
         "idle_ratio": execution.idle_ratio,
         "span_bubble_ratio": execution.span_bubble_ratio,
-        "formula_bubble_ratio": formula.bubble_ratio if formula else None,
+        **formula_of(formula, simulation.workers, simulation.microbatches),
         "table_bubble_ratio": table.bubble_ratio if table else None,
         **_causes(simulation),
-        "peak_activations": int(table.peak_activations.max()) if table else None,
+        **activations_of(simulation),
     }
 
 
