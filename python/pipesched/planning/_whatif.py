@@ -345,12 +345,12 @@ def _own_times_hold(request: Request, shape: Shape, changes: Mapping[str, Any]) 
 
 
 def _check_degrees(request: Request, shape: Shape) -> None:
-    """Refuses degrees that the model or the nodes do not allow."""
+    """Refuses degrees that the model does not allow. As in plans, a node need not hold whole
+    workers.
+    """
     heads = request.sizes["key_value_heads"]
     if heads and heads % shape.tensor:
         _whole("tensor", heads, shape.tensor, "key-value heads")
-    if request.node % shape.tensor and shape.tensor % request.node:
-        _whole("tensor", request.node, shape.tensor, "accelerators of a node")
     tokens = request.sizes["sequence"]
     if shape.context > 1 and tokens % (2 * shape.context):
         _whole("context", tokens // 2, shape.context, "pairs of tokens")

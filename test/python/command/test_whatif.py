@@ -160,6 +160,29 @@ def test_other_shapes(plan: str, capsys: Capture) -> None:
     assert [together[name] for name in names] == [128, 2, 4, 2, "gpipe"]
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ["--context", "2", "--context-exchange", "gather", "--tensor", "2"],
+        ["--context", "2", "--context-exchange", "ring", "--tensor", "2"],
+        ["--tensor", "12", "--context", "1"],
+    ],
+)
+def test_rows_with_divided_sequences(limits: list[str], tmp_path: Path, capsys: Capture) -> None:
+    """A row keeps its exchange of keys and values, and its tensor degree, which need not divide
+    the accelerators of a node.
+    """
+    file = str(tmp_path / "plan.json")
+    given = ["--model", "gpt3-175b", "--system", "dgx-h100", "--gpus", "96", "--memory", "1TiB"]
+    given += ["--global-batch", "96", "--workers", "4", "--schedules", "1f1b", "--top", "1"]
+    assert main(["plan", *given, *limits, "--format", "json", "-o", file]) == 0
+    planned = row_of(file)
+    first, fuller = rows_of(capsys, "whatif", file, "--recompute", "full")
+    assert first["step_s"] == pytest.approx(planned["step_s"])
+    assert first["peak_bytes_per_gpu"] == planned["peak_bytes_per_gpu"]
+    assert not fuller.get("error")
+
+
 def test_files_of_save(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
