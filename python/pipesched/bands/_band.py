@@ -17,6 +17,9 @@ from ._traits import OF_TIMES, Traits, traits_of
 FEWEST_RUNS = 2
 """Below this, rows say nothing about how far apart they are."""
 
+NO_BAND = "no band"
+"""How a text begins that says why there is none."""
+
 WORDS = {
     "megatron": "Megatron-LM",
     "torchtitan": "torchtitan",
@@ -92,7 +95,7 @@ class Band:
         if self.own is not None:
             return _of_own(self.own)
         if self.low is None:
-            return f"no band: {self.reason}"
+            return f"{NO_BAND}: {self.reason}"
         others = [name for name in self.found.dropped]
         differing = f"; {' and '.join(others)} may differ" if others else ""
         return (

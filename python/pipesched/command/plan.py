@@ -82,6 +82,7 @@ COLUMNS = (
     Column("missing/GPU", "missing_bytes_per_gpu", _missing, detail=1),
     Column("tensor", "tensor"),
     Column("context", "context", detail=1),
+    Column("exchange", "context_exchange", left=True, detail=2),
     Column("stages", "pipeline"),
     Column("data", "data"),
     Column("expert", "expert", detail=1),
@@ -117,7 +118,7 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--context-exchange",
         choices=names_of(ContextExchange),
-        help="of keys and values among parts of a sequence; by default the framework's",
+        help="of keys and values among parts of a sequence; by default all that the framework has",
     )
     add_deployment(group, _deployment.HELD)
     add_settings(group)
@@ -417,6 +418,9 @@ def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     uneven = any("+" in row["layers"] for row in rows)
     alike = {key: None for key in ("context", "expert") if all(row[key] == 1 for row in rows)}
+    exchanges = {row.get("context_exchange") for row in rows} - {None}
+    if len(exchanges) < 2:
+        alike["context_exchange"] = None
     return [
         {
             **row,

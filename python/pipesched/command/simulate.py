@@ -27,7 +27,16 @@ from .arguments import (
 from .drawings import add_drawings, write_drawings
 from .entries import FromFile, from_files, lines_of_files, times_by_schedule
 from .output import CAUSES, Column, add_output, results, say_lines, write_rows, write_text
-from .timed import check_work, layers_of, levels, memory_of, microbatch_size, stages_of
+from .timed import (
+    check_work,
+    layers_of,
+    levels,
+    memory_of,
+    microbatch_size,
+    named_by,
+    rates,
+    stages_of,
+)
 
 EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 \\
       --model llama3-70b --system dgx-h100 --global-batch 24
@@ -38,7 +47,7 @@ TIMING = ("transport", "receive_placement", "runtime")
 FILE = Column("file", "file", files.shown, left=True)
 COLUMNS = (
     Column("schedule", "schedule", left=True),
-    *results(*CAUSES, "tokens_per_s", "mfu", "fits"),
+    *results(*CAUSES, "fits"),
 )
 
 
@@ -109,14 +118,16 @@ def _timing(arguments: argparse.Namespace) -> TimingOptions:
 
 def summary(simulation: Simulation, entry: FromFile) -> dict[str, Any]:
     """The single numbers of a report."""
-    memory = memory_of(simulation, entry.costs)
+    named = named_by(entry)
+    memory = memory_of(simulation, entry.costs, named)
     found = {
         "schedule": simulation.schedule,
         "file": entry.file.path or None,
         "workers": simulation.workers,
         "microbatches": simulation.microbatches,
         **levels(simulation),
-        **banded.keys_of(entry.costs, simulation.execution.makespan_ps / 1e12),
+        **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
+        **rates(entry.costs, simulation, named),
         **{key: memory[key] for key in ("peak_bytes", "peak_bytes_per_gpu")},
         **assumed.keys_of(entry.costs),
         "layers": layers_of(entry),

@@ -51,6 +51,8 @@ class Help:
     missing_bytes: int
     peak_bytes: int
     step_s: float
+    allowed: bool = True
+    """Whether the request leaves this choice, or needs only more accelerators for it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The values for JSON."""
@@ -238,6 +240,7 @@ class Proposal:
             "pipeline": shape.pipeline,
             "data": shape.data,
             "context": shape.context,
+            "context_exchange": shape.exchange if shape.context > 1 else None,
             "expert": shape.expert,
             "schedule": self.schedule,
             "options": dict(self.candidate.options),
@@ -433,7 +436,11 @@ def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
         tried = search.outcomes.get(candidate)
         if tried is not None and tried.peak_bytes < outcome.peak_bytes:
             missing = max(0, tried.peak_bytes - usable)
-            help = Help(change, missing == 0, missing, tried.peak_bytes, tried.step_ps / 1e12)
+            help = Help(
+                *(change, missing == 0, missing, tried.peak_bytes, tried.step_ps / 1e12),
+                allowed=candidate.shape.gpus != search.space.request.gpus
+                or search.space.allows(candidate),
+            )
             found.append((help, candidate))
     found.sort(key=lambda changed: (changed[0].missing_bytes, changed[0].step_s))
     return tuple(_without_more(found, outcome.candidate))
@@ -483,12 +490,34 @@ def _proposal(
     )
 
 
+def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
+    """The changes that help what does not fit. A change that makes it better than the best that
+    fits, and that the request leaves, becomes the best.
+    """
+    while True:
+        helps = {o.candidate: _help(search, o) for o in found.missing}
+        best = found.fitting[0] if found.fitting else None
+        better = [
+            o
+            for o in search.outcomes.values()
+            if o.peak_bytes <= search.usable
+            and (best is None or by_step(o) < by_step(best))
+            and search.space.allows(o.candidate)
+        ]
+        if not better:
+            return helps
+        found.fitting.insert(0, min(better, key=by_step))
+        fastest = found.fitting[0].step_ps
+        found.missing = [o for o in found.missing if o.step_ps < fastest]
+
+
 def _made(
     search: Search, found: Found, attempts: list[Attempt], top: int, move: Moved | None
 ) -> Plan:
     """The plan of what a search found."""
     space = search.space
     rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
+    helps = _helps(search, found)
     fitting = [
         _proposal(space, i, o, optimized=rows.get(o.candidate))
         for i, o in enumerate(found.fitting[:top], start=1)
@@ -496,7 +525,7 @@ def _made(
     alike = _alike(search, found.fitting[0]) if found.fitting else []
     first = len(fitting) + 1
     missing = [
-        _proposal(space, i, o, _help(search, o), rows.get(o.candidate))
+        _proposal(space, i, o, helps[o.candidate], rows.get(o.candidate))
         for i, o in enumerate(found.missing, start=first)
     ]
     same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))

@@ -571,4 +571,4 @@ def test_interrupt() -> None:
 
 def test_columns_are_keys(capsys: Capture) -> None:
     rows = rows_of(capsys, *POINT, "--schedules", "1f1b")
-    assert {column.key for column in ranked.COLUMNS} - set(rows[0]) == {"error"}
+    assert {column.key for column in ranked.COLUMNS} - set(rows[0]) == {"error", "uses"}

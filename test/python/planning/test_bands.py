@@ -317,7 +317,7 @@ def test_text_and_page_tell_the_band(
     assert header[header.index("step") + 1 :][:2] == ["from", "to"]
     assert main([*words, "mi300x-oam"]) == 0
     text = capsys.readouterr().out
-    assert "no band: no published row ran on accelerators with these peaks" in text
+    assert "\nno band: no published row ran on accelerators with these peaks\n" in f"\n{text}"
     assert not any({"step", "from"} <= {*line.split()} for line in text.splitlines())
 
 
@@ -328,6 +328,18 @@ def test_slots_and_times_alone_have_no_band(capsys: Capture) -> None:
         capsys, "compare", "1f1b", *SIZE, "--times", "F=1ms,B=2ms", "--format", "json"
     )
     assert row["band"] is None and row["step_low_s"] is None
+
+
+def test_files_that_name_their_costs_say_so(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "plans"
+    assert main([*PLAN, "h100-sxm", "--save", str(folder)]) == 0
+    file = str(min(folder.glob("*.mlir")))
+    capsys.readouterr()
+    (row,) = answer(capsys, "compare", file, "--format", "json")
+    assert is_valid(SCHEMA, row["band"]) and row["may_be_first"] is None
+    assert main(["simulate", file]) == 0
+    text = capsys.readouterr().out
+    assert "\nno band: its file names the model and the system" in f"\n{text}"
 
 
 def test_proposals_have_bands() -> None:

@@ -174,6 +174,19 @@ def test_compare_at_equal_memory(capsys: Capture) -> None:
     assert all(row.get("may_be_first") is None for row in bound)
 
 
+def test_systems_have_orders_of_their_own(capsys: Capture) -> None:
+    words = ["compare", "1f1b", "VPP", "--workers", "8", "--microbatches", "32", *MODEL]
+    words += ["--system", "h100-sxm-load", "--system", "h100-sxm"]
+    rows = rows_of(capsys, *words)
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4]  # of all systems, by their steps
+    for system in ("h100-sxm", "h100-sxm-load"):
+        own = [row["may_be_first"] for row in rows if row["system"] == system]
+        assert own[0] is True
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "\nband on h100-sxm: " in text and "\norder: h100-sxm-load, 8 workers, 32" in text
+
+
 def test_plan_says_what_decides(capsys: Capture) -> None:
     made = pipesched.plan("llama3-70b", "dgx-h100", gpus=64, global_batch=256, top=6)
     rows = made.to_dicts()

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 import pipesched
 from pipesched import PipeSchedError
+from pipesched._text import truth
 
 FILE = "model.py"
 """The file of a model that is a folder."""
@@ -85,6 +86,14 @@ def _value(name: str, text: str, like: Any) -> Any:
     """The value of an option, of the type that its default has."""
     if isinstance(like, str):
         return text
+    if isinstance(like, bool):
+        try:
+            return truth(text)
+        except ValueError:
+            raise PipeSchedError(
+                f"the model's option {name} is {text!r}; wanted true or false, as its default "
+                f"{like!r}"
+            ) from None
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
