@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hints
@@ -39,6 +40,10 @@ class _Section:
     __hash__ = None  # type: ignore[assignment]
 
 
+_OF_SPAN = "between the first and the last cell of a worker"
+_ENOUGH = re.compile(r"\bN >= (\d*)D(?:-(\d+))?")
+
+
 @dataclass(frozen=True, eq=False)
 class Formula(_Section):
     """Level 1: the formulas of the literature for the family."""
@@ -51,6 +56,18 @@ class Formula(_Section):
     """For the given times; None if stages differ or no such formula is known."""
     general_source: str | None
     general_conditions: str | None
+
+    @property
+    def of(self) -> Literal["step", "span"]:
+        """The time of which `bubble_ratio` is the idle part: all of the step, or from the first to
+        the last cell of a worker.
+        """
+        return "span" if self.conditions.endswith(_OF_SPAN) else "step"
+
+    def states(self, workers: int, microbatches: int) -> bool:
+        """Whether the literature states `bubble_ratio` for so many microbatches."""
+        least = _ENOUGH.search(self.conditions)
+        return least is None or microbatches >= int(least[1] or 1) * workers - int(least[2] or 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from ._errors import PipeSchedError
 from ._families import FamilyFunction, restore, used
 from ._grid import NOT_OF_TABLE, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
+from ._report import Formula
 from ._sweep_file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
 
 if TYPE_CHECKING:
@@ -89,6 +90,32 @@ def _layers(point: Configuration) -> str | None:
     return layers_text(layers, point.places) if layers and not point._is_own else None
 
 
+@lru_cache(maxsize=64)
+def _formula(family: str) -> Formula | None:
+    """The formula of a family, for its definition, which sizes do not change."""
+    try:
+        return Configuration(family, 4, 8).simulate().formula
+    except PipeSchedError:
+        return None
+
+
+def _stated(point: Configuration, found: Row) -> Row:
+    """The formula with its definition, as rows of `compare` have them."""
+    ratio = found["formula_bubble_ratio"]
+    formula = None if ratio is None or point._is_own else _formula(point.family)
+    if formula is None or formula.of == "step":
+        return {"formula_of": None if ratio is None else "step"}
+    if formula.states(found["workers"], found["microbatches"]):
+        return {"formula_of": formula.of}
+    return {"formula_bubble_ratio": None, "formula_of": None}
+
+
+def _activations(found: Row) -> float | None:
+    """Activations of single stages, in those of one microbatch on an equal part of the model."""
+    peak, stages, workers = (found[name] for name in ("peak_activations", "stages", "workers"))
+    return peak * workers / stages if peak is not None and stages else None
+
+
 def _finished(point: Configuration, found: Row) -> Row:
     """The numbers of a point, with those computed from them."""
     capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
@@ -100,6 +127,8 @@ def _finished(point: Configuration, found: Row) -> Row:
         "accelerators": accelerators or None,
         "peak_bytes_per_gpu": -(-peak // accelerators) if peak and accelerators else None,
         "step_s": found["makespan_ps"] / 1e12,
+        **_stated(point, found),
+        "activations": _activations(found),
         **_rates(point, found),
         "layers": _layers(point),
         "fits": None if capacity is None or peak is None else peak <= capacity,

@@ -29,9 +29,10 @@ Row = dict[str, Any]
 _SUMMARY = _core.sweep([], 1, None)[0]
 TYPES = {
     **{n: "Int64" if c.dtype == "int64" else "float64" for n, c in _SUMMARY.items()},
-    **dict.fromkeys(("step_s", "tokens_per_s", "mfu"), "float64"),
+    **dict.fromkeys(("step_s", "tokens_per_s", "mfu", "activations"), "float64"),
     **dict.fromkeys(("sequence", "accelerators", "peak_bytes_per_gpu"), "Int64"),
     "layers": "string",
+    "formula_of": "string",
     "fits": "boolean",
 }
 del TYPES["capacity_bytes"]  # the column `fits` replaces it

@@ -15,6 +15,44 @@ _HIDDEN = re.compile(
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
+TRUTHS = {
+    **dict.fromkeys(("true", "yes", "on"), True),
+    **dict.fromkeys(("false", "no", "off"), False),
+}
+"""What people write for a boolean."""
+
+
+def truth(text: str) -> bool:
+    """A boolean that somebody wrote, in capitals or not.
+
+    >>> truth("Yes"), truth("off")
+    (True, False)
+    """
+    found = TRUTHS.get(text.strip().casefold())
+    if found is None:
+        raise ValueError(f"expected true or false, found {text!r}")
+    return found
+
+
+def gib(size: float) -> str:
+    """`71.3 GiB`, and below 0.1 GiB `83.4 MiB`."""
+    if 0 < size < 2**30 / 10:
+        return f"{max(size / 2**20, 0.1):.1f} MiB"
+    return f"{size / 2**30:.1f} GiB"
+
+
+_MANY_BYTES = re.compile(r"(?<![\w.])(\d{7,})(?: bytes)?(?![\w.]*\d)")
+
+
+def readable(message: str) -> str:
+    """A message of the library about memory, with large numbers of bytes as people read them.
+
+    >>> readable("a capacity of 4294967296 bytes: 1073741824 more is needed")
+    'a capacity of 4.0 GiB: 1.0 GiB more is needed'
+    """
+    return _MANY_BYTES.sub(lambda found: gib(int(found[1])), message)
+
+
 def _shown(found: re.Match[str]) -> str:
     point = ord(found[0])
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}"

@@ -68,6 +68,10 @@ def _shown(action: argparse.Action) -> str:
     return next(flags, str(action.metavar or action.dest).partition("|")[0])
 
 
+SOURCES = ("model", "system", "times")
+"""What an answer is about. Several of one kind look like a comparison."""
+
+
 class VerbParser(_Parser):
     """The parser of a verb, empty until it parses: then its module is imported and fills it."""
 
@@ -88,8 +92,34 @@ class VerbParser(_Parser):
         """Parses as every parser does, after the arguments of the verb were added."""
         self.fill()
         self._check_names(args or ())
+        self._check_repeated(list(args or ()))
         return super().parse_known_args(args, namespace)
 
+    def _check_repeated(self, words: list[str]) -> None:
+        """Refuses several models, systems or times where one is taken, of which argparse would use
+        the last. A later value of other options replaces an earlier one, as scripts expect.
+        """
+        given: dict[str, set[str]] = {}
+        stores = {
+            flag: action
+            for action in self._actions
+            if type(action) is argparse._StoreAction
+            and action.dest.removeprefix("axis_") in SOURCES
+            for flag in action.option_strings
+        }
+        for word, after in zip(words, [*words[1:], ""], strict=False):
+            if word == "--":
+                break
+            flag, is_joined, value = word.partition("=")
+            if flag in stores:
+                given.setdefault(flag, set()).add(value if is_joined else after)
+        for flag, values in given.items():
+            if len(values) > 1:
+                found = sorted(values)
+                takes = "one value"
+                if stores[flag].metavar == "LIST":
+                    takes = f"one list, {','.join(found)}"
+                self.error(f"argument {flag}: takes {takes}, found {' and '.join(found)}")
 
     def _check_names(self, words: Sequence[str]) -> None:
         """Refuses an unknown option, with what it may have meant. argparse would first miss others.

@@ -238,9 +238,11 @@ def described_source(arguments: argparse.Namespace, what: str) -> str:
     return file
 
 
-def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
+def add_costs(
+    parser: argparse.ArgumentParser, *, recompute: bool = True, several_systems: bool = False
+) -> None:
     """Adds the options that give the costs of schedules: `--times`, or `--model` and `--system`.
-    Without `recompute` no backward recomputes by itself.
+    Without `recompute` no backward recomputes by itself. `several_systems` makes a list of systems.
     """
     group = parser.add_argument_group("costs")
     group.add_argument(
@@ -251,7 +253,11 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
     group.add_argument("--times-of", choices=names_of(TimesOf), help=TIMES_OF)
     group.add_argument("--model", metavar="NAME|FILE", help="a model that ships, or its JSON file")
     group.add_argument(
-        "--system", metavar="NAME|FILE", help="a system that ships, or its JSON file"
+        "--system",
+        action="append" if several_systems else "store",
+        metavar="NAME|FILE",
+        help="a system that ships, or its JSON file"
+        + ("; may be repeated, to compare them" if several_systems else ""),
     )
     group.add_argument(
         "--microbatch-size", type=positive, metavar="B", help="sequences per microbatch"

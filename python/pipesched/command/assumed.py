@@ -205,7 +205,6 @@ def of_plan(request: Request, is_given: Given) -> Facts:
     if request.times is not None and _are_messages_free(request.described):
         found["messages"] = "free (no comm)"
     found |= {"transport": request.transport, "receive placement": "arrival", "runtime": "table"}
-    found |= {"sharding": ",".join(request.sharding or ())}
     if request.model is not None:
         found["reserve"] = str(request.reserve_text)
         found |= _divided_by(request)
@@ -225,8 +224,6 @@ def _divided_by(request: Request) -> Facts:
         found["used per node"] = f"{request.node} of {whole} accelerators"
     if request.tensor != (1,):
         found["sequence parallelism"] = "on"
-    if request.context != (1,):
-        found["context exchange"] = str(request.context_exchange)
     some_experts = bool(request.experts) and request.expert != (1,)
     are_divided = {"experts": some_experts, "expert_parallel": some_experts, "given": False}
     for name, option in _deployment.HELD.items():

@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
+from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
 from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
 from pipesched.planning._why import gib
 
-from . import assumed, equal_memory, files, passes, stragglers
+from . import assumed, banded, equal_memory, files, passes, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -44,6 +44,7 @@ from .entries import (
 from .output import add_output, write_rows, write_text
 from .ranked import (
     TIMING,
+    Pair,
     by_size,
     columns_of,
     have_own_costs,
@@ -99,10 +100,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8; likewise",
     )
     chunks = integers, "stages per worker, such as 2 or 2,4"
-    add_family_options(
-        parser, {"memory": (equal_memory.budget_of, MEMORY), "chunks": chunks}
-    )
-    add_costs(parser)
+    add_family_options(parser, {"memory": (equal_memory.budget_of, MEMORY), "chunks": chunks})
+    add_costs(parser, several_systems=True)
     add_timing(parser)
     parser.add_argument(
         "--optimizer-step",
@@ -300,9 +299,81 @@ def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) ->
     return [*made, *passes.attaching(arguments, times), *passes.stepping(arguments)]
 
 
-def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
+@dataclass(frozen=True)
+class Part:
+    """What is compared under the costs of one system, or under others."""
+
+    arguments: argparse.Namespace
+    costs: Costs | None
+    entries: list[Entry]
+    pairs: list[Pair]
+    possible: list[Entry]
+    """What was timed, of which disturbances are told."""
+
+    @property
+    def simulations(self) -> list[Simulation]:
+        """The reports of what was timed."""
+        return [simulation for _, simulation in self.pairs if simulation]
+
+    def above(self) -> list[str]:
+        """What to know before reading its rows."""
+        rows = [row for row, _ in self.pairs]
+        return _above(self.arguments, self.costs, self.entries, rows)
+
+    def below(self, found: Sequence[str]) -> list[str]:
+        """What stands out, and what disturbances do, which are also added to the rows."""
+        disturbed = stragglers.rows(self.arguments, self.possible)
+        if disturbed:
+            stragglers.add_to([row for row, _ in self.pairs], disturbed)
+        lines = [*found, *stragglers.remarks(disturbed)]
+        system = self.pairs[0][0]["system"] if self.pairs else None
+        return [_on(system, line) for line in lines] if system else lines
+
+
+def _on(system: str, line: str) -> str:
+    """A line of those below a table, with its system."""
+    if line.startswith("- "):
+        return f"- on {system}: {line[2:]}"
+    return f"{line} on {system}" if line == stragglers.HEADING else line
+
+
+def _by_system(arguments: argparse.Namespace) -> list[argparse.Namespace]:
+    """The arguments for each system."""
+    systems = dict.fromkeys(arguments.system or [None])
+    return [argparse.Namespace(**{**vars(arguments), "system": each}) for each in systems]
+
+
+def _name_system(
+    arguments: argparse.Namespace, one: argparse.Namespace, pairs: Iterable[Pair]
+) -> None:
+    """Gives rows the name of their system if there are several."""
+    several = len(set(arguments.system or ())) > 1
+    for row, _ in pairs:
+        row["system"] = one.system if several else None
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+
+
+def _parts(arguments: argparse.Namespace) -> list[Part]:
+    """One part for each system, whose rows and schedules then have its name."""
+    found = []
+    for one in _by_system(arguments):
+        one, costs, entries = _with_equal_work(one)
+        pairs = timed(entries, _settings(one))
+        _name_system(arguments, one, pairs)
+        possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
+        found.append(Part(one, costs, entries, pairs, possible))
+    return found
+
+
+def _title(parts: Sequence[Part]) -> str:
+    arguments = parts[0].arguments
+    entries = [entry for part in parts for entry in part.entries]
     times = None if _divides_slots(arguments) else arguments.times
-    costs = times or " on ".join(filter(None, (arguments.model, arguments.system)))
+    systems = " and ".join(part.arguments.system for part in parts if part.arguments.system)
+    costs = times or " on ".join(filter(None, (arguments.model, systems)))
     own = "times of their own" if entries and have_own_costs(entries) else "unit slots of 1 us"
     given = assumed.was_given(arguments)
     timing = [
@@ -330,7 +401,7 @@ def _above(
     given = assumed.was_given(arguments)
     sized = [row for row in rows if row.get("microbatch_size")]
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
-    settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+    settings = _settings(arguments)
     families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
     has_own = costs is None and bool(entries) and have_own_costs(entries)
     facts = assumed.joined(
@@ -341,36 +412,53 @@ def _above(
             assumed.of_families(families, given),
         ]
     )
-    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
+    return [
+        *work,
+        *said_of_settings(arguments),
+        *assumed.above(facts, [costs]),
+        *banded.above(rows),
+    ]
 
 
-def _run_equal_memory(
-    arguments: argparse.Namespace, entries: Sequence[Entry], budget: int, settings: dict[str, Any]
-) -> int:
+def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
     """Times every schedule in all ways that change its memory; fails if none fits."""
-    found = equal_memory.chosen(entries, budget, arguments, settings)
-    bounds = equal_memory.bounds_of(found, budget, arguments)
+    parts, found, bounds, below = [], [], [], []
+    for one in _by_system(arguments):
+        one, costs, entries = _with_equal_work(one)
+        tried = equal_memory.chosen(entries, budget, one, _settings(one))
+        least = equal_memory.bounds_of(tried, budget, one)
+        pairs = [(each.row, each.simulation) for each in tried]
+        part = Part(one, costs, entries, pairs, [e.variant.entry for e in tried if e.simulation])
+        _name_system(arguments, one, [*pairs, *least])
+        groups = equal_memory.ranked(tried, least)
+        below += part.below(equal_memory.remarks(groups))
+        parts.append(part)
+        found += tried
+        bounds += least
     groups = equal_memory.ranked(found, bounds)
     rows = [row for group in groups.values() for row, _ in group]
-    arguments.flags |= {"--recompute"}  # which is chosen, not assumed
-    costs = entries[0].costs if entries else None
-    above = _above(arguments, costs, entries, [each.row for each in found])
-    disturbed = stragglers.rows(arguments, [e.variant.entry for e in found if e.simulation])
-    if disturbed:
-        stragglers.add_to(rows, disturbed)
-    title = f"{_title(arguments, entries)}, {gib(budget)} an accelerator"
+    title = f"{_title(parts)}, {gib(budget)} an accelerator"
+    for part in parts:
+        part.arguments.flags |= {"--recompute"}  # which was chosen, not assumed
+    _write(arguments, rows, groups, title, parts, below)
+    return 0 if any(each.fits for each in found) else 1
+
+
+def _write(
+    arguments: argparse.Namespace,
+    rows: list[dict[str, Any]],
+    groups: dict[Size, list[Pair]],
+    title: str,
+    parts: Sequence[Part],
+    below: Sequence[str],
+) -> None:
+    """Writes the table, and the page if one is asked for."""
+    above = list(dict.fromkeys(line for part in parts for line in part.above()))
+    above += banded.add_order(groups.values())
     if arguments.html:
         write_page(arguments.html, "; ".join([title, *above]), groups)
-    below = ["", *equal_memory.remarks(groups), *stragglers.remarks(disturbed)]
-    write_rows(
-        arguments,
-        rows,
-        columns_of(rows),
-        title=title,
-        above=above,
-        remarks=below if arguments.format == "text" else [],
-    )
-    return 0 if any(each.fits for each in found) else 1
+    remarks = ["", *below] if arguments.format == "text" else []
+    write_rows(arguments, rows, columns_of(rows), title=title, above=above, remarks=remarks)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -378,28 +466,19 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.files, named = files.told_apart(arguments.files)
     arguments.schedules = [*named, *(arguments.schedules or ())] or None
     budget = equal_memory.take_budget(arguments)
-    arguments, costs, entries = _with_equal_work(arguments)
-    settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
     if budget is not None:
-        return _run_equal_memory(arguments, entries, budget, settings)
-    pairs = timed(entries, settings)
-    rows = [row for group in by_size(pairs).values() for row, _ in group]
-    above = _above(arguments, costs, entries, rows)
-    possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
+        return _run_equal_memory(arguments, budget)
+    parts = _parts(arguments)
+    pairs = [pair for part in parts for pair in part.pairs]
+    groups = by_size(pairs)
+    rows = [row for group in groups.values() for row, _ in group]
     if arguments.show_passes:
-        if not possible:
+        if not any(part.possible for part in parts):
             reasons = "; ".join(f"{row['schedule']}: {row['error']}" for row in rows)
             raise PipeSchedError(f"no schedule can be timed, and no pass makes one: {reasons}")
-        write_text(_passes(arguments, possible) + "\n", arguments.output)
+        lines = [_passes(part.arguments, part.possible) for part in parts if part.possible]
+        write_text("".join(f"{line}\n" for line in lines), arguments.output)
         return 0
-    disturbed = stragglers.rows(arguments, possible)
-    if disturbed:
-        stragglers.add_to(rows, disturbed)
-    simulations = [simulation for _, simulation in pairs if simulation]
-    title = _title(arguments, entries)
-    if arguments.html:
-        write_page(arguments.html, "; ".join([title, *above]), by_size(pairs))
-    is_text = arguments.format == "text"
-    below = ["", *remarks(simulations), *stragglers.remarks(disturbed)] if is_text else []
-    write_rows(arguments, rows, columns_of(rows), title=title, above=above, remarks=below)
-    return 0 if simulations else 1
+    below = [line for part in parts for line in part.below(remarks(part.simulations))]
+    _write(arguments, rows, groups, _title(parts), parts, below)
+    return 0 if any(part.simulations for part in parts) else 1

@@ -34,8 +34,10 @@ def add_drawings(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--trace", metavar="FILE", help="the timeline for Perfetto")
 
 
-def write_drawings(arguments: argparse.Namespace, simulations: Sequence[Simulation]) -> None:
-    """Writes the files that were asked for."""
+def write_drawings(
+    arguments: argparse.Namespace, simulations: Sequence[Simulation], title: str = ""
+) -> None:
+    """Writes the files that were asked for; the title is that of the page."""
     pictures = {name: getattr(arguments, name) for name in ("svg", "png", "pdf")}
     if arguments.width and not any(pictures.values()):
         raise UsageError("--width is that of --svg, --png or --pdf")
@@ -45,7 +47,7 @@ def write_drawings(arguments: argparse.Namespace, simulations: Sequence[Simulati
             if file:
                 write_text(svg.contents(f".{name}", arguments.width), file)
     if arguments.html:
-        write_text(pipesched.page(simulations), arguments.html)
+        write_text(pipesched.page(simulations, title=title), arguments.html)
     if arguments.trace:
         evaluations = [simulation._evaluation for simulation in simulations]
         write_text(_core.chrome_trace(evaluations), arguments.trace)

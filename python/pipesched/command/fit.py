@@ -10,10 +10,12 @@ from typing import Any
 
 import pipesched
 
+from . import own_steps
 from .arguments import UsageError, positive, source
 from .output import Column, Row, add_output, percent, say, seconds, write_rows
 
 EXAMPLE = """  pipesched fit measured.csv --system h100-sxm --save fitted.json
+  pipesched fit steps.json --system h100-sxm-load --save mine.json
   pipesched show --system fitted.json"""
 
 PART_UNITS = {"flops": ((1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP"))}
@@ -93,7 +95,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="tables as CSV or JSON lines, output of nccl-tests, traces of PyTorch's profiler "
-        "(.json or .json.gz, folders of them), measurements of schedules",
+        "(.json or .json.gz, folders of them), measurements of schedules; or measured steps of own "
+        "trainings, which correct the system",
     )
     parser.add_argument(
         "--save", metavar="SYSTEM.json", help="where to write the system, whole or not at all"
@@ -195,6 +198,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--show-passes: a fit is not the work of passes")
     if arguments.save == "-":
         raise UsageError("--save needs a file; standard output has the errors of the fit")
+    if own_steps.are_steps(arguments.files):
+        return own_steps.run(arguments, _command(arguments))
     fit = pipesched.fit(
         *arguments.files,
         system=source(arguments.system, pipesched.systems),

@@ -18,7 +18,10 @@ from pipesched import Costs, Optimization, PipeSchedError, Schedule, _core
 from pipesched._optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
 from pipesched._options import MemoryTimes, Objective, PlacementName, Recompute, names_of
 from pipesched._division import pass_of
+from pipesched._endings import ending_of, without_ending
 from pipesched._layer_times import names_layers
+from pipesched._saved import accelerators_of
+from pipesched._text import readable
 from pipesched._times_of import has_phases
 from pipesched.planning._request import seconds_of
 
@@ -33,6 +36,7 @@ from .arguments import (
     positive,
     said_of_settings,
 )
+from .budgets import budget_text, of_worker
 from .entries import FromFile, renamed, times_by_schedule
 from .output import FORMATS, Column, percent, say, say_lines, seconds, write_rows, write_text
 from .timed import memory_of
@@ -97,7 +101,8 @@ def _add_freedoms(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--memory",
         metavar="M",
-        help="of a worker: activations (4), bytes (80GiB), or system; without it unlimited",
+        help="of a worker: activations (4) or bytes (80GiB); bytes of each of its accelerators"
+        " (63GiB/GPU); or system; without it unlimited",
     )
     group.add_argument(
         "--memory-times", choices=names_of(MemoryTimes), help="for which times it holds; any"
@@ -490,8 +495,22 @@ def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     return [*work, *assumed.above({**facts, **layers, **timing}, [costs])]
 
 
-def _title(schedule: Schedule, options: OptimizeOptions) -> str:
-    budget = f", memory {options['memory']}" if "memory" in options else ""
+def _accelerators(arguments: argparse.Namespace, schedule: Schedule) -> int | None:
+    """The accelerators of a worker, by the options or else by the file; None if not known."""
+    costs = given_costs(arguments)
+    return costs._accelerators if costs is not None and costs.system else accelerators_of(schedule)
+
+
+def _ended(ending: str | None, arguments: argparse.Namespace) -> list[str]:
+    """What became of the end of the step that the rows of a file had."""
+    if ending is None:
+        return []
+    added = ", and added again to what was written" if arguments.output else ""
+    return [f"- the end of the step was taken off for the search{added}; times are without it"]
+
+
+def _title(schedule: Schedule, options: OptimizeOptions, accelerators: int | None) -> str:
+    budget = budget_text(options, accelerators)
     sizes = f"{schedule.workers} workers, {schedule.microbatches} microbatches"
     return f"{sizes}{budget}, transport delay"
 
@@ -537,21 +556,34 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.file = own[0] if own else None
         arguments.schedule = named[0] if named else arguments.schedule
     (origin, schedule), options = _read(arguments), _options(arguments)
+    options = of_worker(options, _accelerators(arguments, schedule))
     above, suffix = _above(arguments, schedule), _suffix(arguments.output)
+    ending = ending_of(schedule) if schedule.kind == "schedule" else None
     if arguments.show_passes:
+        if ending is not None:
+            raise PipeSchedError(
+                f"{schedule.name} ends in optimizer steps, which no pass takes off; run without"
+                " --show-passes"
+            )
         write_text(_passes(arguments, origin, schedule, options) + "\n", None)
         return 0
+    if ending is not None:
+        schedule = without_ending(schedule)
     try:
         found, before, is_interrupted = _search(arguments, schedule, options)
-    except PipeSchedError:
+    except PipeSchedError as error:
         say_lines(above)  # an assumption may be the reason why nothing was found
-        raise
+        raise PipeSchedError(readable(str(error))) from None
     if arguments.output and suffix:
-        write_text(found.schedule._contents(suffix), arguments.output)
+        whole = found.schedule
+        if ending is not None and suffix != ".csv":
+            whole = whole.transform(ending)
+        write_text(whole._contents(suffix), arguments.output)
     row = _row(found, before)
     answer = argparse.Namespace(format=arguments.format, output=None)
-    title = _title(found.schedule, options)
-    write_rows(answer, [row], COLUMNS, title=title, above=above, remarks=_remarks(found))
+    title = _title(found.schedule, options, _accelerators(arguments, schedule))
+    below = [*_remarks(found), *_ended(ending, arguments)]
+    write_rows(answer, [row], COLUMNS, title=title, above=above, remarks=below)
     if is_interrupted:
         say("interrupted; this is the best so far")
         return INTERRUPTED

@@ -141,6 +141,8 @@ class Column:
     """
     wraps: bool = False
     """Whether its texts may take several lines."""
+    behind: Callable[[Row], str] = lambda row: ""
+    """What stands behind the value."""
 
 
 @dataclass(frozen=True)
@@ -186,9 +188,19 @@ def gibibytes(value: int) -> str:
     return f"{value / 2**30:.1f} GiB"
 
 
+def tenths(value: float) -> str:
+    """`12`, `5.5`."""
+    return f"{round(value, 1):g}"
+
+
 def thousands(value: float) -> str:
     """`12,345`."""
     return f"{value:,.0f}"
+
+
+def _of_span(row: Row) -> str:
+    """What says that a formula counts as `span` does, not as `table`."""
+    return " of span" if row.get("formula_of") == "span" else ""
 
 
 PER_GPU, PER_WORKER = "peak_bytes_per_gpu", "peak_bytes"
@@ -196,22 +208,33 @@ PER_GPU, PER_WORKER = "peak_bytes_per_gpu", "peak_bytes"
 Tables show the former where it is known for all rows.
 """
 
+BAND = (
+    Column("from", "step_low_s", seconds, detail=2),
+    Column("to", "step_high_s", seconds, detail=2),
+)
+"""The band of a step: between which times measured ones are."""
+
+MAY_BE_FIRST = Column("may be first", "may_be_first", lambda may: "yes" if may else "no", detail=2)
+"""Whether a schedule may be the fastest, as far as predictions tell them apart."""
+
 _RESULTS = {
     column.key: column
     for column in (
         Column("step", "step_s", seconds),
+        *BAND,
+        MAY_BE_FIRST,
         Column("idle", "idle_ratio", percent),
         Column("fill", "fill_ratio", percent, detail=3),
         Column("drain", "drain_ratio", percent, detail=3),
         Column("dependency", "dependency_ratio", percent, detail=3),
         Column("queue order", "queue_order_ratio", percent, detail=3),
         Column("communication", "communication_ratio", percent, detail=3),
-        Column("formula", "formula_bubble_ratio", percent, detail=2),
+        Column("formula", "formula_bubble_ratio", percent, detail=2, behind=_of_span),
         Column("table", "table_bubble_ratio", percent, detail=2),
         Column("span", "span_bubble_ratio", percent, detail=2),
         Column("tokens/s", "tokens_per_s", thousands, detail=1),
         Column("MFU", "mfu", percent),
-        Column("activations", "peak_activations", detail=1),
+        Column("activations", "activations", tenths, detail=1),
         Column("memory/GPU", PER_GPU, gibibytes),
         Column("memory/worker", PER_WORKER, gibibytes),
         Column("fits", "fits", lambda fits: "yes" if fits else "no"),
@@ -236,7 +259,7 @@ def per_gpu(worker_bytes: int | None, accelerators: int | None) -> int | None:
 def show_cell(column: Column, row: Row) -> str:
     """A value as text for people; a dash if there is none."""
     value = plain(row.get(column.key))
-    return "-" if value is None else printable(column.show(value))
+    return "-" if value is None else printable(column.show(value) + column.behind(row))
 
 
 def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pipesched import Simulation
 from pipesched._pictures import Pictures
@@ -20,7 +21,8 @@ because its message stood in a queue behind one that was not ready (queue order)
 under way or waited for bandwidth (communication). Formula, table and span are the same by closed
 formula, by slots, and by the time between the first and last cell of the worker where these are the
 furthest apart. Memory is that of the fullest worker, divided by its accelerators where the column
-says so."""
+says so. Band: between which times 80 % of measured steps are that resemble the predicted one, in
+the unit of the step."""
 
 
 _LEGEND_OF_RUN = """Of each schedule the predicted step stands above the measured one, which is the
@@ -36,7 +38,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
         return f"<{tag}{left}{number}>{text_of(text)}</{tag}>"
 
     def line(row: Row) -> str:
-        return "".join(cell("td", c, show_cell(c, row), _number(c, row)) for c in shown)
+        return "".join(cell("td", c, _shown(c, row), _number(c, row)) for c in shown)
 
     body = "".join(
         f"<tr{' class=best' if row.get('rank') == 1 else ''}>{line(row)}</tr>\n" for row in rows
@@ -44,6 +46,17 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     head = "".join(cell("th", column, column.heading) for column in shown)
     parts = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
     return f'<div class="scroll"><table>{parts}</table></div>\n'
+
+
+def _shown(column: Column, row: Row) -> str:
+    """A cell of the page. Both ends of a band are in one, in the unit of the step beside it, since
+    pages are narrower than tables.
+    """
+    low, high = plain(row.get("step_low_s")), plain(row.get("step_high_s"))
+    if column.key != "step_low_s" or low is None or high is None:
+        return show_cell(column, row)
+    scale = next((unit for unit in (1.0, 1e-3, 1e-6) if row["step_s"] >= unit), 1e-9)
+    return f"{low / scale:.3g}\u2013{high / scale:.3g}"
 
 
 def _number(column: Column, row: Row) -> str:
@@ -78,7 +91,12 @@ def comparison(
     """The page: for each number of workers and microbatches the rows, the findings, and timelines
     on one scale in the order of the rows.
     """
-    shown = [column for column in columns if column.key not in ("workers", "microbatches")]
+    left_out = ("workers", "microbatches", "step_high_s", "may_be_first")
+    shown = [
+        replace(column, heading="band") if column.key == "step_low_s" else column
+        for column in columns
+        if column.key not in left_out
+    ]
     sections = [
         _section(size, pairs, shown, findings.get(size, "")) for size, pairs in groups.items()
     ]

@@ -33,7 +33,7 @@ from pipesched.planning._own_times import said
 from pipesched.planning._passes import ENDING, attaching, placing
 from pipesched.planning._why import gib
 
-from . import assumed, page, passes, stragglers
+from . import assumed, banded, page, passes, stragglers
 from .arguments import (
     TIMES_OF,
     UsageError,
@@ -48,6 +48,8 @@ from .arguments import (
 )
 from .entries import Size
 from .output import (
+    BAND,
+    MAY_BE_FIRST,
     Column,
     add_output,
     gibibytes,
@@ -72,12 +74,15 @@ def _missing(size: int) -> str:
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "step_s", seconds),
+    *BAND,
+    MAY_BE_FIRST,
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=1),
     Column("MFU", "mfu", percent),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
     Column("missing/GPU", "missing_bytes_per_gpu", _missing, detail=1),
     Column("tensor", "tensor"),
     Column("context", "context", detail=1),
+    Column("exchange", "context_exchange", left=True, detail=2),
     Column("stages", "pipeline"),
     Column("data", "data"),
     Column("expert", "expert", detail=1),
@@ -113,7 +118,7 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--context-exchange",
         choices=names_of(ContextExchange),
-        help="of keys and values among parts of a sequence; by default the framework's",
+        help="of keys and values among parts of a sequence; by default all that the framework has",
     )
     add_deployment(group, _deployment.HELD)
     add_settings(group)
@@ -413,6 +418,9 @@ def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     uneven = any("+" in row["layers"] for row in rows)
     alike = {key: None for key in ("context", "expert") if all(row[key] == 1 for row in rows)}
+    exchanges = {row.get("context_exchange") for row in rows} - {None}
+    if len(exchanges) < 2:
+        alike["context_exchange"] = None
     return [
         {
             **row,
@@ -441,7 +449,7 @@ def run(arguments: argparse.Namespace) -> int:
     disturbed = _disturbed(arguments, plan)
     if disturbed:
         stragglers.add_to(rows, disturbed, ("name",))
-    above = _above(arguments, plan)
+    above = [*_above(arguments, plan), *banded.above(rows)]
     if arguments.save:
         _save(plan, Path(arguments.save))
     if arguments.html:

@@ -22,7 +22,7 @@ METRICS: dict[str, tuple[str, int]] = {
     "idle": ("idle_ratio", 1),
     "span": ("span_bubble_ratio", 1),
     "table": ("table_bubble_ratio", 1),
-    "activations": ("peak_activations", 1),
+    "activations": ("activations", 1),
     "memory": ("peak_bytes", 1),
     "tokens": ("tokens_per_s", -1),
     "mfu": ("mfu", -1),
@@ -101,6 +101,8 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
         columns.insert(3, Column("file", "file", shown, left=True))
     if any("+" in (row.get("layers") or "") for row in rows):
         columns.insert(len(columns) - 1, Column("layers", "layers", left=True, detail=3))
+    if any(row.get("system") for row in rows):
+        columns.insert(3, Column("system", "system", left=True))
     if len({row["workers"] for row in rows}) > 1:
         columns.insert(0, Column("D", "workers"))
     return tuple(columns)

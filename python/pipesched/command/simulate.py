@@ -12,7 +12,7 @@ from pipesched._division import Counts
 from pipesched._options import TimingOptions
 from pipesched._times_of import Place
 
-from . import assumed, files, passes, stragglers
+from . import assumed, banded, files, passes, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -27,7 +27,16 @@ from .arguments import (
 from .drawings import add_drawings, write_drawings
 from .entries import FromFile, from_files, lines_of_files, times_by_schedule
 from .output import CAUSES, Column, add_output, results, say_lines, write_rows, write_text
-from .timed import check_work, layers_of, levels, memory_of, microbatch_size, stages_of
+from .timed import (
+    check_work,
+    layers_of,
+    levels,
+    memory_of,
+    microbatch_size,
+    named_by,
+    rates,
+    stages_of,
+)
 
 EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 \\
       --model llama3-70b --system dgx-h100 --global-batch 24
@@ -38,7 +47,7 @@ TIMING = ("transport", "receive_placement", "runtime")
 FILE = Column("file", "file", files.shown, left=True)
 COLUMNS = (
     Column("schedule", "schedule", left=True),
-    *results(*CAUSES, "tokens_per_s", "mfu", "fits"),
+    *results(*CAUSES, "fits"),
 )
 
 
@@ -109,13 +118,16 @@ def _timing(arguments: argparse.Namespace) -> TimingOptions:
 
 def summary(simulation: Simulation, entry: FromFile) -> dict[str, Any]:
     """The single numbers of a report."""
-    memory = memory_of(simulation, entry.costs)
+    named = named_by(entry)
+    memory = memory_of(simulation, entry.costs, named)
     found = {
         "schedule": simulation.schedule,
         "file": entry.file.path or None,
         "workers": simulation.workers,
         "microbatches": simulation.microbatches,
         **levels(simulation),
+        **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
+        **rates(entry.costs, simulation, named),
         **{key: memory[key] for key in ("peak_bytes", "peak_bytes_per_gpu")},
         **assumed.keys_of(entry.costs),
         "layers": layers_of(entry),
@@ -180,7 +192,12 @@ def _above(
             assumed.of_families(generated, given),
         ]
     )
-    return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]
+    return [
+        *work,
+        *said_of_settings(arguments),
+        *assumed.above(facts, [costs]),
+        *banded.above(rows),
+    ]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -196,9 +213,11 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [summary(s, e) for s, e in zip(simulations, entries, strict=True)]
     disturbed = stragglers.rows(arguments, entries, is_ranked=False)
     above = _above(arguments, entries, rows, simulations)
-    write_drawings(arguments, simulations)
+    write_drawings(arguments, simulations, "; ".join(banded.above(rows)))
     if arguments.format == "json":
         reports = [json.loads(simulation.to_json()) for simulation in simulations]
+        for report, row in zip(reports, rows, strict=True):
+            report |= {"band": row["band"]} if row["band"] else {}
         if len(arguments.files) > 1:
             reports = [{"file": e.file.path, **r} for e, r in zip(entries, reports, strict=True)]
         if disturbed:

@@ -191,6 +191,10 @@ def add_to(
         row["sensitivity"] = [{k: v for k, v in e.items() if k not in left_out} for e in same]
 
 
+HEADING = "sensitivity"
+"""The line above the table of disturbances."""
+
+
 def remarks(found: Sequence[dict[str, Any]]) -> list[str]:
     """The table as lines, with what its columns mean."""
     if not found:
@@ -199,7 +203,7 @@ def remarks(found: Sequence[dict[str, Any]]) -> list[str]:
     columns = [c for c in COLUMNS if c.key != "workers" or len(sizes) > 1]
     if all(row["seeds"] == 1 for row in found):
         columns = [c for c in columns if c.key != "worst_longer_ratio"]
-    return ["", "sensitivity", *table_text(found, columns).splitlines(), "", *_meaning(found)]
+    return ["", HEADING, *table_text(found, columns).splitlines(), "", *_meaning(found)]
 
 
 def _meaning(found: Sequence[dict[str, Any]]) -> list[str]:

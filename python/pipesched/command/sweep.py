@@ -8,7 +8,7 @@ import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import pipesched
 from pipesched import Costs, Grid, PipeSchedError, _grid
@@ -19,6 +19,7 @@ from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, ki
 from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of
 from pipesched._sweep_file import rows_of
+from pipesched._text import truth
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
@@ -91,11 +92,7 @@ def _disturbance(text: str) -> str:
 _WITH_COMMAS: dict[str, Callable[[str], str]] = {"times": str, "disturbance": _disturbance}
 """Axes whose values have commas, so that each value takes a flag of its own."""
 
-_BOOLS = {"true": True, "false": False}
-
-
-def _wrong(text: str) -> NoReturn:
-    raise ValueError(f"expected true or false, found {text!r}")
+_BOOLS = ("true", "false")
 
 
 def _words(axis: str) -> Callable[[str], list[Any]]:
@@ -107,7 +104,7 @@ def _words(axis: str) -> Callable[[str], list[Any]]:
             if kinds(axis) == (int,):
                 return _grid.integers(text)
             if kinds(axis) == (bool,):
-                return [_BOOLS[part] if part in _BOOLS else _wrong(part) for part in parts]
+                return [truth(part) for part in parts]
             if axis not in ("family", "model", "system"):
                 _grid.read_axis(axis, parts)
         except ValueError as error:

@@ -9,17 +9,44 @@ from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
 from pipesched._division import layers_text
+from pipesched._report import Formula
+from pipesched._saved import Saved, saved
 from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
-from . import assumed
+from . import assumed, banded
 from .arguments import UsageError
-from .entries import Entry
+from .entries import Entry, FromFile
 from .output import per_gpu
 
 
 def _causes(simulation: Simulation) -> dict[str, float]:
     execution = simulation.execution
     return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
+
+
+def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict[str, Any]:
+    """The literature's bubble, and of what it is a part. One between first and last cell is left
+    out where the literature does not state it, since it is none of the step.
+    """
+    if formula is None:
+        return {"formula_bubble_ratio": None, "formula_of": None}
+    is_stated = formula.of == "step" or formula.states(workers, microbatches)
+    return {
+        "formula_bubble_ratio": formula.bubble_ratio if is_stated else None,
+        "formula_of": formula.of if is_stated else None,
+    }
+
+
+def activations_of(simulation: Simulation) -> dict[str, Any]:
+    """The most activations of a worker: those of single stages, and in units of what one
+    microbatch leaves on a worker that has an equal part of the model, as the literature plots
+    them. These can be compared among schedules with different numbers of stages.
+    """
+    if simulation.table is None:
+        return {"peak_activations": None, "activations": None}
+    peak = int(simulation.table.peak_activations.max())
+    stages_per_worker = simulation.stages / simulation.workers
+    return {"peak_activations": peak, "activations": peak / stages_per_worker}
 
 
 def levels(simulation: Simulation) -> dict[str, Any]:
@@ -30,22 +57,27 @@ def levels(simulation: Simulation) -> dict[str, Any]:
         "step_s": execution.makespan_ps / 1e12,
         "idle_ratio": execution.idle_ratio,
         "span_bubble_ratio": execution.span_bubble_ratio,
-        "formula_bubble_ratio": formula.bubble_ratio if formula else None,
+        **formula_of(formula, simulation.workers, simulation.microbatches),
         "table_bubble_ratio": table.bubble_ratio if table else None,
         **_causes(simulation),
-        "peak_activations": int(table.peak_activations.max()) if table else None,
+        **activations_of(simulation),
     }
 
 
-def memory_of(simulation: Simulation, costs: Costs | None) -> dict[str, Any]:
-    """Peak memory of the fullest worker, and of each of its accelerators."""
+def memory_of(
+    simulation: Simulation, costs: Costs | None, named: Saved | None = None
+) -> dict[str, Any]:
+    """Peak memory of the fullest worker, and of each of its accelerators; `named` is what the file
+    of the schedule says, for costs of its own.
+    """
     memory = simulation.memory
     keys = ("peak_bytes", "peak_bytes_per_gpu", "worst_worker", "fits")
     if memory is None:
         return dict.fromkeys(keys)
     worst = memory.bottleneck_worker
     peak = int(memory.peak_bytes[worst])
-    accelerators = costs._accelerators if costs is not None else None
+    own = named.accelerators if named is not None else None
+    accelerators = costs._accelerators if costs is not None else own
     return dict(zip(keys, (peak, per_gpu(peak, accelerators), worst, memory.fits), strict=True))
 
 
@@ -55,8 +87,20 @@ def microbatch_size(simulation: Simulation) -> int | None:
     return size if size > 0 else None
 
 
-def _rates(costs: Costs | None, simulation: Simulation) -> dict[str, Any]:
+def named_by(entry: Entry) -> Saved | None:
+    """What the file of an entry says about its model and its system, unless costs were given."""
+    if entry.costs is not None or not isinstance(entry, FromFile) or not entry.has_own_costs():
+        return None
+    return saved(entry.schedule)
+
+
+def rates(
+    costs: Costs | None, simulation: Simulation, named: Saved | None = None
+) -> dict[str, Any]:
     """Tokens per second, and the model's FLOPs divided by the peak FLOPs."""
+    if costs is None and named is not None:
+        makespan = simulation.execution.makespan_ps
+        return named.rates(simulation.workers, simulation.microbatches, makespan)
     unknown = {"tokens_per_s": None, "mfu": None}
     size = microbatch_size(simulation)
     if costs is None or not costs.model or size is None:
@@ -91,10 +135,13 @@ def row_of(
     except PipeSchedError as error:
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**row, **said, "rank": None, "error": reason}, None
+    named = named_by(entry)
     numbers = {
         **levels(simulation),
-        **_rates(entry.costs, simulation),
-        **memory_of(simulation, entry.costs),
+        **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
+        **banded.UNKNOWN,
+        **rates(entry.costs, simulation, named),
+        **memory_of(simulation, entry.costs, named),
         "stages": simulation.stages,
         "stages_per_worker": stages_of(entry, simulation),
         "layers": layers_of(entry),

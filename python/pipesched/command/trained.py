@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pipesched import Costs
 
 from . import page
-from .output import Column, percent, seconds, thousands
+from .output import Column, percent, seconds, tenths, thousands
+from .timed import activations_of
 
 if TYPE_CHECKING:
     from pipesched.torch.training import Job, Outcome
@@ -47,7 +48,7 @@ COLUMNS = (
     Column("predicted idle", "predicted_idle_ratio", percent),
     Column("samples/s", "samples_per_s", thousands),
     Column("tokens/s", "tokens_per_s", thousands),
-    Column("activations", "peak_activations"),
+    Column("activations", "activations", tenths),
     Column("first loss", "first_loss", loss_text),
     Column("last loss", "last_loss", loss_text),
 )
@@ -100,7 +101,7 @@ class Result:
             "predicted_idle_ratio": prediction.execution.idle_ratio,
             "samples_per_s": outcome.samples / step,
             "tokens_per_s": None if tokens is None else tokens / step,
-            "peak_activations": int(table.peak_activations.max()) if table else None,
+            **activations_of(prediction),
             "first_loss": outcome.losses[0],
             "last_loss": outcome.losses[-1],
             "losses": list(outcome.losses),

@@ -13,6 +13,9 @@ from . import _cells, _kineto, _nccl_tests, _tables
 from ._samples import Found
 from ._trace import Bytes, Trace, read_trace
 
+MEASURED = ("measured_s", "measured_tokens_per_s_per_gpu", "measured_log")
+"""The keys of measured steps of own trainings, of which a row has one."""
+
 _HEAD = 1 << 16
 _MOST_TABLE = 1 << 28
 
@@ -25,6 +28,11 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
     for path in _expanded(files):
         try:
             kind = kind_of(path)
+            if kind == "steps":
+                raise PipeSchedError(
+                    f"{path}: measured steps of trainings correct a system, and samples make one;"
+                    " pipesched.fitting.fit_steps takes the former alone"
+                )
             if kind == "trace":
                 traces.append(read_trace(path))
             elif kind == "measurement":
@@ -75,8 +83,13 @@ def head_of(path: Path) -> str:
     return head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip()
 
 
+def is_steps(head: str) -> bool:
+    """Whether a file that begins so has measured steps of own trainings."""
+    return head[:1] in ("[", "{") and any(f'"{name}"' in head for name in MEASURED)
+
+
 def kind_of(path: Path) -> str:
-    """`trace`, `measurement`, `nccl-tests` or `table`."""
+    """`trace`, `measurement`, `nccl-tests`, `steps` or `table`."""
     head = head_of(path)
     if not head:
         raise PipeSchedError(f"{path}: the file is empty, or begins with {_HEAD} blanks")
@@ -84,6 +97,8 @@ def kind_of(path: Path) -> str:
         return "nccl-tests"
     if '"pipesched-measurement"' in head[:4096]:
         return "measurement"
+    if is_steps(head):
+        return "steps"
     if head[0] == "[":
         return "trace" if re.search(r'"(ph|cat)"\s*:', head) else "table"
     if head[0] != "{":

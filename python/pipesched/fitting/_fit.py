@@ -95,10 +95,7 @@ class Fit:
 
     def to_json(self) -> str:
         """The system file."""
-        text = json.dumps(self.system, indent=2, ensure_ascii=False)
-        for _ in range(2):  # points of curves, and then curves, on one line each
-            text = re.sub(r"\[\n\s+([-0-9.e, \[\]\n]*?)\n\s+\]", _on_one_line, text)
-        return text + "\n"
+        return json_of(self.system)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the system file, whole or not at all."""
@@ -108,6 +105,14 @@ class Fit:
 
     def __repr__(self) -> str:
         return f"<fit of {', '.join(self.parts)} to {len(self._samples)} sizes>"
+
+
+def json_of(system: System) -> str:
+    """The text of a system file."""
+    text = json.dumps(system, indent=2, ensure_ascii=False)
+    for _ in range(2):  # points of curves, and then curves, on one line each
+        text = re.sub(r"\[\n\s+([-0-9.e, \[\]\n]*?)\n\s+\]", _on_one_line, text)
+    return text + "\n"
 
 
 def _on_one_line(numbers: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from .._division import counts_text
-from .._options import FamilyOptions, Path, PlacementName, Recompute, Sharding
+from .._options import ContextExchange, FamilyOptions, Path, PlacementName, Recompute, Sharding
 
 ALONE = "1f1b"
 """The name of the schedule of one worker, and the simplest schedule of several."""
@@ -36,6 +36,8 @@ class Shape:
     """Accelerators that divide the experts of a stage, of all `stage` that hold it; 1 if experts
     are divided like other layers.
     """
+    exchange: ContextExchange = "ring"
+    """How the parts of a sequence see the keys and values of others."""
 
     @property
     def degrees(self) -> tuple[int, ...]:

@@ -5,22 +5,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import gcd
+from typing import NamedTuple
 
-from .._options import Sharding
+from .._options import ContextExchange, Recompute, Sharding
 from ._candidate import Shape
 from ._frameworks import sharding_of
 from ._request import Request, divisors
 
-LONG, PART = 16384, 4096
-"""Sequences of more tokens than the first are also divided, into parts of at least the second."""
+ALONE_EXCHANGE: tuple[ContextExchange, ...] = ("ring",)
+"""What stands for the exchange where sequences are whole."""
 
 
-def powers_of_two(most: int) -> list[int]:
-    """
-    >>> powers_of_two(9)
-    [1, 2, 4, 8]
-    """
-    return [1 << power for power in range(most.bit_length())]
+class Split(NamedTuple):
+    """The workers of a pipeline, and the replicas."""
+
+    pipeline: int
+    data: int
+
+
+class Base(NamedTuple):
+    """What the time of a microbatch through all layers depends on beside its size."""
+
+    tensor: int
+    context: int
+    exchange: ContextExchange
+    expert: int
+    recompute: Recompute
+
+    @property
+    def worker(self) -> int:
+        """The number of accelerators of a worker."""
+        return self.tensor * self.context
 
 
 class Divisions:
@@ -30,6 +45,8 @@ class Divisions:
         self.request = request
         self.left_out = left_out
         """The reasons why divisions were left out, and how many for each."""
+        self._sizes: dict[int, tuple[int, ...]] = {}
+        self._shardings: dict[tuple[bool, int], tuple[Sharding, ...]] = {}
 
     # Degrees
 
@@ -37,9 +54,11 @@ class Divisions:
         request = self.request
         heads = request.sizes["key_value_heads"]
         found = []
-        for tensor in request.tensor or divisors(request.node):
+        for tensor in request.tensor or divisors(gcd(heads, request.gpus)):
             if request.gpus % tensor:
                 self.left_out[f"tensor {tensor} does not divide {request.gpus} accelerators"] += 1
+            elif tensor > 1 and request.no_link:
+                self.left_out[request.no_link] += 1
             elif heads % tensor:
                 self.left_out[f"tensor {tensor} does not divide {heads} key-value heads"] += 1
             else:
@@ -47,19 +66,21 @@ class Divisions:
         return found
 
     def _context_degrees(self, tensor: int) -> list[int]:
-        """Powers of two if nothing is given, and 1 alone for sequences that are not long. Both
-        launchers cut a sequence into twice as many pieces, of which each part has an early and a
-        late one, since a causal mask leaves less to do for early ones.
+        """All that both launchers run. These cut a sequence into twice as many pieces, of which
+        each part has an early and a late one, since a causal mask leaves less to do for early ones.
         """
         request, found = self.request, []
         sequence = request.sizes["sequence"]
-        default = powers_of_two(sequence // PART) if sequence > LONG else [1]
+        rest = divisors(request.gpus // tensor)
+        default = [c for c in rest if c == 1 or sequence % (2 * c) == 0]
         for context in request.context or default:
             if request.gpus % (tensor * context):
                 self.left_out[
                     f"tensor {tensor} and context {context} do not divide {request.gpus}"
                     " accelerators"
                 ] += 1
+            elif context > 1 and request.no_link:
+                self.left_out[request.no_link] += 1
             elif context > 1 and sequence % (2 * context):
                 below = sequence // (2 * context) * 2 * context
                 self.left_out[
@@ -87,14 +108,12 @@ class Divisions:
         return found
 
     def _expert_degrees(self, stage: int) -> list[int]:
-        """Degrees for the `stage` accelerators that hold a stage: by default 1, powers of two that
-        divide both them and the experts, and the largest such degree.
+        """Degrees for the `stage` accelerators that hold a stage, which divide both them and the
+        experts.
         """
         request, experts = self.request, self.request.experts
-        both = gcd(stage, experts)
-        default = [d for d in divisors(both) if d & (d - 1) == 0 or d == both] if experts else [1]
         found = []
-        for expert in request.expert or default:
+        for expert in request.expert or (divisors(gcd(stage, experts)) if experts else [1]):
             if expert > 1 and not experts:
                 self.left_out[f"expert {expert}: the model has no experts"] += 1
             elif expert > max(experts, 1):
@@ -150,30 +169,53 @@ class Divisions:
 
     # All of them
 
-    def _degrees(self) -> Iterator[tuple[int, int, int, int]]:
-        """Tensor, context, pipeline and data parallelism."""
+    def _degrees(self) -> Iterator[tuple[int, int, Split]]:
+        """Tensor and context parallelism, and the workers and replicas."""
         for tensor in self._tensor_degrees():
             for context in self._context_degrees(tensor):
                 for pipeline in self._pipeline_degrees(tensor * context):
                     data = self.request.gpus // (tensor * context * pipeline)
-                    yield tensor, context, pipeline, data
+                    yield tensor, context, Split(pipeline, data)
+
+    def bases(self) -> dict[Base, list[Split]]:
+        """All choices that the time of a microbatch depends on beside its size, and the numbers of
+        workers and replicas that each of them leaves.
+        """
+        found: dict[Base, list[Split]] = {}
+        for tensor, context, split in self._degrees():
+            for expert in self._expert_degrees(tensor * context * split.data):
+                for exchange in self.request.exchanges if context > 1 else ALONE_EXCHANGE:
+                    for recompute in self.request.recompute:
+                        base = Base(tensor, context, exchange, expert, recompute)
+                        found.setdefault(base, []).append(split)
+        return found
+
+    def sizes(self, split: Split) -> tuple[int, ...]:
+        """The sizes of microbatches for a number of replicas."""
+        if split.data not in self._sizes:
+            self._sizes[split.data] = tuple(self._microbatch_sizes(split.data))
+        return self._sizes[split.data]
+
+    def shapes_of(self, base: Base, split: Split, size: int) -> Iterator[Shape]:
+        """The shapes of a base, one for each kind of sharding."""
+        count = self.request.global_batch // (split.data * size)
+        key = split.pipeline > 1, base.context * split.data
+        if key not in self._shardings:
+            self._shardings[key] = self.shardings(split.pipeline, key[1])
+        for sharding in self._shardings[key]:
+            yield Shape(
+                *(base.tensor, split.pipeline, split.data, size, count, base.recompute, sharding),
+                context=base.context,
+                expert=base.expert,
+                exchange=base.exchange,
+            )
 
     def shapes(self) -> Iterator[Shape]:
         """All divisions of accelerators and batch, in order."""
-        request = self.request
-        for tensor, context, pipeline, data in self._degrees():
-            sharding = self.shardings(pipeline, context * data)
-            experts = self._expert_degrees(tensor * context * data)
-            for size in self._microbatch_sizes(data):
-                count = request.global_batch // (data * size)
-                for expert in experts:
-                    for shard in sharding:
-                        for recompute in request.recompute:
-                            yield Shape(
-                                *(tensor, pipeline, data, size, count, recompute, shard),
-                                context=context,
-                                expert=expert,
-                            )
+        for base, splits in self.bases().items():
+            for split in splits:
+                for size in self.sizes(split):
+                    yield from self.shapes_of(base, split, size)
 
 
 def nearest_divisors(whole: int, degree: int) -> str:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .._options import ContextExchange, Precision, Sharding
+from .._options import ContextExchange, Precision, Sharding, names_of
 
 LauncherName = Literal["megatron", "torchtitan"]
 
@@ -94,5 +94,6 @@ def exchanges_of(launcher: LauncherName) -> tuple[ContextExchange, ...]:
 
 
 def default_sharding(launcher: LauncherName) -> tuple[Sharding, ...]:
-    """The kinds of sharding from which a plan chooses if none is given."""
-    return ("optimizer",) if launcher == "megatron" else ("full-kept", "gradients", "full")
+    """The kinds of sharding from which a plan chooses if none is given: all that it runs."""
+    held: tuple[Sharding, ...] = names_of(Sharding)
+    return tuple(k for k in held if any(sharding_of(launcher, p, k) == k for p in (1, 2)))

@@ -113,10 +113,8 @@ def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> N
         raise Cannot(
             f"{title} has no sharding like {shape.sharding}{without}; plan with --for {name}"
         )
-    if shape.context > 1 and request.context_exchange not in exchanges_of(name):
-        raise Cannot(
-            f"{title} has no context exchange {request.context_exchange}; plan with --for {name}"
-        )
+    if shape.context > 1 and shape.exchange not in exchanges_of(name):
+        raise Cannot(f"{title} has no context exchange {shape.exchange}; plan with --for {name}")
     held = parameter_bytes(name, request.precision, made)
     counted = request.parameter_bytes(shape.sharding)
     if held != counted or (made != shape.sharding and not {made, shape.sharding} <= set(KEPT)):
@@ -304,10 +302,10 @@ def _megatron_sharding(candidate: Candidate) -> list[str]:
     ]
 
 
-def _megatron_context(request: Request, candidate: Candidate) -> list[str]:
+def _megatron_context(candidate: Candidate) -> list[str]:
     if candidate.shape.context == 1:
         return []
-    exchange = {"ring": "p2p", "gather": "all_gather"}[request.context_exchange or "ring"]
+    exchange = {"ring": "p2p", "gather": "all_gather"}[candidate.shape.exchange]
     return [
         f"--context-parallel-size {candidate.shape.context}",
         f"--cp-comm-type {exchange}",
@@ -352,7 +350,7 @@ def _megatron(request: Request, candidate: Candidate) -> list[str]:
         f"--tensor-model-parallel-size {shape.tensor}",
         *(["--sequence-parallel"] if shape.tensor > 1 else []),
         *_megatron_pipeline(candidate),
-        *_megatron_context(request, candidate),
+        *_megatron_context(candidate),
         *_megatron_experts(request, candidate),
         f"--micro-batch-size {shape.microbatch_size}",
         f"--global-batch-size {request.global_batch}",

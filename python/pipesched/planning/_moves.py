@@ -4,12 +4,15 @@ is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ._bounds import Bounds
 from ._candidate import OPTIMIZED, Candidate
-from ._search import Found, Outcome, Search, by_step
+from ._limits import Limits
+from ._search import Found, Outcome, Search, by_step, only_better
 from ._space import Space
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ MOST_TARGETS = 4
 
 MOST_TRIES = 4
 """The maximal number of moves of the best configuration, one after the other."""
+
+SLACK = 0.02
+"""By how much, as a ratio, a step may be longer than the best for moves to be tried."""
 
 SLOWER = 0.01
 """How much longer than the mean of all workers, as a ratio, the slowest one must compute for a move
@@ -127,26 +133,92 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
     return Moved(_named(held[0], stages), above, change, best, outcome.step_ps)
 
 
-def with_moves(search: Search, found: Found) -> Moved | None:
-    """Adds configurations that fit once layers are moved. Tries configurations that nearly fit, and
-    the best one as long as moves make it better. Returns the effect of moves on the best of all.
+def _may_fit(limits: Limits, candidate: Candidate, least: Bounds) -> bool:
+    """Whether what moves take from a worker may be enough: all that its layers hold, in equal
+    parts.
     """
-    usable = search.space.request.usable_bytes
-    for outcome in found.missing:
-        others = [c for _, c in moved(outcome.candidate, ends_of(search.space, outcome.candidate))]
-        fitting = [o for o in search.evaluate(others) if o.peak_bytes <= usable]
-        found.fitting += sorted(fitting, key=by_step)[:1]
-    found.fitting.sort(key=by_step)
-    move = None
-    for _ in range(MOST_TRIES if found.fitting else 0):
-        move = move_of_best(search, found.fitting[0])
-        if move is None or move.outcome.step_ps >= found.fitting[0].step_ps:
+    layers = limits.placed(candidate).layers
+    part = MOST_LAYERS / max(1.0, float(layers.max()))
+    return least.peak_bytes * (1 - part) <= limits.usable
+
+
+def _loads(limits: Limits, candidate: Candidate) -> tuple[list[float], list[float]]:
+    """What workers compute and hold at least, as estimates that order them."""
+    placed = limits.placed(candidate)
+    each = candidate.shape.microbatches / placed.paths
+    busy = placed.work_ps
+    held = placed.bytes + each * placed.held[0] / max(1.0, each * float(busy.max()))
+    return busy.tolist(), held.tolist()
+
+
+def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
+    """From where layers are moved, and where to: from the fullest worker and from the ends of the
+    path to the emptiest ones, and from the busiest end to the least busy ones.
+    """
+    busy, held = _loads(limits, candidate)
+    stages = len(candidate.paths[0])
+    by_memory, by_time = _by_worker(candidate, held), _by_worker(candidate, busy)
+    sources = list(dict.fromkeys([by_memory[-1], stages - 1, 0]))
+    yield Ends(sources, by_memory[:MOST_TARGETS])
+    slowest = max(range(len(busy)), key=busy.__getitem__)
+    ends = [s for s in (stages - 1, 0) if candidate.paths[0][s] == slowest]
+    yield Ends(ends[:1], by_time[:MOST_TARGETS])
+
+
+def _variants(limits: Limits, candidate: Candidate, limit_ps: float) -> list[Candidate]:
+    """The configurations with layers moved that may fit and take at most `limit_ps`."""
+    found = {c: None for ends in _ends(limits, candidate) for _, c in moved(candidate, ends)}
+    kept = []
+    for other in found:
+        least = limits.of_candidate(other, limit_ps)
+        if least.peak_bytes <= limits.usable and least.step_ps <= limit_ps:
+            kept.append(other)
+    return kept
+
+
+def _movable(search: Search, limit_ps: float) -> list[Candidate]:
+    """The configurations, whether they fit or not, whose step is at most a little longer than the
+    best, and that may fit once layers are moved.
+    """
+    known = [(o.candidate, Bounds(o.step_ps, o.peak_bytes)) for o in search.outcomes.values()]
+    near = limit_ps * (1 + SLACK)
+    found = [
+        candidate
+        for candidate, least in [*known, *search.large]
+        if least.step_ps <= near
+        and len(candidate.paths) == 1
+        and len(candidate.paths[0]) > 1
+        and search.limits.of_candidate(candidate, near).step_ps <= near
+        and _may_fit(search.limits, candidate, least)
+    ]
+    return [o.candidate for o in search.evaluate(found) if o.step_ps <= near]
+
+
+def with_moves(search: Search, found: Found) -> Moved | None:
+    """Adds configurations that fit and are better than the best once layers are moved, in several
+    rounds. Returns the effect of moves on the best of all.
+    """
+    limit = float(found.fitting[0].step_ps) if found.fitting else math.inf
+    frontier = _movable(search, limit) if found.fitting else _nearest(found)
+    for _ in range(MOST_TRIES):
+        variants = [v for c in frontier for v in _variants(search.limits, c, limit)]
+        new = [c for c in dict.fromkeys(variants) if c not in search.outcomes]
+        search.moved.update(new)
+        fitting = search.evaluate_small(new)
+        found.fitting = only_better([*found.fitting, *fitting], set(new))
+        if not found.fitting or found.fitting[0].step_ps >= limit:
             break
-        found.fitting.insert(0, move.outcome)
+        limit = float(found.fitting[0].step_ps)
+        frontier = [o.candidate for o in found.fitting[:MOST_TRIES]]
     if found.fitting:
         fastest = found.fitting[0].step_ps
         found.missing = [o for o in found.missing if o.step_ps < fastest]
-    return move
+        return move_of_best(search, found.fitting[0])
+    return None
+
+
+def _nearest(found: Found) -> list[Candidate]:
+    return [o.candidate for o in found.missing]
 
 
 def told(move: Moved) -> str:

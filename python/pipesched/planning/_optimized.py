@@ -22,6 +22,7 @@ from .._schedule import Schedule
 from .._times_of import places_of
 from . import _own_times as own_times
 from ._candidate import OPTIMIZED, Candidate, Shape
+from ._launchers import Cannot, check_runs
 from ._passes import ENDING, attaching
 from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
 
@@ -157,7 +158,8 @@ class Optimizing:
         self.space = search.space
         self.request = search.space.request
         self.threads = search.threads or 0
-        self.outcomes = list(search.outcomes.values())
+        # The optimizer balances memory itself: no layers need to be moved for one schedule.
+        self.outcomes = [o for c, o in search.outcomes.items() if c not in search.moved]
         self.seconds = seconds
         self.folder = folder
         self.deadline = 0.0
@@ -193,26 +195,51 @@ class Optimizing:
         return sorted(missing, key=by_step)
 
     def _attempt(self, candidate: Candidate, settings: int) -> Attempt:
-        """Optimizes only the order of the cells, which launchers can run; then with all techniques,
-        if that is better. `settings` counts the settings still to come, including this one.
+        """Optimizes only the order of the cells, which torchtitan can run; then with all
+        techniques, if that is better. `settings` counts the settings still to come, including this
+        one.
         """
         base = self.request.recompute[0]
-        shape = replace(candidate.shape, recompute=base)
-        candidate = replace(candidate, shape=shape, schedule=OPTIMIZED, options=(), order=LAST)
         results: list[Made] = []
-        reason = None
-        with_costs = self._with_costs(candidate)
         several = self._freedoms()
+        reason = None
         for done, freedoms in enumerate(several):
+            # Cells that are recomputed are chosen one by one from those of the first kind.
+            kind = base if "recompute" in freedoms else candidate.shape.recompute
+            free = replace(
+                candidate,
+                shape=replace(candidate.shape, recompute=kind),
+                schedule=OPTIMIZED,
+                options=(),
+                order=LAST,
+            )
             limit = self._time_limit(len(several) * settings - done)
             try:
-                made = self._optimize(candidate, with_costs, {**freedoms, "time_limit": limit})
+                self._check_runs(free)
+                chosen: OptimizeOptions = {**freedoms, "time_limit": limit}
+                made = self._optimize(free, self._with_costs(free), chosen)
+                self._check_rows(made)
             except PipeSchedError as error:
                 reason = _reason(error)
                 continue
             if not results or self._rank(made) < self._rank(results[0]):
                 results.append(made)
         return Attempt(candidate, tuple(results), None if results else reason)
+
+    def _check_runs(self, candidate: Candidate) -> None:
+        """Raises an error if the framework of the request cannot run such rows."""
+        if self.request.launcher is not None:
+            try:
+                check_runs(self.request.launcher, candidate)
+            except Cannot as cannot:
+                raise PipeSchedError(str(cannot)) from None
+
+    def _check_rows(self, made: Made) -> None:
+        """Raises an error if the framework of the request cannot run these rows."""
+        if self.request.launcher == "torchtitan":
+            if problem := made[1].launch_problem:
+                raise PipeSchedError(problem)
+            made[1].schedule.to_csv()
 
     def _rank(self, made: Made) -> tuple[bool, int]:
         """Sorts by whether it fits, then by step time."""
@@ -234,8 +261,12 @@ class Optimizing:
         return paths.transform(",".join(attached))
 
     def _freedoms(self) -> list[OptimizeOptions]:
-        """No techniques, and all techniques that system and request allow."""
+        """No techniques, and all techniques that system and request allow. No framework runs cells
+        that offload or recompute single activations.
+        """
         all_of_them: OptimizeOptions = {}
+        if self.request.launcher is not None:
+            return [{}]
         if self.request.sizes["host_bytes_per_s"]:
             all_of_them["offload"] = True
         if self.request.recompute[0] == "none" and len(self.request.recompute) > 1:

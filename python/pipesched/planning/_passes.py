@@ -51,6 +51,8 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
         **_source("system", request.system, folder),
         "accelerators": shape.worker,
         **unlike(request.deployment(shape), effective=True),
+        # The parts of a sequence hold the same parameters, as the replicas do.
+        "sharding": None if shape.sharding == "none" else shape.sharding,
     }
     attached = one_pass("pipe-attach-system", system)
     return [one_pass("pipe-attach-model", model), attached] if model else [attached]

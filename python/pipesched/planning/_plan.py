@@ -15,6 +15,7 @@ from .._errors import PipeSchedError
 from .._options import Recompute, Sharding, integer, names_of
 from .._schedule import Schedule
 from .._simulation import Simulation
+from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
 from ._frameworks import ParameterBytes, sharding_of
 from ._launchers import Launcher, Launchers, launchers, needs_csv
@@ -25,6 +26,7 @@ from ._request import Limits, Progress, Request, divisors, seconds_of
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Space
+from ._undecided import order_keys
 from ._why import about, findings
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ class Help:
     missing_bytes: int
     peak_bytes: int
     step_s: float
+    allowed: bool = True
+    """Whether the request leaves this choice, or needs only more accelerators for it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The values for JSON."""
@@ -101,6 +105,11 @@ class Proposal:
     def missing_bytes(self) -> int:
         """The bytes that the fullest accelerator lacks."""
         return max(0, self.peak_bytes - self.request.usable_bytes)
+
+    @cached_property
+    def band(self) -> Band | None:
+        """Between which times the measured steps are that resemble this one."""
+        return band_of(self.costs, self.request.launcher)
 
     @property
     def _parameter_bytes(self) -> ParameterBytes:
@@ -214,6 +223,7 @@ class Proposal:
             "name": self.name,
             "fits": self.fits if is_known else None,
             "step_s": self.step_s,
+            **_band_keys(self),
             "update_s": self.update_s,
             "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
             "mfu": self.mfu,
@@ -230,6 +240,7 @@ class Proposal:
             "pipeline": shape.pipeline,
             "data": shape.data,
             "context": shape.context,
+            "context_exchange": shape.exchange if shape.context > 1 else None,
             "expert": shape.expert,
             "schedule": self.schedule,
             "options": dict(self.candidate.options),
@@ -258,6 +269,14 @@ class Proposal:
         }
 
 
+def _band_keys(proposal: Proposal) -> dict[str, Any]:
+    """The band of a proposal for JSON."""
+    band = proposal.band
+    low, high = (None, None) if band is None else band.seconds(proposal.step_s)
+    told = None if band is None else band.to_dict(proposal.step_s)
+    return {"step_low_s": low, "step_high_s": high, "band": told}
+
+
 @dataclass(frozen=True)
 class Plan:
     """The best configurations that fit, in order, then the nearest that do not."""
@@ -282,13 +301,14 @@ class Plan:
 
     def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
         """The values for JSON."""
-        return [proposal.to_dict(folder) for proposal in self.proposals]
+        rows = (proposal.to_dict(folder) for proposal in self.proposals)
+        return [{**row, **keys} for row, keys in zip(rows, order_keys(self), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per proposal: its numbers, without launchers and paths."""
         import pandas as pd
 
-        nested = {"name", "options", "paths", "help", "optimized", "launcher", "request"}
+        nested = {"name", "band", "options", "paths", "help", "optimized", "launcher", "request"}
         rows = [
             {key: value for key, value in row.items() if key not in nested}
             for row in self.to_dicts()
@@ -416,7 +436,11 @@ def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
         tried = search.outcomes.get(candidate)
         if tried is not None and tried.peak_bytes < outcome.peak_bytes:
             missing = max(0, tried.peak_bytes - usable)
-            help = Help(change, missing == 0, missing, tried.peak_bytes, tried.step_ps / 1e12)
+            help = Help(
+                *(change, missing == 0, missing, tried.peak_bytes, tried.step_ps / 1e12),
+                allowed=candidate.shape.gpus != search.space.request.gpus
+                or search.space.allows(candidate),
+            )
             found.append((help, candidate))
     found.sort(key=lambda changed: (changed[0].missing_bytes, changed[0].step_s))
     return tuple(_without_more(found, outcome.candidate))
@@ -466,12 +490,34 @@ def _proposal(
     )
 
 
+def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
+    """The changes that help what does not fit. A change that makes it better than the best that
+    fits, and that the request leaves, becomes the best.
+    """
+    while True:
+        helps = {o.candidate: _help(search, o) for o in found.missing}
+        best = found.fitting[0] if found.fitting else None
+        better = [
+            o
+            for o in search.outcomes.values()
+            if o.peak_bytes <= search.usable
+            and (best is None or by_step(o) < by_step(best))
+            and search.space.allows(o.candidate)
+        ]
+        if not better:
+            return helps
+        found.fitting.insert(0, min(better, key=by_step))
+        fastest = found.fitting[0].step_ps
+        found.missing = [o for o in found.missing if o.step_ps < fastest]
+
+
 def _made(
     search: Search, found: Found, attempts: list[Attempt], top: int, move: Moved | None
 ) -> Plan:
     """The plan of what a search found."""
     space = search.space
     rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
+    helps = _helps(search, found)
     fitting = [
         _proposal(space, i, o, optimized=rows.get(o.candidate))
         for i, o in enumerate(found.fitting[:top], start=1)
@@ -479,7 +525,7 @@ def _made(
     alike = _alike(search, found.fitting[0]) if found.fitting else []
     first = len(fitting) + 1
     missing = [
-        _proposal(space, i, o, _help(search, o), rows.get(o.candidate))
+        _proposal(space, i, o, helps[o.candidate], rows.get(o.candidate))
         for i, o in enumerate(found.missing, start=first)
     ]
     same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))

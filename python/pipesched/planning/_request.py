@@ -76,8 +76,8 @@ class Limits(HeldOptions, total=False):
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
     `"15%"`. `sequence`, `attention`, `precision` (bf16, fp8), `transport`, `context_exchange` (by
-    default the framework's), `expert_balance` and `expert_dispatch` are as for `Costs` and
-    `Schedule.simulate`. `times` and `times_of` are measured ones (`plan`).
+    default all that the framework has), `expert_balance` and `expert_dispatch` are as for `Costs`
+    and `Schedule.simulate`. `times` and `times_of` are measured ones (`plan`).
     """
 
     sequence: int | None
@@ -221,8 +221,6 @@ class Request(Held):
         if self.launcher is not None:
             code_of(LauncherName, "launcher", self.launcher)
         self._check_exchange()
-        if self.context_exchange is None:
-            put("context_exchange", exchanges_of(self.framework.name)[0])
         if self.sharding is None:
             put("sharding", default_sharding(self.framework.name))
         else:
@@ -267,6 +265,13 @@ class Request(Held):
         """The framework whose memory is counted."""
         return FRAMEWORKS[self.launcher or DEFAULT]
 
+    @property
+    def exchanges(self) -> tuple[ContextExchange, ...]:
+        """How the parts of a sequence may exchange keys and values."""
+        if self.context_exchange is not None:
+            return (self.context_exchange,)
+        return exchanges_of(self.framework.name)
+
     def deployment(self, shape: Shape) -> DeploymentOptions:
         """How a training of this shape is divided."""
         return {
@@ -275,7 +280,7 @@ class Request(Held):
             "rank_order": "data",
             "context_parallel": shape.context,
             "expert_parallel": shape.expert,
-            "context_exchange": self.context_exchange or "ring",
+            "context_exchange": shape.exchange,
             "used_per_node": self.node if self.spares else WHOLE_NODE,
             **cast(HeldOptions, {name: getattr(self, name) for name in HELD}),
         }
@@ -325,6 +330,17 @@ class Request(Held):
             attention=self.attention,
             microbatch_size=1,
         )
+
+    @cached_property
+    def no_link(self) -> str | None:
+        """Why a worker has one accelerator; None if it may have more."""
+        try:
+            _own_times.make_costs(
+                self, model=self.model, system=self.system, accelerators=2, microbatch_size=1
+            )
+        except PipeSchedError as error:
+            return error.diagnostics[0].message
+        return None
 
     @cached_property
     def sizes(self) -> dict[str, int]:

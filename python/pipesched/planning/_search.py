@@ -13,33 +13,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from .._batch import Configuration, evaluate_points
-from .._errors import PipeSchedError
 from .._options import integer
+from ._bounds import Bounds
 from ._candidate import Candidate, Shape
+from ._limits import WAITING, Limits, Numbers, Queue, short
 from ._request import Progress
-from ._space import Space
+from ._space import Kind, Space
 
 FIRST_CELLS, MOST_CELLS = 20_000, 50_000
 """The number of cells of the first round of evaluation and of the largest. Rounds are small because
 the results of each prune the next ones, and large enough to keep all cores busy.
 """
 
+LEAST_SHAPES = 48
+"""The least number of shapes of a round, of which most are pruned."""
+
 NEAREST, NEAREST_SHAPES = 96, 48
 """The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find those
 that nearly fit.
 """
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Lower bounds for all schedules of a candidate."""
-
-    step_ps: float
-    peak_bytes: int
-    """Peak memory of one accelerator."""
 
 
 @dataclass(frozen=True)
@@ -89,42 +83,6 @@ def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
     return -(-worker_bytes // candidate.shape.worker)
 
 
-class Numbers(NamedTuple):
-    """The numbers of an evaluated configuration that a search needs. They are valid only if there
-    is no error. Bytes are those of a worker, and 0 if they are not known, because there is no
-    model.
-    """
-
-    makespan_ps: int
-    idle_ratio: float
-    persistent_bytes: int
-    peak_bytes: int
-    error: str | None
-
-
-def _placed(candidate: Candidate) -> tuple[object, ...]:
-    """The key of a probe, which depends on everything except the schedule."""
-    return candidate.shape, candidate.paths, candidate.layers
-
-
-def _bounds(candidate: Candidate, probe: Numbers) -> Bounds:
-    """Computes bounds from the row of a probe, a step of one microbatch on each path."""
-    paths = len(candidate.paths)
-    work = float(probe.makespan_ps) * (1 - probe.idle_ratio) * candidate.shape.microbatches / paths
-    # Microbatches of different paths need not be on a worker at the same time.
-    least = probe.persistent_bytes if paths > 1 else probe.peak_bytes
-    return Bounds(work * (1 - 1e-9), per_accelerator(least, candidate))
-
-
-def _shape_bounds(shape: Shape, probe: Numbers) -> Bounds:
-    """Computes bounds from the row of a probe on one worker. A backward that recomputes adds what
-    it needs for one layer, which may be less on the worker where the first backward begins.
-    """
-    held = probe.peak_bytes if shape.recompute == "none" else probe.persistent_bytes
-    work = float(probe.makespan_ps) * shape.microbatches / shape.pipeline
-    return Bounds(work * (1 - 1e-6), held // (shape.pipeline * shape.worker))
-
-
 class Search:
     """One search through a space."""
 
@@ -136,8 +94,15 @@ class Search:
         self.outcomes: dict[Candidate, Outcome] = {}
         self.reasons: dict[str, None] = {}
         """The reasons why schedules are impossible, each once."""
+        self.limits = Limits(space, self._numbers)
         self.large: list[tuple[Candidate, Bounds]] = []
         """Candidates that cannot fit, of shapes that might."""
+        self.moved: set[Candidate] = set()
+        """Candidates whose layers were moved by hand from those of another one."""
+        self.usable = space.request.usable_bytes
+        """The memory of an accelerator that may be used."""
+        self.visited: list[tuple[float, Shape]] = []
+        """The shapes that were reached, with their bounds on the step, in order of these."""
 
     # Evaluation
 
@@ -146,25 +111,11 @@ class Search:
         than most searches take.
         """
         found = evaluate_points(list(configurations), threads=self.threads)
-        bytes_of = (found.columns[name].clip(0) for name in ("persistent_bytes", "peak_bytes"))
+        names = ("persistent_bytes", "peak_bytes", "bottleneck_worker")
+        bytes_of = (found.columns[name].clip(0) for name in names)
         columns = (found.columns["makespan_ps"], found.columns["idle_ratio"], *bytes_of)
         numbers = zip(*(column.tolist() for column in columns), found.errors, strict=True)
         return list(map(Numbers._make, numbers))
-
-    def bounds(self, candidates: Sequence[Candidate]) -> dict[Candidate, Bounds]:
-        """Computes bounds; candidates on the same placement share a probe. Candidates without costs
-        have no bounds.
-        """
-        probes = {_placed(c): c for c in candidates}
-        rows = self._numbers(map(self.space.probe, probes.values()))
-        known = {
-            placed: _bounds(c, row)
-            for (placed, c), row in zip(probes.items(), rows, strict=True)
-            if row.error is None
-        }
-        if not known:
-            raise PipeSchedError(str(rows[0].error))
-        return {c: known[_placed(c)] for c in candidates if _placed(c) in known}
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Outcome]:
         """Evaluates candidates, each only once, and returns those that have a schedule, in
@@ -175,6 +126,8 @@ class Search:
             rows = self._numbers(map(self.space.configuration, new))
             for c, row in zip(new, rows, strict=True):
                 if row.error is None:
+                    if c.shape.microbatches <= short(c) and c.shape.sharding not in WAITING:
+                        self.limits.note(c, row)
                     size = per_accelerator(row.peak_bytes, c)
                     self.outcomes[c] = Outcome(c, row.makespan_ps, size)
                 else:
@@ -183,101 +136,174 @@ class Search:
             self.counts.evaluated += len(new)
         return [self.outcomes[c] for c in candidates if c in self.outcomes]
 
+    # The search
+
+    def run(self, top: int, misses: int) -> Found:
+        """Finds the best that fit and those that nearly fit."""
+        fitting, large = self._best(top)
+        fitting = self._others(fitting)
+        missing = self._nearest(large, fitting, misses)
+        if not self.counts.considered:
+            raise self.space.nothing()
+        self.counts.fitting = len(fitting)
+        return Found(fitting[:top], missing, replace(self.counts))
+
+    def _expand(
+        self, shapes: Iterable[Shape], limit_ps: float, kind: Kind = "usual"
+    ) -> list[tuple[Candidate, Bounds]]:
+        """The candidates of some shapes, with bounds for those that take at most `limit_ps`, the
+        fastest by these first.
+        """
+        found = [
+            (candidate, self.limits.of_candidate(candidate, limit_ps))
+            for shape in shapes
+            for candidate in self.space.candidates_of(
+                shape, kind, only_pairs=self.limits.whole_step(shape) > limit_ps
+            )
+        ]
+        self.counts.considered += len(found)
+        return sorted(found, key=lambda p: (p[1].step_ps, p[0].order, p[0].shape))
+
+    def _round(self, shapes: Sequence[Shape], limit_ps: float, kind: Kind) -> list[Outcome]:
+        """Evaluates the candidates of some shapes that may fit and take at most `limit_ps`, and
+        returns those that fit.
+        """
+        pairs = self._expand(shapes, limit_ps, kind)
+        self.large += [(c, least) for c, least in pairs if least.peak_bytes > self.usable]
+        possible = [(c, least) for c, least in pairs if least.peak_bytes <= self.usable]
+        fast = [(c, least) for c, least in possible if least.step_ps <= limit_ps]
+        self.counts.too_slow += len(possible) - len(fast)
+        return [o for o in self.evaluate(self._small(fast)) if o.peak_bytes <= self.usable]
+
+    def evaluate_small(self, candidates: Sequence[Candidate]) -> list[Outcome]:
+        """Evaluates those of some candidates that may fit, and returns those that do."""
+        small = self._small([(c, Bounds(0.0, 0)) for c in candidates])
+        return [o for o in self.evaluate(small) if o.peak_bytes <= self.usable]
+
+    def _small(self, pairs: list[tuple[Candidate, Bounds]]) -> list[Candidate]:
+        """Those of some candidates that may fit by what a step of few microbatches holds, or by
+        that of others with the same rows. The others are large.
+        """
+        firsts = {self.limits.same_rows(c): c for c, _ in reversed(pairs)}
+        many = [
+            replace(c, shape=replace(c.shape, sharding="none"))
+            for key, c in firsts.items()
+            if c.shape.microbatches > short(c) and not self.limits.knows(key)
+        ]
+        for c, row in zip(many, self._numbers(map(self.space.short, many)), strict=True):
+            self.limits.note(c, row)
+        kept = []
+        for candidate, least in pairs:
+            peak = self.limits.alive(candidate)
+            if peak > self.usable:
+                self.large.append((candidate, Bounds(least.step_ps, peak)))
+            else:
+                kept.append(candidate)
+        return kept
+
+    def _best(self, top: int) -> tuple[list[Outcome], list[tuple[Shape, Bounds]]]:
+        """The best of the usual schedules that fit, and the shapes that cannot fit."""
+        fitting: dict[Candidate, Outcome] = {o.candidate: o for o in self._seeds()}
+        large: list[tuple[Shape, Bounds]] = []
+        queue, budget = Queue(self.limits), FIRST_CELLS
+        while True:
+            best = sorted(fitting.values(), key=by_step)
+            limit = float(best[top - 1].step_ps) if len(best) >= top else math.inf
+            reached: list[tuple[float, Shape]] = []
+            cells = 0
+            while cells < budget or len(reached) < LEAST_SHAPES:
+                if (item := queue.pop(limit)) is None:
+                    break
+                reached.append(item)
+                cells += self._cells(item[1])
+            if not reached:
+                break
+            self.visited += reached
+            shapes, too_large, slow = self.limits.prune(reached, limit)
+            large += too_large
+            self.counts.left_out += slow
+            self._report(queue.done, queue.total)
+            for outcome in self._round(shapes, limit, "usual"):
+                fitting[outcome.candidate] = outcome
+            budget = min(2 * budget, MOST_CELLS)
+        self._report(queue.total, queue.total)
+        self.counts.shapes = queue.total
+        self.counts.left_out += queue.total - len(self.visited) + len(large)
+        return sorted(fitting.values(), key=by_step), large
+
+    def _seeds(self) -> list[Outcome]:
+        """Some outcomes that fit, so that the bounds on memory of others hold from the begin."""
+        candidates = [
+            c
+            for shape in self.limits.seeds()
+            for c in self.space.candidates_of(shape, "usual")
+        ]
+        pairs = [(c, self.limits.of_candidate(c, math.inf)) for c in candidates]
+        small = self._small([p for p in pairs if p[1].peak_bytes <= self.usable])
+        return [o for o in self.evaluate(small) if o.peak_bytes <= self.usable]
+
+    def _others(self, fitting: list[Outcome]) -> list[Outcome]:
+        """Adds what is better than the best of the usual schedules: with other numbers of stages
+        per worker.
+        """
+        at = 0
+        while at < len(self.visited):
+            limit = float(fitting[0].step_ps) if fitting else math.inf
+            cells, begin = 0, at
+            while at < len(self.visited) and self.visited[at][0] < limit:
+                if cells >= MOST_CELLS and at - begin >= LEAST_SHAPES:
+                    break
+                cells += self._cells(self.visited[at][1])
+                at += 1
+            if begin == at:
+                break
+            shapes, _, _ = self.limits.prune(self.visited[begin:at], limit)
+            found = self._round(shapes, limit, "unusual")
+            fitting = only_better([*fitting, *found], {o.candidate for o in found})
+        return fitting
+
+    @staticmethod
+    def _cells(shape: Shape) -> int:
+        """The number of cells of a schedule with one stage per worker."""
+        return 3 * shape.pipeline * shape.microbatches
+
     def _report(self, done: int, total: int) -> None:
         if self.progress:
             self.progress(done, total)
 
-    # The search
-
-    def shape_bounds(self, shapes: Sequence[Shape]) -> dict[Shape, Bounds]:
-        """Bounds for all candidates of a shape. Shapes without costs have none."""
-        alone = {self.space.of_equal_costs(shape): shape for shape in shapes}
-        found = self._numbers(map(self.space.shape_probe, alone.values()))
-        rows = dict(zip(alone, found, strict=True))
-        if all(row.error is not None for row in found):
-            raise PipeSchedError(str(found[0].error))
-        probes = ((shape, rows[self.space.of_equal_costs(shape)]) for shape in shapes)
-        return {shape: _shape_bounds(shape, row) for shape, row in probes if row.error is None}
-
-    def run(self, top: int, misses: int) -> Found:
-        """Finds the best that fit and those that nearly fit."""
-        shapes = self.space.shapes()
-        self.counts.shapes = len(shapes)
-        bounds = self.shape_bounds(shapes)
-        usable = self.space.request.usable_bytes
-        known = sorted((s for s in shapes if s in bounds), key=lambda s: (bounds[s].step_ps, s))
-        small = [shape for shape in known if bounds[shape].peak_bytes <= usable]
-        fitting = self._best(small, bounds, top)
-        large = [shape for shape in known if bounds[shape].peak_bytes > usable]
-        missing = self._nearest(large, bounds, fitting, misses)
-        if not self.counts.considered:
-            raise self.space.nothing()
-        return Found(fitting[:top], missing, replace(self.counts))
-
-    def _expand(self, shapes: Iterable[Shape]) -> tuple[list[Candidate], dict[Candidate, Bounds]]:
-        """The candidates of some shapes that have bounds, by the first bound, and these."""
-        candidates = [c for shape in shapes for c in self.space.candidates_of(shape)]
-        self.counts.considered += len(candidates)
-        bounds = self.bounds(candidates) if candidates else {}
-        known = (c for c in candidates if c in bounds)
-        return sorted(known, key=lambda c: (bounds[c].step_ps, c.order, c.shape)), bounds
-
-    def _best(self, small: list[Shape], bounds: dict[Shape, Bounds], top: int) -> list[Outcome]:
-        usable = self.space.request.usable_bytes
-        fitting: list[Outcome] = []
-        done, budget = 0, FIRST_CELLS
-        while done < len(small):
-            slowest = fitting[top - 1].step_ps if len(fitting) >= top else math.inf
-            if bounds[small[done]].step_ps > slowest:
-                break
-            self._report(done, len(small))
-            end = _round_end(small, done, budget)
-            candidates, least = self._expand(small[done:end])
-            self.large += [(c, least[c]) for c in candidates if least[c].peak_bytes > usable]
-            possible = [c for c in candidates if least[c].peak_bytes <= usable]
-            fast = [c for c in possible if least[c].step_ps <= slowest]
-            self.counts.too_slow += len(possible) - len(fast)
-            fitting += [o for o in self.evaluate(fast) if o.peak_bytes <= usable]
-            fitting.sort(key=by_step)
-            done, budget = end, min(2 * budget, MOST_CELLS)
-        self._report(len(small), len(small))
-        self.counts.left_out += len(small) - done
-        self.counts.fitting = len(fitting)
-        return fitting
-
     def _nearest(
-        self,
-        shapes: list[Shape],
-        bounds: dict[Shape, Bounds],
-        fitting: list[Outcome],
-        misses: int,
+        self, shapes: list[tuple[Shape, Bounds]], fitting: list[Outcome], misses: int
     ) -> list[Outcome]:
         """The nearest outcome for each choice of degrees, without those that are no faster than
         the best that fits.
         """
-        fastest = fitting[0].step_ps if fitting else math.inf
-        usable = self.space.request.usable_bytes
-        tried = [o for o in self.outcomes.values() if o.peak_bytes > usable]
-        shapes.sort(key=lambda s: (bounds[s].step_ps > fastest, bounds[s].peak_bytes, s))
-        candidates, least = self._expand(shapes[:NEAREST_SHAPES])
-        self.counts.left_out += len(shapes[NEAREST_SHAPES:])
-        large = [*self.large, *((c, least[c]) for c in candidates)]
+        fastest = float(fitting[0].step_ps) if fitting else math.inf
+        tried = [o for o in self.outcomes.values() if o.peak_bytes > self.usable]
+        shapes.sort(key=lambda p: (p[1].step_ps > fastest, p[1].peak_bytes, p[0]))
+        near = self._expand([shape for shape, _ in shapes[:NEAREST_SHAPES]], math.inf)
+        large = [*self.large, *near]
         self.counts.too_large = len(large)
         large.sort(key=lambda p: (p[1].step_ps > fastest, p[1].peak_bytes, p[0].order))
         tried += self.evaluate([candidate for candidate, _ in large[:NEAREST]])
-        tried = [o for o in tried if o.step_ps < fastest]
+        tried = [o for o in tried if o.step_ps < fastest and o.peak_bytes > self.usable]
         tried.sort(key=nearness)
         degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}
         return sorted(degrees.values(), key=nearness)[:misses]
 
 
-def _round_end(shapes: Sequence[Shape], begin: int, budget: int) -> int:
-    """Where a round ends that expands shapes of about `budget` cells, and at least one."""
-    cells, end = 0, begin
-    while end < len(shapes) and cells < budget:
-        cells += 3 * shapes[end].pipeline * shapes[end].microbatches
-        end += 1
-    return end
+def only_better(fitting: list[Outcome], variants: set[Candidate]) -> list[Outcome]:
+    """All outcomes in order, but of variants only what is better than others of the same shape and
+    schedule.
+    """
+    seen: set[object] = set()
+    kept = []
+    for outcome in sorted(fitting, key=by_step):
+        candidate = outcome.candidate
+        key = candidate.shape, candidate.schedule
+        if candidate not in variants or key not in seen:
+            kept.append(outcome)
+        seen.add(key)
+    return kept
 
 
 def nearness(outcome: Outcome) -> tuple[object, ...]:

@@ -9,17 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import gcd
-from typing import Any
+from typing import Any, Literal
 
 from .._batch import Configuration
 from .._catalogue import Family, families
 from .._costs import Costs
 from .._errors import PipeSchedError
-from .._options import FamilyOptions, Path
+from .._options import Path, Sharding
 from .._times_of import places_of_family
 from ._own_times import make_costs
+from ._bounds import overlaps
 from ._candidate import ALONE, Candidate, Shape, Workers
-from ._divisions import Divisions
+from ._divisions import Base, Divisions
 from ._launchers import Cannot, check_runs
 from ._request import Request
 
@@ -28,10 +29,14 @@ MOST_CELLS = 4_000_000
 cells.
 """
 
-MOST_CHUNKS = 8
-"""The maximal number of stages per worker to try, unless the request lists others."""
+FEW_CHUNKS = 8
+"""The maximal number of stages per worker of what is tried first."""
 
 WAVES = (1, 2, 4)
+
+
+Kind = Literal["all", "usual", "unusual"]
+
 
 def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) -> Sequence[Workers]:
     """The placement that a family takes; empty if it has none for this number of workers."""
@@ -65,12 +70,18 @@ class Space:
         return (ALONE, *(name for name in known if name != ALONE))
 
     def _chunks(self, pipeline: int) -> list[int]:
-        layers = self.request.sizes["layers"]
-        most = layers // pipeline
+        most = self.request.sizes["layers"] // pipeline
         if self.request.chunks is not None:
             return [c for c in self.request.chunks if 1 < c <= most]
-        tried = range(2, min(most, MOST_CHUNKS) + 1)
-        return [c for c in tried if layers % (pipeline * c) == 0 or c & (c - 1) == 0]
+        return list(range(2, most + 1))
+
+    def _is_usual(self, pipeline: int, options: tuple[tuple[str, Any], ...]) -> bool:
+        """Whether stages are few, and powers of two or such that layers divide evenly."""
+        chunks = dict(options).get("chunks", 1)
+        if self.request.chunks is not None:
+            return True
+        is_even: bool = self.request.sizes["layers"] % (pipeline * chunks) == 0
+        return chunks <= FEW_CHUNKS and (is_even or chunks & (chunks - 1) == 0)
 
     def _variants(self, family: str, pipeline: int) -> list[tuple[tuple[str, Any], ...]]:
         options = self._known[family].options
@@ -138,11 +149,21 @@ class Space:
             return False
         return True
 
-    def candidates_of(self, shape: Shape) -> Iterator[Candidate]:
-        """All schedules for one shape."""
+    def candidates_of(
+        self, shape: Shape, kind: Kind = "all", only_pairs: bool = False
+    ) -> Iterator[Candidate]:
+        """All schedules for one shape, or only those with usual numbers of stages per worker, or
+        only the others; of these all, or only those that run pairs of cells.
+        """
         order = 0
         divided: dict[Any, list[Any]] = {}
         for family, options in self._schedules(shape.pipeline):
+            if kind != "all" and (kind == "usual") != self._is_usual(shape.pipeline, options):
+                order += 1
+                continue
+            if only_pairs and not overlaps(family, options):
+                order += 1
+                continue
             paths = tuple(paths_of(family, shape.pipeline, options))
             order += 1
             if not self._can_hold(family, shape.pipeline, paths):
@@ -190,13 +211,22 @@ class Space:
         """The same for all shapes of the same costs."""
         return replace(shape, pipeline=1, microbatches=1)
 
-    def shape_probe(self, shape: Shape) -> Configuration:
-        """A probe with one microbatch through all layers on one worker."""
+    def shape_of(self, base: Base, data: int, size: int, sharding: Sharding = "none") -> Shape:
+        """A shape of one worker, for the costs of a base."""
+        return Shape(
+            *(base.tensor, 1, data, size, 1, base.recompute, sharding),
+            context=base.context,
+            expert=base.expert,
+            exchange=base.exchange,
+        )
+
+    def shape_probe(self, shape: Shape, microbatches: int = 1) -> Configuration:
+        """A probe with microbatches that are held together through all layers on one worker."""
         layers = self.request.sizes["layers"]
         return Configuration(
-            ALONE,
+            "gpipe",
             1,
-            1,
+            microbatches,
             paths=[Path((0,), blocks=(layers,))],
             costs=self.costs(shape),
             transport="delay",
@@ -235,18 +265,28 @@ class Space:
             optimizer_step="overlapped",
         )
 
-    def probe(self, candidate: Candidate) -> Configuration:
-        """A probe with one microbatch on each path."""
-        return Configuration(
-            "greedy",
-            candidate.shape.pipeline,
-            len(candidate.paths),
-            # The halves of a split backward may hold more memory than the whole.
-            FamilyOptions(split_backward=False),
-            paths=candidate.raw_paths,
-            costs=self.costs(candidate.shape),
-            transport="delay",
+    def allows(self, candidate: Candidate) -> bool:
+        """Whether the request leaves this configuration to choose."""
+        shape, request = candidate.shape, self.request
+        lists = (
+            (request.tensor, shape.tensor),
+            (request.stages, shape.pipeline),
+            (request.context, shape.context),
+            (request.expert, shape.expert),
+            (request.microbatch_size, shape.microbatch_size),
+            (request.recompute, shape.recompute),
+            (self.divisions.shardings(shape.pipeline, shape.context * shape.data), shape.sharding),
         )
+        return (
+            shape.gpus == request.gpus
+            and all(given is None or value in given for given, value in lists)
+            and (shape.context == 1 or shape.exchange in request.exchanges)
+        )
+
+    def short(self, candidate: Candidate) -> Configuration:
+        """The training step with few microbatches, for what its rows hold."""
+        count = 2 * candidate.shape.pipeline
+        return replace(self.configuration(candidate), microbatches=count)
 
     def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
         """The same schedule on a changed shape, sharded as the framework does there."""

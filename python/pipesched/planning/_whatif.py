@@ -345,12 +345,12 @@ def _own_times_hold(request: Request, shape: Shape, changes: Mapping[str, Any]) 
 
 
 def _check_degrees(request: Request, shape: Shape) -> None:
-    """Refuses degrees that the model or the nodes do not allow."""
+    """Refuses degrees that the model does not allow. As in plans, a node need not hold whole
+    workers.
+    """
     heads = request.sizes["key_value_heads"]
     if heads and heads % shape.tensor:
         _whole("tensor", heads, shape.tensor, "key-value heads")
-    if request.node % shape.tensor and shape.tensor % request.node:
-        _whole("tensor", request.node, shape.tensor, "accelerators of a node")
     tokens = request.sizes["sequence"]
     if shape.context > 1 and tokens % (2 * shape.context):
         _whole("context", tokens // 2, shape.context, "pairs of tokens")
@@ -429,8 +429,9 @@ LIMITS = (
 
 
 def _candidate(row: Mapping[str, Any]) -> Candidate:
+    shape = {name: row[name] for name in Shape.__dataclass_fields__ if name != "exchange"}
     return Candidate(
-        Shape(**{name: row[name] for name in Shape.__dataclass_fields__}),
+        Shape(**shape, exchange=row["context_exchange"] or Shape.exchange),
         row["schedule"],
         tuple(sorted(row["options"].items())),
         tuple(tuple(path["workers"]) for path in row["paths"]),

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._batch import findings as compared
+from .._text import gib as gib
+from .._text import readable
+from ._bounds import splits_backward
 from ._candidate import OPTIMIZED
 from ._moves import told
+from ._undecided import undecided
 
 if TYPE_CHECKING:
     from ._optimized import Attempt, Made
@@ -19,13 +23,6 @@ NOTHING = 0.0005
 
 MOST_DIFFERENCES = 3
 """The maximal number of sentences on schedules that formula or table rank differently."""
-
-
-def gib(size: float) -> str:
-    """`71.3 GiB`, and below 0.1 GiB `83.4 MiB`."""
-    if 0 < size < 2**30 / 10:
-        return f"{max(size / 2**20, 0.1):.1f} MiB"
-    return f"{size / 2**30:.1f} GiB"
 
 
 def percent(ratio: float) -> str:
@@ -47,7 +44,7 @@ def described(candidate: Candidate) -> str:
         f"{candidate.schedule} on {plural(shape.pipeline, 'worker')}"
         + (f" of {chunks} stages each" if chunks > 1 else ""),
         f"tensor {shape.tensor}",
-        *([f"context {shape.context}"] if shape.context > 1 else []),
+        *([f"context {shape.context} by {shape.exchange}"] if shape.context > 1 else []),
         *([f"expert {shape.expert}"] if shape.expert > 1 else []),
         f"data {shape.data}",
         f"{batch} of {plural(shape.microbatch_size, 'sequence')}",
@@ -155,9 +152,10 @@ def _levels(plan: Plan) -> Iterator[str]:
 
 def helped(help: Help) -> str:
     """The effect of one change."""
+    change = help.change if help.allowed else f"{help.change}, which is not searched,"
     if help.fits:
-        return f"with {help.change} it fits, {help.step_s:.4g} s and {gib(help.peak_bytes)}"
-    return f"with {help.change} {gib(help.missing_bytes)} are still missing"
+        return f"with {change} it fits, {help.step_s:.4g} s and {gib(help.peak_bytes)}"
+    return f"with {change} {gib(help.missing_bytes)} are still missing"
 
 
 def _missing(proposal: Proposal, plan: Plan) -> str:
@@ -178,7 +176,7 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
 # What was optimized
 
 
-def _rows(made: Made, plan: Plan) -> str:
+def _rows(made: Made, plan: Plan, given: Candidate) -> str:
     """The quality of rows that the optimizer found."""
     outcome, optimized = made
     found = optimized.found
@@ -198,9 +196,11 @@ def _rows(made: Made, plan: Plan) -> str:
         for verb, count in (("offloads", optimized.offloads), ("recomputes", optimized.recomputes))
         if count
     ]
-    means = "nothing but the order of its cells is new"
-    if moved:
-        means = f"it {' and '.join(moved)} of {optimized.activations:,} activations"
+    means = f"it {' and '.join(moved)} of {optimized.activations:,} activations"
+    if not moved:
+        means = "nothing but the order of its cells is new"
+        if optimized.counts.get("W") and not splits_backward(given.schedule, given.options):
+            means = "its backwards are split, and the order of its cells is new"
     above = "are proven to take the least time"
     if found.gap >= NOTHING:
         above = f"take at most {percent(found.gap)} more than the least time"
@@ -211,9 +211,9 @@ def _rows(made: Made, plan: Plan) -> str:
 
 def _optimized(attempt: Attempt, plan: Plan) -> Iterator[str]:
     if attempt.reason:
-        yield f"{described(attempt.candidate)} was not found: {attempt.reason}"
+        yield f"{described(attempt.candidate)} was not found: {readable(attempt.reason)}"
     for made in attempt.results:
-        yield f"{described(made[0].candidate)}: {_rows(made, plan)}"
+        yield f"{described(made[0].candidate)}: {_rows(made, plan, attempt.candidate)}"
 
 
 def _counts(plan: Plan) -> str:
@@ -235,7 +235,7 @@ def findings(plan: Plan) -> list[str]:
         found += _too_short(best)
         if plan.moved:
             found.append(told(plan.moved))
-        found += [*_next(plan), *_levels(plan)]
+        found += [*undecided(plan), *_next(plan), *_levels(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
     found += [_missing(proposal, plan) for proposal in plan.missing]

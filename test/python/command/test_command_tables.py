@@ -52,7 +52,7 @@ def in_terminal(columns: int, *words: str) -> list[str]:
 
 def table_of(lines: list[str]) -> list[str]:
     """The lines of the first table: below the title, up to an empty line."""
-    titles = ("assumed:", "changed:", "note:", "times ", "work ")
+    titles = ("assumed:", "band", "no band", "changed:", "order:", "note:", "times ", "work ")
     body = lines[: lines.index("")] if "" in lines else lines
     start = max((i + 1 for i, line in enumerate(body) if line.startswith(titles)), default=0)
     return body[start:]

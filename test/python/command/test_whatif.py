@@ -38,12 +38,17 @@ def row_of(plan: str, place: int = 0) -> dict[str, Any]:
 
 def configuration_of(row: dict[str, Any], **changes: Any) -> Configuration:
     """The configuration of a row, made here from its numbers alone."""
-    degrees = dict(data_parallel=row["data"], sharding=row["sharding"])
+    degrees = dict(
+        data_parallel=row["data"],
+        sharding=row["sharding"],
+        context_parallel=row["context"],
+        context_exchange=row["context_exchange"] or "ring",
+    )
     held = row["parameter_bytes"]
     options = {
         "model": "llama3-8b",
         "system": "dgx-h100",
-        "accelerators": row["tensor"],
+        "accelerators": row["tensor"] * row["context"],
         "microbatch_size": row["microbatch_size"],
         "recompute": row["recompute"],
         "parameter_bytes": (held["weight"], held["gradient"], held["optimizer"]),
@@ -110,7 +115,7 @@ def test_lost_node(plan: str, capsys: Capture) -> None:
     """Whole pipelines remain, as many as divide the batch; or it is planned again."""
     row = row_of(plan)
     _, one, none = rows_of(capsys, "whatif", plan, "--lose-node", "0")
-    group = row["tensor"] * row["pipeline"]
+    group = row["tensor"] * row["context"] * row["pipeline"]
     fitting = [d for d in range(1, 56 // group + 1) if 128 % (d * row["microbatch_size"]) == 0]
     assert one["gpus"] == 56 and one["data"] == max(fitting)
     assert "there is nothing to plan for 56 accelerators" in none["error"]
@@ -153,6 +158,29 @@ def test_other_shapes(plan: str, capsys: Capture) -> None:
     assert together["error"] is None
     names = ("gpus", "tensor", "pipeline", "microbatch_size", "schedule")
     assert [together[name] for name in names] == [128, 2, 4, 2, "gpipe"]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        ["--context", "2", "--context-exchange", "gather", "--tensor", "2"],
+        ["--context", "2", "--context-exchange", "ring", "--tensor", "2"],
+        ["--tensor", "12", "--context", "1"],
+    ],
+)
+def test_rows_with_divided_sequences(limits: list[str], tmp_path: Path, capsys: Capture) -> None:
+    """A row keeps its exchange of keys and values, and its tensor degree, which need not divide
+    the accelerators of a node.
+    """
+    file = str(tmp_path / "plan.json")
+    given = ["--model", "gpt3-175b", "--system", "dgx-h100", "--gpus", "96", "--memory", "1TiB"]
+    given += ["--global-batch", "96", "--workers", "4", "--schedules", "1f1b", "--top", "1"]
+    assert main(["plan", *given, *limits, "--format", "json", "-o", file]) == 0
+    planned = row_of(file)
+    first, fuller = rows_of(capsys, "whatif", file, "--recompute", "full")
+    assert first["step_s"] == pytest.approx(planned["step_s"])
+    assert first["peak_bytes_per_gpu"] == planned["peak_bytes_per_gpu"]
+    assert not fuller.get("error")
 
 
 def test_files_of_save(
@@ -324,7 +352,7 @@ def test_slow_nodes_and_workers_of_plans(capsys: Capture) -> None:
     for row in rows:
         found = {each["disturbance"]: each for each in row["sensitivity"]}
         assert set(found) == {"node 0 x 1.5", "worker 1 x 1.2", "all together"}
-        where = Nodes(8, row["tensor"], row["pipeline"], row["data"], "data").on(0)
+        where = Nodes(8, row["tensor"] * row["context"], row["pipeline"], row["data"], "data").on(0)
         slow = ",".join(f"worker{n}=1.5" for n in sorted(set().union(*where.values())))
         wanted = step_of(row, disturbance=slow)
         assert found["node 0 x 1.5"]["disturbed_step_s"] == pytest.approx(wanted)

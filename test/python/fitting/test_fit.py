@@ -473,6 +473,8 @@ def test_documented_session(
     monkeypatch.chdir(tmp_path)
     shutil.copy(TABLE, "measured.csv")
     page = (ROOT / "docs" / "Fitting.md").read_text()
+    own = page.partition("    [{")[2].partition("}]")[0]  # of "Your own steps"
+    Path("steps.json").write_text("[{" + own + "}]")
     sessions = re.findall(r"(?m)^    \$ pipesched (.*)\n((?:    .*\n|\n(?=    ))+)", page)
     assert sessions
     for command, shown in sessions:

@@ -169,7 +169,8 @@ def test_wrong_number_of_accelerators(tmp_path: Path, tools: dict[str, str]) -> 
 
 def test_models_that_are_not_known(tmp_path: Path, tools: dict[str, str]) -> None:
     """What a script cannot know it asks for."""
-    made = planned(model="mistral-7b", schedules=["1f1b"], stages=[2])
+    usual: dict[str, Any] = {"sharding": ["optimizer"], "context": [1]}
+    made = planned(model="mistral-7b", schedules=["1f1b"], stages=[2], **usual)
     scripts = written(made.fitting[0], tmp_path)
     assert "MODEL_ARGS" in run(scripts["megatron"], {**tools, "MEGATRON": "x"}, status=1)
     assert "MODULE" in run(scripts["torchtitan"], tools, status=1)

@@ -1,6 +1,7 @@
 """The study of DeepSeek-V3: its plans have the degrees of the report and the numbers of plans."""
 
 import json
+from typing import Any
 
 import pandas as pd
 import pipesched
@@ -29,7 +30,8 @@ def test_the_measurement_is_that_of_the_report() -> None:
 
 
 def test_plans_have_the_published_degrees() -> None:
-    made = deepseek.planned(**deepseek.PUBLISHED, memory="1TiB", reserve=0, microbatch_size=[1])
+    limits: dict[str, Any] = {"microbatch_size": [1], "context": [1], "sharding": ["optimizer"]}
+    made = deepseek.planned(**deepseek.PUBLISHED, **limits, memory="1TiB", reserve=0)
     (found,) = made.fitting
     shape = found.shape
     assert (shape.tensor, shape.pipeline, shape.data, shape.expert) == (1, 16, 128, 64)

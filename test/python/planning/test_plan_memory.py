@@ -388,7 +388,7 @@ def test_weights_of_fp8() -> None:
     found, lines = lines_of("megatron", precision="fp8", stages=[2])
     assert "--fp8-param-gather" in lines
     assert found.to_dict()["parameter_bytes"]["weight"] == 2
-    alone, lines = lines_of("megatron", precision="fp8", stages=[2], sharding=["none"])
+    alone, lines = lines_of("megatron", precision="fp8", stages=[2], context=[1], sharding=["none"])
     assert "--fp8-param-gather" not in lines
     assert alone.to_dict()["parameter_bytes"]["weight"] == 4
     assert alone.peak_bytes > found.peak_bytes

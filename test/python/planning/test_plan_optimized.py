@@ -19,6 +19,8 @@ TIGHT: dict[str, Any] = {
     "stages": [4],
     "microbatch_size": [1],
     "schedules": ["1f1b", "zb-h1"],
+    "context": [1],
+    "sharding": ["optimizer"],
     "memory": "26GiB",
     "reserve": 0,
 }
@@ -107,7 +109,7 @@ def test_what_cannot_be_optimized_is_said() -> None:
 def test_command_optimizes(tmp_path: Path, capsys: Capture) -> None:
     sizes = ["--gpus", "8", "--global-batch", "8", "--tensor", "2", "--stages", "4"]
     choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1"]
-    choices += ["--memory", "26GiB", "--reserve", "0"]
+    choices += ["--memory", "26GiB", "--reserve", "0", "--context", "1"]
     line = ["plan", *SMALL[:4], *sizes, *choices, "--top", "2", "--optimize", "1.5s"]
     rows = rows_of(capsys, *line, "--save", str(tmp_path))
     best = rows[0]
@@ -128,3 +130,35 @@ def test_times(time: str, capsys: Capture) -> None:
     for number in (0, -1.0, float("nan"), float("inf")):
         with pytest.raises(PipeSchedError, match="optimize is a time"):
             seconds_of("optimize", number)
+
+
+def test_rows_are_for_the_framework() -> None:
+    """torchtitan runs no cells that offload or recompute single activations, Megatron-LM no rows
+    but its own, and neither is ranked among what they run.
+    """
+    made = tight(launcher="torchtitan", optimize="1s")
+    assert made.attempts
+    for proposal in optimized_of(made):
+        assert not proposal.optimized or not (proposal.optimized.offloads)
+        assert proposal.to_dict()["launcher"]["torchtitan"]
+    for _, optimized in (each for attempt in made.attempts for each in attempt.results):
+        assert optimized.to_dict()["freedoms"] == {
+            "split_backward": True,
+            "offload": False,
+            "recompute": "none",
+        }
+    megatron = tight(launcher="megatron", schedules=["1f1b"], optimize="1s")
+    assert megatron.attempts and not optimized_of(megatron)
+    assert "was not found: Megatron-LM has 1F1B and interleaved 1F1B" in "".join(megatron.why())
+
+
+def test_what_is_new_is_told() -> None:
+    """Rows of which only the order is new recompute what the family's do."""
+    made = tight(recompute=["none", "full"], optimize="1.5s")
+    assert made.attempts
+    for attempt in made.attempts:
+        for outcome, found in attempt.results:
+            if not (found.offloads or found.recomputes):
+                assert outcome.candidate.shape.recompute == attempt.candidate.shape.recompute
+    for sentence in made.why():
+        assert "nothing but the order" not in sentence or "its backwards are split" not in sentence

@@ -8,7 +8,8 @@ import pytest
 from pipesched import Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request, Shape
-from pipesched.planning._divisions import Divisions, powers_of_two
+from pipesched.planning._divisions import Divisions
+from pipesched.planning._request import divisors
 from pipesched.planning._passes import attaching
 from test_command import Capture, failure_of, rows_of
 from test_plan import check, flags
@@ -25,7 +26,7 @@ def divisions(model: str, **given: Any) -> tuple[list[Shape], Counter[str]]:
 
 def test_experts_are_divided_by_degrees_that_divide() -> None:
     shapes, _ = divisions("qwen3-235b-a22b", gpus=256, global_batch=256)
-    assert {shape.expert for shape in shapes} == set(powers_of_two(128))
+    assert {shape.expert for shape in shapes} == set(divisors(128))
     for shape in shapes:
         assert 128 % shape.expert == 0 and shape.stage % shape.expert == 0
         assert shape.gpus == 256
@@ -36,15 +37,20 @@ def test_experts_are_divided_by_degrees_that_divide() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sequence", "degrees"), [(8192, {1}), (16384, {1}), (32768, {1, 2, 4, 8}), (24576, {1, 2, 4})]
+    ("sequence", "degrees"),
+    [(8192, {1, 2, 4, 8, 16, 32, 64}), (24, {1, 2, 4}), (1000, {1, 2, 4}), (7, {1})],
 )
-def test_only_long_sequences_are_divided(sequence: int, degrees: set[int]) -> None:
+def test_sequences_are_divided_as_launchers_can(sequence: int, degrees: set[int]) -> None:
     shapes, _ = divisions("llama3-8b", sequence=sequence)
     assert {shape.context for shape in shapes} == degrees
     for shape in shapes:
         assert shape.gpus == 64
         assert shape.tensor * shape.context == shape.worker
         assert shape.data * shape.microbatch_size * shape.microbatches == 64
+    exchanges = {shape.exchange for shape in shapes if shape.context > 1}
+    assert exchanges == ({"ring", "gather"} if degrees != {1} else set())
+    torch, _ = divisions("llama3-8b", sequence=sequence, launcher="torchtitan")
+    assert {shape.exchange for shape in torch if shape.context > 1} <= {"gather"}
 
 
 def test_given_degrees_are_kept() -> None:
@@ -125,13 +131,13 @@ def test_lines_of_megatron() -> None:
 
 def test_lines_of_torchtitan() -> None:
     best = planned(launcher="torchtitan")
-    assert best.request.context_exchange == "gather"
+    assert best.shape.exchange == "gather"
     found = flags(best.launchers().torchtitan.lines or ())
     names = [f"--parallelism.{n}_parallel_degree" for n in ("context", "expert", "tensor")]
     assert [found[name] for name in names] == ["2", "8", "2"]
     assert found["--parallelism.data_parallel_shard_degree"] == "4"
     assert "--training.disable_cuda_graphs" in found
-    ring = planned().launchers().torchtitan
+    ring = planned(context_exchange="ring").launchers().torchtitan
     assert ring.lines is None and "no context exchange ring" in (ring.reason or "")
     with pytest.raises(pipesched.PipeSchedError, match="torchtitan 0.3.0 has no context exchange"):
         planned(launcher="torchtitan", context_exchange="ring")
@@ -145,9 +151,8 @@ def test_passes_say_it() -> None:
         global_batch=64,
         expert_balance=1.25,
         expert_dispatch="per-node",
-        context_exchange="gather",
     )
-    shape = Shape(2, 4, 4, 1, 16, "none", "optimizer", context=2, expert=8)
+    shape = Shape(2, 4, 4, 1, 16, "none", "optimizer", context=2, expert=8, exchange="gather")
     _, system = attaching(request, shape)
     for option in (
         "accelerators=4",

@@ -97,9 +97,10 @@ def _reports(printed: str) -> list[str]:
 
 def test_times_of_stages_are_divided_again() -> None:
     eight = {"F": ["80ms"] * 8, "B": ["160ms"] * 8}
-    by_list = plan("llama3-70b", times=eight, schedules=["1f1b"], times_of="stage")
+    given: dict[str, Any] = {"schedules": ["1f1b"], "memory": "1TiB"}
+    by_list = plan("llama3-70b", times=eight, times_of="stage", top=200, **given)
     assert {p.shape.pipeline for p in by_list.proposals} != {8}
-    one = plan("llama3-70b", times="F=80ms,B=160ms", schedules=["1f1b"], stages=[8])
+    one = plan("llama3-70b", times="F=80ms,B=160ms", stages=[8], **given)
     same = [p for p in by_list.proposals if p.shape.pipeline == 8]
     assert [p.step_s for p in same[:1]] == [p.step_s for p in one.proposals[:1]]
 
@@ -192,6 +193,7 @@ def test_help_names_the_stages() -> None:
     given: dict[str, Any] = {"gpus": 64, "global_batch": 256, "tensor": [4], "stages": [4]}
     given |= {"microbatch_size": [1], "recompute": ["none"], "schedules": ["VPP"], "chunks": [8]}
     given |= {"model": "llama3-70b", "system": "dgx-h100", "reserve": 0}
+    given |= {"context": [1], "sharding": ["optimizer"]}
     peak = pipesched.plan(**given, memory="150GiB").fitting[0].peak_bytes
     made = pipesched.plan(**given, memory=peak - 2**28)
     helps = [h for p in made.missing for h in p.help if h.change.startswith("a layer moved from")]

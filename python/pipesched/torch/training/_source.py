@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 import pipesched
 from pipesched import PipeSchedError, Schedule
+from pipesched._text import truth
 from pipesched.torch import (
     SequentialStages,
     measure_children,
@@ -92,6 +93,14 @@ def _value(name: str, text: str, like: Any) -> Any:
     """The value of an option, of the type that its default has."""
     if isinstance(like, str):
         return text
+    if isinstance(like, bool):
+        try:
+            return truth(text)
+        except ValueError:
+            raise PipeSchedError(
+                f"the model's option {name} is {text!r}; wanted true or false, as its default "
+                f"{like!r}"
+            ) from None
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -1,0 +1,167 @@
+"""The band of a predicted step: what the published rows that resemble it took."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._costs import Costs
+from .._settings import _fields_of
+from ._own import Own, own_band, ratios_of
+from ._residuals import Resembling, Residual, resembling, runs_of
+from ._statistics import LEVEL, interval
+from ._traits import OF_TIMES, Traits, traits_of
+
+FEWEST_RUNS = 2
+"""Below this, rows say nothing about how far apart they are."""
+
+NO_BAND = "no band"
+"""How a text begins that says why there is none."""
+
+WORDS = {
+    "megatron": "Megatron-LM",
+    "torchtitan": "torchtitan",
+    "llm-foundry": "llm-foundry",
+    "authors": "code of their authors",
+    "bf16": "BF16",
+    "fp8": "FP8",
+    "experts": "with experts",
+    "data sheet": "rates of data sheets",
+    "under load": "rates under load",
+}
+"""Values of traits as sentences say them."""
+
+
+def _said(name: str, value: str) -> str:
+    said = WORDS.get(value, value)
+    return f"tensor {said}" if name == "tensor" else said
+
+
+def _of_own(own: Own) -> str:
+    steps = f"{own.steps} step{'' if own.steps == 1 else 's'}"
+    return (
+        f"{100 * LEVEL:g} % of steps take {own.low:.2f} to {own.high:.2f} times the prediction, as"
+        f" the system is corrected to {steps} of its own, by {own.within.differences} differences"
+        " of published rows within clusters"
+    )
+
+
+@dataclass(frozen=True)
+class Band:
+    """The times between which `LEVEL` of the measured steps are that resemble a predicted one."""
+
+    traits: Traits
+    found: Resembling
+    low: float | None
+    """The lower end in terms of the predicted step; None if no rows resemble it."""
+    high: float | None
+    own: Own | None = None
+    """The band of a system that is corrected to own steps, in place of that of rows alone."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that resemble the step."""
+        return len(self.found.rows)
+
+    @property
+    def runs(self) -> int:
+        """The number of runs that they are of."""
+        return len(runs_of(self.found.rows))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether published rows resemble the step."""
+        return self.low is not None
+
+    def seconds(self, step_s: float) -> tuple[float | None, float | None]:
+        """The band around a predicted step."""
+        if self.low is None or self.high is None:
+            return None, None
+        return self.low * step_s, self.high * step_s
+
+    @property
+    def likeness(self) -> str:
+        """What rows and the step have in common: `Hopper, dense, rates under load, tensor 1`."""
+        if self.traits.times == OF_TIMES:
+            return "times of stages that were measured"
+        values = ((name, getattr(self.traits, name)) for name in self.found.shared)
+        return ", ".join(_said(name, value) for name, value in values if name != "times")
+
+    @property
+    def text(self) -> str:
+        """The band in a sentence without a time."""
+        if self.own is not None:
+            return _of_own(self.own)
+        if self.low is None:
+            return f"{NO_BAND}: {self.reason}"
+        others = [name for name in self.found.dropped]
+        differing = f"; {' and '.join(others)} may differ" if others else ""
+        return (
+            f"{100 * LEVEL:g} % of steps like it took {self.low:.2f} to {self.high:.2f} times the"
+            f" prediction, by {self.rows} published rows of {self.runs} runs"
+            f" ({self.likeness}{differing})"
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why there is no band."""
+        if self.traits.times != OF_TIMES and self.traits.generation is None:
+            return "no published row ran on accelerators with these peaks"
+        few = f"only {self.rows} of one run" if self.rows else "no published row"
+        verb = "resemble" if self.rows > 1 else "resembles"
+        return f"{few} {verb} it ({self.likeness})"
+
+    def to_dict(self, step_s: float) -> dict[str, Any]:
+        """The values for JSON (docs/schemas/band.schema.json)."""
+        low, high = self.seconds(step_s)
+        return {
+            "level": LEVEL,
+            "low_s": low,
+            "high_s": high,
+            "low_ratio": self.low,
+            "high_ratio": self.high,
+            "own_steps": 0 if self.own is None else self.own.steps,
+            "rows": self.rows,
+            "runs": self.runs,
+            "shared": {name: getattr(self.traits, name) for name in self.found.shared},
+            "dropped": list(self.found.dropped),
+            "text": self.text,
+        }
+
+
+def band_of_traits(traits: Traits, rows: Iterable[Residual] | None = None) -> Band:
+    """The band of a step with these traits, of all published rows or of the given ones."""
+    found = resembling(traits, rows)
+    groups = [[math.log(row.ratio) for row in run] for run in runs_of(found.rows).values()]
+    if len(groups) < FEWEST_RUNS:
+        return Band(traits, found, None, None)
+    low, high = interval(groups)
+    return Band(traits, found, round(math.exp(low), 4), round(math.exp(high), 4))
+
+
+def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
+    """The band of steps under these costs, in terms of the predicted step; None if they are no
+    predictions of a training. `framework` (`megatron`, `torchtitan`) is who runs it, if that is
+    known.
+
+    >>> from pipesched import Costs
+    >>> costs = Costs(model="llama3-8b", system="h100-sxm-load", accelerators=1)
+    >>> made = band_of(costs, "megatron")
+    >>> made.low < made.high, band_of(None)
+    (True, None)
+    """
+    traits = traits_of(costs, framework)
+    if traits is None or costs is None:
+        return None
+    band = band_of_traits(traits)
+    assert costs.system is not None
+    ratios = () if traits.times == OF_TIMES else ratios_of(_fields_of("system", costs.system))
+    if not ratios:
+        return band
+    most = math.inf
+    if band.low is not None and band.high is not None:
+        most = math.log(band.high / band.low)
+    own = own_band(traits, ratios, most)
+    return replace(band, low=own.low, high=own.high, own=own)

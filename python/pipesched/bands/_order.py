@@ -1,0 +1,121 @@
+"""Which of several predicted steps may be the shortest, and which runs decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from ._differences import Tolerance, tolerances
+from ._traits import Traits
+
+TIE = 0.01
+"""Measurements that are closer than this part of a step have no order (studies/groups.py)."""
+
+
+class Step(NamedTuple):
+    """A predicted step among those of one cluster, model and batch."""
+
+    name: str
+    seconds: float
+    layout: Hashable
+    """Degrees, sizes and recomputation. Steps that share it differ in the schedule."""
+    traits: Traits
+
+
+class Order(NamedTuple):
+    """What is known about the order of steps. Numbers are positions in the list of steps."""
+
+    first: tuple[int, ...]
+    """Those that may be the shortest, because none is known to be shorter."""
+    runs: tuple[int, ...]
+    """Those of them whose runs decide; empty if one is enough."""
+    alike: tuple[tuple[int, int], ...]
+    """The others of them, each with the one on its layout that it is as fast as within `TIE`."""
+
+
+def _tolerance(step: Step, other: Step) -> Tolerance:
+    known = tolerances(other.traits)
+    return known.schedules if step.layout == other.layout else known.layouts
+
+
+def _is_slower(step: Step, other: Step) -> bool:
+    """Whether a step is known to be slower than another one."""
+    return math.log(step.seconds / other.seconds) > _tolerance(step, other).log
+
+
+def order_of(steps: Sequence[Step]) -> Order:
+    """The order of steps that all take time.
+
+    Any two of those that may be the shortest are not told apart. A run of one of them leaves
+    another one as unknown in terms of it as before, so that no fewer runs than those of all decide,
+    but for those that are as fast as another one on their layout.
+    """
+    first = [i for i, s in enumerate(steps) if not any(_is_slower(s, each) for each in steps)]
+    first.sort(key=lambda i: (steps[i].seconds, i))
+    runs: list[int] = []
+    alike: list[tuple[int, int]] = []
+    for i in first:
+        same = [
+            run
+            for run in runs
+            if steps[run].layout == steps[i].layout
+            and steps[i].seconds <= (1 + TIE) * steps[run].seconds
+        ]
+        if same:
+            alike.append((i, same[0]))
+        else:
+            runs.append(i)
+    return Order(tuple(first), tuple(runs) if len(runs) > 1 else (), tuple(alike))
+
+
+# Sentences
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _from(tolerance: Tolerance) -> str:
+    return f"from {100 * (tolerance.ratio - 1):.0f} % on ({tolerance.differences} differences)"
+
+
+def _tolerances_of(steps: Sequence[Step]) -> str:
+    """From where on the steps are told apart: `schedules of a layout from 7 % on`."""
+    known = tolerances(steps[0].traits)
+    layouts = {step.layout for step in steps}
+    found = []
+    if len(layouts) < len(steps):
+        found.append(f"schedules of one layout {_from(known.schedules)}")
+    if len(layouts) > 1:
+        found.append(f"layouts {_from(known.layouts)}")
+    return " and ".join(found)
+
+
+def told(steps: Sequence[Step], order: Order) -> list[str]:
+    """The sentences on the order of steps; none for a single one.
+
+    >>> traits = Traits("computed", "Hopper", "under load", "dense")
+    >>> steps = [Step("a", 1.0, 0, traits), Step("b", 1.05, 0, traits), Step("c", 1.5, 0, traits)]
+    >>> print("; ".join(told(steps, order_of(steps))))
+    not told apart from a: b; published rows tell schedules of one layout apart from 7 % on (22 \
+differences); short runs of a and b decide
+    """
+    if len(steps) < 2:
+        return []
+    fastest, *others = order.first
+    name = steps[fastest].name
+    apart = f"published rows tell {_tolerances_of(steps)}".replace(" from ", " apart from ", 1)
+    if not others:
+        return [f"{name} is the fastest by more than predictions are off: {apart}"]
+    parts = [f"not told apart from {name}: {', '.join(steps[i].name for i in others)}", apart]
+    if order.runs:
+        parts.append(f"short runs of {_listed([steps[i].name for i in order.runs])} decide")
+    alike: dict[int, list[str]] = {}
+    for i, run in order.alike:
+        alike.setdefault(run, []).append(steps[i].name)
+    for run, names in alike.items():
+        verb = "is" if len(names) == 1 else "are"
+        parts.append(f"{_listed(names)} {verb} within 1 % of {steps[run].name} on its layout")
+    return ["; ".join(parts)]

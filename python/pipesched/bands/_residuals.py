@@ -1,0 +1,90 @@
+"""The published steps of `residuals.json`, and the part of them that resembles a training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from ._traits import DROPPED, KEPT, Traits
+
+FILE = "residuals.json"
+
+LEAST_RUNS = 4
+"""The number of runs from which on no further trait is dropped. A run is one publication, model and
+chip: its rows are off in common, so that they count as one.
+"""
+
+
+class Residual(NamedTuple):
+    """One published step, and how long it was measured in terms of its prediction."""
+
+    source: str
+    case: str
+    run: str
+    """The publication, model and hardware."""
+    cluster: str
+    """Rows of one cluster, model and batch; empty: the row stands alone."""
+    layout: str
+    """Degrees and sizes. Rows of one cluster that share them differ in the schedule."""
+    traits: Traits
+    ratio: float
+    """Above 1 the step took longer than predicted."""
+
+
+def _read(row: dict[str, Any]) -> Residual:
+    traits = Traits._make(row.get(name) for name in Traits._fields)
+    source, case, run, cluster, layout = (row[name] for name in Residual._fields[:5])
+    return Residual(source, case, run, cluster, layout, traits, row["measured_to_predicted"])
+
+
+@cache
+def residuals() -> tuple[Residual, ...]:
+    """All published steps.
+
+    >>> len(residuals()) > 100 and all(0.3 < row.ratio < 4 for row in residuals())
+    True
+    """
+    text = (resources.files(__package__) / FILE).read_text(encoding="utf-8")
+    return tuple(map(_read, json.loads(text)))
+
+
+def runs_of(rows: Iterable[Residual]) -> dict[str, list[Residual]]:
+    """The rows of each run."""
+    found: dict[str, list[Residual]] = {}
+    for row in rows:
+        found.setdefault(row.run, []).append(row)
+    return found
+
+
+class Resembling(NamedTuple):
+    """Rows that resemble a training."""
+
+    rows: tuple[Residual, ...]
+    shared: tuple[str, ...]
+    """The traits that they share with it."""
+    dropped: tuple[str, ...]
+    """The traits in which they may differ, because too few rows share them."""
+
+
+def shares(names: Sequence[str], traits: Traits) -> Callable[[Residual], bool]:
+    """Whether a row shares these traits."""
+    wanted = [(name, getattr(traits, name)) for name in names]
+    return lambda row: all(getattr(row.traits, name) == value for name, value in wanted)
+
+
+def resembling(traits: Traits, rows: Iterable[Residual] | None = None) -> Resembling:
+    """The rows that share most traits: those of `DROPPED` are dropped one after the other until
+    rows of `LEAST_RUNS` runs are left. Traits that are not known are not compared.
+    """
+    known = residuals() if rows is None else tuple(rows)
+    compared = [name for name in DROPPED if getattr(traits, name) is not None]
+    kept = tuple(name for name in KEPT if name == "times" or traits.times == "computed")
+    for dropped in range(len(compared) + 1):
+        names = (*kept, *compared[dropped:])
+        found = tuple(filter(shares(names, traits), known))
+        if len(runs_of(found)) >= LEAST_RUNS:
+            break
+    return Resembling(found, names, tuple(compared[:dropped]))

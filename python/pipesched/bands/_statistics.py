@@ -1,0 +1,62 @@
+"""Prediction intervals of few residuals that come in groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+LEVEL = 0.8
+"""The part of measured steps that a band is to hold."""
+
+STUDENT = (
+    *(3.0777, 1.8856, 1.6377, 1.5332, 1.4759, 1.4398, 1.4149, 1.3968, 1.3830, 1.3722),
+    *(1.3634, 1.3562, 1.3502, 1.3450, 1.3406, 1.3368, 1.3334, 1.3304, 1.3277, 1.3253),
+    *(1.3232, 1.3212, 1.3195, 1.3178, 1.3163, 1.3150, 1.3137, 1.3125, 1.3114, 1.3104),
+)
+"""The 90 % quantile of Student's t with 1, 2, ... degrees of freedom."""
+
+NORMAL = 1.2816
+
+
+def student(degrees: float) -> float:
+    """The quantile that leaves 10 % above it, so that 80 % are within it and its negative.
+
+    >>> student(1), round(student(60), 3), round(student(1e9), 4)
+    (3.0777, 1.296, 1.2816)
+    """
+    whole = math.floor(degrees)
+    if whole <= len(STUDENT):
+        return STUDENT[max(whole, 1) - 1]
+    # Its distance to that of the normal distribution falls with the degrees of freedom.
+    return NORMAL + (STUDENT[-1] - NORMAL) * len(STUDENT) / degrees
+
+
+def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The interval that holds the next value with a probability of `LEVEL`, of values that come in
+    groups whose values go together. Each group counts as one value.
+
+    >>> low, high = interval([[0.0], [0.1], [0.2]])
+    >>> round((low + high) / 2, 9), round(high - 0.1, 4)
+    (0.1, 0.2177)
+    """
+    count = len(groups)
+    middle = sum(sum(group) / len(group) for group in groups) / count
+    squares = (sum((value - middle) ** 2 for value in group) / len(group) for group in groups)
+    spread = math.sqrt(sum(squares) / (count - 1))
+    half = student(count - 1) * spread * math.sqrt(1 + 1 / count)
+    return middle - half, middle + half
+
+
+def pooled(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """The standard deviation of values within their groups, and its degrees of freedom.
+
+    >>> spread, degrees = pooled([[0.0, 0.2], [1.0, 1.2], [5.0]])
+    >>> round(spread, 4), degrees
+    (0.1414, 2)
+    """
+    squares, degrees = 0.0, 0
+    for group in groups:
+        mean = sum(group) / len(group)
+        squares += sum((value - mean) ** 2 for value in group)
+        degrees += len(group) - 1
+    return math.sqrt(squares / degrees) if degrees else math.nan, degrees

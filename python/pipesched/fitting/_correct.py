@@ -1,0 +1,332 @@
+"""Corrects a system by measured steps of own trainings.
+
+Terms are factors on times, from a prior that they are 1: the logarithm of each is taken from a
+normal distribution whose spread is how far such a term is usually off. Steps are measured with an
+error as large as published layouts of one cluster are off beside it, which no term explains. The
+most probable factors are those of least squares (Gauss-Newton); a term is determined if the steps
+at least halve its variance, and otherwise it stays as it was.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._costs import Costs, Description
+from .._errors import PipeSchedError
+from ..bands import tolerances, traits_of
+from ..bands._own import FIELD, source_of
+from ..bands._traits import is_under_load
+from ._own_steps import OwnStep, read_steps
+from ._system import System, read_base
+
+Vector = npt.NDArray[np.float64]
+
+ROUNDS = 8
+PROBE = 0.02
+"""The change of a logarithm by which a derivative is taken."""
+
+CLOSE = 1e-3
+HALVED = 0.5
+"""The part of a term's variance that may be left if steps determine it."""
+
+
+class Term(NamedTuple):
+    """A factor on times, and the fields that it changes."""
+
+    name: str
+    fields: tuple[str, ...]
+    is_rate: bool
+    """Whether fields are rates, which a factor on times divides."""
+    spread: float
+    """How far its logarithm is usually from 0."""
+    spread_under_load: float
+    """The same of systems with rates under load, whose compute is nearer to trainings."""
+
+
+TERMS = (
+    Term("compute", ("sustained",), True, 0.4, 0.15),
+    Term("host", ("host_time.launch_us",), False, 0.5, 0.5),
+    Term("link", ("link.bandwidth_gb_per_s",), True, 0.3, 0.3),
+    Term("network", ("network.bandwidth_gb_per_s", "spine.bandwidth_gb_per_s"), True, 0.3, 0.3),
+)
+"""In the order of how much they usually matter. One step determines the first alone."""
+
+
+def _parent(system: System, field: str) -> tuple[dict[str, Any] | None, str]:
+    part, _, name = field.rpartition(".")
+    parent = system.get(part) if part else system
+    return (parent if isinstance(parent, dict) else None), name
+
+
+def _value(system: System, field: str) -> float | None:
+    """The value of a field; the sustained share is 1 where nothing says otherwise."""
+    parent, name = _parent(system, field)
+    value = None if parent is None else parent.get(name, 1.0 if field == "sustained" else None)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _fields(system: System, term: Term) -> list[str]:
+    """The fields of a term that the system has."""
+    return [field for field in term.fields if _value(system, field) is not None]
+
+
+def _changed(system: System, logs: Mapping[Term, float]) -> System:
+    """The system with factors on the times of terms."""
+    made = deepcopy(system)
+    for term, log in logs.items():
+        factor = math.exp(-log if term.is_rate else log)
+        for field in _fields(made, term):
+            parent, name = _parent(made, field)
+            assert parent is not None
+            value = (_value(made, field) or 0.0) * factor
+            parent[name] = float(f"{min(value, 1.0) if field == 'sustained' else value:.6g}")
+    return made
+
+
+def _predicted(step: OwnStep, system: System) -> float:
+    costs = step.configuration.costs
+    assert costs is not None
+    changed = replace(step.configuration, costs=replace(costs, system=system))
+    return changed.simulate().execution.makespan_ps / 1e12
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A term after the fit."""
+
+    term: str
+    field: str
+    before: float
+    after: float
+    factor: float
+    """On times: above 1 it takes longer than before."""
+    is_determined: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {**self.__dict__}
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A system that is corrected by measured steps."""
+
+    system: dict[str, Any]
+    """The fields of a system file, with sources."""
+    terms: tuple[Corrected, ...]
+    steps: tuple[OwnStep, ...]
+    before_s: tuple[float, ...]
+    """The steps that the system predicted before."""
+    after_s: tuple[float, ...]
+    notes: tuple[str, ...]
+    """What the steps do not determine, one sentence each."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each step: name, measured_s, and predictions before and after."""
+        return [
+            {
+                "name": step.name,
+                "measured_s": step.seconds,
+                "before_s": before,
+                "after_s": after,
+                "error_before": before / step.seconds - 1,
+                "error_after": after / step.seconds - 1,
+            }
+            for step, before, after in zip(self.steps, self.before_s, self.after_s, strict=True)
+        ]
+
+    def to_json(self) -> str:
+        """The system file."""
+        from ._fit import json_of
+
+        return json_of(self.system)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the system file, whole or not at all."""
+        from ..command.output import write_text
+
+        write_text(self.to_json(), os.fspath(path))
+
+
+class _Problem(NamedTuple):
+    """What is fitted: logarithms of factors, by term, to logarithms of measured steps."""
+
+    system: System
+    steps: Sequence[OwnStep]
+    terms: Sequence[Term]
+    noise: float
+    is_loaded: bool
+    """Whether the system had rates under load beforehand."""
+
+    def residuals(self, logs: Vector) -> Vector:
+        """The logarithms of measured steps in terms of predicted ones."""
+        changed = _changed(self.system, dict(zip(self.terms, map(float, logs), strict=True)))
+        ratios = [step.seconds / _predicted(step, changed) for step in self.steps]
+        return np.array([math.log(ratio) for ratio in ratios])
+
+    def slopes(self, logs: Vector, residuals: Vector) -> npt.NDArray[np.float64]:
+        """By how much the logarithm of each step grows with that of each factor."""
+        found = []
+        for at in range(len(logs)):
+            more = logs.copy()
+            more[at] += PROBE
+            found.append((residuals - self.residuals(more)) / PROBE)
+        return np.array(found).T
+
+    def spreads(self) -> Vector:
+        """The spread of each term beforehand."""
+        return np.array([t.spread_under_load if self.is_loaded else t.spread for t in self.terms])
+
+    def bounded(self, logs: Vector) -> Vector:
+        """Rates are sustained at most as data sheets say."""
+        least = [
+            math.log(_value(self.system, "sustained") or 1.0) if t.name == "compute" else -math.inf
+            for t in self.terms
+        ]
+        return np.array([max(pair) for pair in zip(logs, least, strict=True)])
+
+
+def _solved(problem: _Problem) -> tuple[Vector, Vector]:
+    """The most probable logarithms, and what is left of the variance of each."""
+    prior = 1 / problem.spreads() ** 2
+    logs = np.zeros(len(problem.terms))
+    for _ in range(ROUNDS):
+        residuals = problem.residuals(logs)
+        slopes = problem.slopes(logs, residuals)
+        curvature = slopes.T @ slopes / problem.noise**2 + np.diag(prior)
+        gradient = slopes.T @ residuals / problem.noise**2 - prior * logs
+        new = problem.bounded(logs + np.linalg.solve(curvature, gradient))
+        moved = float(np.max(np.abs(new - logs)))
+        logs = new
+        if moved < CLOSE:
+            break
+    left = np.diag(np.linalg.inv(curvature)) * prior
+    return logs, left
+
+
+def _determined(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
+    """The logarithms of the terms that the steps determine, and the other terms. The one that is
+    known least is left out first; one step determines the first term alone.
+    """
+    terms = list(problem.terms[:1] if len(problem.steps) == 1 else problem.terms)
+    while True:
+        logs, left = _solved(problem._replace(terms=terms))
+        worst = int(np.argmax(left[1:])) + 1 if len(terms) > 1 else 0
+        too_many = len(terms) > len(problem.steps)
+        if worst == 0 or left[worst] <= HALVED and not too_many:
+            break
+        del terms[worst]
+    known = dict(zip(terms, map(float, logs), strict=True))
+    return known, [term for term in problem.terms if term not in known]
+
+
+# The answer
+
+
+def _noise(steps: Sequence[OwnStep]) -> float:
+    """How far layouts of one cluster are off beside it, by published rows of models like these."""
+    found = []
+    for step in steps:
+        traits = traits_of(step.configuration.costs)
+        if traits is None:
+            raise PipeSchedError(f"{step.place}: a step needs a model and a system")
+        found.append(tolerances(traits).layouts.spread)
+    return max(found)
+
+
+def _notes(system: System, others: Sequence[Term], steps: int) -> list[str]:
+    found = []
+    for term in others:
+        why = "one step determines compute alone" if steps == 1 else "the steps do not determine it"
+        found.append(f"{term.name} stays as it was: {why}")
+    for term in TERMS:
+        if not _fields(system, term):
+            found.append(f"{term.name} is not fitted: the system has no {term.fields[0]}")
+    return found
+
+
+def _named(system: System, base: System, steps: int, command: str, ratios: Vector) -> System:
+    """The system with its name and sources."""
+    made = deepcopy(system)
+    name = str(base.get("name", "system"))
+    made["name"] = name if name.endswith("-corrected") else f"{name}-corrected"
+    made["description"] = f"{base.get('description', name)}, corrected by own steps"
+    made.pop("aliases", None)
+    sources = dict(base.get("sources") or {})
+    for term in TERMS:
+        for field in _fields(made, term):
+            if _value(made, field) != _value(base, field):
+                sources[field] = f"corrected to {steps} measured steps: {command}"
+    sources[FIELD] = source_of([float(each) for each in np.exp(ratios)])
+    made["sources"] = sources
+    return made
+
+
+def _with_sustained(system: System) -> System:
+    """The system with its sustained share, which a correction changes."""
+    return system if "sustained" in system else {**system, "sustained": 1.0}
+
+
+def correct(
+    steps: Sequence[OwnStep], system: Description, *, command: str = "pipesched.fitting.correct"
+) -> Correction:
+    """Corrects a system by measured steps of one cluster.
+
+    Raises PipeSchedError for steps that cannot be predicted.
+    """
+    if not steps:
+        raise PipeSchedError("found no measured steps")
+    base = read_base(system)
+    start = _with_sustained(base)
+    terms = [term for term in TERMS if _fields(start, term)]
+    problem = _Problem(start, steps, terms, _noise(steps), is_under_load(base))
+    logs, others = _determined(problem)
+    changed = _changed(start, logs)
+    before = tuple(_predicted(step, base) for step in steps)
+    after = tuple(_predicted(step, changed) for step in steps)
+    ratios = np.log(np.array([s.seconds for s in steps]) / np.array(after))
+    corrected = [
+        Corrected(
+            term.name,
+            field,
+            _value(start, field) or 0.0,
+            _value(changed, field) or 0.0,
+            round(math.exp(logs.get(term, 0.0)), 4),
+            term in logs,
+        )
+        for term in terms
+        for field in _fields(start, term)
+    ]
+    made = _named(changed, base, len(steps), command, ratios)
+    Costs(system=made)
+    notes = _notes(base, others, len(steps))
+    return Correction(made, tuple(corrected), tuple(steps), before, after, tuple(notes))
+
+
+def fit_steps(
+    *files: str | os.PathLike[str], system: Description | None = None, command: str | None = None
+) -> Correction:
+    """Corrects a system by the measured steps of `files`: rows of plans, or what is given to a
+    plan, each with `measured_s`, `measured_tokens_per_s_per_gpu` or `measured_log`, as
+    docs/Fitting.md says ("Your own steps"). Without `system` it is that of the rows.
+    """
+    steps = read_steps(files, system)
+    named = {repr(_system_of(step)): _system_of(step) for step in steps}
+    if len(named) > 1:
+        raise PipeSchedError("the steps are of several systems; give the one that is corrected")
+    made_by = command or f"pipesched.fitting.fit_steps({', '.join(map(repr, map(str, files)))})"
+    return correct(steps, next(iter(named.values())), command=made_by)
+
+
+def _system_of(step: OwnStep) -> Description:
+    costs = step.configuration.costs
+    assert costs is not None and costs.system is not None
+    return costs.system

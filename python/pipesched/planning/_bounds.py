@@ -1,0 +1,231 @@
+"""Lower bounds on the step and on the memory of configurations, from the costs of single layers.
+
+A step of at most T holds, on average over its time, what its activations take multiplied by how
+long they are held, divided by T (Little's law). The activations of a layer are held from the end of
+its forward to the begin of its backward, and thus through the forwards and the backwards of all
+layers behind it. No worker's peak is below its average, so that a step that others have to beat
+bounds their memory too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._batch import Configuration
+from .._costs import Costs
+from .._errors import PipeSchedError
+from .._making import generate
+from .._options import FamilyOptions, Path
+from .._program import COSTED_PHASES
+from .._simulation import Simulation
+from ._candidate import Candidate
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
+
+CLOSE = 1 - 1e-6
+"""Times and bytes of stages are rounded otherwise than the sums of their layers."""
+
+
+@cache
+def splits_backward(family: str, options: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether a family has separate cells for weight gradients, which need not follow at once."""
+    try:
+        made = generate(family, workers=2, microbatches=4, **dict(options))
+    except PipeSchedError:
+        return True
+    return re.search(r"\dI\d", made.to_text()) is not None
+
+
+@cache
+def overlaps(family: str, options: tuple[tuple[str, Any], ...]) -> bool:
+    """Whether a family runs pairs of cells at once, which hide what experts exchange."""
+    try:
+        made = generate(family, workers=2, microbatches=4, **dict(options))
+    except PipeSchedError:
+        return True
+    return any("+" in entry for row in made.rows for entry in row)
+
+
+def exchanged_ps(costs: Costs, layers: int) -> float:
+    """The time of what the experts of all layers exchange for a microbatch."""
+    found = _run(costs, [layers], 1).execution.all_to_all_ps
+    return 0.0 if found is None else float(np.sum(found))
+
+
+def _run(costs: Costs, stages: Sequence[int], count: int, is_split: bool = False) -> Simulation:
+    """A step of `count` microbatches with a worker for each of some stages."""
+    workers = range(len(stages))
+    return Configuration(
+        "greedy" if is_split else "gpipe",
+        len(stages),
+        count,
+        FamilyOptions(split_backward=True) if is_split else FamilyOptions(),
+        paths=[Path(tuple(workers), blocks=tuple(stages))],
+        costs=costs,
+        transport="delay",
+    ).simulate()
+
+
+def _times(run: Simulation, phases: str) -> Array:
+    """The durations of a microbatch's cells of some phases by worker."""
+    cells = run._evaluation.cells()
+    names = np.array(COSTED_PHASES)[cells["phase"]]
+    took = (cells["end_ps"] - cells["start_ps"]) * np.isin(names, list(phases))
+    return np.bincount(cells["worker"], weights=took, minlength=run.workers) / run.microbatches
+
+
+def _peaks(run: Simulation) -> Array:
+    if run.memory is None:
+        return np.zeros(run.workers)
+    return run.memory.peak_bytes.astype(float)
+
+
+def alike(costs: Costs, layers: int) -> tuple[int, ...]:
+    """The lengths of runs of layers that cost the same, and 0 for the head. The first layer, which
+    has the embedding, is a run of its own.
+    """
+    stages = [*[1] * layers, 0]
+    run = _run(costs, stages, 1)
+    held = np.zeros(layers + 1) if run.memory is None else run.memory.persistent_bytes
+    costs_of = zip(_times(run, "F"), _times(run, "B"), _peaks(run), held, strict=True)
+    keys = [(min(layer, 1), *each) for layer, each in enumerate(costs_of)][:-1]
+    return (*(len(list(same)) for _, same in groupby(keys)), 0)
+
+
+def _of_layers(of_runs: Array, runs: Sequence[int]) -> Array:
+    """The part of each layer, and that of the head."""
+    lengths = np.maximum(runs, 1)
+    return np.repeat(of_runs / lengths, lengths)
+
+
+def _sums(of_layers: Array) -> Array:
+    return np.concatenate([[0.0], np.cumsum(of_layers)])
+
+
+class Layers:
+    """What layers take for a microbatch, in sums up to each layer: time, and bytes of a worker."""
+
+    def __init__(self, costs: Costs, runs: Sequence[int]) -> None:
+        one, two = _run(costs, runs, 1), _run(costs, runs, 2)
+        forward = _of_layers(_times(two, "F"), runs)
+        work = forward + _of_layers(_times(two, "B"), runs)
+        chain = forward
+        if costs.times is None or "I" in costs._timed_names:
+            chain = forward + _of_layers(_times(_run(costs, runs, 1, True), "I"), runs)
+        stash = _of_layers(_peaks(two) - _peaks(one), runs)
+        self.forward, self.work, self.stash = _sums(forward), _sums(work), _sums(stash)
+        chains = work, np.minimum(chain, work)
+        self.held = tuple(_sums(stash * (each.sum() - np.cumsum(each))) for each in chains)
+        """Bytes multiplied by the time for which they are held, with whole backwards and with
+        split ones.
+        """
+
+
+def at_most(costs: Costs, runs: Sequence[int]) -> Array:
+    """What layers always hold at most, in sums up to each layer."""
+    memory = _run(costs, runs, 1).memory
+    if memory is None:
+        return np.zeros(sum(runs) + 2)
+    return _sums(_of_layers(memory.persistent_bytes.astype(float), runs))
+
+
+def persistent(costs: Costs, runs: Sequence[int], shares: Sequence[float]) -> Array:
+    """What layers always hold at least, in sums up to each layer: `shares` says which parts of
+    weights, gradients and optimizer state. The costs shard nothing, since what sharding gathers
+    for one layer at a time is held once for all layers of a worker.
+    """
+    memory = _run(costs, runs, 1).memory
+    if memory is None:
+        return np.zeros(sum(runs) + 2)
+    made = memory.composition
+    parts = (made.weight_bytes, made.gradient_bytes, made.optimizer_bytes)
+    held = sum(share * part.astype(float) for share, part in zip(shares, parts, strict=True))
+    return _sums(_of_layers(np.asarray(held), runs))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds for all schedules of a candidate."""
+
+    step_ps: float
+    peak_bytes: int
+    """Peak memory of one accelerator."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Sums over the layers of each worker on a placement, for one microbatch of each path."""
+
+    layers: Array
+    ready_ps: Array
+    """When a worker can begin, from the begin of the step."""
+    work_ps: Array
+    tail_ps: Array
+    """What follows the last backward of a worker."""
+    stash_bytes: Array
+    held: tuple[Array, ...]
+    bytes: Array
+    paths: int
+
+    def bounds(self, candidate: Candidate, limit_ps: float) -> Bounds:
+        """Bounds for all that take at most `limit_ps`."""
+        shape = candidate.shape
+        each = shape.microbatches / self.paths
+        is_split = splits_backward(candidate.schedule, candidate.options)
+        step = self.ready_ps + each * self.work_ps
+        if not is_split:
+            step = step + self.tail_ps
+        held = each * self.held[is_split] / limit_ps
+        # Microbatches of different paths need not be on a worker at the same time.
+        held = np.maximum(held, self.stash_bytes) if self.paths == 1 else held
+        least = CLOSE * float((self.bytes + held).max())
+        return Bounds(CLOSE * float(step.max()), int(least / shape.worker))
+
+
+def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
+    """The sums for the paths of a candidate, with the layers of its stages."""
+    workers = candidate.shape.pipeline
+
+    def of_workers(sums: Array) -> Array:
+        found = np.zeros(workers)
+        for path, ends in stages:
+            found += np.bincount(path, weights=np.diff(sums[ends]), minlength=workers)
+        return found
+
+    # The head is behind the layers of the last stage, which may have none.
+    stages = [
+        (np.array(path), np.cumsum([0, *counts[:-1], counts[-1] + 1]))
+        for path, counts in zip(candidate.paths, candidate.layers, strict=True)
+    ]
+    first = np.full(workers, len(layers.work) - 1)
+    for path, ends in stages:
+        np.minimum.at(first, path, ends[:-1])
+    return Placed(
+        layers=of_workers(np.arange(len(layers.work), dtype=float)),
+        ready_ps=layers.forward[first],
+        work_ps=of_workers(layers.work),
+        tail_ps=(layers.work - layers.forward)[first],
+        stash_bytes=of_workers(layers.stash),
+        held=tuple(map(of_workers, layers.held)),
+        bytes=of_workers(bytes_of),
+        paths=len(stages),
+    )
+
+
+def of_worker(candidate: Candidate, sums: Array, worker: int) -> float:
+    """The sum over the layers of a worker."""
+    found = 0.0
+    for path, counts in zip(candidate.paths, candidate.layers, strict=True):
+        ends = np.cumsum([0, *counts[:-1], counts[-1] + 1])
+        found += float(np.diff(sums[ends])[np.array(path) == worker].sum())
+    return found

@@ -1,0 +1,434 @@
+"""Bounds for the shapes and the candidates of a space, and the order in which they are tried.
+
+A base is all that the time of a microbatch depends on beside its size (`_divisions.Base`). Larger
+microbatches never take longer per sequence, so that the largest which the memory may hold bounds
+all of a base, and the activations of one grow in proportion to its size. Both are measured by
+probes: one or two microbatches through all layers on one worker.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from .._batch import Configuration
+from .._errors import PipeSchedError
+from .._options import Sharding
+from . import _bounds
+from ._bounds import CLOSE, Bounds, Layers, Placed
+from ._candidate import Candidate, Shape
+from ._divisions import Base, Split
+from ._space import Space
+
+if TYPE_CHECKING:
+    from ._bounds import Array
+
+BASES = 32
+"""The number of bases whose sizes of microbatches are probed at once."""
+
+SEEDS = 12
+"""The number of shapes to try first."""
+
+
+class Numbers(NamedTuple):
+    """The numbers of an evaluated configuration that a search needs. They are valid only if there
+    is no error. Bytes are those of a worker, and 0 if they are not known, because there is no
+    model.
+    """
+
+    makespan_ps: int
+    idle_ratio: float
+    persistent_bytes: int
+    peak_bytes: int
+    worker: int
+    """The fullest worker."""
+    error: str | None
+
+
+WAITING = ("gradients", "full")
+"""Kinds of sharding for whose messages cells wait."""
+
+SHARDED: dict[Sharding, tuple[bool, bool, bool]] = {
+    "none": (False, False, False),
+    "optimizer": (False, False, True),
+    "full-kept": (False, False, True),
+    "gradients": (False, True, True),
+    "full": (True, True, True),
+}
+"""Whether weights, gradients and optimizer state are divided among the replicas."""
+
+Evaluate = Callable[[Iterable[Configuration]], list[Numbers]]
+Sized = tuple[Base, int]
+"""A base, and the size of its microbatches."""
+
+
+def short(candidate: Candidate) -> int:
+    """The number of microbatches from which on rows hold no less than with fewer."""
+    return 2 * candidate.shape.pipeline
+
+
+def base_of(shape: Shape) -> Base:
+    """The base of a shape."""
+    return Base(shape.tensor, shape.context, shape.exchange, shape.expert, shape.recompute)
+
+
+class Limits:
+    """Lower bounds on what shapes and candidates take."""
+
+    def __init__(self, space: Space, evaluate: Evaluate) -> None:
+        self.space = space
+        self.evaluate = evaluate
+        self.usable = space.request.usable_bytes
+        self.splits: dict[Base, list[Split]] = space.divisions.bases()
+        self._times: dict[Sized, float | None] = {}
+        """The time of a microbatch through all layers; None if a probe has an error."""
+        self._stashes: dict[Base, float] = {}
+        """The activations of a sequence, of a worker that has all layers."""
+        self._exchanged: dict[Base, float] = {}
+        """What experts exchange for a sequence, with the most recomputation."""
+        self._held: dict[Shape, float] = {}
+        self._sharded: dict[Shape, float] = {}
+        """The time of a microbatch through all layers where cells wait for what is sharded."""
+        self._layers: dict[Sized, Layers] = {}
+        self._bytes: dict[Shape, Array] = {}
+        self._most: dict[Shape, Array] = {}
+        self._placed: dict[object, Placed] = {}
+        self._alive: dict[object, tuple[int, float]] = {}
+        """A worker of a schedule, and what it has held beside what it always holds."""
+
+    # Probes
+
+    def _shape(self, base: Base, size: int) -> Shape:
+        return self.space.shape_of(base, self.splits[base][0].data, size)
+
+    def _probe_times(self, sized: Iterable[Sized]) -> None:
+        new = [each for each in dict.fromkeys(sized) if each not in self._times]
+        if not new:
+            return
+        rows = self.evaluate(self.space.shape_probe(self._shape(*each)) for each in new)
+        for each, row in zip(new, rows, strict=True):
+            self._times[each] = None if row.error else float(row.makespan_ps)
+
+    def _probe_stashes(self) -> None:
+        """What each base holds for a sequence. Drops bases without costs."""
+        least = {base: min(map(min, map(self._sizes, splits)), default=0)
+                 for base, splits in self._splits_with_sizes()}
+        configurations = [
+            self.space.shape_probe(self._shape(base, size), count)
+            for base, size in least.items()
+            for count in (1, 2)
+        ]
+        rows = iter(self.evaluate(configurations))
+        errors = []
+        for base, size in least.items():
+            one, two = next(rows), next(rows)
+            if one.error is not None:
+                errors.append(one.error)
+                continue
+            self._times[base, size] = float(one.makespan_ps)
+            self._stashes[base] = (two.peak_bytes - one.peak_bytes) / size
+        if least and not self._stashes:
+            raise PipeSchedError(errors[0])
+
+    def _sizes(self, split: Split) -> tuple[int, ...]:
+        return self.space.divisions.sizes(split)
+
+    def _splits_with_sizes(self) -> Iterable[tuple[Base, list[Split]]]:
+        for base, splits in self.splits.items():
+            if kept := [split for split in splits if self._sizes(split)]:
+                yield base, kept
+
+    def time(self, base: Base, size: int) -> float:
+        """The time of a microbatch through all layers."""
+        return self._times.get((base, size)) or math.inf
+
+    def _held_by(self, shapes: Iterable[Shape]) -> None:
+        """Probes what shapes of one worker always hold."""
+        new = [shape for shape in dict.fromkeys(shapes) if shape not in self._held]
+        rows = self.evaluate(map(self.space.shape_probe, new)) if new else []
+        for shape, row in zip(new, rows, strict=True):
+            self._held[shape] = math.inf if row.error else float(row.persistent_bytes)
+
+    def _holder(self, shape: Shape) -> Shape:
+        """The shape that holds the same, whatever its microbatches and its workers are."""
+        base = base_of(shape)
+        return self.space.shape_of(base, shape.data, 1, shape.sharding)
+
+    # Layers
+
+    @cached_property
+    def _runs(self) -> tuple[int, ...]:
+        base, splits = next(iter(self._splits_with_sizes()))
+        shape = self._shape(base, self._sizes(splits[0])[0])
+        return _bounds.alike(self.space.costs(shape), self.space.request.sizes["layers"])
+
+    def layers(self, base: Base, size: int) -> Layers:
+        """What the layers of a base take, without what sharding adds."""
+        if (base, size) not in self._layers:
+            costs = self.space.costs(self._shape(base, size))
+            self._layers[base, size] = Layers(costs, self._runs)
+        return self._layers[base, size]
+
+    def _persistent(self, shape: Shape) -> Array:
+        holder = self._holder(shape)
+        if holder not in self._bytes:
+            whole = replace(holder, sharding="none")
+            request = self.space.request
+            before, after = map(request.parameter_bytes, ("none", shape.sharding))
+            ratios = [a / b for a, b in zip(after, before, strict=True)]
+            replicas = shape.data * shape.context * max(1.0, shape.tensor / shape.expert)
+            sharded = SHARDED[shape.sharding]
+            shares = [r / replicas if is_cut else r for r, is_cut in zip(ratios, sharded)]
+            costs = self.space.costs(whole)
+            self._bytes[holder] = _bounds.persistent(costs, self._runs, shares)
+        return self._bytes[holder]
+
+    # Bounds
+
+    def step(self, base: Base, size: int) -> float:
+        """Of all shapes with microbatches of this size."""
+        sequences = self.space.request.global_batch * base.worker / self.space.request.gpus
+        visible = 1 - self.hidden(base, size) if self._has_pairs else 1.0
+        return CLOSE * visible * self.time(base, size) / size * sequences
+
+    def whole_step(self, shape: Shape) -> float:
+        """Of schedules of a shape that hide nothing of what experts exchange."""
+        time = self.time(base_of(shape), shape.microbatch_size)
+        known = time if math.isfinite(time) else 0.0
+        return CLOSE * known * shape.microbatches / shape.pipeline
+
+    @cached_property
+    def _has_pairs(self) -> bool:
+        return any(_bounds.overlaps(family, ()) for family in self.space.families)
+
+    def hidden(self, base: Base, size: int) -> float:
+        """The part of a microbatch's time that pairs of cells may hide: what experts exchange,
+        which grows no faster than microbatches do.
+        """
+        if base.expert == 1:
+            return 0.0
+        key = base._replace(exchange="ring", recompute="full")
+        if key not in self._exchanged:
+            data = self.splits[base][0].data
+            least = min(self._sizes(self.splits[base][0]), default=1)
+            costs = self.space.costs(self.space.shape_of(key, data, least))
+            layers = self.space.request.sizes["layers"]
+            self._exchanged[key] = _bounds.exchanged_ps(costs, layers) / least
+        self._probe_times([(base, size)])
+        return min(0.9, self._exchanged[key] * size / self.time(base, size))
+
+    def of_sharding(self, shape: Shape) -> float:
+        """A bound on the step for sharding for whose messages cells wait. Several stages wait no
+        less than one that has all layers.
+        """
+        if shape.sharding not in WAITING:
+            return 0.0
+        alone = self.space.of_equal_costs(shape)
+        self._probe_sharded([alone])
+        visible = 1.0
+        if self._has_pairs:
+            visible = 1 - self.hidden(base_of(shape), shape.microbatch_size)
+        return visible * CLOSE * self._sharded[alone] * shape.microbatches / shape.pipeline
+
+    def _probe_sharded(self, shapes: Iterable[Shape]) -> None:
+        new = [shape for shape in dict.fromkeys(shapes) if shape not in self._sharded]
+        rows = self.evaluate(map(self.space.shape_probe, new)) if new else []
+        for shape, row in zip(new, rows, strict=True):
+            self._sharded[shape] = 0.0 if row.error else float(row.makespan_ps)
+
+    def prune(
+        self, shapes: Sequence[tuple[float, Shape]], limit_ps: float
+    ) -> tuple[list[Shape], list[tuple[Shape, Bounds]], int]:
+        """Of shapes with bounds on the step: those that may fit and take at most `limit_ps`; those
+        that cannot fit; and the number of those that take longer.
+        """
+        self._held_by(self._holder(shape) for _, shape in shapes)
+        kept, large = [], []
+        for step, shape in shapes:
+            peak = self.peak(shape, limit_ps)
+            if peak > self.usable:
+                large.append((shape, Bounds(step, peak)))
+            else:
+                kept.append(shape)
+        waiting = (self.space.of_equal_costs(s) for s in kept if s.sharding in WAITING)
+        self._probe_sharded(waiting)
+        fast = [shape for shape in kept if self.of_sharding(shape) <= limit_ps]
+        return fast, large, len(kept) - len(fast)
+
+    def peak(self, shape: Shape, limit_ps: float) -> int:
+        """What an accelerator holds at least in a step of at most `limit_ps`."""
+        base, workers = base_of(shape), shape.pipeline * shape.worker
+        holder = self._holder(shape)
+        self._held_by([holder])
+        least = self._held[holder] + self._stashes[base] * shape.microbatch_size
+        if least <= self.usable * workers and math.isfinite(limit_ps):
+            layers = self.layers(base, shape.microbatch_size)
+            held = float(layers.held[1][-1]) * shape.microbatches / limit_ps
+            if self._has_pairs:
+                held *= 1 - self.hidden(base, shape.microbatch_size)
+            least = max(least, self._held[holder] + held)
+        return int(CLOSE * least / workers) if math.isfinite(least) else 2**62
+
+    def of_candidate(self, candidate: Candidate, limit_ps: float) -> Bounds:
+        """Of a schedule on a placement, in a step of at most `limit_ps`."""
+        shape = candidate.shape
+        visible = 1.0
+        if _bounds.overlaps(candidate.schedule, candidate.options):
+            visible = 1 - self.hidden(base_of(shape), shape.microbatch_size)
+        found = self.placed(candidate).bounds(candidate, limit_ps / visible)
+        step = visible * max(found.step_ps, self.of_sharding(shape))
+        return Bounds(step, max(found.peak_bytes, self.alive(candidate)))
+
+    def placed(self, candidate: Candidate) -> Placed:
+        """The sums over the layers of each worker."""
+        shape = candidate.shape
+        key = shape, candidate.paths, candidate.layers
+        if key not in self._placed:
+            layers = self.layers(base_of(shape), shape.microbatch_size)
+            self._placed[key] = _bounds.placed(candidate, layers, self._persistent(shape))
+        return self._placed[key]
+
+    # Activations that schedules hold
+
+    def same_rows(self, candidate: Candidate) -> object:
+        """What the activations that a schedule holds depend on. Those of more than `short`
+        microbatches are no less than those of so many.
+        """
+        shape = candidate.shape
+        return (
+            *(shape.tensor, shape.context, shape.expert, shape.recompute, shape.microbatch_size),
+            *(min(shape.microbatches, short(candidate)), candidate.schedule, candidate.options),
+            *(candidate.paths, candidate.layers),
+        )
+
+    def note(self, candidate: Candidate, row: Numbers) -> None:
+        """Remembers what the fullest worker of a schedule held, of a candidate of the space."""
+        if row.error is None and base_of(candidate.shape) in self.splits:
+            holder = self._holder(candidate.shape)
+            if holder not in self._most:
+                self._most[holder] = _bounds.at_most(self.space.costs(holder), self._runs)
+            always = _bounds.of_worker(candidate, self._most[holder], row.worker)
+            self._alive[self.same_rows(candidate)] = row.worker, row.peak_bytes - always
+
+    def knows(self, rows: object) -> bool:
+        """Whether it is known what such rows hold."""
+        return rows in self._alive
+
+    def alive(self, candidate: Candidate) -> int:
+        """What an accelerator holds at least, by what is known of the same rows."""
+        found = self._alive.get(self.same_rows(candidate))
+        if found is None:
+            return 0
+        worker, alive = found
+        least = float(self.placed(candidate).bytes[worker]) + alive
+        return int(CLOSE * least / candidate.shape.worker)
+
+    # The order
+
+    def largest(self, base: Base) -> int | None:
+        """The largest microbatch of which one may be held; None without any."""
+        stash = self._stashes[base] / (self.usable * base.worker)
+        sizes = [
+            size
+            for split in self.splits[base]
+            for size in self._sizes(split)
+            if CLOSE * size * stash <= split.pipeline
+        ]
+        return max(sizes, default=None)
+
+    @cached_property
+    def bases(self) -> list[tuple[float, Base]]:
+        """Bounds on the step of each base, the least first."""
+        self._probe_stashes()
+        most = {base: self.largest(base) for base in self._stashes}
+        known = [(base, size) for base, size in most.items() if size is not None]
+        self._probe_times(known)
+        return sorted((self.step(base, size), base) for base, size in known)
+
+    def expand(self, bases: Iterable[Base]) -> list[tuple[float, Shape]]:
+        """The shapes of some bases of which a microbatch may be held, with bounds on the step."""
+        found: list[tuple[Base, Split, int]] = []
+        for base in bases:
+            stash = self._stashes[base] / (self.usable * base.worker)
+            for split in self.splits[base]:
+                sizes = self._sizes(split)
+                fit = (size for size in sizes if CLOSE * size * stash <= split.pipeline)
+                found += ((base, split, size) for size in fit)
+        self._probe_times((base, size) for base, _, size in found)
+        return [
+            (self.step(base, size), shape)
+            for base, split, size in found
+            if math.isfinite(self.time(base, size))
+            for shape in self.space.divisions.shapes_of(base, split, size)
+        ]
+
+    def seeds(self) -> list[Shape]:
+        """Shapes that 1F1B is estimated to run fast and to fit, if there are some without sharding
+        for which cells wait.
+        """
+        best: list[tuple[float, Shape]] = []
+        for at in range(0, len(self.bases), BASES):
+            some = self.bases[at : at + BASES]
+            slowest = best[-1][0] if len(best) >= SEEDS else math.inf
+            if some[0][0] > slowest:
+                break
+            likely = []
+            for step, shape in self.expand(base for _, base in some):
+                estimate = step * (1.03 + (shape.pipeline - 1) / shape.microbatches)
+                if shape.sharding not in WAITING and estimate < slowest:
+                    likely.append((estimate, shape))
+            self._held_by(self._holder(shape) for _, shape in likely)
+            best += [pair for pair in likely if self._is_likely_to_fit(pair[1])]
+            best = sorted(best)[:SEEDS]
+        return [shape for _, shape in best]
+
+    def _is_likely_to_fit(self, shape: Shape) -> bool:
+        workers = shape.pipeline * shape.worker
+        alive = min(shape.pipeline, shape.microbatches) * shape.microbatch_size
+        least = self._held[self._holder(shape)] + self._stashes[base_of(shape)] * alive
+        return 1.08 * least / workers <= self.usable
+
+
+class Queue:
+    """Shapes in the order of their bounds on the step. Bases are expanded when they are reached."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.bases = limits.bases
+        self.at = 0
+        self.heap: list[tuple[float, int, Shape]] = []
+        self.done = 0
+        self._numbers = itertools.count()
+
+    @cached_property
+    def total(self) -> int:
+        """The number of all shapes."""
+        divisions = self.limits.space.divisions
+        return sum(
+            sum(1 for _ in divisions.shapes_of(base, split, 1)) * len(divisions.sizes(split))
+            for base, splits in self.limits.splits.items()
+            for split in splits
+        )
+
+    def pop(self, limit_ps: float) -> tuple[float, Shape] | None:
+        """The next shape, with its bound; None if all others take longer than `limit_ps`."""
+        while self.at < len(self.bases) and (
+            not self.heap or self.bases[self.at][0] <= self.heap[0][0]
+        ):
+            if self.bases[self.at][0] > limit_ps:
+                break
+            some = self.bases[self.at : self.at + BASES]
+            for step, shape in sorted(self.limits.expand(base for _, base in some)):
+                if step <= limit_ps:
+                    heapq.heappush(self.heap, (step, next(self._numbers), shape))
+            self.at += BASES
+        if not self.heap or self.heap[0][0] > limit_ps:
+            return None
+        self.done += 1
+        step, _, shape = heapq.heappop(self.heap)
+        return step, shape

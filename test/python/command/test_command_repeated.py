@@ -1,0 +1,104 @@
+"""Options that are given several times, and booleans as people write them."""
+
+from pathlib import Path
+
+import pytest
+from pipesched._text import truth
+from pipesched.command import main
+from test_command import Capture, rows_of, run_passes
+
+COMPARE = [
+    *("compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b,zb-h1"),
+    *("--model", "llama3-8b", "--microbatch-size", "1"),
+]
+
+
+def test_systems_are_compared(capsys: Capture) -> None:
+    alone = {
+        system: rows_of(capsys, *COMPARE, "--system", system)
+        for system in ("dgx-h100", "dgx-a100")
+    }
+    both = rows_of(capsys, *COMPARE, "--system", "dgx-h100", "--system", "dgx-a100")
+    assert len(both) == 4
+    assert [row["rank"] for row in both] == [1, 2, 3, 4]
+    for row in both:
+        (same,) = (r for r in alone[row["system"]] if r["schedule"] == row["schedule"])
+        assert row["step_s"] == same["step_s"] and row["mfu"] == same["mfu"]
+    assert {row["system"] for row in alone["dgx-h100"]} == {None}
+
+
+def test_text_names_the_systems(capsys: Capture) -> None:
+    line = [*COMPARE, "--system", "dgx-h100", "--system", "dgx-a100", "--jitter", "5%"]
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    assert "llama3-8b on dgx-h100 and dgx-a100" in printed
+    for system in ("dgx-h100", "dgx-a100"):
+        assert f"- on {system}: 8 microbatches: fastest: " in printed
+        assert f"sensitivity on {system}" in printed
+    headings = [line.split()[:4] for line in printed.splitlines()]
+    assert ["N", "rank", "schedule", "system"] in headings
+
+
+def test_passes_of_all_systems(capsys: Capture) -> None:
+    line = [*COMPARE, "--system", "dgx-h100", "--system", "dgx-a100"]
+    rows = rows_of(capsys, *line)
+    printed = run_passes(capsys, *line)
+    for row in rows:
+        assert f"{round(row['step_s'] * 1e12)}" in printed
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate", "--schedule", "1f1b", "--system", "dgx-h100", "--system=dgx-a100"],
+        ["compare", "--model", "llama3-8b", "--model", "llama3-70b"],
+        ["plan", "--gpus", "8", "--system", "dgx-h100", "--system", "dgx-a100"],
+        ["sweep", "--times", "F=1ms", "--times", "F=2ms,B=1ms", "--model=a", "--model=b"],
+        ["optimize", "--system", "dgx-h100", "--system", "dgx-a100"],
+    ],
+)
+def test_no_value_is_dropped_in_silence(arguments: list[str], capsys: Capture) -> None:
+    flag = arguments[-1].partition("=")[0] if "=" in arguments[-1] else arguments[-2]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    takes = "one list, a,b" if arguments[0] == "sweep" else "one value"
+    assert f"argument {flag}: takes {takes}, found " in capsys.readouterr().err
+
+
+def test_the_same_twice_is_no_contradiction(capsys: Capture) -> None:
+    """Nor is a later value of an option that says how, which scripts add."""
+    line = ["compare", "--stages", "2", "--stages", "4", "--microbatches", "8"]
+    rows = rows_of(capsys, *line, "--times", "F=1ms,B=2ms,I=1ms,W=1ms", "--times-of", "worker")
+    assert {row["workers"] for row in rows} == {4}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("Yes", True), ("ON", True), ("False", False), ("no", False), ("off", False)],
+)
+def test_booleans(text: str, value: bool, capsys: Capture) -> None:
+    assert truth(text) is value
+    sizes = ["sweep", "--schedules", "1f1b", "--stages", "4", "--microbatches", "8"]
+    (row,) = rows_of(capsys, *sizes, "--split-backward", text, "--times", "F=1ms,I=1ms,W=1ms,B=2ms")
+    assert row["split_backward"] is value
+
+
+def test_what_is_no_boolean() -> None:
+    for text in ("", "1", "maybe", "truee"):
+        with pytest.raises(ValueError, match="expected true or false"):
+            truth(text)
+
+
+def test_booleans_of_models(tmp_path: Path, capsys: Capture) -> None:
+    source = pytest.importorskip("pipesched.torch.training._source")
+    file = tmp_path / "model.py"
+    file.write_text(
+        "def model(tie=False, layers=2): return []\n"
+        "def loss(output, target): return output\n"
+        "def batches(size, seed): return []\n"
+    )
+    for text, value in (("true", True), ("False", False), ("yes", True), ("off", False)):
+        assert source.Source.load(file, {"tie": text}).for_model["tie"] is value
+    with pytest.raises(Exception, match="option tie is 'maybe'; wanted true or false"):
+        source.Source.load(file, {"tie": "maybe"})

@@ -1,0 +1,350 @@
+"""Bands of predicted steps: which rows they are made of, how often they hold, how they are told."""
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from conftest import ROOT
+from pipesched import Costs
+from pipesched.bands import LEVEL, Traits, band_of, band_of_traits, resembling, residuals
+from pipesched.bands._statistics import interval, pooled, student
+from pipesched.bands._traits import generation_of
+from pipesched.command import main
+from pipesched.studies import recent_runs, validation
+from pipesched.studies.residuals import _held, _left_out, coverage
+
+Capture = pytest.CaptureFixture[str]
+
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "band.schema.json").read_text())
+PAGE = (ROOT / "docs" / "Validation.md").read_text()
+FILE = ROOT / "python" / "pipesched" / "bands" / "residuals.json"
+DENSE = ["--model", "llama3-8b", "--global-batch", "64"]
+SIZE = ["--workers", "4", "--microbatches", "8"]
+TYPES: dict[str, Any] = {
+    "number": (int, float),
+    "integer": int,
+    "string": str,
+    "object": dict,
+    "array": list,
+    "null": type(None),
+}
+
+
+def is_valid(schema: dict[str, Any], value: Any) -> bool:
+    """The part of JSON Schema that the schema uses."""
+    if "enum" in schema:
+        return bool(value in schema["enum"])
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if isinstance(value, bool) or not any(isinstance(value, TYPES[kind]) for kind in kinds):
+        return False
+    if isinstance(value, (int, float)):
+        above = float(schema.get("exclusiveMinimum", -math.inf))
+        below = float(schema.get("exclusiveMaximum", math.inf))
+        return above < value < below and value >= float(schema.get("minimum", -math.inf))
+    if isinstance(value, list):
+        return all(is_valid(schema["items"], item) for item in value)
+    if isinstance(value, dict):
+        known = schema["properties"]
+        return set(schema.get("required", ())) <= set(value) <= set(known) and all(
+            is_valid(known[name], each) for name, each in value.items()
+        )
+    return True
+
+
+# What bands are made of
+
+
+def test_residuals_are_current(capsys: Capture) -> None:
+    """The file that ships is what the command prints."""
+    assert main(["reproduce", "residuals", "--format", "json"]) == 0
+    assert capsys.readouterr().out == FILE.read_text()
+
+
+def test_no_row_is_among_those_that_it_was_fitted_to() -> None:
+    cases = {(row.case, row.traits.rates) for row in residuals()}
+    alone, small, hidden = (f"{case}, H100" for case in recent_runs.FITTED)
+    for case in (alone, small):
+        assert (case, "under load") not in cases and (case, "data sheet") in cases
+    assert hidden not in {case for case, _ in cases}
+
+
+def test_every_other_step_is_there() -> None:
+    steps = {
+        (row.source, row.case)
+        for row in validation.all_rows()
+        if row.quantity in ("step", "throughput")
+    }
+    found = {(row.source, row.case) for row in residuals()}
+    hidden = f"{recent_runs.FITTED[2]}, H100"
+    assert found == {row for row in steps if row[1] != hidden}
+
+
+def test_ratios_are_those_of_validation() -> None:
+    """Above 1 a step took longer than predicted."""
+    steps = [row for row in validation.all_rows() if row.quantity in ("step", "throughput")]
+    rows = {(row.source, row.case): row for row in steps}
+    adjusted = {(r.source, r.case) for r in residuals() if r.traits.rates == "under load"}
+    for residual in residuals():
+        key = residual.source, residual.case
+        row = rows[key]
+        if row.curves == "this row" or residual.traits.rates == "data sheet" and key in adjusted:
+            continue
+        slower = row.predicted / row.measured
+        slower = 1 / slower if row.quantity == "step" else slower
+        assert residual.ratio == pytest.approx(slower, abs=1e-4), residual
+
+
+def test_rates_as_sold_are_predicted_again() -> None:
+    case = "Llama 3 70B FP8, 25.11"
+    row = next(row for row in recent_runs.published()["rows"] if row["case"] == case)
+    sold = pipesched.systems()["h100-sxm"]
+    fields = {name: each for name, each in sold.items() if name not in ("aliases", "sources")}
+    wanted = recent_runs.predicted(row, system=fields) / row["measured"]
+    (found,) = (
+        residual.ratio
+        for residual in residuals()
+        if residual.case == f"{case}, H100" and residual.traits.rates == "data sheet"
+    )
+    assert found == pytest.approx(wanted, abs=1e-4)
+
+
+# How often they hold
+
+
+def test_bands_hold_what_they_say() -> None:
+    frame = coverage().frame.set_index("class")
+    assert (frame.held_percent >= 100 * LEVEL).all()
+    # Also without all rows of the same publication, model and hardware.
+    assert frame.held_by_other_runs_percent["all"] >= 100 * LEVEL
+    assert frame.rows["all"] == len(residuals())
+
+
+def test_a_row_never_predicts_itself() -> None:
+    for row in residuals()[::7]:
+        same = (row.source, row.case)
+        others = _left_out(row, whole_runs=False)
+        assert len(others) in (len(residuals()) - 1, len(residuals()) - 2)
+        assert not any((other.source, other.case) == same for other in others)
+        assert not any(other.run == row.run for other in _left_out(row, whole_runs=True))
+        # However long it took, its band is the same.
+        longer = row._replace(ratio=50.0)
+        assert _left_out(longer, whole_runs=False) == others
+        held = _held(longer, whole_runs=False)
+        assert held is not None and held[0] is False
+
+
+def test_page_has_the_coverage(capsys: Capture) -> None:
+    assert main(["reproduce", "coverage"]) == 0
+    printed = capsys.readouterr().out.split("\n\n")[0].split("\n", 1)[1]
+    assert f"```text\n{printed}\n```" in PAGE
+
+
+def test_page_shows_a_band(capsys: Capture) -> None:
+    block = PAGE.partition("    $ pipesched simulate")[2].partition("\n\n")[0]
+    command, *printed = block.replace("\n    ", "\n").splitlines()
+    assert main(["simulate", *command.split()]) == 0
+    assert capsys.readouterr().out.splitlines() == printed
+
+
+# Statistics
+
+
+def test_students_quantiles() -> None:
+    """Against Student's density, integrated."""
+    for degrees in (1, 2, 5, 30, 31, 45, 120):
+        scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2))
+        scale /= math.sqrt(degrees * math.pi)
+        end, count = student(degrees), 4000
+        at = [end * (i + 0.5) / count for i in range(count)]
+        area = sum((1 + x * x / degrees) ** (-(degrees + 1) / 2) for x in at) * end / count
+        assert 0.5 + scale * area == pytest.approx(0.9, abs=2e-4)
+
+
+@pytest.mark.parametrize("count", [3, 5, 12])
+def test_interval_holds_the_next_value(count: int) -> None:
+    """Also for few groups, whose values go together."""
+    chance = random.Random(count)
+
+    def group() -> list[float]:
+        middle = chance.gauss(0.1, 0.2)
+        return [middle + chance.gauss(0, 0.02) for _ in range(3)]
+
+    held = 0
+    for _ in range(4000):
+        low, high = interval([group() for _ in range(count)])
+        held += low <= group()[0] <= high
+    assert held / 4000 == pytest.approx(LEVEL, abs=0.025)
+
+
+def test_values_of_a_group_count_as_one() -> None:
+    once = interval([[0.0], [0.1], [0.3]])
+    assert interval([[0.0] * 9, [0.1], [0.3] * 2]) == pytest.approx(once)
+    spread, degrees = pooled([[1.0, 1.2], [3.0]])
+    assert (round(spread, 6), degrees) == (0.141421, 1)
+
+
+# Which rows resemble
+
+
+def test_the_chip_is_known_by_its_peaks() -> None:
+    systems = pipesched.systems()
+    found = {name: generation_of(system) for name, system in systems.items()}
+    hopper = {"h100-sxm", "h100-sxm-load", "h200-sxm", "h800-sxm", "dgx-h100", "superpod-h100"}
+    assert hopper <= {name for name, each in found.items() if each == "Hopper"}
+    assert found["gb300-nvl72"] == found["dgx-b200"] == "Blackwell"
+    others = ("mi300x-oam", "mi355x-oam", "tpu-v6e", "baseline", "toy")
+    assert [found[name] for name in others] == [None] * len(others)
+    changed = {**systems["h100-sxm"], "name": "mine", "network": systems["toy"]["network"]}
+    assert generation_of(changed) == "Hopper"
+    faster = {**systems["h100-sxm"], "matrix": {"tflops": 1500.0}}
+    assert generation_of(faster) is None
+    assert generation_of({"matrix": [], "vector": None}) is None
+
+
+def test_traits_are_dropped_in_order() -> None:
+    wanted = Traits("computed", "Hopper", "under load", "dense", "8 or more", "megatron", "fp8")
+    found = resembling(wanted)
+    assert found.dropped == ("precision",)
+    assert {row.traits.precision for row in found.rows} == {"bf16", "fp8"}
+    assert {row.traits.tensor for row in found.rows} == {"8 or more"}
+    few = resembling(wanted._replace(tensor="1", framework="torchtitan"))
+    assert few.dropped == ("precision", "framework")
+    assert {row.traits.tensor for row in few.rows} == {"1"}
+    many = resembling(wanted._replace(tensor="2 to 4"))
+    assert many.dropped == ()
+    assert {row.traits.framework for row in many.rows} == {"megatron"}
+    # Who runs it is not compared if it is not known.
+    anyone = resembling(wanted._replace(framework=None))
+    assert "framework" not in anyone.shared + anyone.dropped
+    assert {row.traits.framework for row in anyone.rows} > {"megatron"}
+    # Chip, rates and experts are never dropped.
+    nowhere = resembling(wanted._replace(kind="experts", generation="A100"))
+    assert nowhere.rows == () and nowhere.dropped == ("precision", "framework", "tensor")
+
+
+def test_rates_under_load_are_closer() -> None:
+    """Rates of data sheets are those of kernels alone, so that trainings take longer."""
+
+    def band(system: str) -> tuple[float, float]:
+        made = band_of(Costs(model="llama3-70b", system=system, accelerators=4), "megatron")
+        assert made is not None and made.low is not None and made.high is not None
+        return made.low, made.high
+
+    sold, loaded = band("h100-sxm"), band("h100-sxm-load")
+    assert loaded[0] < 1 < loaded[1] < sold[1] and sold[0] > loaded[0]
+
+
+def test_what_resembles_nothing_says_so() -> None:
+    made = band_of(Costs(model="llama3-8b", system="mi300x-oam"))
+    assert made is not None and not made.is_known and made.seconds(3.0) == (None, None)
+    assert made.text == "no band: no published row ran on accelerators with these peaks"
+    mixed = band_of(Costs(model="mixtral-8x7b", system="a100-sxm-80gb"))
+    assert mixed is not None
+    assert mixed.text == (
+        "no band: no published row resembles it (A100, rates of data sheets, with experts)"
+    )
+    one = residuals()[0]
+    alone = band_of_traits(one.traits, [one])
+    assert alone.reason.startswith("only 1 of one run resembles it (A100, rates under load")
+    assert band_of(None) is None and band_of(Costs(times="F=1ms,B=2ms")) is None
+    assert band_of(Costs(model="llama3-8b")) is None
+
+
+def test_given_times_have_their_own_rows() -> None:
+    times = Costs(system="h100-sxm", model="llama3-8b", times="F=1ms,B=2ms,comm=1us")
+    made = band_of(times)
+    assert made is not None and made.rows == 24 and made.runs == 2
+    assert "times of stages that were measured" in made.text
+    messages = band_of(Costs(system="h100-sxm", model="llama3-8b", times="comm=1us"))
+    assert messages is not None and messages.traits.generation == "Hopper"
+
+
+# How they are told
+
+
+def answer(capsys: Capture, *words: str) -> Any:
+    assert main(list(words)) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+PLAN = ["plan", *DENSE, "--gpus", "16", "--top", "2", "--stages", "2", "--system"]
+COMPARE = ["compare", "1f1b", "zb-v", *SIZE, *DENSE, "--system"]
+SIMULATE = ["simulate", "1f1b", *SIZE, *DENSE, "--system"]
+
+
+@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "compare", "simulate"])
+@pytest.mark.parametrize("system", ["h100-sxm-load", "mi300x-oam"])
+def test_json_has_the_band(words: Sequence[str], system: str, capsys: Capture) -> None:
+    for row in answer(capsys, *words, system, "--format", "json"):
+        assert is_valid(SCHEMA, row["band"]), row["band"]
+        if "step_s" in row:
+            assert (row["step_low_s"], row["step_high_s"]) == (
+                row["band"]["low_s"],
+                row["band"]["high_s"],
+            )
+        if system == "mi300x-oam":
+            assert row["band"]["low_s"] is None and row["band"]["rows"] == 0
+        else:
+            step = row["band"]["low_s"] / row["band"]["low_ratio"]
+            assert row["band"]["high_s"] == pytest.approx(step * row["band"]["high_ratio"])
+
+
+def test_schema_refuses_other_values() -> None:
+    made = band_of(Costs(model="llama3-8b", system="h100-sxm"))
+    assert made is not None
+    good = made.to_dict(1.0)
+    assert is_valid(SCHEMA, good)
+    for name, wrong in (("level", 1.5), ("rows", -1), ("shared", {"colour": "red"}), ("text", 1)):
+        assert not is_valid(SCHEMA, {**good, name: wrong})
+    assert not is_valid(SCHEMA, {name: good[name] for name in good if name != "runs"})
+
+
+@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "compare", "simulate"])
+def test_text_and_page_tell_the_band(
+    words: Sequence[str], tmp_path: Path, capsys: Capture
+) -> None:
+    page = tmp_path / "page.html"
+    assert main([*words, "h100-sxm", "--html", str(page)]) == 0
+    text = capsys.readouterr().out
+    said = "80 % of steps like it took"
+    assert said in text and said in page.read_text()
+    header = next(line.split() for line in text.splitlines() if {"step", "from"} <= {*line.split()})
+    assert header[header.index("step") + 1 :][:2] == ["from", "to"]
+    assert main([*words, "mi300x-oam"]) == 0
+    text = capsys.readouterr().out
+    assert "\nno band: no published row ran on accelerators with these peaks\n" in f"\n{text}"
+    assert not any({"step", "from"} <= {*line.split()} for line in text.splitlines())
+
+
+def test_slots_and_times_alone_have_no_band(capsys: Capture) -> None:
+    assert main(["compare", "1f1b", "zb-v", *SIZE]) == 0
+    assert "band:" not in capsys.readouterr().out
+    (row,) = answer(
+        capsys, "compare", "1f1b", *SIZE, "--times", "F=1ms,B=2ms", "--format", "json"
+    )
+    assert row["band"] is None and row["step_low_s"] is None
+
+
+def test_files_that_name_their_costs_say_so(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "plans"
+    assert main([*PLAN, "h100-sxm", "--save", str(folder)]) == 0
+    file = str(min(folder.glob("*.mlir")))
+    capsys.readouterr()
+    (row,) = answer(capsys, "compare", file, "--format", "json")
+    assert is_valid(SCHEMA, row["band"]) and row["may_be_first"] is None
+    assert main(["simulate", file]) == 0
+    text = capsys.readouterr().out
+    assert "\nno band: its file names the model and the system" in f"\n{text}"
+
+
+def test_proposals_have_bands() -> None:
+    made = pipesched.plan("llama3-8b", "h100-sxm-load", gpus=16, global_batch=64, stages=[2])
+    band = made.fitting[0].band
+    assert band is not None and band.is_known
+    frame = made.to_frame()
+    assert (frame.step_low_s < frame.step_high_s).all() and "band" not in frame

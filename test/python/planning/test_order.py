@@ -1,0 +1,206 @@
+"""Which of several predicted steps are told apart, and which runs decide."""
+
+import json
+import math
+from itertools import combinations
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched.bands import Residual, Step, Traits, order_of, residuals, told, tolerances
+from pipesched.bands._differences import of_layouts, of_schedules
+from pipesched.command import main
+from pipesched.studies import groups, validation
+
+Capture = pytest.CaptureFixture[str]
+
+LOADED = Traits("computed", "Hopper", "under load", "dense")
+EXPERTS = LOADED._replace(kind="experts")
+
+
+def steps(*seconds: float, layouts: str = "", traits: Traits = LOADED) -> list[Step]:
+    """Steps a, b, c, ... on layouts by letter; without them all on one."""
+    names = "abcdefghij"[: len(seconds)]
+    each = layouts or "x" * len(seconds)
+    return [Step(n, s, p, traits) for n, s, p in zip(names, seconds, each, strict=True)]
+
+
+def without(cluster: str) -> list[Residual]:
+    return [row for row in residuals() if row.cluster != cluster]
+
+
+# From where on steps are told apart
+
+
+def test_what_is_off_in_common_does_not_matter() -> None:
+    """Ratios of a cluster that are all twice as large give the same tolerances."""
+    rows = [row for row in residuals() if row.traits.rates == "under load"]
+    by_run = [row._replace(ratio=row.ratio * (1 + len(row.run))) for row in rows]
+    by_case = [row._replace(ratio=row.ratio * (1 + len(row.case) % 2)) for row in rows]
+    for of_pairs in (of_layouts, of_schedules):
+        wanted = of_pairs(rows)
+        assert wanted is not None and of_pairs(by_run) == pytest.approx(wanted)
+        assert of_pairs(by_case) != pytest.approx(wanted)
+
+
+def test_tolerances_by_hand() -> None:
+    def row(ratio: float, layout: str, cluster: str = "c") -> Residual:
+        return Residual("s", "case", cluster, cluster, layout, LOADED, ratio)
+
+    # Two clusters with two schedules each: differences of 10 and 20 % in logarithms.
+    rows = [row(math.exp(each), "x", name) for each, name in ((0, "c"), (0.1, "c"), (0, "d"))]
+    found = of_schedules([*rows, row(math.exp(0.2), "x", "d")])
+    assert found is not None and found.differences == 2
+    spread = math.sqrt((2 * 0.05**2 + 2 * 0.1**2) / 2)
+    assert found.log == pytest.approx(1.8856 * spread * math.sqrt(2))
+    assert of_layouts(rows) is None  # one layout in each
+    assert of_schedules(rows) is None  # one difference
+
+
+def test_the_pairs_of_the_page_are_among_them() -> None:
+    """The clusters whose order `groups` counts are those of the residuals, without layers."""
+    rows = [row for row in validation.all_rows() if not row.quantity.startswith("layer")]
+    clusters = {groups.cluster_of(row) for row in rows} - {""}
+    assert {row.cluster for row in residuals()} - {""} == clusters
+
+
+def test_most_pairs_of_schedules_are_within_their_tolerance() -> None:
+    """Each pair of one layout, with the tolerance of all other clusters."""
+    held = []
+    for first, second in combinations(residuals(), 2):
+        same = first.cluster and first.cluster == second.cluster
+        if same and first.layout == second.layout and first.traits.rates == second.traits.rates:
+            tolerance = of_schedules(without(first.cluster))
+            assert tolerance is not None
+            held.append(abs(math.log(first.ratio / second.ratio)) <= tolerance.log)
+    assert len(held) >= 40 and sum(held) / len(held) >= 0.8
+
+
+def test_experts_are_told_apart_least() -> None:
+    dense, experts = tolerances(LOADED), tolerances(EXPERTS)
+    assert dense.schedules == experts.schedules
+    assert 1 < dense.schedules.ratio < dense.layouts.ratio < experts.layouts.ratio
+    given = tolerances(Traits("given times"))
+    assert given.layouts.ratio > given.schedules.ratio
+
+
+# Orders
+
+
+def test_steps_of_one_layout() -> None:
+    close = tolerances(LOADED).schedules.ratio
+    order = order_of(steps(1, close * 0.99, close * 1.01))
+    assert order == ((0, 1), (0, 1), ())
+    assert order_of(steps(1, close * 1.01)) == ((0,), (), ())
+
+
+def test_layouts_are_told_apart_later() -> None:
+    apart = tolerances(LOADED).schedules.ratio * 1.02
+    assert order_of(steps(1, apart, layouts="xy")).first == (0, 1)
+    assert order_of(steps(1, apart, layouts="xx")).first == (0,)
+    # Known to be slower than the second, which need not be the first.
+    assert order_of(steps(1, 1.01, 1.01 * apart, layouts="xyy")).first == (0, 1)
+
+
+def test_the_fewest_runs() -> None:
+    """Those that are as fast as another one on their layout need no run."""
+    order = order_of(steps(1, 1.005, 1.03, 1.035, 1.038, layouts="xxyyy"))
+    assert order.runs == (0, 2) and order.alike == ((1, 0), (3, 2), (4, 2))
+    assert order_of(steps(1, 1.005)) == ((0, 1), (), ((1, 0),))
+    # On another layout it does.
+    assert order_of(steps(1, 1.005, layouts="xy")).runs == (0, 1)
+    # Every one that is left out of the runs is alike to a run or known to be slower.
+    many = steps(1, 1.02, 1.04, 1.06, 1.3, 1.6, layouts="xyzxyz")
+    found = order_of(many)
+    assert {*found.runs, *(i for i, _ in found.alike)} == {*found.first}
+
+
+def test_sentences() -> None:
+    one, two = steps(1, 1.005), steps(1, 2)
+    assert told(one[:1], order_of(one[:1])) == []
+    (alike,) = told(one, order_of(one))
+    assert alike.endswith("; b is within 1 % of a on its layout") and "decide" not in alike
+    (apart,) = told(two, order_of(two))
+    assert apart.startswith("a is the fastest by more than predictions are off: published rows")
+    (several,) = told(
+        found := steps(1, 1.02, 1.025, layouts="xyy"), order_of(found)
+    )
+    assert "layouts from" in several and "schedules of one layout apart from" in several
+    assert "short runs of a and b decide; c is within 1 % of b on its layout" in several
+
+
+# Verbs
+
+
+def rows_of(capsys: Capture, *words: str) -> list[dict[str, Any]]:
+    assert main([*words, "--format", "json"]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+COMPARE = ["compare", "gpipe", "1f1b", "zb-v", "VPP", "--workers", "8", "--microbatches", "16,32"]
+MODEL = ["--model", "llama3-70b", "--accelerators", "4", "--global-batch", "32"]
+
+
+def test_compare_shares_the_first_rank(capsys: Capture) -> None:
+    rows = rows_of(capsys, *COMPARE, *MODEL, "--system", "h100-sxm-load")
+    for microbatches in (16, 32):
+        group = [row for row in rows if row["microbatches"] == microbatches]
+        limit = group[0]["step_s"] * tolerances(LOADED).schedules.ratio
+        for row in group:
+            assert row["may_be_first"] == (row["step_s"] <= limit)
+            assert (row["rank"] == 1) == row["may_be_first"]
+    ranks = [row["rank"] for row in rows if row["microbatches"] == 32]
+    assert ranks == [1, 1, 3, 3]
+
+
+def test_compare_says_what_decides(capsys: Capture) -> None:
+    assert main([*COMPARE, *MODEL, "--system", "h100-sxm-load"]) == 0
+    text = capsys.readouterr().out
+    assert "order: 8 workers, 32 microbatches: not told apart from zb-v: interleaved-1f1b" in text
+    assert "short runs of zb-v and interleaved-1f1b decide" in text
+    assert "order: 8 workers, 16 microbatches: zb-v is the fastest" in text
+    assert main([*COMPARE, "--times", "F=1ms,B=2ms", "--times-of", "worker"]) == 0
+    text = capsys.readouterr().out
+    assert "order:" not in text and "may be first" not in text
+
+
+def test_compare_at_equal_memory(capsys: Capture) -> None:
+    words = ["compare", "1f1b", "VPP", "--workers", "8", "--microbatches", "32", *MODEL]
+    rows = rows_of(capsys, *words, "--system", "h100-sxm-load", "--memory", "70GiB")
+    ranked = [row for row in rows if row.get("rank")]
+    assert ranked and any(row["may_be_first"] for row in ranked)
+    bound = [row for row in rows if row["schedule"] == "bound"]
+    assert all(row.get("may_be_first") is None for row in bound)
+
+
+def test_systems_have_orders_of_their_own(capsys: Capture) -> None:
+    words = ["compare", "1f1b", "VPP", "--workers", "8", "--microbatches", "32", *MODEL]
+    words += ["--system", "h100-sxm-load", "--system", "h100-sxm"]
+    rows = rows_of(capsys, *words)
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4]  # of all systems, by their steps
+    for system in ("h100-sxm", "h100-sxm-load"):
+        own = [row["may_be_first"] for row in rows if row["system"] == system]
+        assert own[0] is True
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "\nband on h100-sxm: " in text and "\norder: h100-sxm-load, 8 workers, 32" in text
+
+
+def test_plan_says_what_decides(capsys: Capture) -> None:
+    made = pipesched.plan("llama3-70b", "dgx-h100", gpus=64, global_batch=256, top=6)
+    rows = made.to_dicts()
+    best = made.fitting[0]
+    assert best.band is not None
+    known = tolerances(best.band.traits)
+    for row, proposal in zip(rows, made.proposals, strict=True):
+        if not proposal.fits:
+            assert row["may_be_first"] is None and row["run_decides"] is None
+            continue
+        tolerance = known.schedules if proposal.shape == best.shape else known.layouts
+        if row["may_be_first"]:
+            assert proposal.step_s <= best.step_s * tolerance.ratio
+        assert not row["run_decides"] or row["may_be_first"]
+    sentence = next(each for each in made.why() if "told apart" in each or "by more than" in each)
+    named = [row["name"] for row in rows if row["run_decides"]]
+    assert all(name in sentence for name in named)

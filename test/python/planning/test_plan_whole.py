@@ -1,0 +1,136 @@
+"""The best is the best: no restriction of a search finds anything faster than the search without
+it, and what is said to be faster, and may be chosen, was chosen.
+"""
+
+from typing import Any
+
+import pipesched
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
+from pipesched._batch import evaluate_points
+from pipesched.planning._limits import short
+from pipesched.planning._request import Request, divisors
+from pipesched.planning._search import Search
+from pipesched.planning._space import Space
+
+CASES: list[dict[str, Any]] = [
+    {"model": "llama3-8b", "system": "dgx-h100", "gpus": 16, "global_batch": 32},
+    {"model": "llama3-70b", "system": "dgx-h100", "gpus": 32, "global_batch": 64},
+    {"model": "llama3-8b", "system": "dgx-a100", "gpus": 8, "global_batch": 24, "sequence": 12288},
+    {"model": "mixtral-8x7b", "system": "dgx-h100", "gpus": 16, "global_batch": 16},
+    {"model": "qwen3-14b", "system": "gb200-nvl72", "gpus": 12, "global_batch": 12},
+]
+_PLANS: dict[int, Plan] = {}
+
+
+def whole(case: int) -> Plan:
+    """The plan without restrictions, made once."""
+    if case not in _PLANS:
+        _PLANS[case] = plan(**CASES[case], top=3)
+    return _PLANS[case]
+
+
+def some(values: Any) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.sampled_from(list(values)), min_size=1, max_size=3, unique=True)
+
+
+restrictions = st.fixed_dictionaries(
+    {},
+    optional={
+        "tensor": some([1, 2, 4, 8]),
+        "stages": some([1, 2, 3, 4, 6, 8, 16]),
+        "context": some([1, 2, 3, 4, 6, 8]),
+        "expert": some([1, 2, 4, 8]),
+        "microbatch_size": some([1, 2, 3, 4, 8]),
+        "chunks": some(range(2, 17)),
+        "schedules": some(families()),
+        "recompute": some(["none", "selective", "full"]),
+        "sharding": some(["none", "optimizer", "gradients", "full"]),
+        "context_exchange": st.sampled_from(["ring", "gather"]),
+        "launcher": st.just("megatron"),
+        "top": st.sampled_from([1, 2, 20]),
+    },
+)
+
+
+@settings(max_examples=12)
+@given(st.integers(0, len(CASES) - 1), restrictions)
+def test_no_restriction_finds_better(case: int, limits: dict[str, Any]) -> None:
+    if limits.get("chunks") and "stages" not in limits:
+        limits["stages"] = [2, 4]
+    try:
+        found = plan(**{"top": 3, **CASES[case], **limits}).fitting
+    except PipeSchedError as error:
+        assert "nothing to plan" in str(error)
+        return
+    if found:
+        assert found[0].step_s >= whole(case).fitting[0].step_s
+
+
+@pytest.mark.parametrize("limits", [{"context": [1]}, {"recompute": ["none"]}, {"context": [2]}])
+def test_the_run_that_was_beaten(limits: dict[str, Any]) -> None:
+    """Context parallelism made this run 15 % faster, and was not searched."""
+    run: dict[str, Any] = {"gpus": 64, "global_batch": 256, "top": 1}
+    best = plan("llama3-70b", "dgx-h100", **run).fitting[0]
+    assert best.shape.context > 1
+    part = plan("llama3-70b", "dgx-h100", **run, **limits).fitting[0]
+    assert part.step_s >= best.step_s
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_what_helps_is_no_better(case: int) -> None:
+    made = plan(**CASES[case], misses=6)
+    fastest = made.fitting[0].step_s
+    helps = [h for p in made.missing for h in p.help if "accelerators" not in h.change]
+    assert all(h.step_s >= fastest for h in helps if h.fits and h.allowed)
+    assert all(h.allowed for h in helps)
+    assert "which is not searched" not in "".join(made.why())
+
+
+def test_what_is_not_searched_is_told() -> None:
+    made = plan("llama3-70b", "dgx-h100", gpus=64, global_batch=256, context=[1], misses=10)
+    helps = [h for p in made.missing for h in p.help if h.change.startswith("context")]
+    assert helps and not any(h.allowed for h in helps)
+    said = [line for line in made.why() if "context 2, which is not searched, it fits" in line]
+    assert said
+
+
+def test_all_that_launchers_run_is_searched() -> None:
+    request = Request(model="gpt3-175b", system="dgx-a100", gpus=96, global_batch=96)
+    shapes = Space(request).shapes()
+    assert {s.tensor for s in shapes} == set(divisors(96))
+    assert {s.sharding for s in shapes} == {"none", "optimizer", "gradients", "full"}
+    assert {s.exchange for s in shapes if s.context > 1} == {"ring", "gather"}
+    space = Space(Request(model="llama3-8b", system="dgx-a100", gpus=8, global_batch=8))
+    shape = next(s for s in space.shapes() if s.pipeline == 2)
+    assert {c.chunks for c in space.candidates_of(shape)} >= set(range(1, 17))
+
+
+def test_few_microbatches_hold_no_more() -> None:
+    """The search leaves out what does not fit with twice as many microbatches as workers."""
+    costs = Costs(model="llama3-8b", system="dgx-h100", microbatch_size=1)
+    points, keys = [], []
+    for name, family in families().items():
+        variants: list[Any] = [{}]
+        if "chunks" in family.options:
+            variants = [{"chunks": chunks} for chunks in (2, 3, 4)]
+        if "waves" in family.options:
+            variants = [{"waves": waves} for waves in (1, 2)]
+        for workers in (2, 4, 6):
+            for options in variants:
+                for times in (2, 3, 4, 7):
+                    keys.append((name, workers, str(options)))
+                    count = times * workers
+                    points.append(Configuration(name, workers, count, options, costs=costs))
+    found = evaluate_points(points)
+    last: dict[Any, int] = {}
+    for key, error, peak in zip(keys, found.errors, found.columns["peak_bytes"], strict=True):
+        if error is None:
+            assert last.get(key, 0) <= peak, key
+            last[key] = int(peak)
+    assert len(last) > 40
+    candidate = Search(Space(whole(0).request), None, None).space.candidates()[0]
+    assert short(candidate) == 2 * candidate.shape.pipeline
+    assert pipesched.families()

@@ -1,0 +1,123 @@
+"""Plans that were saved keep their throughput and memory, and can be optimized."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import plan
+from pipesched._endings import ending_of, without_ending
+from pipesched._saved import saved
+from pipesched._text import readable
+from pipesched.command import main
+from pipesched.command.plan import _whole_step
+from test_command import Capture, failure_of, rows_of
+
+ONE: dict[str, Any] = {"top": 1, "microbatch_size": [1], "stages": [4], "chunks": [2]}
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("llama3-8b", {"gpus": 16, "global_batch": 32, "tensor": [2], "context": [2]}),
+    ("llama3-8b", {"gpus": 32, "global_batch": 32, "tensor": [2], "context": [1]}),
+    ("mixtral-8x7b", {"gpus": 32, "global_batch": 32, "tensor": [2], "precision": "fp8"}),
+]
+
+
+@pytest.fixture(params=range(len(CASES)), scope="module")
+def made(request: pytest.FixtureRequest) -> pipesched.Proposal:
+    model, given = CASES[request.param]
+    return plan(model, "dgx-h100", **{**ONE, **given}, memory="200GiB").fitting[0]
+
+
+def save(proposal: pipesched.Proposal, folder: Path) -> str:
+    file = folder / "saved.mlir"
+    _whole_step(proposal, proposal.generate()).save(file)
+    return str(file)
+
+
+@pytest.mark.parametrize("verb", ["simulate", "compare"])
+def test_throughput_and_memory_are_kept(
+    made: pipesched.Proposal, verb: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = save(made, tmp_path)
+    assert main([verb, file, "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert float(row["step_s"]) == made.step_s
+    tokens = made.tokens_per_s_per_gpu
+    assert tokens and float(row["tokens_per_s"]) == pytest.approx(tokens * made.request.gpus)
+    assert float(row["mfu"]) == pytest.approx(made.mfu, rel=1e-6)
+    assert int(row["peak_bytes_per_gpu"]) == made.peak_bytes
+    assert main([verb, file]) == 0
+    heading = capsys.readouterr().out
+    assert "tokens/s" in heading and "MFU" in heading and "memory/GPU" in heading
+
+
+def test_a_file_without_costs_has_none(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "bare.mlir"
+    pipesched.generate("1f1b", workers=2, microbatches=2).save(file)
+    assert main(["simulate", str(file)]) == 0
+    assert "MFU" not in capsys.readouterr().out
+    found = saved(pipesched.Schedule.from_file(file))
+    assert found.accelerators is None and found.rates(2, 2, 10)["tokens_per_s"] is None
+
+
+@pytest.mark.parametrize("family", ["1f1b", "dualpipe", "zb-v", "interleaved-1f1b"])
+@pytest.mark.parametrize("place", ["eager", "end"])
+def test_the_end_of_a_step_is_taken_off_and_added(family: str, place: str) -> None:
+    costs = (
+        "pipe-attach-model{name=toy microbatch-size=1},"
+        "pipe-attach-system{name=toy data-parallel=2}"
+    )
+    bare = pipesched.generate(family, workers=4, microbatches=8).transform(costs)
+    whole = bare.transform(f"pipe-add-optimizer{{all-reduce={place}}}")
+    assert ending_of(bare) is None and whole.rows != bare.rows
+    assert without_ending(whole).rows == bare.rows
+    ending = ending_of(whole)
+    assert ending is not None and bare.transform(ending).rows == whole.rows
+
+
+def test_a_saved_plan_is_optimized(tmp_path: Path, capsys: Capture) -> None:
+    model, given = CASES[1]
+    proposal = plan(model, "dgx-h100", **{**ONE, **given}, memory="200GiB").fitting[0]
+    file, out = save(proposal, tmp_path), str(tmp_path / "better.mlir")
+    line = ["optimize", file, "--max-evaluations", "20", "--time", "20s", "-o", out]
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    assert "the end of the step was taken off for the search, and added again" in printed
+    better = pipesched.Schedule.from_file(out)
+    assert ending_of(better) == ending_of(pipesched.Schedule.from_file(file))
+    before = pipesched.Schedule.from_file(file).simulate(transport="delay").execution.makespan_ps
+    assert better.simulate(transport="delay").execution.makespan_ps <= before
+    assert "which no pass takes off" in failure_of(capsys, *line, "--show-passes")
+
+
+# Memory of a worker, or of each of its accelerators
+
+SEARCH = [
+    *("optimize", "--schedule", "1f1b", "--workers", "4", "--microbatches", "4"),
+    *("--model", "llama3-8b", "--system", "dgx-h100", "--microbatch-size", "1"),
+    *("--accelerators", "4"),
+    *("--max-evaluations", "5", "--time", "20s"),
+]
+
+
+def test_memory_is_told_by_worker_and_accelerator(capsys: Capture) -> None:
+    assert main([*SEARCH, "--memory", "240GiB"]) == 0
+    first = capsys.readouterr().out
+    assert "memory 240.0 GiB a worker of 4 accelerators, 60.0 GiB each" in first
+    assert main([*SEARCH, "--memory", "60GiB/GPU"]) == 0
+    assert "memory 240.0 GiB a worker of 4 accelerators, 60.0 GiB each" in capsys.readouterr().out
+    (row,) = rows_of(capsys, *SEARCH, "--memory", "60 GiB/gpu")
+    (same,) = rows_of(capsys, *SEARCH, "--memory", "240GiB")
+    assert row["makespan_s"] == same["makespan_s"] and row["peak_bytes"] == same["peak_bytes"]
+
+
+def test_memory_of_unknown_accelerators(capsys: Capture) -> None:
+    line = ["optimize", "--workers", "2", "--microbatches", "2", "--memory", "1GiB/GPU"]
+    assert "give the memory of a worker" in failure_of(capsys, *line, status=2)
+
+
+def test_bytes_are_readable(capsys: Capture) -> None:
+    said = failure_of(capsys, *SEARCH, "--memory", "4GiB")
+    assert "GiB" in said and "000000 bytes" not in said
+    assert readable("nothing of that kind") == "nothing of that kind"
