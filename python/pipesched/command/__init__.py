@@ -103,7 +103,8 @@ class VerbParser(_Parser):
         stores = {
             flag: action
             for action in self._actions
-            if type(action) is argparse._StoreAction and action.dest.removeprefix("axis_") in SOURCES
+            if type(action) is argparse._StoreAction
+            and action.dest.removeprefix("axis_") in SOURCES
             for flag in action.option_strings
         }
         for word, after in zip(words, [*words[1:], ""], strict=False):
@@ -132,8 +133,8 @@ class VerbParser(_Parser):
             hint = f"; did you mean {' or '.join(near)}?"
         else:
             verbs = _verbs_with(flag)
-            hint = f"; {' and '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it"
-            hint = hint if verbs else ""
+            listed = " and ".join(filter(None, (", ".join(verbs[:-1]), *verbs[-1:])))
+            hint = f"; {listed} {'has' if len(verbs) == 1 else 'have'} it" if verbs else ""
         self.error(f"unrecognized arguments: {flag}{hint}")
 
 

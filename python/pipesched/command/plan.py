@@ -26,7 +26,7 @@ from pipesched._schedule import Schedule
 from pipesched._sensitivity import steps_of
 from pipesched._times_of import places_of
 from pipesched.planning import Limits, Plan, Proposal
-from pipesched.planning._frameworks import FRAMEWORKS, LauncherName
+from pipesched._frameworks import FRAMEWORKS, LauncherName
 from pipesched.planning._launchers import needs_csv
 from pipesched.planning._own_times import attaching as attaching_times
 from pipesched.planning._own_times import said

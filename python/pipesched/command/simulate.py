@@ -189,6 +189,7 @@ def _above(
             assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], given),
             assumed.of_timing(timing, given, () if some else (costs,)),
             assumed.of_families(generated, given),
+            assumed.of_memory(costs, given),
         ]
     )
     return [*work, *said_of_settings(arguments), *assumed.above(facts, [costs])]

@@ -15,7 +15,7 @@ from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
 from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched._division import Counts
-from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, kinds
+from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
 from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of
 from pipesched._sweep_file import rows_of
@@ -341,6 +341,7 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
     facts.append(assumed.of_timing(settings, given, costs))
     facts.append(assumed.of_families(grid.values()["family"], given))
     facts.append(assumed.of_disturbances(grid.values().get("disturbance", ())))
+    facts += [assumed.of_memory(each, given, reserve=True) for each in costs]
     return assumed.above(assumed.joined(facts), costs)
 
 
@@ -363,7 +364,7 @@ def _costs_of(grid: Grid) -> list[tuple[str, Costs | None]]:
             labels = {axis: c.label for axis, c in zip(axes, chosen, strict=True)}
             label = json.dumps(labels.get("model"))
             with contextlib.suppress(PipeSchedError):  # rows say what is wrong with such costs
-                made = Costs(**inputs) if inputs else None
+                made = costs_of(inputs) if inputs else None
                 found.setdefault(json.dumps(inputs), (label, made))
     return list(found.values())
 
