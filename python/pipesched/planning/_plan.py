@@ -25,6 +25,14 @@ from ._request import Limits, Progress, Request, divisors, seconds_of
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Space
+from ._shown import (
+    plan_html,
+    plan_line,
+    plan_text,
+    proposal_html,
+    proposal_line,
+    proposal_text,
+)
 from ._why import about, findings
 
 if TYPE_CHECKING:
@@ -159,6 +167,15 @@ class Proposal:
     def why(self) -> list[str]:
         """Explains where its time and its memory go, one sentence each."""
         return about(self)
+
+    def __repr__(self) -> str:
+        return proposal_line(self)
+
+    def __str__(self) -> str:
+        return proposal_text(self)
+
+    def _repr_html_(self) -> str:
+        return proposal_html(self)
 
     def generate(self) -> Schedule:
         """The schedule as IR, with the layers of its stages but without the end of the training
@@ -303,6 +320,15 @@ class Plan:
         goes, what nearly fits and what would make it fit.
         """
         return findings(self)
+
+    def __repr__(self) -> str:
+        return plan_line(self)
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
 
 # What would help
