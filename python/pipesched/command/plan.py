@@ -48,6 +48,7 @@ from .arguments import (
 )
 from .entries import Size
 from .output import (
+    TABLES,
     Column,
     add_output,
     gibibytes,
@@ -454,8 +455,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"wrote {arguments.html}")
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
     remarks[:0] = stragglers.remarks(disturbed)
-    is_text = arguments.format == "text"
-    shown = _told_apart(rows) if is_text else rows
+    shown = _told_apart(rows) if arguments.format in TABLES else rows
     write_rows(
         arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks
     )
