@@ -1,4 +1,4 @@
-"""files.py PAGE FOLDER: writes the files that a page prints: each block of code whose line before it
+"""files.py PAGE FOLDER: writes the files that a page prints: each block of code behind a line that
 ends in the name of a file, as in "`main.cpp`:".
 """
 
