@@ -62,12 +62,18 @@ static bool gives(const Expansion &expansion, const ModelFacts &model) {
   return *facts == model;
 }
 
-/// Tries all options of an expansion that a model does not record.
+/// Tries all options of an expansion that a model does not record. What it
+/// holds for a parameter it does.
 static std::optional<Expansion> findOptions(const Architecture &architecture,
                                             const ModelFacts &model) {
   Expansion tried{architecture, {}};
   tried.options.microbatchSize = model.microbatchSize;
   tried.options.recompute = model.recompute;
+  tried.architecture.weightBytesPerParameter = model.weightBytesPerParameter;
+  tried.architecture.gradientBytesPerParameter =
+      model.gradientBytesPerParameter;
+  tried.architecture.optimizerBytesPerParameter =
+      model.optimizerBytesPerParameter;
   for (Attention attention :
        {Attention::Fused, Attention::Unfused, Attention::Flash2,
         Attention::Flash3, Attention::Cudnn})

@@ -15,7 +15,8 @@ from ._making import generate
 @dataclass(frozen=True)
 class Family:
     """A schedule family. `sizes` says which numbers of workers D and microbatches N it supports.
-    For a registered family, `source` says where its function is, and `sizes` is empty.
+    For a registered family without a source of its own, `source` says where its function is;
+    `sizes` is empty.
     """
 
     name: str
@@ -45,7 +46,7 @@ def families() -> dict[str, Family]:
         for name, summary, source, sizes, options in _core.families()
     }
     own = {
-        name: Family(name, each.summary, each.place, "", each.options, ())
+        name: Family(name, each.summary, each.source or each.place, "", each.options, ())
         for name, each in own_families().items()
     }
     return {**shipped, **own}

@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 from . import _core, _deployment, _times_of
 from ._deployment import Deployment, DeploymentOptions
 from ._division import Division
 from ._errors import PipeSchedError
+from ._frameworks import DEFAULT, OWN_BYTES, LauncherName, ParameterBytes, parameter_bytes
 from ._layer_times import LayerTimes, names_layers
 from ._options import (
     Attention,
@@ -56,7 +57,7 @@ class CostOptions(DeploymentOptions, total=False):
     global_batch: int | None
     sequence: int | None
     boundary_bytes: int | None
-    parameter_bytes: tuple[int, int, int] | None
+    parameter_bytes: ParameterBytes | LauncherName | None
     accelerators: int | None
     recompute: Recompute
     attention: Attention | None
@@ -87,15 +88,43 @@ def _given(what: str, value: int | None, least: int, default: int) -> int:
     return default if value is None else integer(what, value, least)
 
 
-def _parameter_bytes(given: tuple[int, int, int] | None) -> tuple[int, ...] | None:
+def _parameter_bytes(costs: Costs) -> tuple[int, ...] | None:
+    given = costs.parameter_bytes
     if given is None:
         return None
+    if isinstance(given, str):
+        code_of(LauncherName, "parameter_bytes", given)
+        return parameter_bytes(given, costs.precision, costs.sharding)
     if not isinstance(given, Sequence) or len(given) != 3:
         raise PipeSchedError(
-            "parameter_bytes are three numbers, those of weight, gradient and optimizer state;"
+            "parameter_bytes are three numbers, those of weight, gradient and optimizer state, or"
+            " the name of a framework;"
             f" got {given!r}"
         )
-    return tuple(integer("parameter_bytes", size, 0) for size in given)
+    return tuple(integer("parameter_bytes", cast(int, size), 0) for size in given)
+
+
+def fields_of(model: Description) -> Mapping[str, Any]:
+    """The fields of a description that are given or in a file. Those that ship are named."""
+    if isinstance(model, Mapping):
+        return model
+    if isinstance(model, str) and not _looks_like_path(model):
+        return {}
+    try:
+        with open(model, encoding="utf-8-sig") as contents:
+            read = json.load(contents)
+    except (OSError, ValueError):
+        return {}  # the library says what is wrong
+    return read if isinstance(read, Mapping) else {}
+
+
+def held_bytes(model: Description | None) -> LauncherName | None:
+    """Whose memory is counted unless somebody says it: the framework of plans, but what a model
+    says of its own parameters holds.
+    """
+    if model is None or any(name in fields_of(model) for name in OWN_BYTES):
+        return None
+    return DEFAULT
 
 
 def _path(file: str | os.PathLike[str]) -> str:
@@ -169,7 +198,8 @@ class Costs(Deployment):
     attention "flash-2", "flash-3" and "cudnn" have the rates that the system has for them, "fused"
     has that of GEMMs, and "unfused" is one kernel per operation. `boundary_bytes` replaces the size
     of messages between stages, `parameter_bytes` the bytes of a parameter's weight, gradient and
-    optimizer state, in which frameworks differ. `accelerators` replaces the number of devices of a
+    optimizer state, in which frameworks differ; "megatron" and "torchtitan" stand for what these
+    hold. `accelerators` replaces the number of devices of a
     worker, which divide its work (tensor parallelism), and the residual stream too unless
     `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
     8-bit floats.
@@ -205,7 +235,7 @@ class Costs(Deployment):
     global_batch: int | None = None
     sequence: int | None = None
     boundary_bytes: int | None = None
-    parameter_bytes: tuple[int, int, int] | None = None
+    parameter_bytes: ParameterBytes | LauncherName | None = None
     accelerators: int | None = None
     recompute: Recompute = "none"
     attention: Attention | None = None
@@ -248,7 +278,7 @@ class Costs(Deployment):
             numbers=numbers,
             choices=choices,
             deployment=_deployment.raw(self),
-            parameter_bytes=_parameter_bytes(self.parameter_bytes),
+            parameter_bytes=_parameter_bytes(self),
         )
         object.__setattr__(self, "_raw", raw)
         object.__setattr__(self, "_division", self._read_division(raw))

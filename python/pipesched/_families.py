@@ -56,6 +56,8 @@ class OwnFamily:
     function: FamilyFunction
     summary: str
     options: tuple[str, ...]
+    source: str = ""
+    """The publication that it is from."""
 
     @property
     def place(self) -> str:
@@ -117,19 +119,20 @@ def _options_of(function: FamilyFunction) -> tuple[str, ...]:
 
 @overload
 def register_family(
-    name: str, function: None = None, *, summary: str = ""
+    name: str, function: None = None, *, summary: str = "", source: str = ""
 ) -> Callable[[FamilyFunction], FamilyFunction]: ...
 @overload
 def register_family(
-    name: str, function: FamilyFunction, *, summary: str = ""
+    name: str, function: FamilyFunction, *, summary: str = "", source: str = ""
 ) -> FamilyFunction: ...
 def register_family(
-    name: str, function: FamilyFunction | None = None, *, summary: str = ""
+    name: str, function: FamilyFunction | None = None, *, summary: str = "", source: str = ""
 ) -> FamilyFunction | Callable[[FamilyFunction], FamilyFunction]:
     """Registers a family, which `generate`, `Configuration`, `compare`, `sweep` and the command
     then take by name. The function gets a schedule without rows and the options of the family as
     keywords; it returns rows, as `Schedule.from_rows` takes them, or a schedule. A second function
-    of the same name replaces the first. Names of families that ship are refused.
+    of the same name replaces the first. Names of families that ship are refused. `source` is the
+    publication that the family is from, such as `"Qi et al. 2024, arXiv 2401.10241"`.
 
     >>> @register_family("serial")
     ... def serial(problem):
@@ -143,17 +146,21 @@ def register_family(
     """
     text_of("the name of a family", name)
     if function is None:
-        return partial(_register, name, summary=summary)
-    return _register(name, function, summary=summary)
+        return partial(_register, name, summary=summary, source=source)
+    return _register(name, function, summary=summary, source=source)
 
 
-def _register(name: str, function: FamilyFunction, *, summary: str) -> FamilyFunction:
+def _register(
+    name: str, function: FamilyFunction, *, summary: str, source: str
+) -> FamilyFunction:
     if not callable(function):
         raise TypeError(f"family {name!r} is a function from a problem to rows; got {function!r}")
     if _is_shipped(name):
         raise PipeSchedError(f"{name!r} is a family that ships; choose another name")
     text = summary or (inspect.getdoc(function) or "").split("\n\n", 1)[0].replace("\n", " ")
-    _own[name] = OwnFamily(name, function, text, _options_of(function))
+    _own[name] = OwnFamily(
+        name, function, text, _options_of(function), text_of("the source of a family", source)
+    )
     return function
 
 

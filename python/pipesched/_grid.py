@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
@@ -32,6 +32,7 @@ from ._families import (
     refuse_place,
 )
 from ._json import twice
+from ._grid_costs import costs_of as costs_of
 from ._layer_times import check_layer_times, names_layers
 from ._options import FamilyOptions, Path, TimingOptions, names_of
 
@@ -347,26 +348,6 @@ def read_axis(axis: str, given: Any) -> tuple[Choice, ...]:
 # Points
 
 
-@lru_cache(maxsize=256)
-def _costs(text: str) -> Costs:
-    return Costs(**json.loads(text))
-
-
-@lru_cache(maxsize=256)
-def _costs_of_items(items: tuple[tuple[str, Any], ...]) -> Costs:
-    return Costs(**dict(items))
-
-
-def _costs_with(given: Mapping[str, Any]) -> Costs:
-    """The costs with these arguments, the same object for equal ones."""
-    items = tuple(given.items())
-    try:
-        hash(items)
-    except TypeError:  # some value is an object with fields
-        return _costs(json.dumps(given))
-    return _costs_of_items(items)
-
-
 def configuration(inputs: Inputs) -> Configuration:
     """The configuration with these `Point.inputs`. Raises an error if costs contradict each
     other.
@@ -380,7 +361,7 @@ def configuration(inputs: Inputs) -> Configuration:
         options=cast(
             FamilyOptions, {**{k: v for k, v in options.items() if k != OWN_OPTIONS}, **given}
         ),
-        costs=_costs_with(of_costs) if of_costs else None,
+        costs=costs_of(of_costs) if of_costs else None,
     )
 
 

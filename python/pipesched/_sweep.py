@@ -28,6 +28,7 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._bytes import usable_of
 from ._batch import Configuration, Metric, evaluate_points
 from ._division import layers_text
 from ._errors import PipeSchedError
@@ -131,7 +132,7 @@ def _finished(point: Configuration, found: Row) -> Row:
         "activations": _activations(found),
         **_rates(point, found),
         "layers": _layers(point),
-        "fits": None if capacity is None or peak is None else peak <= capacity,
+        "fits": None if capacity is None or peak is None else peak <= usable_of(capacity),
         "error": None,
     }
 

@@ -133,8 +133,8 @@ class VerbParser(_Parser):
             hint = f"; did you mean {' or '.join(near)}?"
         else:
             verbs = _verbs_with(flag)
-            hint = f"; {' and '.join(verbs)} {'has' if len(verbs) == 1 else 'have'} it"
-            hint = hint if verbs else ""
+            listed = " and ".join(filter(None, (", ".join(verbs[:-1]), *verbs[-1:])))
+            hint = f"; {listed} {'has' if len(verbs) == 1 else 'have'} it" if verbs else ""
         self.error(f"unrecognized arguments: {flag}{hint}")
 
 

@@ -15,9 +15,10 @@ import pipesched
 from pipesched import Costs, Family, FamilyOptions, PipeSchedError, _deployment, _grid
 from pipesched._catalogue import canonical as canonical
 from pipesched._families import options_of_text, own_family
+from pipesched._frameworks import ParameterBytes, parameter_bytes
 from pipesched._grid import closest
 from pipesched._layer_times import names_layers
-from pipesched._costs import Description
+from pipesched._costs import Description, held_bytes
 from pipesched._options import (
     Attention,
     Balance,
@@ -223,6 +224,16 @@ def refused_passes(arguments: argparse.Namespace, what: str) -> UsageError:
     )
 
 
+def held(arguments: argparse.Namespace) -> ParameterBytes | None:
+    """The bytes of a parameter, as those of plans; None if the model says them itself."""
+    said = getattr(arguments, "parameter_bytes", None)
+    framework = said or held_bytes(described(arguments)[0])
+    if framework is None:
+        return None
+    options = {"precision": "bf16", "sharding": "none", **vars(arguments)}
+    return parameter_bytes(framework, options["precision"], options["sharding"])
+
+
 def described_source(arguments: argparse.Namespace, what: str) -> str:
     """The name or file of the model or system, as a pass reads it."""
     changed = dict(zip(("model", "system"), described(arguments), strict=True))[what]
@@ -360,5 +371,6 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
         microbatch_size=arguments.microbatch_size,
         global_batch=arguments.global_batch,
         attention=arguments.attention,
+        parameter_bytes=held_bytes(model),
         **{name: getattr(arguments, name) for name in _DEFAULTS},
     )

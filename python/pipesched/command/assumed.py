@@ -12,7 +12,9 @@ from itertools import chain
 from typing import Any
 
 from pipesched import Costs, _core, _deployment
+from pipesched._bytes import DEFAULT_RESERVE
 from pipesched._division import Counts
+from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
 from pipesched.planning import Request
 
 from .arguments import families
@@ -105,6 +107,20 @@ def _are_messages_free(costs: Costs | None) -> bool:
     if costs is None or (costs.model and costs.system):
         return costs is None
     return not {"comm", "send"} & costs._timed_names
+
+
+def of_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) -> Facts:
+    """Whose memory is counted, and what is kept free of it where rows say what fits."""
+    found: Facts = {}
+    if costs is None or costs.model is None or costs.system is None:
+        return found
+    if reserve and not is_given("reserve"):
+        found["reserve"] = DEFAULT_RESERVE
+    if isinstance(costs.parameter_bytes, str) and not is_given("parameter_bytes"):
+        name: LauncherName = costs.parameter_bytes
+        held = parameter_bytes(name, costs.precision, costs.sharding)
+        found["memory as in"] = f"{FRAMEWORKS[name].title} ({bytes_text([held])})"
+    return found
 
 
 def of_costs(costs: Costs | None, is_given: Given, sizes: Sizes = ()) -> Facts:
@@ -234,8 +250,8 @@ def _divided_by(request: Request) -> Facts:
 
 def _held(request: Request) -> str:
     """Whose memory is counted, such as `Megatron-LM (2 + 4 + 12 bytes a parameter)`."""
-    kinds = {" + ".join(map(str, request.parameter_bytes(s))) for s in request.sharding or ()}
-    return f"{request.framework.title} ({' or '.join(sorted(kinds))} bytes a parameter)"
+    kinds = map(request.parameter_bytes, request.sharding or ())
+    return f"{request.framework.title} ({bytes_text(kinds)})"
 
 
 # Lines

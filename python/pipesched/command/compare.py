@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
+from pipesched._bytes import DEFAULT_RESERVE
 from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
 from pipesched.planning._why import gib
@@ -108,6 +109,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         choices=names_of(OptimizerStep),
         default="none",
         help="end the step with gradient all-reduces, beside compute or behind it, and O cells",
+    )
+    parser.add_argument(
+        "--reserve",
+        metavar="BYTES|PART",
+        help=f"kept free of the memory of an accelerator, such as 4GiB; else {DEFAULT_RESERVE}%",
     )
     stragglers.add(parser)
     parser.add_argument("--html", metavar="FILE", help="also write a page with aligned timelines")
@@ -361,7 +367,7 @@ def _parts(arguments: argparse.Namespace) -> list[Part]:
     found = []
     for one in _by_system(arguments):
         one, costs, entries = _with_equal_work(one)
-        pairs = timed(entries, _settings(one))
+        pairs = timed(entries, _settings(one), one.reserve or DEFAULT_RESERVE)
         _name_system(arguments, one, pairs)
         possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
         found.append(Part(one, costs, entries, pairs, possible))
@@ -410,6 +416,7 @@ def _above(
             assumed.of_layers([(entry.costs, entry.counts) for entry in entries], given),
             assumed.of_timing(settings, given, () if has_own else (costs,)),
             assumed.of_families(families, given),
+            assumed.of_memory(costs, given, reserve=True),
         ]
     )
     return [
@@ -479,6 +486,6 @@ def run(arguments: argparse.Namespace) -> int:
         lines = [_passes(part.arguments, part.possible) for part in parts if part.possible]
         write_text("".join(f"{line}\n" for line in lines), arguments.output)
         return 0
-    below = [line for part in parts for line in part.below(remarks(part.simulations))]
+    below = [line for part in parts for line in part.below(remarks(part.pairs))]
     _write(arguments, rows, groups, _title(parts), parts, below)
     return 0 if any(part.simulations for part in parts) else 1

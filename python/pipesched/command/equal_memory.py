@@ -15,7 +15,7 @@ import pipesched
 from pipesched import PipeSchedError, Simulation
 from pipesched._options import FamilyOptions, PlacementName, Recompute, names_of
 from pipesched.planning._candidate import placement_kind
-from pipesched.planning._request import bytes_of
+from pipesched._bytes import DEFAULT_RESERVE, bytes_of, reserve_of
 from pipesched.planning._why import gib
 
 from . import passes
@@ -50,7 +50,8 @@ def budget_of(text: str) -> int | str:
 
 
 def take_budget(arguments: argparse.Namespace) -> int | None:
-    """The bytes of an accelerator, if `--memory` gives bytes: the option of families is then free.
+    """The bytes of an accelerator without the reserve, if `--memory` gives bytes: the option of
+    families is then free.
     """
     if not isinstance(arguments.memory, str):
         return None
@@ -60,7 +61,10 @@ def take_budget(arguments: argparse.Namespace) -> int | None:
     if arguments.show_passes:
         raise UsageError("--show-passes: give the chosen --recompute and options in place of bytes")
     arguments.memory = None
-    return budget
+    reserve = reserve_of(arguments.reserve or DEFAULT_RESERVE, budget)
+    if reserve >= budget:
+        raise UsageError(f"a reserve of {arguments.reserve} leaves nothing of {gib(budget)}")
+    return budget - reserve
 
 
 # What is tried

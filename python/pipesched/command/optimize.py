@@ -490,7 +490,7 @@ def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     is_placed = not arguments.placements and schedule.kind == "schedule"
     layers = assumed.of_layers([(costs, entry.counts)] if is_placed else [], given)
     free = {**_defaults(arguments, costs, schedule, own), "offload": "no", "recompute": "none"}
-    timing = assumed.of_timing(free, given)
+    timing = {**assumed.of_timing(free, given), **assumed.of_memory(costs, given)}
     work = [*_check_work(arguments), *said_of_settings(arguments)]
     return [*work, *assumed.above({**facts, **layers, **timing}, [costs])]
 

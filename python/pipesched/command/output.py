@@ -28,6 +28,12 @@ from pipesched._text import printable, printable_lines, valid
 T = TypeVar("T")
 Row = Mapping[str, Any]
 FORMATS = ("text", "json", "csv")
+PAPERS = ("latex", "bibtex")
+"""Further formats of tables."""
+
+TABLES = ("text", "latex")
+"""Formats that have columns, of which some may be chosen."""
+
 
 NARROWEST, TEXT = 40, 24
 """The least width of a table in a terminal, and of texts in it that take several lines."""
@@ -39,7 +45,12 @@ WIDEST = 1_000_000
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Adds `--format` and `--output`."""
     group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=FORMATS, default="text")
+    group.add_argument(
+        "--format",
+        choices=(*FORMATS, *PAPERS),
+        default="text",
+        help="latex: the table for a paper; bibtex: the sources of its families",
+    )
     group.add_argument("-o", "--output", metavar="FILE", help="in place of standard output")
     group.add_argument(
         "--columns",
@@ -158,7 +169,7 @@ class View:
 def view_of(arguments: argparse.Namespace) -> View:
     """The view that was asked for, or that the terminal has room for."""
     names = getattr(arguments, "columns", None)
-    if names is not None and arguments.format != "text":
+    if names is not None and arguments.format not in TABLES:
         from .arguments import UsageError
 
         raise UsageError("--columns is about tables; other formats have all columns")
@@ -317,14 +328,19 @@ def fitted(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[C
     return list(left)
 
 
+def table_columns(rows: Sequence[Row], columns: Sequence[Column], view: View) -> list[Column]:
+    """The columns of a table that has room for all of them."""
+    if view.names is not None:
+        return chosen_columns(rows, columns, view.names)
+    return shown_columns(rows, columns)
+
+
 def table_text(rows: Sequence[Row], columns: Sequence[Column], view: View = View()) -> str:
     """The rows as a table of the columns that have any value, as far as the view shows them. A line
     below names those that it has no room for.
     """
-    shown = all_of_them = shown_columns(rows, columns)
-    if view.names is not None:
-        shown = all_of_them = chosen_columns(rows, columns, view.names)
-    elif view.width is not None:
+    shown = all_of_them = table_columns(rows, columns, view)
+    if view.names is None and view.width is not None:
         shown = fitted(rows, shown, view.width)
     text = _drawn(rows, shown, view.width)
     hidden = [column.heading for column in all_of_them if column not in shown]
@@ -379,9 +395,29 @@ def write_rows(
         foot = "".join(f"{printable_lines(remark)}\n" for remark in remarks)
         text = head + table_text(rows, columns, view) + foot
     else:
-        say_lines(above)
-        text = json_text(rows) if arguments.format == "json" else csv_text(rows)
+        if arguments.format != "latex":
+            say_lines(above)
+        text = other_text(arguments.format, rows, columns, title=title, above=above, view=view)
     write_text(text, arguments.output)
+
+
+def other_text(
+    name: str,
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    *,
+    title: str | None = None,
+    above: Sequence[str] = (),
+    view: View = View(),
+) -> str:
+    """The rows in another format than text."""
+    if name in PAPERS:
+        from . import papers
+
+        if name == "bibtex":
+            return papers.bibtex(rows)
+        return papers.latex_table(rows, columns, title=title, above=above, view=view)
+    return json_text(rows) if name == "json" else csv_text(rows)
 
 
 def say_lines(lines: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from pipesched._costs import _looks_like_path
 from pipesched._options import pass_options
 from pipesched._times_of import Place
 
-from .arguments import described_source, families
+from .arguments import described_source, families, held
 from .files import Origin
 
 DEFAULT_CHUNKS = 2
@@ -70,12 +70,14 @@ def _unlike(arguments: argparse.Namespace, name: str, default: object = None) ->
 
 
 def _model(arguments: argparse.Namespace) -> str:
+    sizes = held(arguments)
     options = {
         **named_or_file(described_source(arguments, "model")),
         "microbatch-size": arguments.microbatch_size,
         "global-batch": arguments.global_batch,
         "sequence": _unlike(arguments, "sequence"),
         "boundary-bytes": _unlike(arguments, "boundary_bytes"),
+        "parameter-bytes": ",".join(map(str, sizes)) if sizes else None,
         "recompute": _unlike(arguments, "recompute", "none"),
         "attention": arguments.attention,
         "precision": _unlike(arguments, "precision", "bf16"),

@@ -26,7 +26,7 @@ from pipesched._schedule import Schedule
 from pipesched._sensitivity import steps_of
 from pipesched._times_of import places_of
 from pipesched.planning import Limits, Plan, Proposal
-from pipesched.planning._frameworks import FRAMEWORKS, LauncherName
+from pipesched._frameworks import FRAMEWORKS, LauncherName
 from pipesched.planning._launchers import needs_csv
 from pipesched.planning._own_times import attaching as attaching_times
 from pipesched.planning._own_times import said
@@ -50,6 +50,7 @@ from .entries import Size
 from .output import (
     BAND,
     MAY_BE_FIRST,
+    TABLES,
     Column,
     add_output,
     gibibytes,
@@ -458,8 +459,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"wrote {arguments.html}")
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
     remarks[:0] = stragglers.remarks(disturbed)
-    is_text = arguments.format == "text"
-    shown = _told_apart(rows) if is_text else rows
+    shown = _told_apart(rows) if arguments.format in TABLES else rows
     write_rows(
         arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks
     )

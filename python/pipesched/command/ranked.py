@@ -8,6 +8,8 @@ from typing import Any
 
 from pipesched import Simulation
 from pipesched._batch import findings
+from pipesched._bytes import DEFAULT_RESERVE
+from pipesched._text import gib
 
 from . import page
 from .entries import Entry, FromFile, Size
@@ -50,10 +52,12 @@ def size_of(row: Mapping[str, Any]) -> Size:
     return row["workers"], row["microbatches"]
 
 
-def timed(entries: Sequence[Entry], settings: Mapping[str, Any]) -> list[Pair]:
+def timed(
+    entries: Sequence[Entry], settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
+) -> list[Pair]:
     """The rows of the entries in order; says before how long that takes if it takes long."""
     announce_cells(entry.size for entry in entries)
-    return [row_of(entry, settings) for entry in progress(entries)]
+    return [row_of(entry, settings, reserve) for entry in progress(entries)]
 
 
 def by_size(pairs: Iterable[Pair]) -> dict[Size, list[Pair]]:
@@ -108,20 +112,65 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _findings(simulations: Iterable[Simulation]) -> dict[Size, str]:
-    """The findings of the library, by size."""
-    groups: dict[Size, list[Simulation]] = defaultdict(list)
-    for simulation in simulations:
-        groups[simulation.workers, simulation.microbatches].append(simulation)
-    return {
-        size: "".join(f"{each.text}\n" for each in findings(group) if each.kind != "work")
-        for size, group in groups.items()
-    }
+def _need(row: Mapping[str, Any], simulation: Simulation) -> str:
+    """What the fullest worker of a schedule needs, and what for."""
+    worst, memory = row["worst_worker"], simulation.memory
+    assert memory is not None
+    parts = max(1, round(row["peak_bytes"] / (row["peak_bytes_per_gpu"] or row["peak_bytes"])))
+    held, alive = memory.persistent_bytes[worst], memory.peak_activation_bytes[worst]
+    return (
+        f"worker {worst} needs {gib(row['peak_bytes'] / parts)} of"
+        f" {gib(row['usable_bytes_per_gpu'])} an accelerator, {gib(held / parts)} for weights,"
+        f" gradients and optimizer state, {gib(alive / parts)} for activations"
+    )
 
 
-def remarks(simulations: Iterable[Simulation]) -> list[str]:
+def _of_memory(group: Sequence[Pair]) -> list[str]:
+    """Which schedules do not fit beside the reserve, and the fastest that does."""
+    large = [(row, s) for row, s in group if s is not None and row.get("fits") is False]
+    if not large:
+        return []
+    names = list(dict.fromkeys(str(row["schedule"]) for row, _ in large))
+    fitting = [row for row, s in group if s is not None and row.get("fits") is not False]
+    found = []
+    if fitting:
+        best = min(fitting, key=lambda row: float(row["step_s"]))
+        if any(row["step_s"] < best["step_s"] for row, _ in large):
+            found.append(f"fastest that fits: {best['schedule']}")
+    row, simulation = min(
+        large, key=lambda pair: int(pair[0]["peak_bytes"]) / pair[0]["usable_bytes_per_gpu"]
+    )
+    if len(names) == 1:
+        return [*found, f"{names[0]} does not fit: {_need(row, simulation)}"]
+    *first, last = names
+    listed = f"{', '.join(first)} and {last} do not fit; closest is {row['schedule']}"
+    return [*found, f"{listed}: {_need(row, simulation)}"]
+
+
+def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
+    """The findings by size: those of the library, and what fits, which it judges without a
+    reserve.
+    """
+    groups: dict[Size, list[Pair]] = defaultdict(list)
+    for row, simulation in pairs:
+        if simulation is not None:
+            groups[simulation.workers, simulation.microbatches].append((row, simulation))
+    answer = {}
+    for size, group in groups.items():
+        kept = [
+            each.text
+            for each in findings(s for _, s in group if s is not None)
+            if each.kind not in ("work", "fit") and not each.text.startswith("fastest that fits:")
+        ]
+        first = [text for text in kept if text.startswith("fastest: ")]
+        rest = [text for text in kept if text not in first]
+        answer[size] = "".join(f"{line}\n" for line in (*first, *_of_memory(group), *rest))
+    return answer
+
+
+def remarks(pairs: Iterable[Pair]) -> list[str]:
     """The findings as lines under a table."""
-    found = _findings(simulations)
+    found = _findings(pairs)
     several = len({workers for workers, _ in found}) > 1
     return [
         f"- {f'{workers} workers, ' if several else ''}{microbatches} microbatches: {line}"
@@ -134,6 +183,6 @@ def write_page(file: str, title: str, groups: Mapping[Size, Sequence[Pair]]) -> 
     """Writes the page with the tables, the findings and the timelines."""
     pairs = [pair for group in groups.values() for pair in group]
     columns = columns_of([row for row, _ in pairs])
-    found = _findings(simulation for _, simulation in pairs if simulation)
+    found = _findings(pairs)
     write_text(page.comparison(title, groups, columns, found), file)
     say(f"wrote {file}")

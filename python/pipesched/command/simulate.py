@@ -190,6 +190,7 @@ def _above(
             assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], given),
             assumed.of_timing(timing, given, () if some else (costs,)),
             assumed.of_families(generated, given),
+            assumed.of_memory(costs, given),
         ]
     )
     return [

@@ -15,7 +15,7 @@ from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
 from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched._division import Counts
-from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, kinds
+from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
 from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of
 from pipesched._sweep_file import rows_of
@@ -27,11 +27,11 @@ from .arguments import BALANCE, TIMES_OF, UsageError, combined, names, positive,
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
+    TABLES,
     Column,
     View,
     add_output,
-    csv_text,
-    json_text,
+    other_text,
     results,
     say,
     say_lines,
@@ -341,6 +341,7 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
     facts.append(assumed.of_timing(settings, given, costs))
     facts.append(assumed.of_families(grid.values()["family"], given))
     facts.append(assumed.of_disturbances(grid.values().get("disturbance", ())))
+    facts += [assumed.of_memory(each, given, reserve=True) for each in costs]
     return assumed.above(assumed.joined(facts), costs)
 
 
@@ -363,7 +364,7 @@ def _costs_of(grid: Grid) -> list[tuple[str, Costs | None]]:
             labels = {axis: c.label for axis, c in zip(axes, chosen, strict=True)}
             label = json.dumps(labels.get("model"))
             with contextlib.suppress(PipeSchedError):  # rows say what is wrong with such costs
-                made = Costs(**inputs) if inputs else None
+                made = costs_of(inputs) if inputs else None
                 found.setdefault(json.dumps(inputs), (label, made))
     return list(found.values())
 
@@ -465,16 +466,24 @@ def _remark_errors(rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def _table(
+    arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row]
+) -> tuple[list[Row], list[Column]]:
+    """The best of each case, and the columns of their table."""
+    cases = _cases(arguments, grid)
+    winners = list(_winners(rows, cases, arguments.rank_by, arguments.top))
+    is_uneven = any("+" in (row["layers"] or "") for row in winners)
+    return winners, _columns(grid, cases, is_uneven)
+
+
 def _text(
     arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row], above: Sequence[str], view: View
 ) -> str:
     cases = _cases(arguments, grid)
-    winners = list(_winners(rows, cases, arguments.rank_by, arguments.top))
+    winners, columns = _table(arguments, grid, rows)
     remarks = [*_remark_winners(winners, cases, arguments.rank_by), *_remark_errors(rows)]
     lines = "".join(f"{remark}\n" for remark in remarks)
     head = "".join(f"{line}\n" for line in (_title(grid, len(rows)), *above))
-    is_uneven = any("+" in (row["layers"] or "") for row in winners)
-    columns = _columns(grid, cases, is_uneven)
     table = head + (table_text(winners, columns, view) if winners else "")
     return f"{table}\n{lines}" if lines else table
 
@@ -576,15 +585,16 @@ def run(arguments: argparse.Namespace) -> int:
     rows = rows_of(lines)
     slots = _slots_differ(rows, cases, arguments.rank_by)
     above = [*work, *slots, *_unlike_steps(rows, cases, arguments.rank_by), *_assumed(grid, rows)]
-    if arguments.format != "text":
+    if arguments.format not in TABLES:
         say_lines(above)
-    if arguments.format == "json":
-        text = json_text(rows)
-    elif arguments.format == "csv":
-        text = csv_text(rows)
+        text = other_text(arguments.format, rows, ())
     else:
         ranked = _per_stage(rows) if slots and arguments.rank_by == "step" else rows
         _check_ranked(ranked, arguments.rank_by)
         text = _text(arguments, grid, ranked, above, view)
+        if arguments.format == "latex":
+            shown = _table(arguments, grid, ranked)
+            title = _title(grid, len(ranked))
+            text = other_text("latex", *shown, title=title, above=above, view=view)
     write_text(text, None if kept else arguments.output)
     return 0 if any(row["error"] is None for row in rows) else 1

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
+from pipesched._bytes import DEFAULT_RESERVE, reserve_of
 from pipesched._division import layers_text
 from pipesched._report import Formula
 from pipesched._saved import Saved, saved
@@ -65,20 +66,29 @@ def levels(simulation: Simulation) -> dict[str, Any]:
 
 
 def memory_of(
-    simulation: Simulation, costs: Costs | None, named: Saved | None = None
+    simulation: Simulation,
+    costs: Costs | None,
+    named: Saved | None = None,
+    reserve: str = DEFAULT_RESERVE,
 ) -> dict[str, Any]:
-    """Peak memory of the fullest worker, and of each of its accelerators; `named` is what the file
-    of the schedule says, for costs of its own.
+    """Peak memory of the fullest worker, and of each of its accelerators, and whether it fits
+    beside the reserve; `named` is what the file of the schedule says, for costs of its own.
     """
     memory = simulation.memory
-    keys = ("peak_bytes", "peak_bytes_per_gpu", "worst_worker", "fits")
+    keys = ("peak_bytes", "peak_bytes_per_gpu", "worst_worker", "usable_bytes_per_gpu", "fits")
     if memory is None:
         return dict.fromkeys(keys)
     worst = memory.bottleneck_worker
     peak = int(memory.peak_bytes[worst])
     own = named.accelerators if named is not None else None
     accelerators = costs._accelerators if costs is not None else own
-    return dict(zip(keys, (peak, per_gpu(peak, accelerators), worst, memory.fits), strict=True))
+    usable = fits = None
+    if memory.capacity_bytes is not None:
+        each = memory.capacity_bytes // (accelerators or 1)
+        usable = each - reserve_of(reserve, each)
+        fits = -(-peak // (accelerators or 1)) <= usable
+    values = (peak, per_gpu(peak, accelerators), worst, usable, fits)
+    return dict(zip(keys, values, strict=True))
 
 
 def microbatch_size(simulation: Simulation) -> int | None:
@@ -117,7 +127,7 @@ def rates(
 
 
 def row_of(
-    entry: Entry, settings: Mapping[str, Any]
+    entry: Entry, settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
 ) -> tuple[dict[str, Any], Simulation | None]:
     """The row of an entry and its report, or a row that says why there is none."""
     workers, microbatches = entry.size
@@ -141,7 +151,7 @@ def row_of(
         **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
         **banded.UNKNOWN,
         **rates(entry.costs, simulation, named),
-        **memory_of(simulation, entry.costs, named),
+        **memory_of(simulation, entry.costs, named, reserve),
         "stages": simulation.stages,
         "stages_per_worker": stages_of(entry, simulation),
         "layers": layers_of(entry),

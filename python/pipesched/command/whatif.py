@@ -23,7 +23,7 @@ from pipesched.planning._why import described
 from . import stragglers
 from .arguments import UsageError, add_settings, integers, positive, source
 from .files import shown
-from .output import Column, add_output, gibibytes, percent, seconds, thousands, write_rows
+from .output import TABLES, Column, add_output, gibibytes, percent, seconds, thousands, write_rows
 from .paths import Named, check_read
 
 EXAMPLE = """  pipesched plan --model llama3-8b --system dgx-h100 --gpus 64 --global-batch 128 \\
@@ -329,7 +329,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lose_node:
         at = next(i for i, each in enumerate(rows) if each["change"] == _lost(arguments))
         rows.insert(at + 1, _planned_again(row, case.request, arguments, plan))
-    if arguments.format == "text":
+    if arguments.format in TABLES:
         for each in rows:
             each.setdefault("why", f"not possible: {each['error']}")
     write_rows(arguments, rows, COLUMNS, title=_title(arguments, row, case.request))

@@ -1,9 +1,8 @@
 """Plans what to run: searches over degrees of parallelism, schedules, placements and memory.
 
-`_request` describes the task, `_frameworks` what frameworks hold, `_candidate` one candidate and
-`_space` all of them. `_search` finds the best candidates,
-`_optimized` improves their rows, and `_plan` makes proposals of them. `_passes`, `_launchers` and
-`_why` express proposals as passes, launcher arguments and sentences.
+`_request` describes the task, `_candidate` one candidate and `_space` all of them. `_search` finds
+the best candidates, `_optimized` improves their rows, and `_plan` makes proposals of them.
+`_passes`, `_launchers` and `_why` express proposals as passes, launcher arguments and sentences.
 """
 
 from __future__ import annotations

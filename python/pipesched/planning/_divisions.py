@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .._options import ContextExchange, Recompute, Sharding
 from ._candidate import Shape
-from ._frameworks import sharding_of
+from .._frameworks import sharding_of
 from ._request import Request, divisors
 
 ALONE_EXCHANGE: tuple[ContextExchange, ...] = ("ring",)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .._options import Path, Recompute
 from .._making import problem
-from ._frameworks import FRAMEWORKS, LauncherName, exchanges_of, parameter_bytes, sharding_of
+from .._frameworks import FRAMEWORKS, LauncherName, exchanges_of, parameter_bytes, sharding_of
 from ._request import Request
 from ._candidate import OPTIMIZED, Candidate, placement_kind
 

@@ -17,7 +17,7 @@ from .._schedule import Schedule
 from .._simulation import Simulation
 from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
-from ._frameworks import ParameterBytes, sharding_of
+from .._frameworks import ParameterBytes, sharding_of
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
@@ -26,6 +26,14 @@ from ._request import Limits, Progress, Request, divisors, seconds_of
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Space
+from ._shown import (
+    plan_html,
+    plan_line,
+    plan_text,
+    proposal_html,
+    proposal_line,
+    proposal_text,
+)
 from ._undecided import order_keys
 from ._why import about, findings
 
@@ -166,6 +174,15 @@ class Proposal:
     def why(self) -> list[str]:
         """Explains where its time and its memory go, one sentence each."""
         return about(self)
+
+    def __repr__(self) -> str:
+        return proposal_line(self)
+
+    def __str__(self) -> str:
+        return proposal_text(self)
+
+    def _repr_html_(self) -> str:
+        return proposal_html(self)
 
     def generate(self) -> Schedule:
         """The schedule as IR, with the layers of its stages but without the end of the training
@@ -320,6 +337,15 @@ class Plan:
         goes, what nearly fits and what would make it fit.
         """
         return findings(self)
+
+    def __repr__(self) -> str:
+        return plan_line(self)
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
 
 # What would help

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import PipeSchedError
 from .._settings import _fields_of
-from ._frameworks import FRAMEWORKS
+from .._frameworks import FRAMEWORKS
 from ._why import described, gib
 
 if TYPE_CHECKING:

@@ -101,6 +101,8 @@ class Search:
         """Candidates whose layers were moved by hand from those of another one."""
         self.usable = space.request.usable_bytes
         """The memory of an accelerator that may be used."""
+        self.seeded: set[Shape] = set()
+        """The shapes that were tried first, which are not tried again."""
         self.visited: list[tuple[float, Shape]] = []
         """The shapes that were reached, with their bounds on the step, in order of these."""
 
@@ -219,7 +221,8 @@ class Search:
             if not reached:
                 break
             self.visited += reached
-            shapes, too_large, slow = self.limits.prune(reached, limit)
+            new = [pair for pair in reached if pair[1] not in self.seeded]
+            shapes, too_large, slow = self.limits.prune(new, limit)
             large += too_large
             self.counts.left_out += slow
             self._report(queue.done, queue.total)
@@ -233,14 +236,9 @@ class Search:
 
     def _seeds(self) -> list[Outcome]:
         """Some outcomes that fit, so that the bounds on memory of others hold from the begin."""
-        candidates = [
-            c
-            for shape in self.limits.seeds()
-            for c in self.space.candidates_of(shape, "usual")
-        ]
-        pairs = [(c, self.limits.of_candidate(c, math.inf)) for c in candidates]
-        small = self._small([p for p in pairs if p[1].peak_bytes <= self.usable])
-        return [o for o in self.evaluate(small) if o.peak_bytes <= self.usable]
+        shapes = self.limits.seeds()
+        self.seeded.update(shapes)
+        return self._round(shapes, math.inf, "usual")
 
     def _others(self, fitting: list[Outcome]) -> list[Outcome]:
         """Adds what is better than the best of the usual schedules: with other numbers of stages

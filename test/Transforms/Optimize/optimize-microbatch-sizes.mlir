@@ -25,6 +25,12 @@
 // RUN: FileCheck %s --check-prefix=WHY --input-file=%t/shipped.remarks
 // RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=4},pipe-attach-model{name=toy microbatch-size=1})' | grep 'pipe.model\|block\|kernel' > %t/attached
 // RUN: grep 'pipe.model\|block\|kernel' %t/shipped.out | diff - %t/attached
+
+// So does one with other bytes of parameters.
+
+// RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=4 parameter-bytes=2,4,12},pipe-attach-system{name=toy},pipe-optimize{microbatch-sizes=4,1,2 memory=600000B max-evaluations=400 threads=1 explain=false})' -o %t/bytes.out 2> /dev/null
+// RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=4 parameter-bytes=2,4,12},pipe-attach-model{name=toy microbatch-size=1 parameter-bytes=2,4,12})' | grep 'pipe.model\|block\|kernel' > %t/bytes
+// RUN: grep 'pipe.model\|block\|kernel' %t/bytes.out | diff - %t/bytes
 // SHIPPED: pipe.model @toy microbatch_size 4
 // SHIPPED: pipe.model @toy_0 microbatch_size 1
 // SHIPPED-NOT: pipe.model

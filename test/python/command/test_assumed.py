@@ -169,9 +169,10 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
         *("--recompute", "none", "--global-batch", "32", "--accelerators", "8"),
         *("--no-sequence-parallel", "--data-parallel", "1", "--transport", "overlap"),
         *("--receive-placement", "arrival", "--runtime", "table", "--optimizer-step", "none"),
-        *("--gradient-after", "I", "--split-backward", "--balance", "auto"),
+        *("--gradient-after", "I", "--split-backward", "--balance", "auto", "--reserve", "15%"),
     ]
-    assert compared(capsys, ["1f1b", *MODEL, *everything])[1] == ""
+    said = compared(capsys, ["1f1b", *MODEL, *everything])[1]
+    assert said == "assumed: memory as in Megatron-LM (2 + 4 + 12 bytes a parameter)"
 
 
 def test_free_messages_are_said(capsys: Capture) -> None:

@@ -95,7 +95,8 @@ def test_compare_is_the_reports(capsys: Capture) -> None:
     made = [row for row in rows if "error" not in row]
     assert len(rows) == 9
     assert {row["microbatches"] for row in made} == {8, 16}
-    costs = pipesched.Costs(model="llama3-70b", system="dgx-h100", global_batch=32)
+    held: dict[str, Any] = {"parameter_bytes": "megatron"}
+    costs = pipesched.Costs(model="llama3-70b", system="dgx-h100", global_batch=32, **held)
     for row in made:
         point = pipesched.Configuration(row["schedule"], 4, row["microbatches"], costs=costs)
         report = point.simulate()

@@ -8,7 +8,7 @@ from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
-LINE = ["compare", "--workers", "4", "--microbatches", "16", *COSTS]
+LINE = ["compare", "--workers", "4", "--microbatches", "16", *COSTS, "--reserve", "0"]
 FAMILIES = ["1f1b", "gpipe", "zb-h1", "zb-v", "VPP"]
 
 
@@ -17,7 +17,11 @@ def ways(family: str) -> list[tuple[float, int]]:
     found = []
     for recompute in ("none", "selective", "full"):
         costs = Costs(
-            model="llama3-70b", system="dgx-h100", global_batch=16, recompute=recompute
+            model="llama3-70b",
+            system="dgx-h100",
+            global_batch=16,
+            recompute=recompute,
+            parameter_bytes="megatron",
         )
         point = Configuration(family, 4, 16, costs=costs)
         try:

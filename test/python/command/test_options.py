@@ -120,7 +120,8 @@ request = Request(model="llama3-8b", system="dgx-h100", gpus=8, global_batch=64)
 assert request.toy_count == 1
 given = ["--stages", "4", "--microbatches", "8", "--schedules", "1f1b", "--model", "llama3-8b"]
 assert main(["compare", *given, "--system", "dgx-h100"]) == 0
-taken = parser().parse_args(["compare", *given, "--system", "dgx-h100", "--toy-count", "2"])
+costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--toy-count", "2"]
+taken = parser().parse_args(["simulate", "1f1b", "--workers", "4", "--microbatches", "8", *costs])
 print(passes.attaching(taken)[0])
 try:
     Costs(system="h100-sxm", toy_count=3)

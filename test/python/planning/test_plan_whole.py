@@ -79,6 +79,15 @@ def test_the_run_that_was_beaten(limits: dict[str, Any]) -> None:
     assert part.step_s >= best.step_s
 
 
+@pytest.mark.parametrize("memory", ["16GiB", "20GiB", "80GiB"])
+def test_counts_add_up(memory: str) -> None:
+    """Every configuration is counted once, however often it was reached."""
+    given: dict[str, Any] = {"gpus": 16, "global_batch": 64, "stages": [4], "memory": memory}
+    counts = plan("llama3-8b", "dgx-h100", launcher="torchtitan", **given).counts
+    assert counts.left_out <= counts.shapes
+    assert counts.too_large + counts.too_slow <= counts.considered
+
+
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_what_helps_is_no_better(case: int) -> None:
     made = plan(**CASES[case], misses=6)

@@ -22,10 +22,11 @@ the weight in 4 bytes and Adam's two moments of 4 bytes each. They differ in wha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from .._options import ContextExchange, Precision, Sharding, names_of
+from ._options import ContextExchange, Precision, Sharding, names_of
 
 LauncherName = Literal["megatron", "torchtitan"]
 
@@ -68,6 +69,16 @@ def parameter_bytes(
         return 2, 4, 10
     both = launcher == "megatron" and precision == "fp8" and sharding == "none"
     return 4 if both else 2, 4, 12
+
+
+OWN_BYTES = tuple(f"{part}_bytes_per_parameter" for part in ("weight", "gradient", "optimizer"))
+"""The fields by which a model says itself what is held for a parameter."""
+
+
+def bytes_text(kinds: Iterable[ParameterBytes]) -> str:
+    """`2 + 4 + 12 bytes a parameter`; several beside each other."""
+    found = sorted({" + ".join(map(str, each)) for each in kinds})
+    return f"{' or '.join(found)} bytes a parameter"
 
 
 def sharding_of(launcher: LauncherName, pipeline: int, sharding: Sharding) -> Sharding | None:

@@ -1,0 +1,110 @@
+"""One rule for memory in all verbs: what is held for a parameter, and what is kept free."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import Costs, PipeSchedError
+from pipesched.command import main
+from test_command import Capture, failure_of, rows_of, run_passes
+
+COSTS = ["--model", "llama3-8b", "--system", "dgx-h100"]
+PLAN = [
+    *("plan", *COSTS, "--gpus", "8", "--global-batch", "16", "--workers", "4"),
+    *("--schedules", "1f1b", "--context", "1", "--tensor", "2", "--microbatch-size", "1"),
+    *("--recompute", "none", "--top", "20"),
+]
+SAME = [*COSTS, "--workers", "4", "--microbatches", "16", "--microbatch-size", "1"]
+MORE = ["--accelerators", "2"]
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_all_verbs_count_the_same(precision: str, capsys: Capture) -> None:
+    given = ["--precision", precision]
+    even = [row for row in rows_of(capsys, *PLAN, *given) if row["paths"][0]["layers"] == [8] * 4]
+    (planned,) = even
+    (compared,) = rows_of(capsys, "compare", "1f1b", *SAME, *MORE, *given)
+    (swept,) = rows_of(capsys, "sweep", "--schedules", "1f1b", *SAME, *MORE, *given)
+    assert main(["simulate", "1f1b", *SAME, *MORE, *given, "--format", "csv"]) == 0
+    heads, values = capsys.readouterr().out.splitlines()
+    simulated = dict(zip(heads.split(","), values.split(","), strict=False))
+    sizes = {
+        planned["peak_bytes_per_gpu"],
+        compared["peak_bytes_per_gpu"],
+        swept["peak_bytes_per_gpu"],
+        int(simulated["peak_bytes_per_gpu"]),
+    }
+    assert len(sizes) == 1
+    assert compared["fits"] == swept["fits"] == (planned["missing_bytes_per_gpu"] == 0)
+
+
+def test_the_run_that_disagreed(capsys: Capture) -> None:
+    """Between a memory and what the reserve leaves of it, no verb says that it fits."""
+    line = ["1f1b", *COSTS, "--workers", "4", "--microbatches", "16", "--microbatch-size", "3"]
+    (row,) = rows_of(capsys, "compare", *line, "--accelerators", "2")
+    whole = 80 * 10**9
+    assert row["usable_bytes_per_gpu"] == 0.85 * whole
+    assert 0.85 * whole < row["peak_bytes_per_gpu"] < whole
+    assert row["fits"] is False
+    (free,) = rows_of(capsys, "compare", *line, "--accelerators", "2", "--reserve", "0")
+    assert free["fits"] is True and free["peak_bytes_per_gpu"] == row["peak_bytes_per_gpu"]
+    rows = rows_of(capsys, "compare", *line, *MORE, "--memory", "80GB")
+    assert rows[0]["budget_bytes_per_gpu"] == whole - 0.15 * whole
+    assert rows[0]["uses"] != "nothing"
+
+
+@pytest.mark.parametrize("verb", ["compare", "sweep", "simulate", "optimize"])
+def test_it_is_assumed(verb: str, capsys: Capture) -> None:
+    first = ["--schedules", "1f1b"] if verb in ("compare", "sweep") else ["--schedule", "1f1b"]
+    search = ["--max-evaluations", "1"] if verb == "optimize" else []
+    assert main([verb, *first, *SAME, *MORE, *search]) == 0
+    (said,) = (s for s in capsys.readouterr().out.splitlines() if s.startswith("assumed:"))
+    assert "memory as in Megatron-LM (2 + 4 + 12 bytes a parameter)" in said
+    assert ("reserve 15%" in said) == (verb in ("compare", "sweep"))
+
+
+def test_passes_count_the_same(capsys: Capture) -> None:
+    line = ["compare", "1f1b", *SAME, *MORE]
+    (row,) = rows_of(capsys, *line)
+    assert str(row["peak_bytes"]) in run_passes(capsys, *line)
+    assert main([*line, "--show-passes"]) == 0
+    assert "parameter-bytes=2,4,12" in capsys.readouterr().out
+
+
+def test_models_may_say_it_themselves(tmp_path: Path, capsys: Capture) -> None:
+    """A description that names bytes keeps them, and so does `--set`."""
+    fields: dict[str, Any] = dict(pipesched.models()["llama3-8b"])
+    fields["gradient_bytes_per_parameter"] = 2
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(fields))
+    own = ["--model", str(file), *SAME[2:], *MORE]
+    found = {verb: rows_of(capsys, verb, "--schedules", "1f1b", *own)[0]
+             for verb in ("compare", "sweep")}
+    (usual,) = rows_of(capsys, "compare", "1f1b", *SAME, *MORE)
+    assert found["compare"]["peak_bytes"] == found["sweep"]["peak_bytes"] < usual["peak_bytes"]
+    assert main(["compare", "1f1b", *own]) == 0
+    assert "memory as in" not in capsys.readouterr().out
+
+
+def test_names_of_frameworks() -> None:
+    costs: dict[str, Any] = {"model": "llama3-8b", "system": "dgx-h100", "microbatch_size": 1}
+
+    def peak(**more: Any) -> int:
+        found = pipesched.Configuration("1f1b", 4, 8, costs=Costs(**costs, **more)).simulate()
+        assert found.memory is not None
+        return int(found.memory.peak_bytes.max())
+
+    assert peak(parameter_bytes="megatron") == peak(parameter_bytes=(2, 4, 12))
+    fp8 = peak(parameter_bytes="megatron", precision="fp8")
+    assert fp8 == peak(parameter_bytes=(4, 4, 12), precision="fp8")
+    full: dict[str, Any] = {"sharding": "full", "data_parallel": 2}
+    assert peak(parameter_bytes="torchtitan", **full) == peak(parameter_bytes=(2, 4, 10), **full)
+    with pytest.raises(PipeSchedError, match="parameter_bytes"):
+        Costs(**costs, parameter_bytes="megatro")  # type: ignore[arg-type]
+
+
+def test_a_reserve_of_everything(capsys: Capture) -> None:
+    line = ["compare", "1f1b", *SAME, "--memory", "60GiB", "--reserve", "60GiB"]
+    assert "leaves nothing of 60.0 GiB" in failure_of(capsys, *line, status=2)
