@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 from .._batch import Configuration
 from .._costs import Costs, Description
 from .._errors import PipeSchedError
+from .._frameworks import ParameterBytes, sharding_of
 from .._options import Recompute, Sharding, integer, names_of
 from .._schedule import Schedule
 from .._simulation import Simulation
 from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
-from .._frameworks import ParameterBytes, sharding_of
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
