@@ -179,8 +179,12 @@ def _configuration(
         raise space.nothing() if found is None else PipeSchedError(
             f"{place}: several degrees are possible; give tensor, stages, context and expert"
         )
-    if len({(shape.microbatch_size, shape.sharding) for shape in shapes}) > 1:
-        raise PipeSchedError(f"{place}: wanted microbatch_size and sharding, as they were run")
+    for name in ("microbatch_size", "sharding"):
+        possible = sorted({str(getattr(shape, name)) for shape in shapes})
+        if len(possible) > 1:
+            raise PipeSchedError(
+                f"{place}: wanted {name}, as it was run; it could be {', '.join(possible)}"
+            )
     return space.configuration(found), request
 
 

@@ -27,6 +27,7 @@ ROW: Row = {
     "model": "llama3-8b",
     "system": "h100-sxm",
     "gpus": 16,
+    "sharding": "optimizer",
     "global_batch": 64,
     "tensor": 2,
     "pipeline": 2,
@@ -300,6 +301,10 @@ def test_logs(write: Callable[[Any], str], tmp_path: Path) -> None:
         ([{**ROW, "measured_log": 3}], "measured_log is 3, wanted a line of a log or a file"),
         ([{**ROW, "measured_s": 1, "measured_log": "x"}], "found measured_s and measured_log"),
         ([{**ROW, "measured_s": None}], "wanted one of measured_s, "),
+        (
+            [{**ROW, "sharding": None, "measured_s": 1}],
+            "row 1: wanted sharding, as it was run; it could be full, gradients, none, optimizer",
+        ),
         ([{**ROW, "tensr": 1, "measured_s": 1}], "unknown key 'tensr', the closest is 'tensor'"),
         ([{**ROW, "tensor": 3, "measured_s": 1}], "tensor 3 does not divide 16 accelerators"),
         ([{**ROW, "gpus": "16", "measured_s": 1}], "gpus is an integer; got '16'"),

@@ -201,7 +201,9 @@ def test_large_gradients_are_summed_where_they_are() -> None:
         tensor.mul_(2)
         return done
 
-    watch: Any = SimpleNamespace(start_call=lambda call, _: call(), wait=lambda call, _: call())
+    watch: Any = SimpleNamespace(
+        start_call=lambda call, _: call(), wait_for=lambda tensor, work, _: work.wait()
+    )
     shared = Shared("all", lambda: parameters, doubled, (0, 1), lambda _: None)
     shared.begin()
     for parameter in parameters:
