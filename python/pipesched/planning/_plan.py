@@ -6,23 +6,23 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from math import gcd
 from typing import TYPE_CHECKING, Any, Unpack
 
 from .._batch import Configuration
 from .._costs import Costs, Description
 from .._errors import PipeSchedError
-from .._frameworks import ParameterBytes, sharding_of
-from .._options import Recompute, Sharding, integer, names_of
+from .._frameworks import ParameterBytes
+from .._options import integer
 from .._schedule import Schedule
 from .._simulation import Simulation
 from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
+from ._changes import changes_of
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
-from ._request import Limits, Progress, Request, divisors, seconds_of
+from ._request import Limits, Progress, Request, seconds_of
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Space
@@ -39,9 +39,6 @@ from ._why import about, findings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MORE = (2, 4, 8, 16)
-"""Factors by which to increase the number of accelerators if a configuration does not fit."""
 
 HELD = ("weight", "gradient", "optimizer")
 """The parts of memory that grow with parameters."""
@@ -351,81 +348,12 @@ class Plan:
 # What would help
 
 
-def _more_recompute(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    kinds: tuple[Recompute, ...] = names_of(Recompute)
-    for kind in kinds[kinds.index(shape.recompute) + 1 :]:
-        yield f"recompute {kind}", {"recompute": kind}
-
-
-def _more_sharding(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    kinds: tuple[Sharding, ...] = names_of(Sharding)
-    framework = request.framework.name
-    if shape.data > 1:
-        for kind in kinds[kinds.index(shape.sharding) + 1 :]:
-            if sharding_of(framework, shape.pipeline, kind) == kind:
-                yield f"sharding {kind}", {"sharding": kind}
-
-
-def _smaller_microbatches(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    local = shape.microbatch_size * shape.microbatches
-    smaller = [size for size in divisors(local) if size < shape.microbatch_size]
-    if smaller:
-        size = smaller[-1]
-        changes = {"microbatch_size": size, "microbatches": local // size}
-        yield f"microbatches of {size}", changes
-
-
-def _other_degrees(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    """More stages or a higher tensor degree, in place of replicas."""
-    if shape.data == 1:
-        return
-    factor = divisors(shape.data)[1]
-    data, heads = shape.data // factor, request.sizes["key_value_heads"]
-    changes: dict[str, Any] = {"data": data, "microbatches": shape.microbatches * factor}
-    if data * shape.context == 1:
-        changes["sharding"] = "none"
-    stages, tensor = shape.pipeline * factor, shape.tensor * factor
-    if stages <= request.sizes["layers"]:
-        yield f"{stages} stages", {**changes, "pipeline": stages}
-    if request.node % tensor == 0 and heads % tensor == 0:
-        yield f"tensor {tensor}", {**changes, "tensor": tensor}
-
-
-def _more_parts(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    """More accelerators for the experts of a stage, or for a sequence in place of replicas."""
-    if request.experts:
-        larger = [d for d in divisors(gcd(request.experts, shape.stage)) if d > shape.expert]
-        for degree in larger[:1]:
-            yield f"expert {degree}", {"expert": degree}
-    context = 2 * shape.context
-    if shape.data % 2 == 0 and request.sizes["sequence"] % (2 * context) == 0:
-        changes = {"data": shape.data // 2, "microbatches": 2 * shape.microbatches}
-        yield f"context {context}", {**changes, "context": context}
-
-
-def _more_accelerators(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    for factor in MORE:
-        stages = shape.pipeline * factor
-        if stages <= request.sizes["layers"]:
-            gpus = f"{request.gpus * factor} accelerators in {stages} stages"
-            yield gpus, {"pipeline": stages}
-
-
-def _changes(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield from _more_recompute(shape)
-    yield from _smaller_microbatches(shape)
-    yield from _more_sharding(request, shape)
-    yield from _more_parts(request, shape)
-    yield from _other_degrees(request, shape)
-    yield from _more_accelerators(request, shape)
-
-
 def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
     """Changed candidates: the same schedule on other shapes, and other schedules on the same
     shape.
     """
     space = search.space
-    for change, changes in _changes(space.request, candidate.shape):
+    for change, changes in changes_of(space.request, candidate.shape):
         if not holds(space.request, changes):
             continue
         for other in space.near(candidate, **changes):
