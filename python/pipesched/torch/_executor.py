@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -278,7 +278,7 @@ class Executor:
             call()
         self._watch.flush()
         if self._device.type == "cuda":
-            event = torch.cuda.Event(blocking=True)  # the host sleeps
+            event = cast(Any, torch.cuda.Event)(blocking=True)  # the host sleeps
             torch.cuda.current_stream(self._device).record_event(event)
             self._watch.wait(event.synchronize, lambda: "the device to finish the step")
 
