@@ -481,7 +481,8 @@ def test_mistakes(
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "needs.py").write_text("".join(functions))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert main(["run", *SMALL.split()[:2], *SIZES.split(), *arguments.split()]) == status
+    model = [] if "--model " in arguments else ["--model", "gpt"]
+    assert main(["run", *model, *SIZES.split(), *arguments.split()]) == status
     printed = capsys.readouterr()
     assert printed.out == ""
     assert said in printed.err

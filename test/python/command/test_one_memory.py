@@ -1,5 +1,7 @@
 """One rule for memory in all verbs: what is held for a parameter, and what is kept free."""
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,7 @@ def test_all_verbs_count_the_same(precision: str, capsys: Capture) -> None:
     (compared,) = rows_of(capsys, "compare", "1f1b", *SAME, *MORE, *given)
     (swept,) = rows_of(capsys, "sweep", "--schedules", "1f1b", *SAME, *MORE, *given)
     assert main(["simulate", "1f1b", *SAME, *MORE, *given, "--format", "csv"]) == 0
-    heads, values = capsys.readouterr().out.splitlines()
-    simulated = dict(zip(heads.split(","), values.split(","), strict=False))
+    (simulated,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     sizes = {
         planned["peak_bytes_per_gpu"],
         compared["peak_bytes_per_gpu"],

@@ -164,7 +164,7 @@ def test_streams_wait_for_sums_and_the_host_does_not() -> None:
         def wait(self) -> None:
             waiting.append(threading.get_ident())
 
-    watch = Watch(dist.HashStore(), 0, 1, 10.0)
+    watch = Watch(cast(Any, dist).HashStore(), 0, 1, 10.0)
     waiting: list[int] = []
     watch.wait_for(torch.empty(1, device="meta"), Work(), str)
     watch.wait_for(torch.empty(1), Work(), str)
