@@ -33,17 +33,18 @@ nothing. What cells waited for and the critical path are known of predicted step
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     shown = shown_columns(rows, columns)
 
-    def cell(tag: str, column: Column, text: str, number: str = "") -> str:
-        left = ' class="left"' if column.left else ""
-        return f"<{tag}{left}{number}>{text_of(text)}</{tag}>"
+    def cell(tag: str, column: Column, text: str, row: Row, number: str = "") -> str:
+        kind = "left" if column.left else "behind" if column.behind(row) else ""
+        named = f' class="{kind}"' if kind else ""
+        return f"<{tag}{named}{number}>{text_of(text)}</{tag}>"
 
     def line(row: Row) -> str:
-        return "".join(cell("td", c, _shown(c, row), _number(c, row)) for c in shown)
+        return "".join(cell("td", c, _shown(c, row), row, _number(c, row)) for c in shown)
 
     body = "".join(
         f"<tr{' class=best' if row.get('rank') == 1 else ''}>{line(row)}</tr>\n" for row in rows
     )
-    head = "".join(cell("th", column, column.heading) for column in shown)
+    head = "".join(cell("th", column, column.heading, {}) for column in shown)
     parts = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
     return f'<div class="scroll"><table>{parts}</table></div>\n'
 
