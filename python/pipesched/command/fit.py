@@ -12,7 +12,7 @@ import pipesched
 
 from . import own_steps
 from .arguments import UsageError, positive, source
-from .output import Column, Row, add_output, percent, say, seconds, write_rows
+from .output import Column, Row, add_output, percent, say, seconds, signed_percent, write_rows
 
 EXAMPLE = """  pipesched fit measured.csv --system h100-sxm --save fitted.json
   pipesched fit steps.json --system h100-sxm-load --save mine.json
@@ -30,10 +30,6 @@ def size(value: float, unit: str) -> str:
     return f"{value:.4g} {PART_UNITS.get(unit, BYTES)[-1][1]}"
 
 
-def _signed(value: float) -> str:
-    return f"{100 * value:+.2f} %"
-
-
 COLUMNS = (
     Column("part", "part", left=True),
     Column("kind", "kind", left=True),
@@ -43,7 +39,7 @@ COLUMNS = (
     Column("from", "from"),
     Column("to", "to"),
     Column("median error", "median_error", percent),
-    Column("worst error", "worst_error", _signed),
+    Column("worst error", "worst_error", signed_percent),
     Column("of", "worst", left=True),
 )
 SAMPLES = (
@@ -56,7 +52,7 @@ SAMPLES = (
     Column("samples", "count"),
     Column("measured", "measured_s", seconds),
     Column("predicted", "predicted_s", seconds),
-    Column("error", "error", _signed),
+    Column("error", "error", signed_percent),
     Column("use", "use", left=True),
 )
 
@@ -180,7 +176,7 @@ def _remarks(fit: pipesched.Fit) -> list[str]:
         lines.append(
             f"- worst: {row['name']} of {size(row[unit], unit)} ({row['part']}): measured "
             f"{seconds(row['measured_s'])}, predicted {seconds(row['predicted_s'])}, "
-            f"{_signed(row['error'])}; {row['place']}"
+            f"{signed_percent(row['error'])}; {row['place']}"
         )
     lines += [f"- assumed: {text}" for text in fit.assumptions]
     shown = list(fit.unknown.items())

@@ -194,6 +194,11 @@ def percent(value: float) -> str:
     return f"{100 * value:.2f} %"
 
 
+def signed_percent(value: float) -> str:
+    """`+1.23 %`."""
+    return f"{100 * value:+.2f} %"
+
+
 def gibibytes(value: int) -> str:
     """`71.3 GiB`."""
     return f"{value / 2**30:.1f} GiB"

@@ -13,23 +13,18 @@ from pipesched.fitting import Correction, fit_steps
 from pipesched.fitting._files import head_of, is_steps
 
 from .arguments import UsageError, source
-from .output import Column, say, seconds, write_rows
+from .output import Column, say, seconds, signed_percent, write_rows
 
 OF_SAMPLES = ("set", "peak_tflops", "message_bytes", "dtype", "samples")
 """Options that are about samples of kernels and messages."""
-
-
-def _signed(value: float) -> str:
-    return f"{100 * value:+.2f} %"
-
 
 COLUMNS = (
     Column("step", "name", left=True),
     Column("measured", "measured_s", seconds),
     Column("predicted before", "before_s", seconds),
-    Column("error", "error_before", _signed),
+    Column("error", "error_before", signed_percent),
     Column("predicted after", "after_s", seconds),
-    Column("error", "error_after", _signed),
+    Column("error", "error_after", signed_percent),
 )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipesched import Costs
 
 from . import page
-from .output import Column, percent, seconds, tenths, thousands
+from .output import Column, percent, seconds, signed_percent, tenths, thousands
 from .timed import activations_of
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ Schedules sum gradients in different orders, and training magnifies the differen
 
 CLOSE = 0.02
 """Steps that are closer than this are not put in an order."""
-
-
-def signed_percent(value: float) -> str:
-    """`+1.23 %`."""
-    return f"{100 * value:+.2f} %"
 
 
 def loss_text(value: float) -> str:

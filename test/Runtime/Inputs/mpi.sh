@@ -45,7 +45,8 @@ for options in "" "--blocking --messages=buffered" --messages=buffered \
 done
 run 4 ./few --steps=3 > steps
 echo "few: $(grep -c '^step' steps) steps"
-run 4 ./ring --steps=3 --first-step=1 --state-out=a --log=l > steps
+# The last worker is late in each step, so that a step which others began without it shows.
+PAUSE_MS=300 run 4 ./ring --steps=3 --first-step=1 --state-out=a --log=l > steps
 run 4 ./ring --steps=2 --first-step=4 --state-in=a --state-out=b > steps
 od -An -td8 b.3
 python3 "$inputs/read-log.py" 4 l

@@ -12,10 +12,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#define _POSIX_C_SOURCE 199309L // nanosleep
+
 #include "PipeSched-rt/Runtime.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { numWorkers = 4, elements = 5000, numRequests = 16, numInstructions = 3 };
 #define BYTES ((int64_t)(elements * sizeof(int32_t)))
@@ -150,6 +154,16 @@ static int32_t sumPairs(int32_t worker, void *context) {
              : wrong(context, "a sum of neighbours");
 }
 
+/// After its part of a step the last worker pauses, if PAUSE_MS says so, while
+/// nobody waits for anything of it.
+static void pauseLast(int32_t worker) {
+  const char *text = getenv("PAUSE_MS");
+  if (!text || worker != numWorkers - 1)
+    return;
+  struct timespec time = {0, atol(text) * 1000000};
+  nanosleep(&time, NULL);
+}
+
 static int32_t step(int32_t worker, void *context, void *persistent,
                     void *memory, void *host, int64_t number) {
   State *state = persistent;
@@ -162,6 +176,7 @@ static int32_t step(int32_t worker, void *context, void *persistent,
   pipesched_rt_end(context, 1);
   state->sumOfSteps += number;
   state->worker = worker;
+  pauseLast(worker);
   return PIPESCHED_RT_OK;
 }
 
