@@ -512,7 +512,7 @@ dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
 tensor = torch.ones(4)
 dist.all_reduce(tensor)
 with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recorded:
-    for elements in (1 << 8, 1 << 20, 1 << 22):
+    for elements in (1 << 8, 1 << 20, 1 << 24):
         for _ in range(5):
             tensor = torch.ones(elements)
             dist.all_reduce(tensor)
@@ -563,6 +563,7 @@ def test_a_real_trace_of_a_cpu(tmp_path: Path, capsys: Capture) -> None:
 
 @needs_torch
 def test_real_traces_of_gloo(tmp_path: Path) -> None:
+    """The largest size takes longer than a rank waits for a core on a machine with other work."""
     command = [sys.executable, "-c", GLOO]
     ranks = [
         subprocess.Popen([*command, str(rank), str(tmp_path)], stderr=subprocess.PIPE)
@@ -578,11 +579,11 @@ def test_real_traces_of_gloo(tmp_path: Path) -> None:
     assert "network" in fit.parts
     rows = fit.residuals()
     reduced = rows[rows["kind"] == "all_reduce"]
-    assert set(reduced["bytes"]) >= {4.0 * 2**8, 4.0 * 2**20, 4.0 * 2**22}
+    assert set(reduced["bytes"]) >= {4.0 * 2**8, 4.0 * 2**20, 4.0 * 2**24}
     assert set(reduced["group"]) == {2}
     assert set(reduced["count"]) == {5}
     messages = rows[rows["kind"] == "message"]
-    assert set(messages["bytes"]) <= {4.0 * 2**8, 4.0 * 2**20, 4.0 * 2**22}
+    assert set(messages["bytes"]) <= {4.0 * 2**8, 4.0 * 2**20, 4.0 * 2**24}
     assert any("the rank that came last is taken" in text for text in fit.assumptions)
     alone = pipesched.fit(tmp_path / "rank0.json.gz", system="toy")
     assert any("not all ranks have traces" in text for text in alone.assumptions)
