@@ -60,10 +60,7 @@ pipeschedModuleRunSearchPipeline(MlirModule module, MlirStringRef pipeline);
 // Schedules and programs
 //===----------------------------------------------------------------------===//
 
-/// The `pipe.schedule` and `exec.program` ops of a module, in order. Of a
-/// schedule whose microbatches have slices, all functions but
-/// pipeschedModuleGetSchedule emit an error and return what they return for
-/// other ops: null, no name, or failure.
+/// The `pipe.schedule` and `exec.program` ops of a module, in order.
 MLIR_CAPI_EXPORTED intptr_t pipeschedModuleGetNumSchedules(MlirModule module);
 /// Null for an index out of range.
 MLIR_CAPI_EXPORTED MlirOperation pipeschedModuleGetSchedule(MlirModule module,
@@ -80,6 +77,7 @@ typedef struct PipeschedScheduleInfo {
   bool isProgram;
   bool isProblem; ///< a schedule without rows
   int64_t numWorkers, numMicrobatches;
+  int64_t numSlices;   ///< of a microbatch
   intptr_t numPaths;   ///< 0 for programs without paths
   bool hasModel;       ///< it names one
   bool hasSystem;      ///< a module around it describes one
@@ -104,6 +102,7 @@ typedef struct PipeschedCellColumns {
   int32_t *worker, *index, *stage;
   int8_t *phase;
   int32_t *microbatch; ///< the path for O and G
+  int32_t *slice;      ///< of the microbatch
   int64_t *startPs, *endPs;
   int8_t *queue; ///< on which the cell runs, a value of the enum "lane"
   int32_t *pair; ///< `index` of the cell that it overlaps with, or -1

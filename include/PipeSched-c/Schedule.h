@@ -47,6 +47,9 @@ DEFINE_C_API_STRUCT(PipeschedTable, void);
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);
 /// Whether profiles and systems give a phase a time.
 MLIR_CAPI_EXPORTED bool pipeschedPhaseHasCost(PipeschedPhase phase);
+/// Whether the number of its cells is a microbatch, of which it may run a
+/// slice.
+MLIR_CAPI_EXPORTED bool pipeschedPhaseHasMicrobatch(PipeschedPhase phase);
 
 /// One entry of a row. Of two cells that run overlapped, the first one has
 /// `overlapsNext`, and the second one stands behind it.
@@ -55,6 +58,7 @@ typedef struct PipeschedCell {
   int64_t stage;  ///< 0 for an idle entry
   int64_t number; ///< the microbatch, of O and G the path, of _ the slots
   bool overlapsNext;
+  int64_t slice; ///< of the microbatch; 0 where microbatches are whole
 } PipeschedCell;
 
 /// What a worker runs, in order.
@@ -97,6 +101,7 @@ typedef struct PipeschedProblem {
   const PipeschedOption *options;
   intptr_t numPaths;
   const PipeschedPath *paths;
+  int64_t numSlices; ///< of a microbatch; 0: as the family says, or one
 } PipeschedProblem;
 
 //===----------------------------------------------------------------------===//

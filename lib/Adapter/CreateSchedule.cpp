@@ -98,6 +98,8 @@ FamilyOptions pipesched::loadFamilyOptions(pipe::ScheduleOp schedule) {
           value && info.isWritten)
         std::visit([&](auto field) { ReadOption{value}(options.*field); },
                    info.field);
+  if (family->takes(FamilyOption::Slices))
+    options.slices = schedule.getSlices();
   bool isSplit = family->splitsBackward.value_or(false);
   if (options.splitBackward.value_or(isSplit))
     options.gradientAfter = schedule.getGradientAfter();
@@ -122,6 +124,7 @@ pipe::ScheduleOp pipesched::createProblem(OpBuilder &builder, Location location,
   auto schedule = pipe::ScheduleOp::create(builder, location, name,
                                            placement.getNumWorkers(),
                                            placement.getNumMicrobatches());
+  schedule.setSlices(placement.getNumSlices());
   pipe::storePaths(schedule, placement.getPaths());
   return schedule;
 }

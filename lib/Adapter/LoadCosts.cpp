@@ -66,10 +66,6 @@ static FailureOr<CostInputs> loadCostsOf(OpTy op) {
 
 FailureOr<CostInputs> pipesched::loadCosts(Operation *scheduleOrProgram) {
   return llvm::TypeSwitch<Operation *, FailureOr<CostInputs>>(scheduleOrProgram)
-      .Case([](pipe::ScheduleOp op) -> FailureOr<CostInputs> {
-        if (failed(pipe::verifyUnsliced(op, "a cost model")))
-          return failure();
-        return loadCostsOf(op);
-      })
-      .Case([](exec::ProgramOp op) { return loadCostsOf(op); });
+      .Case<pipe::ScheduleOp, exec::ProgramOp>(
+          [](auto op) { return loadCostsOf(op); });
 }

@@ -298,7 +298,8 @@ void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
                                  PipeschedCellColumns columns) {
   if (!hasCells(evaluation))
     return;
-  CellWriter writer(columns);
+  CellWriter writer(columns,
+                    unwrap(evaluation)->result.placement.getNumSlices());
   forEachTimedCell(unwrap(evaluation)->result.getExecution(),
                    [&](const TimedCell &cell) {
                      writer.write(cell.worker, cell.cell, cell.startPs,

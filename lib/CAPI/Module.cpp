@@ -96,7 +96,8 @@ readPlacement(const PipeschedProblem &problem) {
   if (paths->empty())
     paths->push_back(placeLinear(problem.numWorkers));
   return Placement::create(problem.numWorkers, problem.numMicrobatches,
-                           std::move(*paths));
+                           std::move(*paths),
+                           problem.numSlices != 0 ? problem.numSlices : 1);
 }
 
 MlirModule pipeschedModuleCreateProblem(MlirContext context, MlirStringRef name,
@@ -164,9 +165,7 @@ MlirLogicalResult pipeschedModuleRunSearchPipeline(MlirModule module,
 
 Operation *pipesched::readEvaluable(MlirOperation handle) {
   Operation *op = unwrap(handle);
-  if (auto schedule = dyn_cast_or_null<pipe::ScheduleOp>(op))
-    return succeeded(pipe::verifyUnsliced(schedule, "the API")) ? op : nullptr;
-  if (!op || isa<exec::ProgramOp>(op))
+  if (!op || isa<pipe::ScheduleOp, exec::ProgramOp>(op))
     return op;
   pipe::emitTableError(op) << "is neither a schedule nor a program";
   return nullptr;
@@ -216,6 +215,7 @@ pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram) {
   info.name = wrap(SymbolTable::getSymbolName(op).getValue());
   info.numWorkers = owner.getNumWorkers();
   info.numMicrobatches = owner.getNumMicrobatches();
+  info.numSlices = owner.getNumSlices();
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](pipe::ScheduleOp schedule) {
         info.family = wrap(schedule.getFamily().value_or(""));
@@ -343,6 +343,12 @@ forEachCell(MlirOperation scheduleOrProgram,
   return success();
 }
 
+static int64_t numSlicesOf(MlirOperation scheduleOrProgram) {
+  Operation *op = unwrap(scheduleOrProgram);
+  auto owner = dyn_cast_or_null<pipe::PlacementOwnerOpInterface>(op);
+  return owner ? owner.getNumSlices() : 1;
+}
+
 intptr_t pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram) {
   intptr_t count = 0;
   LogicalResult result =
@@ -354,7 +360,7 @@ void pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
                                PipeschedCellColumns columns) {
   columns.startPs = columns.endPs = nullptr;
   columns.message = nullptr;
-  CellWriter writer(columns);
+  CellWriter writer(columns, numSlicesOf(scheduleOrProgram));
   (void)forEachCell(scheduleOrProgram, [&](int64_t worker, Cell cell) {
     writer.write(worker, cell);
   });

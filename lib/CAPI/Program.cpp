@@ -208,6 +208,8 @@ PipeschedProgram pipeschedProgramCreate(MlirOperation scheduleOrProgram,
     return createProgram(op, loaded->program, loaded->placement);
   }
   auto schedule = cast<pipe::ScheduleOp>(op);
+  if (failed(pipe::verifyUnsliced(schedule, "what a runtime reads")))
+    return {nullptr};
   llvm::Expected<ReceivePlacement> chosen =
       readEnum<ReceivePlacement>("receives", receives);
   if (!chosen) {

@@ -50,9 +50,18 @@ bool pipeschedPhaseHasCost(PipeschedPhase phase) {
   return found && kCostedPhases.contains(*found);
 }
 
-static PipeschedCell cellOf(Cell cell) {
+bool pipeschedPhaseHasMicrobatch(PipeschedPhase phase) {
+  std::optional<Phase> found = phaseFromCode(numberOf(phase));
+  return found && traitsOf(*found).number == CellNumber::Unit;
+}
+
+/// A cell of a table whose microbatches have so many slices.
+static PipeschedCell cellOf(Cell cell, int64_t numSlices) {
+  bool isUnit = traitsOf(cell.getPhase()).number == CellNumber::Unit;
+  int64_t number = cell.getNumber(), perNumber = isUnit ? numSlices : 1;
   return {static_cast<PipeschedPhase>(traitsOf(cell.getPhase()).code),
-          cell.getStage(), cell.getNumber(), cell.overlapsNext()};
+          cell.getStage(), number / perNumber, cell.overlapsNext(),
+          number % perNumber};
 }
 
 static std::string rangeText(const char *what, int64_t first, int64_t last,
@@ -62,7 +71,7 @@ static std::string rangeText(const char *what, int64_t first, int64_t last,
 }
 
 /// What keeps a struct from being a cell; empty if nothing does.
-static std::string whyNoCell(const PipeschedCell &given) {
+static std::string whyNoCell(const PipeschedCell &given, int64_t numSlices) {
   uint32_t code = numberOf(given.phase);
   std::optional<Phase> phase = phaseFromCode(code);
   if (!phase)
@@ -75,11 +84,27 @@ static std::string whyNoCell(const PipeschedCell &given) {
   if (given.number < 0 || given.number > Cell::kMaxMicrobatches)
     return rangeText(isIdle ? "a number of slots" : "a number", 0,
                      Cell::kMaxMicrobatches, given.number);
+  bool isUnit = traitsOf(*phase).number == CellNumber::Unit;
+  int64_t lastSlice = isUnit ? numSlices - 1 : 0;
+  if (given.slice < 0 || given.slice > lastSlice)
+    return rangeText("a slice", 0, lastSlice, given.slice);
+  int64_t lastNumber = (Cell::kMaxMicrobatches - lastSlice) / numSlices;
+  if (isUnit && given.number > lastNumber)
+    return rangeText("a microbatch", 0, lastNumber, given.number);
   return "";
 }
 
-llvm::Error pipesched::writeRow(ArrayRef<Cell> row, intptr_t numCells,
-                                PipeschedCell *cells) {
+/// A struct that is a cell, of a table with so many slices.
+static Cell toCell(const PipeschedCell &given, int64_t numSlices) {
+  Phase phase = *phaseFromCode(numberOf(given.phase));
+  bool isUnit = traitsOf(phase).number == CellNumber::Unit;
+  return Cell(given.stage, phase,
+              isUnit ? given.number * numSlices + given.slice : given.number,
+              given.overlapsNext);
+}
+
+llvm::Error pipesched::writeRow(ArrayRef<Cell> row, int64_t numSlices,
+                                intptr_t numCells, PipeschedCell *cells) {
   if (numCells != intptr_t(row.size()))
     return llvm::createStringError(
         formatv("expected room for {0} cells, found room for {1}", row.size(),
@@ -87,11 +112,13 @@ llvm::Error pipesched::writeRow(ArrayRef<Cell> row, intptr_t numCells,
   if (!cells && !row.empty())
     return llvm::createStringError(
         formatv("expected room for {0} cells, found null", row.size()));
-  llvm::transform(row, cells, cellOf);
+  llvm::transform(row, cells,
+                  [&](Cell cell) { return cellOf(cell, numSlices); });
   return llvm::Error::success();
 }
 
-llvm::Expected<std::vector<Row>> pipesched::readRows(intptr_t numRows,
+llvm::Expected<std::vector<Row>> pipesched::readRows(int64_t numSlices,
+                                                     intptr_t numRows,
                                                      const PipeschedRow *rows) {
   auto given = readArray("rows", rows, numRows);
   if (!given)
@@ -104,12 +131,10 @@ llvm::Expected<std::vector<Row>> pipesched::readRows(intptr_t numRows,
           "worker {0}: {1}", worker, llvm::toString(cells.takeError())));
     read[worker].reserve(cells->size());
     for (auto [index, cell] : llvm::enumerate(*cells)) {
-      if (std::string why = whyNoCell(cell); !why.empty())
+      if (std::string why = whyNoCell(cell, numSlices); !why.empty())
         return llvm::createStringError(
             formatv("worker {0}, cell {1}: {2}", worker, index, why));
-      read[worker].emplace_back(cell.stage,
-                                *phaseFromCode(numberOf(cell.phase)),
-                                cell.number, cell.overlapsNext);
+      read[worker].push_back(toCell(cell, numSlices));
     }
   }
   return read;
@@ -155,7 +180,8 @@ MlirLogicalResult pipeschedScheduleGetRow(MlirOperation schedule,
   FailureOr<ArrayRef<Cell>> row = findRow(schedule, worker);
   if (failed(row))
     return wrap(failure());
-  if (llvm::Error error = writeRow(*row, numCells, cells))
+  int64_t numSlices = cast<pipe::ScheduleOp>(unwrap(schedule)).getSlices();
+  if (llvm::Error error = writeRow(*row, numSlices, numCells, cells))
     return wrap(pipe::emitTableError(unwrap(schedule))
                 << "is not read: " << llvm::toString(std::move(error)));
   return wrap(success());
@@ -176,7 +202,8 @@ MlirLogicalResult pipeschedScheduleForEachRow(MlirOperation schedule,
   std::vector<PipeschedCell> cells;
   for (auto [worker, row] : llvm::enumerate(rows)) {
     cells.resize(row.size());
-    llvm::transform(row, cells.begin(), cellOf);
+    llvm::transform(row, cells.begin(),
+                    [&](Cell cell) { return cellOf(cell, op.getSlices()); });
     callback(worker, {intptr_t(cells.size()), cells.data()}, userData);
   }
   return wrap(success());
@@ -207,7 +234,8 @@ MlirLogicalResult pipeschedScheduleSetRows(MlirOperation schedule,
   pipe::ScheduleOp op = readRowOwner(schedule);
   if (!op)
     return wrap(failure());
-  llvm::Expected<std::vector<Row>> read = readRows(numRows, rows);
+  llvm::Expected<std::vector<Row>> read =
+      readRows(op.getSlices(), numRows, rows);
   if (!read)
     return wrap(pipe::emitTableError(op) << "cannot have these rows: "
                                          << llvm::toString(read.takeError()));

@@ -20,14 +20,15 @@
 
 namespace pipesched {
 
-/// Writes a row to `cells`. Error: `cells` is null or has not room for exactly
-/// `row`.
-llvm::Error writeRow(llvm::ArrayRef<Cell> row, intptr_t numCells,
-                     PipeschedCell *cells);
+/// Writes a row of a table with so many slices to `cells`. Error: `cells` is
+/// null or has not room for exactly `row`.
+llvm::Error writeRow(llvm::ArrayRef<Cell> row, int64_t numSlices,
+                     intptr_t numCells, PipeschedCell *cells);
 
-/// Reads the rows of a caller. Errors: those of readArray; numbers of which no
-/// cell can be made, with the worker and the position.
-llvm::Expected<std::vector<Row>> readRows(intptr_t numRows,
+/// Reads the rows of a caller for a table with so many slices. Errors: those of
+/// readArray; numbers of which no cell can be made, with the worker and the
+/// position.
+llvm::Expected<std::vector<Row>> readRows(int64_t numSlices, intptr_t numRows,
                                           const PipeschedRow *rows);
 
 } // namespace pipesched

@@ -72,6 +72,8 @@ llvm::Expected<Problem> pipesched::readProblem(const PipeschedProblem &given) {
     if (llvm::Error error = setOption(problem.options, readText(option.name),
                                       readText(option.value)))
       return std::move(error);
+  if (given.numSlices != 0)
+    problem.options.slices = given.numSlices;
   auto paths = readPaths(given);
   if (!paths)
     return paths.takeError();
@@ -122,7 +124,8 @@ MlirLogicalResult pipeschedTableGetRow(PipeschedTable table, intptr_t worker,
                                        void *userData) {
   const Row *row = findRow(table, worker);
   llvm::Error error =
-      row ? writeRow(*row, numCells, cells)
+      row ? writeRow(*row, unwrap(table)->table.placement.getNumSlices(),
+                     numCells, cells)
           : llvm::createStringError(
                 "expected a worker below " +
                 llvm::Twine(pipeschedTableGetNumWorkers(table)) + ", found " +

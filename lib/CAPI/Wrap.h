@@ -95,7 +95,8 @@ pipe::ScheduleOp readSchedule(MlirOperation handle, llvm::StringRef refusal);
 /// Writes cells to the columns, one after the other.
 class CellWriter {
 public:
-  explicit CellWriter(const PipeschedCellColumns &columns) : columns(columns) {}
+  CellWriter(const PipeschedCellColumns &columns, int64_t numSlices)
+      : columns(columns), numSlices(numSlices) {}
 
   void write(int64_t worker, Cell cell, int64_t startPs = 0, int64_t endPs = 0,
              int64_t message = -1) {
@@ -112,7 +113,10 @@ public:
     put(columns.index, index);
     put(columns.stage, cell.getStage());
     put(columns.phase, traitsOf(cell.getPhase()).code);
-    put(columns.microbatch, cell.getNumber());
+    bool isUnit = traitsOf(cell.getPhase()).number == CellNumber::Unit;
+    int64_t number = cell.getNumber(), perNumber = isUnit ? numSlices : 1;
+    put(columns.microbatch, number / perNumber);
+    put(columns.slice, number % perNumber);
     put(columns.startPs, startPs);
     put(columns.endPs, endPs);
     ++row;
@@ -131,6 +135,7 @@ private:
   }
 
   PipeschedCellColumns columns;
+  int64_t numSlices;
   size_t row = 0;
   int64_t lastWorker = -1, index = 0;
   bool isFirstHalf = false; ///< the last cell begins a pair

@@ -14,20 +14,22 @@
 
 using namespace pipesched;
 
-llvm::Error CellTimes::storeIn(CellCosts &cells) const {
+llvm::Error CellTimes::storeIn(CellCosts &cells, int64_t slice) const {
   for (const EnumName<Phase> &entry : enumValues<Phase>()) {
     Phase phase = entry.value;
     if (all[phase] != 0)
-      cells.set(phase, all[phase]);
+      cells.set(phase, all[phase], slice);
     if (int64_t ps = dispatch[phase])
-      if (auto error = cells.splitOff(phase, {Resource::Experts, ps}))
+      if (auto error = cells.splitOff(phase, {Resource::Experts, ps}, slice))
         return error;
     const Exchange &passed = context[phase];
     if (passed.ps == 0 && passed.bytes == 0)
       continue;
     if (auto error =
-            cells.splitOff(phase, {Resource::Context, passed.exposedPs,
-                                   passed.ps - passed.exposedPs, passed.bytes}))
+            cells.splitOff(phase,
+                           {Resource::Context, passed.exposedPs,
+                            passed.ps - passed.exposedPs, passed.bytes},
+                           slice))
       return error;
   }
   return llvm::Error::success();

@@ -25,7 +25,7 @@ struct CellTimes {
   int64_t &operator[](Phase phase) { return all[phase]; }
   /// What is on its way becomes a segment, and compute has the rest. Errors:
   /// those of CellCosts::setSegments.
-  llvm::Error storeIn(CellCosts &cells) const;
+  llvm::Error storeIn(CellCosts &cells, int64_t slice) const;
 
   PhaseMap<int64_t> all = {}, dispatch = {};
   PhaseMap<Exchange> context = {};

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/CostModel/Slices.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "Sharding.h"
 #include "StageLayers.h"
@@ -132,14 +133,10 @@ struct StageState {
 };
 } // namespace
 
-/// Without R cells a backward recomputes block by block: F keeps only the
-/// boundary, and one block at a time is whole again. After a split I, all that
-/// W needs of all blocks is present. What pipelines divide (`sharding`), all
-/// accelerators that hold the same parameters divide. Returns false if a number
-/// overflows.
-static bool fill(StageMemory &memory, const StageSums &sums,
-                 const StageState &parameters, bool recomputesInBackward,
-                 const SystemFacts *system) {
+/// What pipelines divide (`sharding`), all accelerators that hold the same
+/// parameters divide. Returns false if a number overflows.
+static bool fillState(StageMemory &memory, const StageState &parameters,
+                      const SystemFacts *system) {
   Sharding sharding = system ? system->sharding : Sharding::None;
   bool sharesWeights = sharding == Sharding::Full;
   bool sharesGradients = sharesWeights || sharding == Sharding::Gradients;
@@ -150,16 +147,100 @@ static bool fill(StageMemory &memory, const StageSums &sums,
     bytes = llvm::divideCeil(uint64_t(bytes), uint64_t(system->dataParallel));
     return isValid;
   };
-  CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
-  CheckedInt working = recomputesInBackward ? sums.working : 0;
-  return sums.activations.isValid() && assign(memory.activationBytes, kept) &&
-         assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
-         assign(memory.boundaryBytes, sums.boundary) &&
-         assign(memory.workingBytes, working) &&
-         put(memory.weightBytes, &StateSums::weight, sharesWeights) &&
+  return put(memory.weightBytes, &StateSums::weight, sharesWeights) &&
          put(memory.gradientBytes, &StateSums::gradient, sharesGradients) &&
          put(memory.optimizerBytes, &StateSums::optimizer,
              sharding != Sharding::None);
+}
+
+namespace {
+/// What stages hold of one unit.
+class UnitSums {
+public:
+  UnitSums(const ModelFacts &model, const SystemFacts *system, PhaseSet phases)
+      : excess(system),
+        recomputesInBackward(model.recompute != Recompute::None &&
+                             !phases.contains(Phase::Recompute)) {}
+
+  /// Of the blocks of a stage, whose unit has the facts of `model`. Without R
+  /// cells a backward recomputes block by block: F keeps only the boundary, and
+  /// one block at a time is whole again. After a split I, all that W needs of
+  /// all blocks is present. Returns false if a number overflows.
+  bool fill(StageMemory &memory, const ModelFacts &model,
+            const StageBlocks &blocks) const {
+    StageSums sums;
+    for (auto [block, count] : blocks)
+      sums.add(model.blocks[block], count, model.recompute, excess);
+    CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
+    CheckedInt working = recomputesInBackward ? sums.working : 0;
+    return sums.activations.isValid() && assign(memory.activationBytes, kept) &&
+           assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
+           assign(memory.boundaryBytes, sums.boundary) &&
+           assign(memory.workingBytes, working);
+  }
+
+private:
+  Excess excess;
+  bool recomputesInBackward;
+};
+} // namespace
+
+/// The gradients of keys and values wait for the backwards of their slices. The
+/// last slice runs first and leaves those of all others:
+///
+///   slice of B    2        1        0
+///   holds         g0 + g1  g0       -       g_j: of the tokens of slice j
+///
+/// Returns false if a number overflows.
+static bool addGradientsOfKeys(const StageBlocks &blocks,
+                               const ModelFacts &model,
+                               llvm::ArrayRef<TokenSpan> slices,
+                               llvm::MutableArrayRef<StageMemory> memory) {
+  CheckedInt all = 0;
+  for (auto [block, count] : blocks)
+    all += CheckedInt(count) * keyValueBytes(model.blocks[block]);
+  auto before = [&](int64_t end) {
+    return static_cast<int64_t>(static_cast<__int128>(all.get()) * end /
+                                model.sequence);
+  };
+  int64_t ofEarlier = before(slices.back().begin);
+  memory.back().leftForSlicesBytes = ofEarlier;
+  bool isValid = all.isValid() &&
+                 assign(memory.back().workingBytes,
+                        CheckedInt(memory.back().workingBytes) + ofEarlier);
+  for (auto [span, each] : llvm::zip(slices.drop_back(), memory))
+    each.leftForSlicesBytes = before(span.begin) - before(span.end);
+  return isValid;
+}
+
+/// Fills in what stages hold of each slice. Returns false if a number
+/// overflows.
+static bool fillSlices(llvm::ArrayRef<TokenSpan> slices,
+                       const ModelFacts &model, const UnitSums &sums,
+                       llvm::ArrayRef<StageBlocks> stages, MemoryFacts &facts) {
+  facts.numSlices = slices.size();
+  for (const StageMemory &stage : facts.stages)
+    facts.slices.insert(facts.slices.end(), slices.size(), stage);
+  auto sliceOf = [&](size_t stage, size_t slice) -> StageMemory & {
+    return facts.slices[stage * slices.size() + slice];
+  };
+  for (auto [slice, span] : llvm::enumerate(slices)) {
+    ModelFacts part = takeSlice(model, span);
+    for (auto [stage, blocks] : llvm::enumerate(stages))
+      if (!sums.fill(sliceOf(stage, slice), part, blocks))
+        return false;
+  }
+  for (auto [stage, blocks] : llvm::enumerate(stages)) {
+    if (!addGradientsOfKeys(blocks, model, slices,
+                            {&sliceOf(stage, 0), slices.size()}))
+      return false;
+    StageMemory &first = facts.stages[stage], own = sliceOf(stage, 0);
+    for (auto bytes :
+         {&StageMemory::activationBytes, &StageMemory::inputGradFreedBytes,
+          &StageMemory::boundaryBytes, &StageMemory::workingBytes})
+      first.*bytes = own.*bytes;
+  }
+  return true;
 }
 
 /// While a cell runs, parameters that peers divide are whole, some at a time.
@@ -214,25 +295,29 @@ pipesched::computeMemoryFacts(const Placement &placement,
   if (!owned)
     return owned.takeError();
 
-  bool recomputesInBackward =
-      model.recompute != Recompute::None && !phases.contains(Phase::Recompute);
-  Excess excess(system);
   auto tooLarge = [] {
     return llvm::createStringError(
         llvm::inconvertibleErrorCode(),
         "the memory of a stage is over 2^63 - 1 bytes");
   };
+  UnitSums sums(model, system, phases);
   MemoryFacts facts;
   facts.stages.resize(stages->size());
   std::vector<bool> hasFirst = findFirstBlocks(placement, model, *owned);
   for (auto [stage, memory] : llvm::enumerate(facts.stages)) {
-    StageSums sums;
-    for (auto [block, count] : (*stages)[stage])
-      sums.add(model.blocks[block], count, model.recompute, excess);
     StageState state((*owned)[stage], model,
                      hasFirst[placement.workerOf(stage)],
                      system && dividesExperts(*system));
-    if (!fill(memory, sums, state, recomputesInBackward, system))
+    if (!sums.fill(memory, model, (*stages)[stage]) ||
+        !fillState(memory, state, system))
+      return tooLarge();
+  }
+  if (placement.getNumSlices() > 1) {
+    llvm::Expected<std::vector<TokenSpan>> slices =
+        cutSequence(model, placement.getNumSlices(), system);
+    if (!slices)
+      return slices.takeError();
+    if (!fillSlices(*slices, model, sums, *stages, facts))
       return tooLarge();
   }
 

@@ -14,6 +14,7 @@
 #include "Reductions.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
+#include <utility>
 
 using namespace pipesched;
 using llvm::Twine;
@@ -34,8 +35,10 @@ llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
     }
     for (const EnumName<Phase> &phase : enumValues<Phase>()) {
       int64_t ps = 0;
-      if (llvm::MulOverflow(traitsOf(phase.value).unitSlots * kSlotPs, length,
-                            ps))
+      int64_t slices =
+          kPerPathPhases.contains(phase.value) ? 1 : placement.getNumSlices();
+      if (llvm::MulOverflow(traitsOf(phase.value).unitSlots * kSlotPs / slices,
+                            length, ps))
         return makeError("a stage of " + Twine(length) +
                          " slots of 1 us takes more than 2^63 - 1 ps");
       cost.cells.set(phase.value, ps);
@@ -82,6 +85,27 @@ static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
   return times.size() == 1 ? times.front() : times[stage];
 }
 
+/// A time of a whole microbatch, divided among its slices: in proportion to
+/// what they cost so far, else evenly. O and G are of no slice.
+static std::vector<int64_t> divideAmongSlices(Phase phase, int64_t ps,
+                                              const CellCosts &cells) {
+  int64_t numSlices = cells.getNumSlices();
+  std::vector<int64_t> shares(numSlices, ps);
+  if (numSlices == 1 || kPerPathPhases.contains(phase))
+    return shares;
+  __int128 all = 0, before = 0;
+  for (int64_t slice = 0; slice < numSlices; ++slice)
+    all += cells.alonePs(phase, slice);
+  int64_t given = 0;
+  for (auto [slice, share] : llvm::enumerate(shares)) {
+    before += all == 0 ? 1 : cells.alonePs(phase, slice);
+    __int128 whole = all == 0 ? numSlices : all;
+    int64_t upTo = static_cast<int64_t>(ps * before / whole);
+    share = upTo - std::exchange(given, upTo);
+  }
+  return shares;
+}
+
 namespace {
 /// How many of its blocks a stage owns.
 struct StageShare {
@@ -110,7 +134,7 @@ public:
                      cost);
         });
     if (std::optional<int64_t> pair = timeAt(profile.overlappedPs, stage))
-      cost.overlappedPs = pair;
+      cost.overlappedPs = *pair / cost.cells.getNumSlices();
     applyMessages(cost);
     if (phases.contains(Phase::Forward) && !hasOtherCosts &&
         !given(Phase::Forward))
@@ -139,13 +163,13 @@ private:
   }
 
   /// A measured time does not say for what a cell waits, nor when rows, keys or
-  /// values are on their way. What the cell sends to peers remains. The times
-  /// of a profile are of all slices.
+  /// values are on their way. What the cell sends to peers remains.
   static void measured(Phase phase, int64_t ps, StageCost &cost) {
     CellCosts &cells = cost.cells;
-    for (int64_t slice = 0; slice < cells.getNumSlices(); ++slice) {
+    std::vector<int64_t> shares = divideAmongSlices(phase, ps, cells);
+    for (auto [slice, share] : llvm::enumerate(shares)) {
       int64_t bytes = cells.on(Resource::Sharding, phase, slice).bytes;
-      cells.set(phase, ps, slice);
+      cells.set(phase, share, slice);
       if (bytes != 0)
         llvm::cantFail(
             cells.splitOff(phase, {Resource::Sharding, 0, 0, bytes}, slice));
@@ -160,10 +184,16 @@ private:
   void applyMessages(StageCost &cost) const {
     if (profile.commPs.empty() && profile.sendPs.empty())
       return;
-    for (MessageCost *message : {&cost.activation, &cost.gradient}) {
-      message->latencyPs = timeAt(profile.commPs, stage).value_or(0);
-      message->occupancyPs = timeAt(profile.sendPs, stage).value_or(0);
-    }
+    auto apply = [&](StageMessages &messages) {
+      int64_t slices = cost.cells.getNumSlices();
+      for (MessageCost *message : {&messages.activation, &messages.gradient}) {
+        message->latencyPs = timeAt(profile.commPs, stage).value_or(0) / slices;
+        message->occupancyPs =
+            timeAt(profile.sendPs, stage).value_or(0) / slices;
+      }
+    };
+    apply(cost);
+    llvm::for_each(cost.messagesOfSlices, apply);
   }
 
   const Profile &profile;
@@ -262,6 +292,8 @@ llvm::Expected<StageCosts> pipesched::costProfile(const Placement &placement,
                                                   Recompute recompute) {
   StageCosts stageCosts;
   stageCosts.stages.resize(placement.getNumGlobalStages());
+  for (StageCost &cost : stageCosts.stages)
+    cost.cells = CellCosts(placement.getNumSlices());
   return applyProfile(placement, std::move(stageCosts), profile, phases,
                       recompute,
                       /*hasOtherCosts=*/false);

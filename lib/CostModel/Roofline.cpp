@@ -12,9 +12,9 @@
 
 #include "CellTimes.h"
 #include "KernelTimes.h"
-#include "PipeSched/Support/Divisors.h"
+#include "PipeSched/CostModel/Slices.h"
 #include "PipeSched/Support/MakeError.h"
-#include "PipeSched/Support/NearestMultiples.h"
+#include "RooflineChecks.h"
 #include "Sharding.h"
 #include "StageLayers.h"
 #include "llvm/ADT/Twine.h"
@@ -170,17 +170,17 @@ public:
   /// the bytes in `stepped`.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
                    const StageMemory &memory, const StageMemory &stepped,
-                   StageCost &cost) const;
+                   CellCosts &cells, int64_t slice) const;
 
   /// Adds what the worker's cells wait for parameters that its peers divide.
   llvm::Error shard(const StageBlocks &blocks, const RankLayout &layout,
-                    int64_t worker, StageCost &cost) const {
+                    int64_t worker, CellCosts &cells, int64_t slice) const {
     return shardCells(
         blocks, model, system, layout, worker, recomputesInBackward,
         [&](uint32_t block, Phase phase) {
           return blockPs(model.blocks[block], phase, system, model.recompute);
         },
-        cost);
+        cells, slice);
   }
 
 private:
@@ -345,8 +345,8 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
                                    const StageBlocks &owned,
                                    const StageMemory &memory,
-                                   const StageMemory &stepped,
-                                   StageCost &cost) const {
+                                   const StageMemory &stepped, CellCosts &cells,
+                                   int64_t slice) const {
   CellTimes times;
   if (auto error = costCompute(blocks, times))
     return error;
@@ -354,15 +354,15 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
     return error;
   if (auto error = costStep(owned, stepped, times))
     return error;
-  return times.storeIn(cost.cells);
+  return times.storeIn(cells, slice);
 }
 
 /// Messages take the link of a node if both workers stand on it, else the
 /// network of a pod, else the spine.
-static llvm::Error costMessages(const Placement &placement,
-                                llvm::ArrayRef<MessageBytes> bytes,
-                                const SystemFacts &system,
-                                StageCosts &stageCosts) {
+static llvm::Expected<std::vector<StageMessages>>
+costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
+             const SystemFacts &system) {
+  std::vector<StageMessages> messages(bytes.size());
   RankLayout layout(system, placement.getNumWorkers());
   auto assign = [&](int64_t size, NetworkLevel level,
                     MessageCost &message) -> llvm::Error {
@@ -383,136 +383,16 @@ static llvm::Error costMessages(const Placement &placement,
                  : NetworkLevel::Network;
     };
     for (int64_t stage = first; stage <= last; ++stage) {
-      StageCost &cost = stageCosts.stages[stage];
+      StageMessages &own = messages[stage];
       if (auto error = assign(bytes[stage].activation, levelAfter(stage),
-                              cost.activation))
-        return error;
+                              own.activation))
+        return std::move(error);
       if (auto error = assign(bytes[stage].gradient, levelAfter(stage - 1),
-                              cost.gradient))
-        return error;
+                              own.gradient))
+        return std::move(error);
     }
   }
-  return llvm::Error::success();
-}
-
-static llvm::Error checkLink(const SystemFacts &system) {
-  if (system.accelerators == 1 || system.link.bytesPerSecond != 0)
-    return llvm::Error::success();
-  return makeError("a worker of '" + Twine(system.name) + "' has " +
-                   Twine(system.accelerators) +
-                   " accelerators and no 'link' among them");
-}
-
-/// "flash-2 with heads of 64, 128 and 256": the attention kernels whose rates a
-/// system has.
-static std::string listAttention(const SystemFacts &system) {
-  std::string text;
-  for (const EnumName<FlashKernel> &kernel : EnumNames<FlashKernel>::values) {
-    std::string sizes;
-    for (const AttentionRates &rates : system.attention)
-      if (rates.kernel == kernel.value)
-        sizes += (sizes.empty() ? "" : ", ") + std::to_string(rates.headSize);
-    if (!sizes.empty())
-      text += (Twine(text.empty() ? "" : "; ") + kernel.name +
-               " with heads of " + sizes)
-                  .str();
-  }
-  return text.empty() ? "none" : text;
-}
-
-/// Checks that the system has the rates that the model's kernels need.
-static llvm::Error checkRates(const ModelFacts &model,
-                              const SystemFacts &system) {
-  for (const BlockFacts &block : model.blocks)
-    for (const Kernel &kernel : block.kernels) {
-      if (kernel.engine == Engine::MatrixFp8 &&
-          system.matrix.fp8FlopsPerSecond == 0)
-        return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
-                         block.name + "' is in FP8, for which the system '" +
-                         system.name + "' has no rate");
-      const std::optional<AttentionShape> &shape = kernel.attention;
-      if (shape && !findAttentionRates(system, shape->kernel, shape->headSize))
-        return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
-                         block.name + "' is " + enumName(shape->kernel) +
-                         " with heads of " + Twine(shape->headSize) +
-                         ", for which the system '" + system.name +
-                         "' has no rates; it has: " + listAttention(system));
-    }
-  return llvm::Error::success();
-}
-
-/// Checks that blocks have work for the split backwards of a schedule. One that
-/// splits some backwards only is not checked.
-static llvm::Error checkBackwards(const ModelFacts &model, PhaseSet phases) {
-  if (!phases.intersects(kSplitBackward) || phases.contains(Phase::Backward))
-    return llvm::Error::success();
-  for (const BlockFacts &block : model.blocks)
-    if (anyStates(block, &Kernel::backward) &&
-        llvm::all_of(block.kernels, [](const Kernel &kernel) {
-          return kernel.inputGrad.isZero() && kernel.weightGrad.isZero();
-        }))
-      return makeError("block '" + Twine(block.name) +
-                       "' has work for a whole B only, but the schedule splits "
-                       "backwards into I and W; state its work in I and W, "
-                       "or keep backwards whole");
-  return llvm::Error::success();
-}
-
-/// Checks that the ranks that divide a sequence get equal parts of it: two
-/// pieces each, from its begin and its end, so that a causal mask leaves each
-/// of them as much work.
-static llvm::Error checkSequence(const ModelFacts &model,
-                                 const SystemFacts &system) {
-  int64_t degree = system.contextParallel, pieces = 0;
-  if (degree == 1 || model.sequence == 0)
-    return llvm::Error::success();
-  if (!llvm::MulOverflow<int64_t>(2, degree, pieces) &&
-      model.sequence % pieces == 0)
-    return llvm::Error::success();
-  return makeError("sequences of " + Twine(model.sequence) +
-                   " tokens are not divided into the " + Twine(pieces) +
-                   " equal pieces of " + Twine(degree) +
-                   "-way context parallelism, two for each rank; the nearest "
-                   "that are have " +
-                   nearestMultiples(model.sequence, pieces) + " tokens");
-}
-
-/// Checks that the ranks that divide experts get equally many of them.
-static llvm::Error checkExperts(const ModelFacts &model,
-                                const SystemFacts &system) {
-  int64_t degree = system.expertParallel;
-  if (degree == 1)
-    return llvm::Error::success();
-  bool hasExperts = false;
-  for (const BlockFacts &block : model.blocks) {
-    if (!block.experts)
-      continue;
-    hasExperts = true;
-    if (int64_t count = block.experts->count; count % degree != 0)
-      return makeError(Twine(degree) +
-                       "-way expert parallelism does not divide "
-                       "the " +
-                       Twine(count) + " experts of block '" + block.name +
-                       "'; the nearest degrees that do are " +
-                       nearestDivisors(count, degree));
-  }
-  if (hasExperts)
-    return llvm::Error::success();
-  return makeError("model '" + Twine(model.name) + "' has no experts for " +
-                   Twine(degree) + "-way expert parallelism");
-}
-
-static llvm::Error checkSystem(const ModelFacts &model,
-                               const SystemFacts &system) {
-  if (llvm::Error error = checkLink(system))
-    return error;
-  if (llvm::Error error = checkSplit(system))
-    return error;
-  if (llvm::Error error = checkSequence(model, system))
-    return error;
-  if (llvm::Error error = checkExperts(model, system))
-    return error;
-  return checkRates(model, system);
+  return messages;
 }
 
 llvm::Expected<std::vector<int64_t>>
@@ -531,6 +411,65 @@ pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
   return times;
 }
 
+namespace {
+/// What the costs of a slice are computed of, beside its model.
+struct RooflineInputs {
+  const Placement &placement;
+  const SystemFacts &system;
+  PhaseSet phases;
+  llvm::ArrayRef<StageBlocks> blocks, owned;
+  const MemoryFacts &memory, &stepped;
+};
+} // namespace
+
+/// Adds the costs of one slice, whose facts `model` has.
+static llvm::Error costSlice(const RooflineInputs &inputs,
+                             const ModelFacts &model, int64_t slice,
+                             StageCosts &stageCosts) {
+  StageCostBuilder builder(model, inputs.system, inputs.phases);
+  RankLayout layout(inputs.system, inputs.placement.getNumWorkers());
+  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
+    const StageBlocks &held = inputs.blocks[stage];
+    if (auto error = builder.cost(
+            held, inputs.owned[stage], inputs.memory.of(stage, slice),
+            inputs.stepped.stages[stage], cost.cells, slice))
+      return error;
+    if (auto error = builder.shard(
+            held, layout, inputs.placement.workerOf(stage), cost.cells, slice))
+      return error;
+  }
+  llvm::Expected<std::vector<StageMessages>> messages = costMessages(
+      inputs.placement, messagesOfStages(model, inputs.blocks), inputs.system);
+  if (!messages)
+    return messages.takeError();
+  for (auto [cost, own] : llvm::zip_equal(stageCosts.stages, *messages)) {
+    if (slice == 0)
+      static_cast<StageMessages &>(cost) = own;
+    if (cost.cells.getNumSlices() > 1)
+      cost.messagesOfSlices.push_back(std::move(own));
+  }
+  return llvm::Error::success();
+}
+
+/// Costs by slice: messages of slices that are all equal stand once.
+static llvm::Expected<StageCosts> costSlices(const RooflineInputs &inputs,
+                                             llvm::ArrayRef<TokenSpan> slices,
+                                             const ModelFacts &model) {
+  StageCosts stageCosts;
+  stageCosts.stages.resize(inputs.blocks.size());
+  for (StageCost &cost : stageCosts.stages)
+    cost.cells = CellCosts(slices.size());
+  for (auto [slice, span] : llvm::enumerate(slices))
+    if (auto error = costSlice(
+            inputs, slices.size() == 1 ? model : takeSlice(model, span), slice,
+            stageCosts))
+      return std::move(error);
+  for (StageCost &cost : stageCosts.stages)
+    if (llvm::all_equal(cost.messagesOfSlices))
+      cost.messagesOfSlices.clear();
+  return stageCosts;
+}
+
 llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
                                                    const ModelFacts &model,
                                                    const SystemFacts &system,
@@ -539,6 +478,10 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
     return std::move(error);
   if (llvm::Error error = checkBackwards(model, phases))
     return std::move(error);
+  llvm::Expected<std::vector<TokenSpan>> slices =
+      cutSequence(model, placement.getNumSlices(), &system);
+  if (!slices)
+    return slices.takeError();
   // Ranks that share the state of parameters step each of them once. What else
   // they share makes no difference to that.
   SystemFacts stepping = system;
@@ -564,26 +507,11 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
           : computeMemoryFacts(placement, model, &stepping, phases);
   if (!stepped)
     return stepped.takeError();
-
-  StageCostBuilder taskCosts(model, system, phases);
-  RankLayout layout(system, placement.getNumWorkers());
-  StageCosts stageCosts;
-  stageCosts.stages.resize(blocks->size());
-  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
-    const StageBlocks &held = (*blocks)[stage];
-    if (auto error =
-            taskCosts.cost(held, (*owned)[stage], memory->stages[stage],
-                           stepped->stages[stage], cost))
-      return std::move(error);
-    if (auto error =
-            taskCosts.shard(held, layout, placement.workerOf(stage), cost))
-      return std::move(error);
-  }
-  if (auto error = costMessages(placement, messagesOfStages(model, *blocks),
-                                system, stageCosts))
-    return std::move(error);
-  if (phases.contains(Phase::AllReduce))
-    if (auto error = costStageReductions(placement, model, system, stageCosts))
+  llvm::Expected<StageCosts> stageCosts = costSlices(
+      {placement, system, phases, *blocks, *owned, *memory, *stepped}, *slices,
+      model);
+  if (stageCosts && phases.contains(Phase::AllReduce))
+    if (auto error = costStageReductions(placement, model, system, *stageCosts))
       return std::move(error);
   return stageCosts;
 }

@@ -42,6 +42,11 @@ void pipesched::applyRuntime(Runtime runtime, const Placement &placement,
                              MemoryFacts &memory) {
   if (runtime == Runtime::Table)
     return;
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    memory.stages[placement.stageOffset(path)].inputGradFreedBytes = 0;
+  int64_t numSlices = memory.slices.empty() ? 0 : memory.numSlices;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t stage = placement.stageOffset(path);
+    memory.stages[stage].inputGradFreedBytes = 0;
+    for (int64_t slice = 0; slice < numSlices; ++slice)
+      memory.slices[stage * numSlices + slice].inputGradFreedBytes = 0;
+  }
 }

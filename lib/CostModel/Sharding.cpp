@@ -182,7 +182,7 @@ static Error round(double value, const char *what, int64_t &result) {
 Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
                             const SystemFacts &system, const RankLayout &layout,
                             int64_t worker, bool recomputesInBackward,
-                            BlockTime timeOf, StageCost &cost) {
+                            BlockTime timeOf, CellCosts &cells, int64_t slice) {
   if (!movesInCells(system))
     return Error::success();
   StageTraffic traffic(model, system);
@@ -193,18 +193,18 @@ Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
                       Phase::WeightGrad, Phase::Backward}) {
     if (!traffic.gathers(phase) && !traffic.scatters(phase))
       continue;
-    int64_t alone = cost.cells.alonePs(phase), ps = 0, bytes = 0;
+    int64_t alone = cells.alonePs(phase, slice), ps = 0, bytes = 0;
     if (Error error = round(traffic.cellPs(phase, recomputesInBackward, timeOf),
                             "a cell that waits for parameters takes ps", ps))
       return error;
     if (Error error = round(traffic.cellBytes(phase),
                             "a cell sends bytes of parameters", bytes))
       return error;
-    SmallVector<Segment, 4> segments(cost.cells.of(phase));
+    SmallVector<Segment, 4> segments(cells.of(phase, slice));
     // B is the sum of rounded times and may be one picosecond longer.
     segments.push_back(
         {Resource::Sharding, std::max(ps, alone) - alone, 0, bytes});
-    if (Error error = cost.cells.setSegments(phase, segments))
+    if (Error error = cells.setSegments(phase, segments, slice))
       return error;
   }
   return Error::success();

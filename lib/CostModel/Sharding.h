@@ -68,7 +68,7 @@ using BlockTime = llvm::function_ref<double(uint32_t block, Phase phase)>;
 llvm::Error shardCells(const StageBlocks &blocks, const ModelFacts &model,
                        const SystemFacts &system, const RankLayout &layout,
                        int64_t worker, bool recomputesInBackward,
-                       BlockTime timeOf, StageCost &cost);
+                       BlockTime timeOf, CellCosts &cells, int64_t slice);
 
 /// The largest bytes that a cell of a stage holds for a while: weights of two
 /// consecutive blocks, gradients of one.

@@ -153,8 +153,8 @@ llvm::Error pipesched::setMessageBytes(const Placement &placement,
     return blocks.takeError();
   for (auto [cost, messages] :
        llvm::zip_equal(stageCosts.stages, messagesOfStages(model, *blocks))) {
-    cost.activation.bytes = messages.activation;
-    cost.gradient.bytes = messages.gradient;
+    cost.activation.bytes = messages.activation / placement.getNumSlices();
+    cost.gradient.bytes = messages.gradient / placement.getNumSlices();
   }
   return llvm::Error::success();
 }

@@ -44,7 +44,8 @@ struct WalkedRows {
 /// in use.
 class TableWalk {
 public:
-  /// Finds the costs. False if their sum may exceed int64.
+  /// Finds the costs. False if their sum may exceed int64, or if the messages
+  /// of slices differ.
   llvm::Expected<bool> prepare(const WalkedRows &rows, const CostInputs &costs,
                                const TimingOptions &options);
   WalkInputs inputs() const;
@@ -107,6 +108,8 @@ llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
   if (!times)
     return times.takeError();
   disturbed = std::move(*times);
+  if (totals.stageCosts.messagesVary())
+    return false;
   return canAddUp(placement, counts, totals.stageCosts,
                   disturbed.largestBefore());
 }

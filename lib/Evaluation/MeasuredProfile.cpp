@@ -347,6 +347,20 @@ void ProfileMaker::fill() {
     whole.byStage.insert(split.byStage.begin(), split.byStage.end());
 }
 
+/// A profile has times of whole microbatches; those measured are of slices.
+static void ofMicrobatches(Profile &profile, int64_t numSlices) {
+  auto scale = [&](std::vector<int64_t> &times) {
+    for (int64_t &ps : times)
+      if (llvm::MulOverflow(ps, numSlices, ps))
+        ps = std::numeric_limits<int64_t>::max();
+  };
+  (kCostedPhases - kPerPathPhases).forEach([&](Phase phase) {
+    scale(profile.phasePs[phase]);
+  });
+  scale(profile.overlappedPs);
+  scale(profile.commPs);
+}
+
 Profile ProfileMaker::run(bool withIssue) {
   for (int64_t worker = 0; worker < programs.getNumWorkers(); ++worker)
     readWorker(worker, withIssue);
@@ -358,10 +372,12 @@ Profile ProfileMaker::run(bool withIssue) {
     readSum(group);
   fill();
   Profile profile;
-  for (auto [times, samples] : llvm::zip(profile.phasePs, phases))
-    times = samples.take(numStages, Samples::meanOf);
+  for (const EnumName<Phase> &phase : enumValues<Phase>())
+    profile.phasePs[phase.value] =
+        phases[phase.value].take(numStages, Samples::meanOf);
   profile.overlappedPs = pairs.take(numStages, Samples::meanOf);
   profile.commPs = messages.take(numStages, Samples::medianOf);
+  ofMicrobatches(profile, programs.numSlices);
   return profile;
 }
 

@@ -49,9 +49,10 @@ llvm::Error TimesWriter::check(int64_t worker, uint32_t task, int64_t ps,
   if (ps >= 0 && ps <= measured.makespanPs)
     return llvm::Error::success();
   return makeError("worker " + Twine(worker) + ": the " + what + " of " +
-                   enumName(graph.kind[task]) + " " + graph.cell[task].str() +
-                   " is " + Twine(ps) + " ps, outside of the step of " +
-                   Twine(measured.makespanPs) + " ps");
+                   enumName(graph.kind[task]) + " " +
+                   graph.nameOf(graph.cell[task]).str() + " is " + Twine(ps) +
+                   " ps, outside of the step of " + Twine(measured.makespanPs) +
+                   " ps");
 }
 
 llvm::Error TimesWriter::add(int64_t worker, uint32_t task, size_t number) {

@@ -315,8 +315,10 @@ private:
     });
     bool hasPeak = peak != row.end();
     CellRef at = {number, hasPeak ? peak - row.begin() : 0};
-    std::string where =
-        hasPeak ? formatv(" at cell {0} ({1})", at.index, *peak).str() : "";
+    std::string where = hasPeak ? formatv(" at cell {0} ({1})", at.index,
+                                          table.placement->nameOf(*peak))
+                                      .str()
+                                : "";
     Violation violation = {
         at,
         formatv("worker {0} {1} {2}{3}, {4} more than the budget of {5}",

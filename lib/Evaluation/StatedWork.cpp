@@ -126,8 +126,8 @@ static Error requireStated(const TaskGraph &graph,
     return llvm::createStringError(
         "%s %s on worker %d states no work, and there is neither a model nor a "
         "profile that gives its cost",
-        graph.isMessage(task) ? "send" : "cell", graph.cell[task].str().c_str(),
-        graph.worker[task]);
+        graph.isMessage(task) ? "send" : "cell",
+        graph.nameOf(graph.cell[task]).str().c_str(), graph.worker[task]);
   }
   return Error::success();
 }
@@ -225,9 +225,11 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
       continue;
     }
     Cell cell = graph.cell[task];
-    const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
     int64_t implied =
-        (makesActivation(cell.getPhase()) ? stage.activation : stage.gradient)
+        stageCosts
+            .message(placement, cell,
+                     makesActivation(cell.getPhase()) ? Flow::Activation
+                                                      : Flow::Gradient)
             .bytes;
     if (Error error = replaceBytes(graph.worker[task], implied,
                                    *stated.messageBytes, traffic))
@@ -286,7 +288,7 @@ static Error addStatedCopies(ArrayRef<StatedWork> work, const TaskGraph &graph,
     if (llvm::AddOverflow(bytes, *stated.bytesMoved, bytes))
       return llvm::createStringError(
           "copies of worker %d exceed 2^63-1 bytes at cell %s",
-          graph.worker[task], graph.cell[task].str().c_str());
+          graph.worker[task], graph.nameOf(graph.cell[task]).str().c_str());
   }
   return Error::success();
 }

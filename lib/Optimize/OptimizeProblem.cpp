@@ -187,6 +187,11 @@ static Error addMemory(const CostInputs &costs,
 Expected<Problem> pipesched::makeProblem(const Placement &placement,
                                          const CostInputs &costs,
                                          const ProblemOptions &options) {
+  if (placement.getNumSlices() > 1)
+    return formatError(
+        "has {0} slices of each microbatch; a search takes whole "
+        "microbatches only",
+        placement.getNumSlices());
   Problem problem;
   problem.placement = placement;
   problem.gradientAfter = options.gradientAfter;

@@ -215,7 +215,9 @@ void TraceWriter::writeArguments(OStream &json, uint32_t task, Lane lane) {
   Cell cell = graph.cell[task];
   json.attribute("phase", enumMeaning(cell.getPhase()));
   if (!cell.isPerPath())
-    json.attribute("microbatch", cell.getNumber());
+    json.attribute("microbatch", result.placement.microbatchOf(cell.getUnit()));
+  if (!cell.isPerPath() && result.placement.getNumSlices() > 1)
+    json.attribute("slice", result.placement.sliceOf(cell.getUnit()));
   json.attribute("stage", cell.getStage());
   if (result.placement.getNumPaths() > 1)
     json.attribute("path", result.placement.pathOf(cell));

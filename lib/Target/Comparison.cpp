@@ -35,6 +35,7 @@ pipesched::summarizeForComparison(const NamedEvaluation &result) {
   entry.family = result.family;
   entry.workers = result.placement.getNumWorkers();
   entry.microbatches = result.placement.getNumMicrobatches();
+  entry.slices = result.placement.getNumSlices();
   entry.microbatchSize = result.microbatchSize;
   entry.stepPs = stepPs;
   entry.idle = summary.idleRatio;
@@ -78,7 +79,7 @@ static std::string describeWhere(const ComparisonEntry &entry) {
     return "-";
   std::string where = "worker " + std::to_string(entry.bottleneckWorker);
   if (entry.memory->peakCell)
-    where += " at " + entry.memory->peakCell->str();
+    where += " at " + CellName{*entry.memory->peakCell, entry.slices}.str();
   return where;
 }
 

@@ -225,6 +225,7 @@ static std::string writeFacts(const NamedEvaluation &result,
     json.attribute("makespan_ps", picture.length);
     json.attribute("workers", static_cast<int64_t>(picture.rows.size()));
     json.attribute("microbatches", result.placement.getNumMicrobatches());
+    json.attribute("slices", result.placement.getNumSlices());
     json.attribute("paths", result.placement.getNumPaths());
     json.attribute("shades", describeShades(picture));
     writePhases(json, picture);

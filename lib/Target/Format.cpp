@@ -80,9 +80,9 @@ std::optional<Cell> pipesched::overlappedCell(const TaskGraph &graph,
 
 void pipesched::printTask(llvm::raw_ostream &os, const TaskGraph &graph,
                           uint32_t task) {
-  os << graph.cell[task];
+  os << graph.nameOf(graph.cell[task]);
   if (std::optional<Cell> second = overlappedCell(graph, task))
-    os << '+' << *second;
+    os << '+' << graph.nameOf(*second);
 }
 
 int64_t pipesched::niceStep(double atLeast) {

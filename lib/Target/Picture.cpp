@@ -22,6 +22,7 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 
 /// Numbers the stages of each worker: path by path, in the order of the path.
+/// Slices have shades of their own, and stages then have none.
 static void assignShades(Picture &picture) {
   const Placement &placement = *picture.placement;
   std::vector<int> stagesOnWorker(placement.getNumWorkers());
@@ -33,12 +34,26 @@ static void assignShades(Picture &picture) {
       picture.shadeOf.push_back(shade);
       picture.numShades = std::max(picture.numShades, shade + 1);
     }
+  if (placement.getNumSlices() > 1) {
+    picture.shadeKind = ShadeKind::Slice;
+    picture.numShades = placement.getNumSlices();
+    picture.shadeOf.assign(picture.shadeOf.size(), 0);
+    return;
+  }
   if (picture.numShades == 1)
     picture.shadeKind = ShadeKind::None;
   else if (placement.getNumPaths() == 1)
     picture.shadeKind = ShadeKind::Chunk;
   else
     picture.shadeKind = isPath ? ShadeKind::Path : ShadeKind::Stage;
+}
+
+std::string Picture::numberOf(Cell cell) const {
+  int64_t unit = cell.getUnit(), numSlices = placement->getNumSlices();
+  std::string number = std::to_string(placement->microbatchOf(unit));
+  return numSlices == 1
+             ? number
+             : number + "." + std::to_string(placement->sliceOf(unit));
 }
 
 static std::string countOf(int64_t number, llvm::StringRef one,
@@ -54,7 +69,9 @@ static Picture startPicture(const NamedTable &result) {
   picture.rows.resize(placement.getNumWorkers());
   picture.bars.resize(placement.getNumWorkers());
   picture.marks.resize(placement.getNumWorkers());
-  picture.numDigits = std::to_string(placement.getNumMicrobatches() - 1).size();
+  picture.numDigits =
+      picture.numberOf(Cell(0, Phase::Forward, placement.getNumUnits() - 1))
+          .size();
   assignShades(picture);
   llvm::raw_string_ostream subtitle(picture.subtitle);
   if (!result.family.empty())
@@ -62,6 +79,8 @@ static Picture startPicture(const NamedTable &result) {
   subtitle << countOf(placement.getNumWorkers(), "worker", "workers") << " × "
            << countOf(placement.getNumMicrobatches(), "microbatch",
                       "microbatches");
+  if (placement.getNumSlices() > 1)
+    subtitle << " × " << placement.getNumSlices() << " slices";
   return picture;
 }
 
@@ -240,6 +259,8 @@ std::string pipesched::describeShades(llvm::ArrayRef<Picture> pictures) {
   switch (kind) {
   case ShadeKind::None:
     return "";
+  case ShadeKind::Slice:
+    return "dark to light: slice 0 to " + last;
   case ShadeKind::Chunk:
     return "dark to light: chunk 0 to " + last;
   case ShadeKind::Path:

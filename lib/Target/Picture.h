@@ -48,6 +48,7 @@ struct Mark {
 /// How shades distinguish stages that share a worker.
 enum class ShadeKind : uint8_t {
   None,  ///< one stage per worker
+  Slice, ///< not at all: shades are slices of a microbatch
   Chunk, ///< one path, several stages per worker
   Path,  ///< several paths, one stage of each per worker
   Stage  ///< several of both: the n-th stage that the placement puts on the
@@ -66,10 +67,17 @@ struct Picture {
   std::vector<int> shadeOf; ///< by global stage: its number among the
                             ///< stages of its worker
   int numShades = 1;
-  int numDigits = 1; ///< of the highest microbatch
+  int numDigits = 1; ///< of the highest microbatch, with its slice
   ShadeKind shadeKind = ShadeKind::None;
 
-  int shade(Cell cell) const { return shadeOf[placement->globalStage(cell)]; }
+  int shade(Cell cell) const {
+    if (shadeKind != ShadeKind::Slice)
+      return shadeOf[placement->globalStage(cell)];
+    return cell.isPerPath() ? 0 : int(placement->sliceOf(cell.getUnit()));
+  }
+  CellName nameOf(Cell cell) const { return placement->nameOf(cell); }
+  /// The microbatch of a cell, and its slice: `3`, `3.1`.
+  std::string numberOf(Cell cell) const;
 };
 
 /// Draws the timeline. The result refers to the placement of `result`.
@@ -102,7 +110,8 @@ MemoryTrace traceMemoryOf(const NamedEvaluation &result);
 /// The phases that are drawn.
 PhaseSet phasesOf(llvm::ArrayRef<Picture> pictures);
 
-/// "dark to light: chunk 0 to 1", or empty if each worker has one stage.
+/// "dark to light: chunk 0 to 1", or empty if each worker has one stage and
+/// microbatches have no slices.
 std::string describeShades(llvm::ArrayRef<Picture> pictures);
 
 } // namespace pipesched

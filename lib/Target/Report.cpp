@@ -77,6 +77,8 @@ static void writeIdentity(OStream &json, const NamedEvaluation &result) {
   json.attribute("workers", result.placement.getNumWorkers());
   json.attribute("stages", result.placement.getMaxStages());
   json.attribute("microbatches", result.placement.getNumMicrobatches());
+  if (int64_t slices = result.placement.getNumSlices(); slices > 1)
+    json.attribute("slices", slices);
 }
 
 static void writeFormula(OStream &json, const Evaluation &evaluation) {
@@ -150,7 +152,8 @@ static void writeIdle(OStream &json, const IdleTimes &idle) {
 }
 
 /// Writes the compute cells on the path, and counts the messages between them.
-static void writeCriticalPath(OStream &json, llvm::ArrayRef<PathStep> path) {
+static void writeCriticalPath(OStream &json, const Placement &placement,
+                              llvm::ArrayRef<PathStep> path) {
   auto hasRole = [](InstructionRole role) {
     return [role](const PathStep &step) {
       return traitsOf(step.kind).role == role;
@@ -163,10 +166,10 @@ static void writeCriticalPath(OStream &json, llvm::ArrayRef<PathStep> path) {
            role == InstructionRole::Collective;
   });
   writeList(json, "critical_path", cells,
-            [](llvm::raw_ostream &os, const PathStep &step) {
-              os << '"' << step.cell;
+            [&](llvm::raw_ostream &os, const PathStep &step) {
+              os << '"' << placement.nameOf(step.cell);
               if (step.overlapped)
-                os << '+' << *step.overlapped;
+                os << '+' << placement.nameOf(*step.overlapped);
               os << '"';
             });
   int64_t messages = llvm::count_if(path, [](const PathStep &step) {
@@ -240,7 +243,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
            {"critical_path", "critical_path_messages", "critical_path_copies"})
         json.attribute(key, nullptr);
     else
-      writeCriticalPath(json, execution.criticalSteps);
+      writeCriticalPath(json, result.placement, execution.criticalSteps);
   });
 }
 
@@ -278,7 +281,8 @@ static void writeCapacity(OStream &json, const MemoryUsage &memory) {
                              memory.capacityBytes);
 }
 
-static void writeMemory(OStream &json, const ExecutionTotals &execution) {
+static void writeMemory(OStream &json, const Placement &placement,
+                        const ExecutionTotals &execution) {
   if (!execution.memory)
     return json.attribute("memory", nullptr);
   const MemoryUsage &memory = *execution.memory;
@@ -290,9 +294,9 @@ static void writeMemory(OStream &json, const ExecutionTotals &execution) {
     writePerWorker(json, "peak_bytes", memory, &WorkerMemory::peakBytes);
     writePerWorker(json, "peak_ps", memory, &WorkerMemory::peakPs);
     writeList(json, "peak_cell", memory.workers,
-              [](llvm::raw_ostream &os, const WorkerMemory &worker) {
+              [&](llvm::raw_ostream &os, const WorkerMemory &worker) {
                 if (worker.peakCell)
-                  os << '"' << *worker.peakCell << '"';
+                  os << '"' << placement.nameOf(*worker.peakCell) << '"';
                 else
                   os << "null";
               });
@@ -313,6 +317,6 @@ void pipesched::writeReport(OStream &json, const NamedEvaluation &result) {
     writeFormula(json, result.evaluation);
     writeTable(json, result);
     writeExecution(json, result);
-    writeMemory(json, result.evaluation.totals);
+    writeMemory(json, result.placement, result.evaluation.totals);
   });
 }

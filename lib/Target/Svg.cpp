@@ -349,7 +349,7 @@ void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
   if (cell.isPerPath())
     os << phaseLetter(cell.getPhase());
   else
-    os << cell.getNumber();
+    os << picture.numberOf(cell);
   os << "</text>\n";
 }
 
@@ -368,7 +368,7 @@ void Page::writeCell(const Picture &picture, const Box &box, Cell cell,
   double gap = std::min(0.8, width / 8); // separates neighbours
   os << "<rect class=\"" << phaseLetter(cell.getPhase()) << shade << "\" x=\""
      << Px{x} << "\" y=\"" << Px{top} << "\" width=\"" << Px{width - gap}
-     << "\" height=\"" << Px{height} << "\"><title>" << cell;
+     << "\" height=\"" << Px{height} << "\"><title>" << picture.nameOf(cell);
   if (box.numMore > 0)
     os << " and " << box.numMore << " more";
   os << ": ";
@@ -406,7 +406,7 @@ void Page::writeBars(const Picture &picture, int64_t worker, double top) {
          << Px{layout.x(end) - layout.x(begin)} << "\" height=\""
          << Px{Layout::kLane - 1} << "\"><title>"
          << (bar.lane == Lane::Receive ? "receive " : "")
-         << (bar.lane == Lane::Send ? "send " : "") << bar.cell;
+         << (bar.lane == Lane::Send ? "send " : "") << picture.nameOf(bar.cell);
       if (bar.numMore > 0)
         os << " and " << bar.numMore << " more";
       os << ": ";
@@ -433,8 +433,8 @@ void Page::writeMarks(const Picture &picture, int64_t worker, double top) {
        << '"' << (mark.cell.isJoin() ? " opacity=\".4\"" : "") << " x=\""
        << Px{x} << "\" y=\"" << Px{top + layout.laneOffset(mark.lane())}
        << "\" width=\"" << Px{kLength} << "\" height=\""
-       << Px{Layout::kLane - 1} << "\"><title>" << mark.cell << ": slot "
-       << mark.at << "</title></rect>\n";
+       << Px{Layout::kLane - 1} << "\"><title>" << picture.nameOf(mark.cell)
+       << ": slot " << mark.at << "</title></rect>\n";
   }
 }
 

@@ -70,15 +70,19 @@ leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
 //===----------------------------------------------------------------------===//
 
 /// The label of a cell: `F0`, or `2F0` if workers have several stages.
-static std::string labelOf(Cell cell, bool withStage) {
-  std::string name = cell.str();
+static std::string labelOf(CellName named, bool withStage) {
+  Cell cell = named.cell;
+  std::string name = named.str();
   return withStage ? name
                    : name.substr(name.find(phaseLetter(cell.getPhase())));
 }
 
-static std::string labelOf(const Box &box, bool withStage) {
-  std::string label = labelOf(box.cell, withStage);
-  return box.second ? label + "+" + labelOf(*box.second, withStage) : label;
+static std::string labelOf(const Picture &picture, const Box &box,
+                           bool withStage) {
+  std::string label = labelOf(picture.nameOf(box.cell), withStage);
+  return box.second
+             ? label + "+" + labelOf(picture.nameOf(*box.second), withStage)
+             : label;
 }
 
 //===----------------------------------------------------------------------===//
@@ -115,7 +119,8 @@ static Scale scaleOf(const Picture &picture, bool withStage) {
       auto slots = static_cast<double>(box.end - box.begin);
       if (slots == 0)
         continue;
-      auto columns = static_cast<double>(labelOf(box, withStage).size() + 1);
+      auto columns =
+          static_cast<double>(labelOf(picture, box, withStage).size() + 1);
       columnsPerSlot = std::max(columnsPerSlot, columns / slots);
       numSlots += slots;
       numBoxes += 1;
@@ -341,7 +346,7 @@ void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
   if (columns <= 0)
     return;
   line.moveTo(first);
-  std::string label = labelOf(box, withStage);
+  std::string label = labelOf(picture, box, withStage);
   int64_t drawnBefore = scale.columns(begin - std::max(box.begin, rangeBegin));
   bool wasNamed = drawnBefore >= static_cast<int64_t>(label.size());
   int64_t inside = columns - (hasGap ? 1 : 0);
@@ -369,7 +374,8 @@ void TextPicture::writeMarks(int64_t worker, Lane lane, TextRange slots) {
     if (!isSame && line.getColumn() >= at && previous >= 0)
       at = line.getColumn() + 1;
     line.moveTo(at);
-    std::string text = (isSame ? "," : "") + labelOf(mark.cell, withStage);
+    std::string text =
+        (isSame ? "," : "") + labelOf(picture.nameOf(mark.cell), withStage);
     line.write(text, text.size());
     previous = mark.at;
   }

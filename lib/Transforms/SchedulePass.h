@@ -65,9 +65,6 @@ struct SchedulePass : GeneratedBase<Derived> {
     return holdsSchedules(name);
   }
 
-  /// Whether `treat` handles schedules whose microbatches have slices.
-  static constexpr bool kTakesSlices = false;
-
   mlir::LogicalResult prepare() { return mlir::success(); }
 
   void runOnOperation() override {
@@ -77,10 +74,7 @@ struct SchedulePass : GeneratedBase<Derived> {
     mlir::LogicalResult prepared = derived.prepare();
     if (failed(schedules) || failed(prepared))
       return this->signalPassFailure();
-    auto treat = [&](ScheduleOp op) -> mlir::LogicalResult {
-      if (!Derived::kTakesSlices &&
-          failed(verifyUnsliced(op, this->getArgument())))
-        return mlir::failure();
+    auto treat = [&](ScheduleOp op) {
       return std::as_const(derived).treat(op);
     };
     if (failed(treatEach(*schedules, treat)))

@@ -18,6 +18,7 @@ from ._options import (
     KernelLaunch,
     RankOrder,
     Sharding,
+    SliceCut,
     code_of,
     integer,
     number_of,
@@ -31,6 +32,7 @@ class HeldOptions(TypedDict, total=False):
     expert_dispatch: ExpertDispatch
     kernel_launch: KernelLaunch
     tensor_exposed: int
+    slice_cut: SliceCut
 
 
 class DeploymentOptions(HeldOptions, total=False):
@@ -108,6 +110,7 @@ if TYPE_CHECKING:
         expert_dispatch: ExpertDispatch = "all-to-all"
         kernel_launch: KernelLaunch = "single"
         tensor_exposed: int = 100
+        slice_cut: SliceCut = "tokens"
 
     @dataclass(frozen=True, kw_only=True)
     class Deployment(Held):

@@ -41,10 +41,13 @@ def _categories(columns: Columns, names: Mapping[str, pd.Index[str]]) -> dict[st
     }
 
 
-def cell_frame(columns: Columns) -> pd.DataFrame:
-    """One row per cell. Phases and queues are categories; the other columns stay as they are."""
+def cell_frame(columns: Columns, has_slices: bool) -> pd.DataFrame:
+    """One row per cell. Phases and queues are categories; the other columns stay as they are. Only
+    a schedule with slices has the column `slice`.
+    """
     names = {"phase": PHASES, "queue": pd.Index(names_of(Lane))}
-    return pd.DataFrame(_categories(columns, names), copy=False)
+    shown = {key: column for key, column in columns.items() if has_slices or key != "slice"}
+    return pd.DataFrame(_categories(shown, names), copy=False)
 
 
 def program_frame(program: WorkerProgram) -> pd.DataFrame:

@@ -79,10 +79,15 @@ def generate(
 
 
 def problem(
-    *, workers: int, microbatches: int, name: str = "schedule", paths: Paths | None = None
+    *,
+    workers: int,
+    microbatches: int,
+    name: str = "schedule",
+    paths: Paths | None = None,
+    slices: int = 1,
 ) -> Schedule:
     """Creates a schedule without rows for passes to fill. Its path is linear unless `paths` are
-    given.
+    given. `slices` says into how many slices each microbatch is divided along its tokens.
 
     >>> halves = [[0, 1, 1, 0]]
     >>> p = problem(workers=2, microbatches=4, paths=halves)
@@ -94,6 +99,7 @@ def problem(
         integer("workers", workers),
         integer("microbatches", microbatches),
         raw_paths(paths),
+        integer("slices", slices, 1),
     )
     return Schedule(module)
 

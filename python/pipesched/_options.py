@@ -56,6 +56,7 @@ RankOrder = Literal["data", "pipeline"]
 ContextExchange = Literal["ring", "gather"]
 ExpertDispatch = Literal["all-to-all", "per-node", "per-rank"]
 KernelLaunch = Literal["single", "graphs"]
+SliceCut = Literal["tokens", "work"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
@@ -82,6 +83,7 @@ ENUMS: dict[object, str] = {
     ContextExchange: "context-exchange",
     ExpertDispatch: "expert-dispatch",
     KernelLaunch: "kernel-launch",
+    SliceCut: "slice-cut",
     OptimizerStep: "optimizer-step",
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",
@@ -116,6 +118,7 @@ class FamilyOptions(TypedDict, total=False):
     pairs: int
     memory: int
     construction: Construction
+    slices: int
     split_backward: bool
     gradient_after: GradientAfter
 

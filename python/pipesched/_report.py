@@ -198,6 +198,8 @@ class Report(_Section):
     workers: int
     stages: int
     microbatches: int
+    slices: int
+    """Into how many slices each microbatch is divided."""
     formula: Formula | None
     formula_reason: str | None
     table: Table | None
@@ -254,8 +256,10 @@ def _section(section: Any, raw: dict[str, Any]) -> Any:
 
 
 def read_report(kind: type[_R], text: str, **extra: Any) -> _R:
-    """Reads a report from JSON text, which may have additional keys."""
-    raw = json.loads(text)
+    """Reads a report from JSON text, which may have additional keys. Those of whole microbatches
+    do not say that these have one slice.
+    """
+    raw = {"slices": 1, **json.loads(text)}
     hints = _hints_of(Report)
     names = (f.name for f in fields(Report) if f.name != "_json")
     values = {name: _value(hints[name], raw[name]) for name in names}

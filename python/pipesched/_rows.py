@@ -13,20 +13,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Entry: TypeAlias = "str | Cell | tuple[int, str, int] | Sequence[Any] | None"
-"""One entry of a row: a cell as text (`"2F0"`), as a `Cell` or as (stage, phase, microbatch); two
-of them that run overlapped, as a tuple or list, or as text (`"2F3+1B0"`); None or `"_"` for an idle
-slot, `"_12"` for twelve."""
+"""One entry of a row: a cell as text (`"2F0"`, of a slice `"2F0.1"`), as a `Cell` or as (stage,
+phase, microbatch); two of them that run overlapped, as a tuple or list, or as text (`"2F3+1B0"`);
+None or `"_"` for an idle slot, `"_12"` for twelve."""
 
 Rows: TypeAlias = "Sequence[str | Iterable[Entry]] | Mapping[int, str | Iterable[Entry]]"
 """One row per worker, in order or by worker: its entries, or one text with blanks between them."""
 
-RawCell: TypeAlias = "tuple[int, int, int, bool]"
-"""Stage, number of the phase, microbatch (of O and G the path, of idle entries the slots), and
-whether it runs overlapped with the next one."""
+RawCell: TypeAlias = "tuple[int, int, int, bool, int]"
+"""Stage, number of the phase, microbatch (of O and G the path, of idle entries the slots), whether
+it runs overlapped with the next one, and slice of the microbatch."""
 
 _CODES: dict[str, int] = {letter: code for code, letter in enumerate(PHASES) if letter}
 _CELL = re.compile(
     rf"([0-9]{{1,18}})([{''.join(letter for letter in _CODES if letter != '_')}])([0-9]{{1,18}})"
+    r"(?:\.([0-9]{1,18}))?"
 )
 _IDLE = re.compile(r"_([0-9]{0,18})")
 _IDLE_CODE = _CODES["_"]
@@ -44,17 +45,17 @@ def _is_number(value: object) -> bool:
 def _cell(stage: Any, phase: object, number: Any) -> list[RawCell] | None:
     if not isinstance(phase, str) or phase not in _CODES or phase == "_":
         return None
-    found = int(stage), _CODES[phase], int(number), False
+    found = int(stage), _CODES[phase], int(number), False, 0
     return [found] if max(abs(found[0]), abs(found[2])) <= _LARGEST else None
 
 
 def _read(text: str) -> list[RawCell] | None:
     """A cell, a pair or idle slots as they are written."""
     if cell := _CELL.fullmatch(text):  # most entries
-        return [(int(cell[1]), _CODES[cell[2]], int(cell[3]), False)]
+        return [(int(cell[1]), _CODES[cell[2]], int(cell[3]), False, int(cell[4] or 0))]
     words = text.strip()
     if idle := _IDLE.fullmatch(words):
-        return [(0, _IDLE_CODE, int(idle[1] or 1), False)]
+        return [(0, _IDLE_CODE, int(idle[1] or 1), False, 0)]
     parts = words.split("+")
     if len(parts) == 1:
         return None if words == text else _read(words)
@@ -69,7 +70,7 @@ def _pair(entries: Sequence[list[RawCell] | None]) -> list[RawCell] | None:
         if entry is None:
             return None
         cells += entry
-    return [(*cell[:3], True) for cell in cells[:-1]] + cells[-1:]
+    return [(*cell[:3], True, cell[4]) for cell in cells[:-1]] + cells[-1:]
 
 
 def _cells_of(entry: Any) -> list[RawCell] | None:
@@ -77,7 +78,7 @@ def _cells_of(entry: Any) -> list[RawCell] | None:
     if isinstance(entry, str):
         return _read(entry)
     if entry is None:
-        return [(0, _IDLE_CODE, 1, False)]
+        return [(0, _IDLE_CODE, 1, False, 0)]
     if isinstance(entry, Cell):
         return _cell(entry.stage, entry.phase, entry.microbatch)
     if not isinstance(entry, Sequence):
@@ -117,8 +118,13 @@ def cells_of(rows: Any) -> list[list[RawCell]]:
 
 def microbatches_of(rows: Iterable[Iterable[RawCell]]) -> int:
     """One more than the highest microbatch; O and G have paths in its place."""
-    numbers = (number for row in rows for _, phase, number, _ in row if phase not in _OF_PATHS)
+    numbers = (number for row in rows for _, phase, number, *_ in row if phase not in _OF_PATHS)
     return 1 + max(numbers, default=-1)
+
+
+def slices_of(rows: Iterable[Iterable[RawCell]]) -> int:
+    """One more than the highest slice."""
+    return 1 + max((cell[4] for row in rows for cell in row), default=0)
 
 
 def count_joins(rows: Iterable[Iterable[str]]) -> int:
@@ -131,7 +137,10 @@ def count_joins(rows: Iterable[Iterable[str]]) -> int:
 
 def _entries(row: pd.DataFrame) -> list[str]:
     """The rows of a frame that belong to one worker, in order, pairs together."""
-    words = (row.stage.astype(str) + row.phase.astype(str) + row.microbatch.astype(str)).tolist()
+    written = row.stage.astype(str) + row.phase.astype(str) + row.microbatch.astype(str)
+    if "slice" in row:
+        written += ("." + row.slice.astype(str)).where(~row.phase.isin(["O", "G"]), "")
+    words = written.tolist()
     if "pair" not in row:
         return words
     partner = dict(zip(row["index"].tolist(), row.pair.tolist(), strict=True))
@@ -149,6 +158,19 @@ def _entries(row: pd.DataFrame) -> list[str]:
         elif index < other:
             found.append(f"{word}+{of[other]}")
     return found
+
+
+def said_of_frame(frame: pd.DataFrame) -> Mapping[str, Any]:
+    """What a frame of `to_frame` says besides its cells; nothing of other frames."""
+    if not hasattr(frame, "attrs") or not hasattr(frame, "columns"):
+        raise TypeError(f"frame is a data frame as to_frame returns it; got {frame!r}")
+    said: Mapping[str, Any] = frame.attrs.get("pipesched", {})
+    if said.get("joins", 0):
+        raise PipeSchedError(
+            f"the frame leaves out {said['joins']} joins (d and u), which are not cells but "
+            "hold them; use rows and from_rows"
+        )
+    return said
 
 
 def words_of_frame(frame: pd.DataFrame, workers: int | None) -> list[list[str]]:

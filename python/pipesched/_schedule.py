@@ -39,18 +39,16 @@ from ._options import (
 from ._pictures import MOST_CELLS, PICTURES, Svg, draw
 from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
 from ._proofs import prove
-from ._rows import (
-    Rows,
-    cells_of,
-    count_joins,
-    microbatches_of,
-    words_of_frame,
-)
+from ._rows import Rows, cells_of, count_joins, microbatches_of, said_of_frame
+from ._rows import slices_of, words_of_frame
 from ._simulation import Simulation, simulate
 from ._text import valid
 
 if TYPE_CHECKING:
     import pandas as pd
+
+UNSAID = None, None, "I", "none", None
+
 
 class Schedule:
     """A schedule or program, with the model, system and times that it names.
@@ -120,6 +118,7 @@ class Schedule:
         paths: Paths | None = None,
         gradient_after: GradientAfter = "I",
         recompute: Recompute = "none",
+        slices: int | None = None,
     ) -> Schedule:
         """Makes a schedule of given rows: for each worker the cells that it runs, in order. An
         entry of a row is a cell as text, as a `Cell` or as (stage, phase, microbatch), a pair of
@@ -127,7 +126,8 @@ class Schedule:
 
         `problem`, a schedule without rows, gives everything else: sizes, placement, model. Instead
         of it, `microbatches` (by default as many as occur), `paths` (by default one that is
-        linear), `gradient_after` and `recompute` may be given. Raises an error for a wrong row;
+        linear), `gradient_after`, `recompute` and `slices` of a microbatch (by default as many as
+        occur) may be given. Raises an error for a wrong row;
         `verify` checks the table as a whole.
 
         >>> ladder = [["0F0", "0F1", "0B0", "0B1"], ["1F0", (1, "B", 0), "1F1", "1B1"]]
@@ -142,8 +142,9 @@ class Schedule:
             after = code_of(GradientAfter, "gradient_after", gradient_after)
             backward = after, code_of(Recompute, "recompute", recompute)
             sizes = (len(cells), integer("microbatches", count))
-            problem = Schedule(_core.Module.problem(name, *sizes, raw_paths(paths)))
-        elif (microbatches, paths, gradient_after, recompute) != (None, None, "I", "none"):
+            cut = slices_of(cells) if slices is None else integer("slices", slices, 1)
+            problem = Schedule(_core.Module.problem(name, *sizes, raw_paths(paths), cut))
+        elif (microbatches, paths, gradient_after, recompute, slices) != UNSAID:
             raise TypeError("give a problem, or microbatches, paths and rules, not both")
         elif not problem.is_problem:
             raise PipeSchedError(f"{problem.name} has rows already")
@@ -174,30 +175,23 @@ class Schedule:
         >>> Schedule.from_frame(schedule.to_frame()).rows == schedule.rows
         True
         """
-        if not hasattr(frame, "attrs") or not hasattr(frame, "columns"):
-            raise TypeError(f"frame is a data frame as to_frame returns it; got {frame!r}")
-        said = frame.attrs.get("pipesched", {})
-        if said.get("joins", 0):
-            raise PipeSchedError(
-                f"the frame leaves out {said['joins']} joins (d and u), which are not cells but "
-                "hold them; use rows and from_rows"
-            )
+        said = said_of_frame(frame)
         if problem is not None:
-            count = problem.workers
-            return Schedule.from_rows(words_of_frame(frame, count), problem=problem)
+            return Schedule.from_rows(words_of_frame(frame, problem.workers), problem=problem)
         given: dict[str, Any] = {
             "name": name,
             "microbatches": microbatches,
             "paths": paths,
             "gradient_after": gradient_after,
             "recompute": recompute,
+            "slices": None,
         }
         chosen = {key: said.get(key) if value is None else value for key, value in given.items()}
         options = {key: value for key, value in chosen.items() if value is not None}
         if paths is None and "paths" in options:
             options["paths"] = read_paths(options["paths"])
-        count = said.get("workers") if workers is None else workers
-        return Schedule.from_rows(words_of_frame(frame, count), **options)
+        of_all = said.get("workers") if workers is None else workers
+        return Schedule.from_rows(words_of_frame(frame, of_all), **options)
 
     # Writing
 
@@ -241,10 +235,7 @@ class Schedule:
             return self.to_svg().contents(suffix, width)
         if width is not None:
             raise PipeSchedError(f"{suffix!r} has no width; only {', '.join(PICTURES)} do")
-        writers: dict[str, Callable[[], str]] = {
-            ".mlir": self.to_text,
-            ".csv": self.to_csv,
-        }
+        writers: dict[str, Callable[[], str]] = {".mlir": self.to_text, ".csv": self.to_csv}
         if suffix == ".mlirbc":
             return self.to_bytecode()
         if suffix not in writers:
@@ -288,6 +279,15 @@ class Schedule:
         """The number of microbatches."""
         return int(self._facts["microbatches"])
 
+    @property
+    def slices(self) -> int:
+        """Into how many slices each microbatch is divided along its tokens.
+
+        >>> generate("seq1f1b", workers=1, microbatches=1, slices=2).rows
+        (('0F0.0', '0F0.1', '0B0.1', '0B0.0'),)
+        """
+        return int(self._facts["slices"])
+
     @cached_property
     def paths(self) -> tuple[Path, ...]:
         """The paths as they are written; empty for a program without paths.
@@ -316,7 +316,8 @@ class Schedule:
         return _core.backward(self._module, 0)
 
     def to_frame(self) -> pd.DataFrame:
-        """The cells: worker, index, stage, phase, microbatch, queue, pair. `index` counts the
+        """The cells: worker, index, stage, phase, microbatch, queue, pair; of microbatches with
+        slices also slice. `index` counts the
         cells of a worker, idle slots and joins aside; after O and G, `microbatch` is the path.
         `queue` is where the cell runs, beside the cells of other queues; `pair` is the index of the
         cell that it overlaps with, or -1.
@@ -326,12 +327,13 @@ class Schedule:
         """
         from ._frames import cell_frame
 
-        frame = cell_frame(self._module.cells(0))
+        frame = cell_frame(self._module.cells(0), has_slices=self.slices > 1)
         has_copies = bool(frame.phase.isin(["D", "U"]).any())
         frame.attrs["pipesched"] = {
             "name": self.name,
             "workers": self.workers,
             "microbatches": self.microbatches,
+            "slices": self.slices,
             "paths": self._module.paths(0),
             "gradient_after": self.gradient_after,
             "recompute": self.recompute,

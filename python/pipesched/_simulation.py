@@ -28,14 +28,15 @@ class Simulation(Report, Pictures):
 
     def to_frame(self) -> pd.DataFrame:
         """The cells with their times: worker, index, stage, phase, microbatch, start_ps, end_ps,
-        queue, pair, message. `index` counts the cells of a worker; after O and G, `microbatch` is
-        the path. `queue` is where the cell runs, beside the cells of other queues; `pair` is the
-        index of the cell that it overlaps with; `message` is the number of the message that sends
-        its result to another worker, as in `Schedule.program`. -1 stands for none.
+        queue, pair, message; of microbatches with slices also slice. `index` counts the cells of a
+        worker; after O and G, `microbatch` is the path. `queue` is where the cell runs, beside the
+        cells of other queues; `pair` is the index of the cell that it overlaps with; `message` is
+        the number of the message that sends its result to another worker, as in
+        `Schedule.program`. -1 stands for none.
         """
         from ._frames import cell_frame
 
-        return cell_frame(self._evaluation.cells())
+        return cell_frame(self._evaluation.cells(), has_slices=self.slices > 1)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The timeline cannot be pickled, so only the report is kept.

@@ -44,16 +44,16 @@ public:
   CellColumns(size_t size, bool withTimes)
       : size(size), worker(new int32_t[size]), index(new int32_t[size]),
         stage(new int32_t[size]), microbatch(new int32_t[size]),
-        phase(new int8_t[size]),
+        slice(new int32_t[size]), phase(new int8_t[size]),
         startPs(withTimes ? new int64_t[size] : nullptr),
         endPs(withTimes ? new int64_t[size] : nullptr), queue(new int8_t[size]),
         pair(new int32_t[size]),
         message(withTimes ? new int32_t[size] : nullptr) {}
 
   PipeschedCellColumns get() {
-    return {worker.get(),     index.get(),   stage.get(), phase.get(),
-            microbatch.get(), startPs.get(), endPs.get(), queue.get(),
-            pair.get(),       message.get()};
+    return {worker.get(),     index.get(), stage.get(),   phase.get(),
+            microbatch.get(), slice.get(), startPs.get(), endPs.get(),
+            queue.get(),      pair.get(),  message.get()};
   }
 
   /// Moves the columns into NumPy arrays, by name.
@@ -64,6 +64,7 @@ public:
     arrays["stage"] = toArray(std::move(stage), size);
     arrays["phase"] = toArray(std::move(phase), size);
     arrays["microbatch"] = toArray(std::move(microbatch), size);
+    arrays["slice"] = toArray(std::move(slice), size);
     if (startPs)
       arrays["start_ps"] = toArray(std::move(startPs), size);
     if (endPs)
@@ -77,7 +78,7 @@ public:
 
 private:
   size_t size;
-  std::unique_ptr<int32_t[]> worker, index, stage, microbatch;
+  std::unique_ptr<int32_t[]> worker, index, stage, microbatch, slice;
   std::unique_ptr<int8_t[]> phase;
   std::unique_ptr<int64_t[]> startPs, endPs;
   std::unique_ptr<int8_t[]> queue;

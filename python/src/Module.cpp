@@ -98,8 +98,8 @@ static ModulePtr giveName(const Module &module, std::string_view name) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Stage, phase, number, and whether the next one runs overlapped.
-using RawCell = std::tuple<int64_t, int, int64_t, bool>;
+/// Stage, phase, number, whether the next one runs overlapped, and slice.
+using RawCell = std::tuple<int64_t, int, int64_t, bool, int64_t>;
 using RawRows = std::vector<std::vector<RawCell>>;
 /// Numbers of the enums of C: which gradient goes upstream, and what R does.
 using Backward = std::optional<std::pair<int, int>>;
@@ -115,9 +115,9 @@ static MlirLogicalResult setRows(MlirOperation op, const RawRows &rows,
   for (const std::vector<RawCell> &row : rows) {
     std::vector<PipeschedCell> &made = cells.emplace_back();
     made.reserve(row.size());
-    for (auto [stage, phase, number, overlapsNext] : row)
-      made.push_back(
-          {static_cast<PipeschedPhase>(phase), stage, number, overlapsNext});
+    for (auto [stage, phase, number, overlapsNext, slice] : row)
+      made.push_back({static_cast<PipeschedPhase>(phase), stage, number,
+                      overlapsNext, slice});
     given.push_back({intptr_t(made.size()), made.data()});
   }
   return pipeschedScheduleSetRows(op, given.size(), given.data());
@@ -133,9 +133,16 @@ static ModulePtr storeRows(const Module &module, const RawRows &rows,
 
 using Words = std::vector<std::string>;
 
+/// The rows of a schedule, and whether its microbatches have slices.
+struct WrittenRows {
+  std::vector<Words> rows;
+  bool hasSlices = false;
+};
+
 /// Adds the cells of a row as they are written; of pairs as `2F3+1B0`.
-static void appendWords(intptr_t, PipeschedRow row, void *rows) {
-  Words &words = static_cast<std::vector<Words> *>(rows)->emplace_back();
+static void appendWords(intptr_t, PipeschedRow row, void *written) {
+  auto &[rows, hasSlices] = *static_cast<WrittenRows *>(written);
+  Words &words = rows.emplace_back();
   bool isSecond = false;
   for (intptr_t i = 0; i < row.numCells; ++i) {
     const PipeschedCell &cell = row.cells[i];
@@ -144,6 +151,8 @@ static void appendWords(intptr_t, PipeschedRow row, void *rows) {
     word += toString(pipeschedPhaseGetLetter(cell.phase));
     if (!isIdle || cell.number != 1)
       word += std::to_string(cell.number);
+    if (hasSlices && pipeschedPhaseHasMicrobatch(cell.phase))
+      word += "." + std::to_string(cell.slice);
     if (isSecond)
       words.back() += "+" + word;
     else
@@ -154,11 +163,13 @@ static void appendWords(intptr_t, PipeschedRow row, void *rows) {
 
 static std::vector<Words> readRows(const Module &module, intptr_t index) {
   return module.run([&] {
-    std::vector<Words> rows;
-    if (mlirLogicalResultIsFailure(pipeschedScheduleForEachRow(
-            module.getSchedule(index), appendWords, &rows)))
+    MlirOperation op = module.getSchedule(index);
+    WrittenRows written;
+    written.hasSlices = pipeschedScheduleGetInfo(op).numSlices > 1;
+    if (mlirLogicalResultIsFailure(
+            pipeschedScheduleForEachRow(op, appendWords, &written)))
       throw Failure();
-    return rows;
+    return std::move(written.rows);
   });
 }
 
@@ -188,8 +199,9 @@ static ModulePtr generate(std::string_view name, std::string family,
 }
 
 static ModulePtr createProblem(std::string_view name, int64_t workers,
-                               int64_t microbatches, std::vector<Path> paths) {
-  Problem problem("", workers, microbatches, {}, std::move(paths));
+                               int64_t microbatches, std::vector<Path> paths,
+                               int64_t slices) {
+  Problem problem("", workers, microbatches, {}, std::move(paths), slices);
   return Module::create([&](MlirContext context) {
     return pipeschedModuleCreateProblem(context, toRef(name), problem.get());
   });
@@ -241,6 +253,7 @@ static nb::dict describe(const Module &module, intptr_t index) {
   described["is_problem"] = info.isProblem;
   described["workers"] = info.numWorkers;
   described["microbatches"] = info.numMicrobatches;
+  described["slices"] = info.numSlices;
   described["has_model"] = info.hasModel;
   described["has_system"] = info.hasSystem;
   described["times"] = toString(info.times);
@@ -358,7 +371,7 @@ void pipesched::python::bindModule(nb::module_ &m) {
                   nb::arg("workers"), nb::arg("microbatches"),
                   nb::arg("options"), nb::arg("paths"))
       .def_static("problem", createProblem, nb::arg("name"), nb::arg("workers"),
-                  nb::arg("microbatches"), nb::arg("paths"))
+                  nb::arg("microbatches"), nb::arg("paths"), nb::arg("slices"))
       .def_static("import_torch_csv", importTorchCsv, nb::arg("text"),
                   nb::arg("file"), nb::arg("keep_columns"),
                   nb::arg("stages_per_path"))

@@ -39,7 +39,8 @@ static std::vector<PipeschedOption> toRefs(const Options &options) {
 }
 
 Problem::Problem(std::string givenFamily, int64_t workers, int64_t microbatches,
-                 Options givenOptions, std::vector<Path> givenPaths)
+                 Options givenOptions, std::vector<Path> givenPaths,
+                 int64_t slices)
     : family(std::move(givenFamily)), options(std::move(givenOptions)),
       paths(std::move(givenPaths)), optionRefs(toRefs(options)) {
   takes.reserve(paths.size());
@@ -58,7 +59,7 @@ Problem::Problem(std::string givenFamily, int64_t workers, int64_t microbatches,
   problem = {toRef(family),     workers,
              microbatches,      intptr_t(optionRefs.size()),
              optionRefs.data(), intptr_t(pathRefs.size()),
-             pathRefs.data()};
+             pathRefs.data(),   slices};
 }
 
 //===----------------------------------------------------------------------===//

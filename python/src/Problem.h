@@ -38,7 +38,7 @@ using Path = std::tuple<std::vector<int32_t>,
 class Problem {
 public:
   Problem(std::string family, int64_t workers, int64_t microbatches,
-          Options options, std::vector<Path> paths);
+          Options options, std::vector<Path> paths, int64_t slices = 0);
   Problem(const Problem &) = delete;
 
   const PipeschedProblem &get() const { return problem; }

@@ -87,7 +87,8 @@ int main(void) {
   printMemory(drawing);
   pipeschedDrawingWriteFacts(drawing, print, NULL);
   // CHECK-NEXT: {"title":"1f1b",
-  // CHECK-SAME: "makespan_ps":64,"workers":2,"microbatches":1,"paths":1,
+  // CHECK-SAME: "makespan_ps":64,"workers":2,"microbatches":1,
+  // CHECK-SAME: "slices":1,"paths":1,
   // CHECK-SAME: {"letter":"F","name":"forward","in_use":true,
   // CHECK-SAME: {"letter":"W",{{.*}}"in_use":false,
   // CHECK-SAME: {"path":0,"stage":1,"worker":1,"shade":0}]

@@ -145,18 +145,18 @@ static void printSteps(void) {
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
   // CHECK-NEXT: error: data-parallel, sharding, rank-order, context-parallel,
   // CHECK-SAME: expert-parallel, expert-balance, context-exchange,
-  // CHECK-SAME: expert-dispatch, used-per-node, kernel-launch and
-  // CHECK-SAME: tensor-exposed are about a system; none is given
+  // CHECK-SAME: expert-dispatch, used-per-node, kernel-launch,
+  // CHECK-SAME: tensor-exposed and slice-cut are about a system; none is given
   peers.dataParallel = 0;
   peers.expertParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
-  // CHECK-NEXT: tensor-exposed are about a system; none is given
+  // CHECK-NEXT: slice-cut are about a system; none is given
   peers.expertParallel = 0;
   PipeschedOption dispatch = {text("expert-dispatch"), text("per-node")};
   peers.numDeploymentOptions = 1;
   peers.deploymentOptions = &dispatch;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
-  // CHECK-NEXT: tensor-exposed are about a system; none is given
+  // CHECK-NEXT: slice-cut are about a system; none is given
   PipeschedConfiguration configuration = {0};
   configuration.problem = problem("1f1b", 1, 1);
   configuration.costs = profiled("F=1ms,B=2ms,G=4ms,O=8ms");
@@ -189,7 +189,7 @@ static void printCellsOfStep(void) {
   int32_t pair[kMost], message[kMost];
   int8_t phase[kMost], queue[kMost];
   int64_t start[kMost], end[kMost];
-  PipeschedCellColumns columns = {worker, index, stage, phase, microbatch,
+  PipeschedCellColumns columns = {worker, index, stage, phase, microbatch, NULL,
                                   start,  end,   queue, pair,  message};
   intptr_t count = pipeschedEvaluationGetNumCells(evaluation);
   printf("%d cells\n", (int)count);

@@ -120,14 +120,14 @@ static void printRow(intptr_t worker, PipeschedRow row, void *userData) {
 
 /// Two cells that overlap, an idle entry and O, whose number is a path.
 static void storeRows(MlirOperation op) {
-  const PipeschedCell first[] = {{PipeschedPhaseForward, 0, 0, false},
-                                 {PipeschedPhaseForward, 0, 1, true},
-                                 {PipeschedPhaseBackward, 0, 0, false},
-                                 {PipeschedPhaseIdle, 0, 2, false},
-                                 {PipeschedPhaseBackward, 0, 1, false},
-                                 {PipeschedPhaseOptimizer, 0, 0, false}};
-  const PipeschedCell second[] = {{PipeschedPhaseForward, 1, 0, false},
-                                  {PipeschedPhaseInputGrad, 1, 0, false}};
+  const PipeschedCell first[] = {{PipeschedPhaseForward, 0, 0, false, 0},
+                                 {PipeschedPhaseForward, 0, 1, true, 0},
+                                 {PipeschedPhaseBackward, 0, 0, false, 0},
+                                 {PipeschedPhaseIdle, 0, 2, false, 0},
+                                 {PipeschedPhaseBackward, 0, 1, false, 0},
+                                 {PipeschedPhaseOptimizer, 0, 0, false, 0}};
+  const PipeschedCell second[] = {{PipeschedPhaseForward, 1, 0, false, 0},
+                                  {PipeschedPhaseInputGrad, 1, 0, false, 0}};
   const PipeschedRow rows[] = {{6, first}, {2, second}};
   printf("store: %d\n",
          mlirLogicalResultIsSuccess(pipeschedScheduleSetRows(op, 2, rows)));
@@ -241,7 +241,8 @@ static void transform(MlirContext context) {
 
 static void generate(MlirContext context) {
   PipeschedOption construction = {text("construction"), text("doubling")};
-  PipeschedProblem problem = {text("chimera"), 2, 4, 1, &construction, 0, NULL};
+  PipeschedProblem problem = {text("chimera"), 2, 4,    1,
+                              &construction,   0, NULL, 0};
   PipeschedTable table = pipeschedTableGenerate(problem, print, NULL);
   MlirModule module =
       pipeschedModuleCreateFromTable(context, text("made"), table);

@@ -346,8 +346,8 @@ static void checkNoProgram(void) {
 /// Rows that no schedule of two workers and two microbatches has: the old ones
 /// stay.
 static void checkWrongRows(MlirOperation op) {
-  PipeschedCell cells[] = {{PipeschedPhaseForward, 0, 0, false},
-                           {PipeschedPhaseBackward, 0, 0, false}};
+  PipeschedCell cells[] = {{PipeschedPhaseForward, 0, 0, false, 0},
+                           {PipeschedPhaseBackward, 0, 0, false, 0}};
   PipeschedRow rows[] = {{2, cells}, {0, NULL}};
 #define SET_ROWS(numRows, rows)                                                \
   FAILED(pipeschedScheduleSetRows(op, numRows, rows))
@@ -368,18 +368,18 @@ static void checkWrongRows(MlirOperation op) {
   REPORTS(SET_ROWS(2, rows), "counts 0 idle slots");
   cells[1].stage = 1;
   REPORTS(SET_ROWS(2, rows), "expected a stage from 0 to 0, found 1");
-  cells[1] = (PipeschedCell){PipeschedPhaseBackward, 1 << 24, 0, false};
+  cells[1] = (PipeschedCell){PipeschedPhaseBackward, 1 << 24, 0, false, 0};
   REPORTS(SET_ROWS(2, rows),
           "expected a stage from 0 to 16777215, found 16777");
   FOR_EACH_OUTSIDE(index) {
-    cells[1] = (PipeschedCell){PipeschedPhaseBackward, index, 0, false};
+    cells[1] = (PipeschedCell){PipeschedPhaseBackward, index, 0, false, 0};
     IS(SET_ROWS(2, rows));
-    cells[1] = (PipeschedCell){PipeschedPhaseBackward, 0, index, false};
+    cells[1] = (PipeschedCell){PipeschedPhaseBackward, 0, index, false, 0};
     IS(SET_ROWS(2, rows));
   }
-  cells[1] = (PipeschedCell){PipeschedPhaseForward, 0, 0, false};
+  cells[1] = (PipeschedCell){PipeschedPhaseForward, 0, 0, false, 0};
   REPORTS(SET_ROWS(2, rows), "cell 1 (0F0) occurs twice");
-  cells[1] = (PipeschedCell){PipeschedPhaseBackward, 0, 0, true};
+  cells[1] = (PipeschedCell){PipeschedPhaseBackward, 0, 0, true, 0};
   REPORTS(SET_ROWS(2, rows), "is overlapped with the next cell");
 }
 
@@ -471,7 +471,7 @@ static void checkSchedule(MlirContext context) {
   mlirModuleDestroy(module);
 }
 
-/// Cells and counts in C are of whole microbatches.
+/// Cells say their slice; runtimes take whole microbatches only.
 static void checkSlices(MlirContext context) {
   MlirModule module = pipeschedModuleParse(
       context,
@@ -479,9 +479,29 @@ static void checkSlices(MlirContext context) {
            "path on [0] worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0] }"),
       text("sliced"));
   IS(pipeschedModuleGetNumSchedules(module) == 1);
+  MlirOperation schedule = pipeschedModuleGetSchedule(module, 0);
+  IS(pipeschedScheduleGetInfo(schedule).numSlices == 2);
+  PipeschedCell row[4];
+  IS(mlirLogicalResultIsSuccess(pipeschedScheduleGetRow(schedule, 0, 4, row)));
+  IS(row[1].number == 0 && row[1].slice == 1);
+  PipeschedRow rows = {4, row};
+  IS(mlirLogicalResultIsSuccess(pipeschedScheduleSetRows(schedule, 1, &rows)));
+  row[1].slice = 2;
   kept[0] = '\0';
-  checkOp(pipeschedModuleGetSchedule(module, 0));
-  IS(strstr(kept, "the API takes whole microbatches only"));
+  IS(mlirLogicalResultIsFailure(pipeschedScheduleSetRows(schedule, 1, &rows)));
+  IS(strstr(kept, "cell 1: expected a slice from 0 to 1, found 2"));
+  int32_t microbatch[4], slice[4];
+  PipeschedCellColumns columns = {0};
+  columns.microbatch = microbatch;
+  columns.slice = slice;
+  IS(pipeschedScheduleGetNumCells(schedule) == 4);
+  pipeschedScheduleGetCells(schedule, columns);
+  IS(microbatch[2] == 0 && slice[2] == 1 && slice[3] == 0);
+  kept[0] = '\0';
+  PipeschedProgram program =
+      pipeschedProgramCreate(schedule, PipeschedReceiveAtArrival);
+  IS(!program.ptr);
+  IS(strstr(kept, "what a runtime reads takes whole microbatches only"));
   mlirModuleDestroy(module);
 }
 

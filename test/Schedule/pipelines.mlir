@@ -22,11 +22,11 @@ module {}
 // CHECK-NEXT:   path on [0, 1, 2, 3]
 
 // DUMP:      builtin.module(
-// DUMP-NEXT:   pipe-create{microbatches=2 name=v workers=2},
+// DUMP-NEXT:   pipe-create{microbatches=2 name=v slices=1 workers=2},
 // DUMP-NEXT:   pipe-place-v{schedule=},
-// DUMP-NEXT:   pipe-create{microbatches=4 name=b workers=2},
+// DUMP-NEXT:   pipe-create{microbatches=4 name=b slices=1 workers=2},
 // DUMP-NEXT:   pipe-place-bidirectional{assign=halves pairs=1 schedule=b},
-// DUMP-NEXT:   pipe-create{microbatches=6 name=schedule workers=4},
+// DUMP-NEXT:   pipe-create{microbatches=6 name=schedule slices=1 workers=4},
 // DUMP-NEXT:   pipe-schedule-1f1b{gradient-after=I schedule=schedule split-backward=true},
 // DUMP-NEXT:   pipe-align-slots{schedule= slot= slots=unit},
 // DUMP-NEXT:   pipe-verify{memory= memory-times=any messages=unbounded receive-placement=arrival schedule=schedule transport=overlap}

@@ -32,10 +32,10 @@ std::vector<Entry> readCells(PipeschedEvaluation evaluation) {
   std::vector<int32_t> worker(count), index(count), stage(count), number(count);
   std::vector<int8_t> phase(count);
   std::vector<int64_t> start(count), end(count);
-  pipeschedEvaluationGetCells(evaluation,
-                              {worker.data(), index.data(), stage.data(),
-                               phase.data(), number.data(), start.data(),
-                               end.data(), nullptr, nullptr, nullptr});
+  pipeschedEvaluationGetCells(
+      evaluation,
+      {worker.data(), index.data(), stage.data(), phase.data(), number.data(),
+       nullptr, start.data(), end.data(), nullptr, nullptr, nullptr});
   std::vector<Entry> entries;
   for (size_t i = 0; i < count; ++i)
     entries.push_back(

@@ -113,6 +113,7 @@ TEST(Evaluate, RefusesModelWithoutTimes) {
   CostInputs costs;
   costs.model.emplace();
   costs.model->name = "m";
+  costs.model->sequence = 27720; // equal slices up to 12
   llvm::Expected<Evaluation> noSystem =
       evaluateTable(table.view(), "1f1b", costs, {});
   ASSERT_FALSE(noSystem);

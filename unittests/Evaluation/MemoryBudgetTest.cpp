@@ -37,6 +37,7 @@ static CostInputs hundredPerStage(int64_t stages) {
   block.recomputedBytes = 10;
   CostInputs costs;
   costs.model.emplace();
+  costs.model->sequence = 27720; // equal slices up to 12
   costs.model->weightBytesPerParameter = 1;
   costs.model->gradientBytesPerParameter = 2;
   costs.model->optimizerBytesPerParameter = 4;

@@ -34,6 +34,7 @@ static ModelFacts modelOf(const Placement &placement) {
   ModelFacts model;
   model.name = "toy";
   model.boundaryBytes = 50;
+  model.sequence = 27720; // equal slices up to 12
   model.blocks = {block};
   return model;
 }

@@ -30,6 +30,7 @@ static constexpr int64_t kLayers = 12;
 static ModelFacts modelOfKinds() {
   ModelFacts model;
   model.name = "kinds";
+  model.sequence = 27720; // equal slices up to 12
   model.blocks = {blockOf(BlockPosition::First, 1, 1000000),
                   blockOf(BlockPosition::Layer, 3, 1),
                   blockOf(BlockPosition::Layer, 4, 100),
@@ -341,8 +342,8 @@ TEST(SharedBlocks, OfAllFamilies) {
   std::mt19937 random(1);
   forAllFamilies(
       4, 6, FamilyOptions(), [&](const Family &, const Table &table) {
-        if (HasFailure())
-          return;
+        if (HasFailure() || table.placement.getNumSlices() > 1)
+          return; // a slice keeps a part of a block's byte
         Table changed = table;
         std::vector<Path> paths = table.placement.getPaths();
         for (Path &path : paths) {

@@ -47,6 +47,7 @@ static ModelFacts toyModel() {
                    {"norm", Engine::Vector, {3, 20}, {3, 40}, {}}};
   ModelFacts model;
   model.name = "toy";
+  model.sequence = 27720; // equal slices up to 12
   model.boundaryBytes = 40;
   model.blocks = {block};
   return model;

@@ -165,7 +165,8 @@ TEST(FamilyOptions, AreTakenOrRefused) {
                                                     {"memory", "8"},
                                                     {"construction", "concat"},
                                                     {"split-backward", "false"},
-                                                    {"gradient-after", "W"}};
+                                                    {"gradient-after", "W"},
+                                                    {"slices", "1"}};
   EXPECT_EQ(std::size(values), familyOptions().size());
   for (const Family &family : families())
     for (auto [info, value] : llvm::zip_equal(familyOptions(), values)) {
@@ -193,8 +194,8 @@ TEST(FamilyOptions, OfAFamilyAreNamedInRefusals) {
   EXPECT_EQ(refusal("looped-bfs", "group", "4"),
             "looped-bfs has no option 'group'; it has chunks, split-backward, "
             "gradient-after");
-  EXPECT_EQ(refusal("zb-h1", "split-backward", "true"),
-            "zb-h1 has no option 'split-backward', nor any other");
+  EXPECT_EQ(refusal("v-half", "split-backward", "true"),
+            "v-half has no option 'split-backward', nor any other");
   FamilyOptions options;
   options.slots.resize(4);
   EXPECT_EQ(errorOf(generate(*findFamily("gpipe"), 4, 8, options)),
@@ -258,6 +259,8 @@ static StringRef nameOf(FamilyPlacement placement) {
   switch (placement) {
   case FamilyPlacement::Linear:
     return "linear";
+  case FamilyPlacement::Rounds:
+    return "rounds";
   case FamilyPlacement::Interleaved:
     return "interleaved";
   case FamilyPlacement::V:

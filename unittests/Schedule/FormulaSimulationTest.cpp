@@ -50,6 +50,8 @@ static bool checkTimes(const FamilyCase &one, const Table &table,
                << " W=" << times.weightGradPs << " Tc=" << times.commPs);
   FormulaInputs inputs = formulaInputsOf(table.placement, one.options);
   inputs.times = times;
+  if (one.family->name == "greedy" && one.slices() > 1)
+    return false;
   FormulaResult result = llvm::cantFail(
       evaluateFormulaOfRows(one.family->name, table.placement, inputs));
   EXPECT_FALSE(result.generalConditions.empty());

@@ -70,8 +70,8 @@ TEST(Formulas, RefuseOtherSizes) {
             "the formula of gpipe holds for one stage per worker, found 8 "
             "stages on 4 workers");
   EXPECT_EQ(refusalOf("gpipe", {4, 4, 0, std::nullopt}),
-            "a formula needs at least one worker, stage and microbatch, found "
-            "4, 4 and 0");
+            "a formula needs at least one worker, stage, microbatch and slice, "
+            "found 4, 4, 0 and 1");
   EXPECT_EQ(refusalOf("looped-bfs", {4, 6, 8, std::nullopt}),
             "the formula of looped-bfs holds for the same number of stages on "
             "every worker, found 6 stages on 4 workers");

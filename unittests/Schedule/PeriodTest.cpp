@@ -27,14 +27,14 @@ periodOf(llvm::StringRef family, int64_t workers, int64_t microbatches) {
     for (auto [row, repeats] : llvm::zip_equal(table.rows, period->rows))
       for (int64_t i = repeats.begin + repeats.length; i < repeats.end; ++i)
         EXPECT_EQ(row[i].getRaw(),
-                  row[i - repeats.length].getRaw() + period->microbatches);
+                  row[i - repeats.length].getRaw() + period->units);
   return period;
 }
 
 TEST(Period, OneForwardAndOneBackward) {
   std::optional<TablePeriod> period = periodOf("1f1b", 4, 40);
   ASSERT_TRUE(period);
-  EXPECT_EQ(period->microbatches, 1);
+  EXPECT_EQ(period->units, 1);
   EXPECT_EQ(period->ranks, std::vector<int64_t>{1});
   EXPECT_EQ(period->rows[3].begin, 0); // F0 B0 F1 B1 ..
   EXPECT_EQ(period->rows[3].end, 80);
@@ -50,7 +50,7 @@ TEST(Period, OneForwardAndOneBackward) {
 TEST(Period, ChunksTakeTurnsByGroups) {
   std::optional<TablePeriod> period = periodOf("interleaved-1f1b", 4, 64);
   ASSERT_TRUE(period);
-  EXPECT_EQ(period->microbatches, 4);
+  EXPECT_EQ(period->units, 4);
   EXPECT_EQ(period->rows[0].length, 2 * 2 * 4);
 }
 
@@ -58,10 +58,10 @@ TEST(Period, PathsInTurnAndInHalves) {
   std::optional<TablePeriod> inTurn = periodOf("chimera", 4, 64);
   ASSERT_TRUE(inTurn);
   EXPECT_EQ(inTurn->ranks.size(), 2u);
-  EXPECT_EQ(inTurn->microbatches, inTurn->getNumMicrobatches());
+  EXPECT_EQ(inTurn->units, inTurn->getNumMicrobatches());
   std::optional<TablePeriod> inHalves = periodOf("dualpipe", 4, 64);
   ASSERT_TRUE(inHalves);
-  EXPECT_EQ(2 * inHalves->microbatches, inHalves->getNumMicrobatches());
+  EXPECT_EQ(2 * inHalves->units, inHalves->getNumMicrobatches());
 }
 
 TEST(Period, ShortTablesHaveNone) {

@@ -90,10 +90,11 @@ inline Table withCopies(Table table, uint32_t seed, int64_t every) {
 }
 
 /// The same rows with slices of microbatches where microbatches were. Nothing
-/// if their number is no multiple, or if there are several paths.
+/// if their number is no multiple, or if there are several paths or slices.
 inline std::optional<Table> withSlices(Table table, int64_t numSlices) {
   const Placement &whole = table.placement;
-  if (whole.getNumPaths() != 1 || whole.getNumMicrobatches() % numSlices != 0)
+  if (whole.getNumPaths() != 1 || whole.getNumSlices() != 1 ||
+      whole.getNumMicrobatches() % numSlices != 0)
     return std::nullopt;
   Path path = whole.getPath(0);
   path.takes.clear();

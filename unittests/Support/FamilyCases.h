@@ -34,6 +34,8 @@ struct FamilyCase {
   }
   int64_t chunks() const { return options.chunks.value_or(1); }
   int64_t pairs() const { return options.pairs.value_or(1); }
+  int64_t slices() const { return options.slices.value_or(1); }
+  int64_t units() const { return microbatches * slices(); }
 };
 
 inline std::ostream &operator<<(std::ostream &os, const FamilyCase &one) {
@@ -48,6 +50,7 @@ inline std::ostream &operator<<(std::ostream &os, const FamilyCase &one) {
   print("waves", one.options.waves);
   print("pairs", one.options.pairs);
   print("memory", one.options.memory);
+  print("slices", one.options.slices);
   if (one.options.construction)
     os << ' ' << enumName(*one.options.construction).str();
   if (one.options.splitBackward)
@@ -108,6 +111,8 @@ optionsOf(const Family &family, int64_t workers, int64_t microbatches) {
     options.crossUpTo(&FamilyOptions::waves, 1, 4);
   if (family.takes(FamilyOption::Pairs))
     options.crossUpTo(&FamilyOptions::pairs, 1, 4);
+  if (family.takes(FamilyOption::Slices))
+    options.crossUpTo(&FamilyOptions::slices, 1, 3);
   if (family.takes(FamilyOption::Memory))
     options.crossUpTo(&FamilyOptions::memory, 1, 2 * workers + 1);
   if (family.takes(FamilyOption::Construction))

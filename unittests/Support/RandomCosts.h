@@ -63,16 +63,17 @@ public:
     return messages;
   }
 
-  MemoryFacts drawMemory(int64_t numStages) {
+  MemoryFacts drawMemory(int64_t numStages, int64_t numSlices = 1) {
     MemoryFacts facts;
     facts.capacityBytes = 1000;
-    for (int64_t stage = 0; stage < numStages; ++stage) {
-      StageMemory &memory = facts.stages.emplace_back();
-      memory.activationBytes = 10 + draw(5);
-      memory.inputGradFreedBytes = draw(9) - 3;
-      memory.boundaryBytes = draw(4);
-      memory.workingBytes = draw(3);
-      memory.weightBytes = draw(100);
+    for (int64_t stage = 0; stage < numStages; ++stage)
+      facts.stages.push_back(drawStage());
+    if (numSlices == 1 || draw(3) == 0)
+      return facts;
+    facts.numSlices = numSlices;
+    for (int64_t unit = 0; unit < numStages * numSlices; ++unit) {
+      StageMemory &memory = facts.slices.emplace_back(drawStage());
+      memory.leftForSlicesBytes = draw(7) - 3;
     }
     return facts;
   }
@@ -80,6 +81,16 @@ public:
   int64_t draw(int64_t count) { return random() / 7 % count; }
 
 private:
+  StageMemory drawStage() {
+    StageMemory memory;
+    memory.activationBytes = 10 + draw(5);
+    memory.inputGradFreedBytes = draw(9) - 3;
+    memory.boundaryBytes = draw(4);
+    memory.workingBytes = draw(3);
+    memory.weightBytes = draw(100);
+    return memory;
+  }
+
   /// Nothing, about as long as others, or far longer.
   int64_t drawPs() {
     constexpr int64_t scales[] = {1, 3, 20, 1000};

@@ -44,12 +44,14 @@ llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
 llvm::Expected<std::vector<int64_t>>
 splitLayers(int64_t number, const Path &path, int64_t layers);
 
-/// One slot takes 1 us and messages are free. A stage with blocks or weights
+/// One slot takes 1 us, of a microbatch with k slices a k-th, and messages are
+/// free. A stage with blocks or weights
 /// takes as many slots as stageLengths says. Errors: those of stageLengths;
 /// times over int64.
 llvm::Expected<StageCosts> costUnit(const Placement &placement);
 
-/// Costs from profiled times. B defaults to I + W, R to F, FB to F + B, and all
+/// Costs from profiled times, which are of whole microbatches: slices divide
+/// them evenly, messages too. B defaults to I + W, R to F, FB to F + B, and all
 /// others to 0. O and G of a stage that owns some of its blocks
 /// (ParameterSets.h) take the share of their time that these have among all its
 /// blocks. `phases` has a bit (1 << Phase) for each phase the table uses.
@@ -125,13 +127,15 @@ llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const SystemFacts *system,
                                                PhaseSet phases = {});
 
-/// Sets the bytes of the messages of stages. Their times stay as they are.
+/// Sets the bytes of the messages of stages, of which slices have equal shares.
+/// Their times stay as they are.
 /// Errors: those of splitLayers.
 llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
                             StageCosts &stageCosts);
 
-/// Replaces roofline costs by the times that a profile gives. The backward (B,
-/// I, W) is replaced as a whole, and so is a message (comm, send). F also
+/// Replaces roofline costs by the times that a profile gives; slices divide
+/// them as they divide the roofline's. The backward (B, I, W) is replaced as a
+/// whole, and so is a message (comm, send). F also
 /// replaces R, unless R is selective.
 llvm::Expected<StageCosts>
 overlayProfile(const Placement &placement, StageCosts stageCosts,

@@ -108,6 +108,21 @@ struct EnumNames<KernelLaunch> {
        "Recorded, all but those on the rows of experts"}};
 };
 
+/// Where the sequences of microbatches with slices are cut (docs/CostModel.md,
+/// "Slices").
+enum class SliceCut : uint8_t {
+  Tokens, ///< equal numbers of tokens
+  Work    ///< equal FLOPs of the forward
+};
+
+template <>
+struct EnumNames<SliceCut> {
+  static constexpr EnumName<SliceCut> values[] = {
+      {SliceCut::Tokens, "tokens", "Equal numbers of tokens"},
+      {SliceCut::Work, "work",
+       "Equal FLOPs, so that later slices are shorter"}};
+};
+
 //===----------------------------------------------------------------------===//
 // Deployments
 //===----------------------------------------------------------------------===//

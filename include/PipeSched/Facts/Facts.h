@@ -132,6 +132,10 @@ struct Kernel {
   /// Sorts rows that came to the rank of their expert: needed only where
   /// experts are divided over ranks and each expert gets a copy of its own.
   bool exchanged = false;
+  /// Of the attention core, whose work grows with pairs of tokens: so many
+  /// tokens of a sequence a token sees at most, all or a window. 0: the work
+  /// grows with tokens.
+  int64_t seen = 0;
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
@@ -142,7 +146,8 @@ struct Kernel {
            a.weightBytes == b.weightBytes && a.backward == b.backward &&
            a.recompute == b.recompute && a.optimizer == b.optimizer &&
            a.attention == b.attention && a.launches == b.launches &&
-           a.synchronizes == b.synchronizes && a.exchanged == b.exchanged;
+           a.synchronizes == b.synchronizes && a.exchanged == b.exchanged &&
+           a.seen == b.seen;
   }
 };
 

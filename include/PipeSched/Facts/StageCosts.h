@@ -23,17 +23,41 @@ namespace pipesched {
 /// later.
 struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
+
+  friend bool operator==(const MessageCost &a, const MessageCost &b) {
+    return a.occupancyPs == b.occupancyPs && a.latencyPs == b.latencyPs &&
+           a.bytes == b.bytes;
+  }
+};
+
+/// The messages that a stage sends for one unit.
+struct StageMessages {
+  MessageCost activation; ///< F's message to the next stage
+  MessageCost gradient;   ///< the message to the previous stage
+
+  const MessageCost &of(Flow flow) const {
+    return flow == Flow::Activation ? activation : gradient;
+  }
+  friend bool operator==(const StageMessages &a, const StageMessages &b) {
+    return a.activation == b.activation && a.gradient == b.gradient;
+  }
 };
 
 /// What one global stage (path, stage) costs.
-struct StageCost {
+struct StageCost : StageMessages {
   /// O and G are about the blocks that the stage owns (ParameterSets.h).
   CellCosts cells;
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
                                        ///< StageCosts::pairPs
-  MessageCost activation;              ///< F's message to the next stage
-  MessageCost gradient;                ///< the message to the previous stage
+  /// The messages by slice, if slices differ; empty: those of every unit are
+  /// the inherited ones.
+  std::vector<StageMessages> messagesOfSlices;
+
+  const MessageCost &message(Flow flow, int64_t slice) const {
+    return messagesOfSlices.empty() ? of(flow)
+                                    : messagesOfSlices[slice].of(flow);
+  }
 };
 
 /// How the segments of an overlapped pair share resources. Rows on their way to
@@ -61,6 +85,20 @@ struct StageCosts {
   bool useAny(llvm::ArrayRef<Resource> resources) const;
   /// Error: a stage has costs of neither one slice nor those of a microbatch.
   llvm::Error checkSlices(const Placement &placement) const;
+  /// Whether the messages of slices differ.
+  bool messagesVary() const {
+    return llvm::any_of(stages, [](const StageCost &stage) {
+      return !stage.messagesOfSlices.empty();
+    });
+  }
+  /// The message of a cell with this flow.
+  const MessageCost &message(const Placement &placement, Cell cell,
+                             Flow flow) const {
+    const StageCost &stage = stages[placement.globalStage(cell)];
+    return stage.messagesOfSlices.empty()
+               ? stage.of(flow)
+               : stage.message(flow, placement.sliceOf(cell.getUnit()));
+  }
 
   llvm::ArrayRef<Segment> of(const Placement &placement, Cell cell) const {
     const CellCosts &cells = stages[placement.globalStage(cell)].cells;
@@ -85,7 +123,7 @@ struct StageCosts {
                                    Exchange &sum) const;
 };
 
-/// Memory of one global stage, bytes. Activations are of one microbatch.
+/// Memory of one global stage, bytes. Activations are of one unit.
 struct StageMemory {
   int64_t activationBytes = 0; ///< from F to the last phase that needs it
   /// What a split I frees of the activations; negative if the gradients that it
@@ -95,6 +133,10 @@ struct StageMemory {
   /// Needed in addition while B or I runs: the block that the backward itself
   /// recomputes.
   int64_t workingBytes = 0;
+  /// What the end of B or I leaves for the backwards of earlier slices of its
+  /// microbatch: their part of the gradients of keys and values. Below 0 if it
+  /// frees its own part, which a later slice has left.
+  int64_t leftForSlicesBytes = 0;
   /// Of the blocks that the stage owns: a worker holds a block once, whichever
   /// of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
@@ -106,8 +148,25 @@ struct StageMemory {
 };
 
 struct MemoryFacts {
-  std::vector<StageMemory> stages; ///< by global stage
-  int64_t capacityBytes = 0;       ///< of one worker; 0: not known
+  /// By global stage; the bytes of units are those of the first slice.
+  std::vector<StageMemory> stages;
+  /// By global stage and slice, if slices differ; else empty. Parameters are
+  /// those of the stage.
+  std::vector<StageMemory> slices;
+  int64_t numSlices = 1; ///< of a microbatch, if they differ
+
+  const StageMemory &of(int64_t stage, int64_t slice) const {
+    return slices.empty() ? stages[stage] : slices[stage * numSlices + slice];
+  }
+  const StageMemory &of(int64_t stage, Cell cell) const {
+    return slices.empty() || cell.isPerPath()
+               ? stages[stage]
+               : slices[stage * numSlices + cell.getUnit() % numSlices];
+  }
+  const StageMemory &of(const Placement &placement, Cell cell) const {
+    return of(placement.globalStage(cell), cell);
+  }
+  int64_t capacityBytes = 0; ///< of one worker; 0: not known
 };
 
 } // namespace pipesched

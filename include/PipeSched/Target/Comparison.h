@@ -24,6 +24,7 @@ namespace pipesched {
 struct ComparisonEntry {
   std::string name, family;
   int64_t workers = 0, microbatches = 0;
+  int64_t slices = 1;         ///< of a microbatch
   int64_t microbatchSize = 0; ///< 0: not known
   int64_t stepPs = 0;
   double idle = 0;

@@ -62,10 +62,11 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
             I <28000 flops, 8000 bytes> W <14000 flops, 8000 bytes>
         kernel "qkv" on matrix F <120000 flops, 16600 bytes>
             I <120000 flops, 16600 bytes> W <120000 flops, 16600 bytes>
-        kernel "context_exchange" on context core F <0 flops, 8000 bytes>
+        kernel "context_exchange" on context core sees 100 tokens
+            F <0 flops, 8000 bytes>
             I <0 flops, 16000 bytes>
-        kernel "attention" on matrix core F <800000 flops, 17600 bytes>
-            I <2000000 flops, 33600 bytes>
+        kernel "attention" on matrix core sees 100 tokens
+            F <800000 flops, 17600 bytes> I <2000000 flops, 33600 bytes>
         kernel "proj" on matrix F <40000 flops, 8200 bytes>
             I <40000 flops, 8200 bytes> W <40000 flops, 8200 bytes>
         kernel "attention_reduce" on link F <0 flops, 4000 bytes>

@@ -32,7 +32,8 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
   let summary = "Add the problem of a schedule to the module";
   let description = [{
     The problem has one linear path through all workers and no rows.
-    `pipe-place-*` and `pipe-schedule-*` passes start from it.
+    `pipe-place-*` and `pipe-schedule-*` passes start from it. `slices` says
+    into how many slices each microbatch is divided along its tokens.
 
     ```mlir
     module {}
@@ -46,8 +47,8 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
     }
     ```
 
-    Errors: a number of workers or microbatches out of range; a name that
-    already exists in the module.
+    Errors: a number of workers, microbatches or slices out of range; a name
+    that already exists in the module.
   }];
   let options = [
     Option<"name", "name", "std::string", /*default=*/"\"schedule\"",
@@ -55,7 +56,10 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
     Option<"workers", "workers", "int64_t", /*default=*/"0",
            "Number of workers, from 1 to 65536; required">,
     Option<"microbatches", "microbatches", "int64_t", /*default=*/"0",
-           "Number of microbatches, from 1 to 2147483647; required">
+           "Number of microbatches, from 1 to 2147483647; required">,
+    Option<"slices", "slices", "int64_t", /*default=*/"1",
+           "Slices of each microbatch; all microbatches together may have "
+           "2147483647">
   ];
 }
 

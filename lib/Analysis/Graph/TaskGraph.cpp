@@ -62,6 +62,7 @@ llvm::Error GraphBuilder::checkSizes() const {
 
 void GraphBuilder::reserve() {
   uint32_t numTasks = waits.getNumNodes();
+  graph.numSlices = program.numSlices;
   graph.cell.reserve(numTasks);
   graph.kind.reserve(numTasks);
   graph.worker.reserve(numTasks);

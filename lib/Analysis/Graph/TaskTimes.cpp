@@ -47,9 +47,9 @@ private:
 /// What the flow of the producer says; if it has none, a gradient.
 static const MessageCost &messageCost(Cell producer, const Placement &placement,
                                       const StageCosts &stageCosts) {
-  const StageCost &stage = stageCosts.stages[placement.globalStage(producer)];
-  return makesActivation(producer.getPhase()) ? stage.activation
-                                              : stage.gradient;
+  return stageCosts.message(
+      placement, producer,
+      makesActivation(producer.getPhase()) ? Flow::Activation : Flow::Gradient);
 }
 
 TaskCost TaskCosts::costMessage(Cell producer) const {
@@ -109,7 +109,7 @@ static llvm::Error reportLargest(const TaskGraph &graph,
       "the times of all cells and messages add up to more than 2^63-1 ps; the "
       "largest is %s %s with %llu ps",
       graph.isMessage(largest) ? "message" : "cell",
-      graph.cell[largest].str().c_str(),
+      graph.nameOf(graph.cell[largest]).str().c_str(),
       static_cast<unsigned long long>(largestPs));
 }
 

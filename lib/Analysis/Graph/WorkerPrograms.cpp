@@ -316,6 +316,7 @@ void Lister::listRow(int64_t row) {
 }
 
 llvm::Expected<WorkerPrograms> Lister::run() {
+  result.numSlices = program.numSlices;
   constexpr std::size_t limit = std::numeric_limits<int32_t>::max();
   if (program.instructions.size() > limit || program.operands.size() > limit)
     return llvm::createStringError(

@@ -85,7 +85,7 @@ public:
 
 private:
   const StageMemory &memoryOf(Cell cell) const {
-    return facts.stages[placement.globalStage(cell)];
+    return facts.of(placement, cell);
   }
   HeldActivation &at(Cell cell) { return entries[placement.pairOf(cell)]; }
 
@@ -95,6 +95,13 @@ private:
 };
 
 // In the header because a walk calls them for every cell.
+
+/// What the end of a cell frees besides the activation.
+inline int64_t freedBesides(Cell cell, const StageMemory &stage) {
+  return cell.isIn(kBackwardStarts)
+             ? stage.workingBytes - stage.leftForSlicesBytes
+             : 0;
+}
 
 inline MemoryChange startKept(Cell cell, const StageMemory &stage) {
   MemoryEffect change = kMemoryOf[cell.getPhase()].atStart;
@@ -108,8 +115,7 @@ inline MemoryChange finishKept(Cell cell, const StageMemory &stage) {
   MemoryEffect change = kMemoryOf[cell.getPhase()].atEnd;
   if (change == MemoryEffect::Same)
     return {};
-  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
-  return {changeOf(change, stage.amounts()) - working,
+  return {changeOf(change, stage.amounts()) - freedBesides(cell, stage),
           cell.isIn(kReleasingPhases) ? -1 : 0};
 }
 
@@ -135,8 +141,8 @@ inline MemoryChange HeldActivation::finish(Cell cell,
           ? deviceBytes
           : std::min(-changeOf(change, stage.amounts()), deviceBytes);
   deviceBytes -= freed;
-  int64_t working = cell.isIn(kBackwardStarts) ? stage.workingBytes : 0;
-  return {-freed - working, cell.isIn(kReleasingPhases) ? -1 : 0};
+  return {-freed - freedBesides(cell, stage),
+          cell.isIn(kReleasingPhases) ? -1 : 0};
 }
 
 } // namespace pipesched

@@ -191,13 +191,14 @@ static llvm::Error checkSum(llvm::ArrayRef<Cell> cells,
   for (Cell cell : cells) {
     if (cell.isPerPath())
       continue;
-    const StageMemory &stage = facts.stages[placement.globalStage(cell)];
+    const StageMemory &stage = facts.of(placement, cell);
     sum += stage.activationBytes;
     sum += stage.workingBytes;
+    sum += std::max<int64_t>(stage.leftForSlicesBytes, 0);
     if (!sum.isValid())
       return llvm::createStringError(
           "activations of all cells exceed 2^63-1 bytes at cell %s",
-          cell.str().c_str());
+          placement.nameOf(cell).str().c_str());
   }
   return llvm::Error::success();
 }

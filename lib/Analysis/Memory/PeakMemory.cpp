@@ -239,7 +239,7 @@ llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
   return llvm::createStringError("copies of worker %lld exceed 2^63-1 bytes at "
                                  "cell %s",
                                  static_cast<long long>(worker),
-                                 holding.cell.str().c_str());
+                                 graph.nameOf(holding.cell).str().c_str());
 }
 
 /// Applies the events of a worker until `nextTask` has started, or all events
@@ -257,7 +257,8 @@ llvm::Error MemoryWalk::advance(int64_t worker, uint32_t nextTask,
     if (llvm::AddOverflow(holding.bytes, change.bytes, holding.bytes))
       return llvm::createStringError(
           "activations on worker %lld exceed 2^63-1 bytes at cell %s",
-          static_cast<long long>(worker), holding.cell.str().c_str());
+          static_cast<long long>(worker),
+          graph.nameOf(holding.cell).str().c_str());
     if (llvm::Error error = countCopy(worker, *event, change))
       return error;
     visit(worker, holding);

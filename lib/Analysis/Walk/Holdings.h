@@ -27,12 +27,14 @@ namespace pipesched {
 inline bool holdsTheSame(const MemoryFacts &one, const MemoryFacts &other) {
   auto activationOf = [](const StageMemory &stage) {
     return std::tuple(stage.activationBytes, stage.inputGradFreedBytes,
-                      stage.boundaryBytes, stage.workingBytes);
+                      stage.boundaryBytes, stage.workingBytes,
+                      stage.leftForSlicesBytes);
   };
-  return llvm::equal(one.stages, other.stages,
-                     [&](const StageMemory &a, const StageMemory &b) {
-                       return activationOf(a) == activationOf(b);
-                     });
+  auto areEqual = [&](const StageMemory &a, const StageMemory &b) {
+    return activationOf(a) == activationOf(b);
+  };
+  return llvm::equal(one.stages, other.stages, areEqual) &&
+         llvm::equal(one.slices, other.slices, areEqual);
 }
 
 /// The activations of a walk that are recomputed or copied, from their F until
@@ -142,7 +144,7 @@ private:
   }
   MemoryChange startHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
-    const StageMemory &memory = facts.stages[step.stage(half)];
+    const StageMemory &memory = facts.of(step.stage(half), cell);
     if (LLVM_LIKELY(live.isEmpty()) || cell.isPerPath())
       return startKept(cell, memory);
     HeldActivation *activation = find(cell, step.stage(half));
@@ -150,7 +152,7 @@ private:
   }
   MemoryChange finishHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
-    const StageMemory &memory = facts.stages[step.stage(half)];
+    const StageMemory &memory = facts.of(step.stage(half), cell);
     bool frees = kMemoryOf[cell.getPhase()].atEnd != MemoryEffect::Same;
     if (LLVM_LIKELY(live.isEmpty()) || !frees)
       return finishKept(cell, memory);

@@ -54,8 +54,9 @@ public:
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
   int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
-  /// Whether the walk may leap over periods. It must not if times vary by unit.
-  bool canLeap() const { return scenarios.front().mayLeap && !varies; }
+  /// Whether the walk may leap over periods. It must not if times vary by
+  /// microbatch; those of slices repeat.
+  bool canLeap() const { return scenarios.front().mayLeap && !isRandom; }
   const WalkInputs &scenarioOf(unsigned lane) const {
     return scenarios[std::min<size_t>(lane, scenarios.size() - 1)];
   }
@@ -66,9 +67,11 @@ private:
   const Time &varyingPs(const WaveStep &step);
 
   llvm::ArrayRef<WalkInputs> scenarios;
-  bool isQueued, varies;
+  bool isQueued;
+  bool varies;   ///< times depend on the unit
+  bool isRandom; ///< and on the microbatch
   const TableView &table;
-  std::vector<int64_t> firsts;       ///< by path: its first microbatch, or -1
+  std::vector<int64_t> firsts;       ///< by path: its first unit, or -1
   Time varied{};                     ///< of the step that was asked for last
   std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
 };
@@ -108,9 +111,14 @@ Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
 // Implementation
 //===----------------------------------------------------------------------===//
 
+/// Whether cells of one stage, phase and slice differ in time.
+inline bool variesByMicrobatch(const WalkInputs &scenario) {
+  return scenario.changePs && scenario.changeVaries;
+}
+
 /// Whether cells of one stage and phase differ in time.
 inline bool variesByUnit(const WalkInputs &scenario) {
-  return (scenario.changePs && scenario.changeVaries) ||
+  return variesByMicrobatch(scenario) ||
          llvm::any_of(scenario.costs->stages, [](const StageCost &cost) {
            return cost.cells.getNumSlices() > 1;
          });
@@ -122,11 +130,12 @@ WalkCosts<Time>::WalkCosts(const TableView &table,
     : scenarios(scenarios),
       isQueued(queuesOf(InstructionKind::Send, scenarios.front().transport)
                    .contains(Queue::Sends)),
-      varies(llvm::any_of(scenarios, variesByUnit)), table(table),
+      varies(llvm::any_of(scenarios, variesByUnit)),
+      isRandom(llvm::any_of(scenarios, variesByMicrobatch)), table(table),
       firsts(table.placement->getNumPaths(), -1) {
   const Placement &placement = *table.placement;
   int64_t numLeft = firsts.size();
-  for (int64_t i = 0; numLeft != 0 && i != placement.getNumMicrobatches(); ++i)
+  for (int64_t i = 0; numLeft != 0 && i != placement.getNumUnits(); ++i)
     if (int64_t &first = firsts[placement.pathOf(i)]; first < 0) {
       first = i;
       --numLeft;

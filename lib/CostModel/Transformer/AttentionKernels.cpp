@@ -25,10 +25,12 @@ void BlockExpander::attention() {
     queryKeyNorms();
   if (arch.repeatedKeyValues && arch.keyValueHeads < arch.attentionHeads)
     repeatKeyValues();
+  block.sees(z.seen);
   CheckedInt keysValues = z.e * z.T * (z.coreK + z.coreV);
   block.kernel("context_exchange", Engine::Context, {0, keysValues},
                {0, 2 * keysValues}, {}, Part::Core);
   isFused ? fusedCore() : unfusedCore();
+  block.sees(0);
   coreTensors();
   linear("proj", z.T, z.o, z.h, byRows());
   block.saves("proj input",

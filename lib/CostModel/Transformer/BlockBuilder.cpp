@@ -40,6 +40,7 @@ void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
   kernel.whole = share == Share::Whole;
   kernel.onParameters = share == Share::AsParameters;
   kernel.routed = isRouting;
+  kernel.seen = seen;
   if (isRouting)
     kernel.weightBytes = weightBytes.get();
   block.kernels.push_back(std::move(kernel));

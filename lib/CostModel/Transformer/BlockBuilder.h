@@ -72,6 +72,9 @@ public:
   /// Begins or ends the work on rows of experts: kernels, tensors, gradients
   /// and parameters in between are those of experts.
   void route(bool begins) { isRouting = begins; }
+  /// Begins the attention core, in which a token sees at most so many others,
+  /// or ends it with 0.
+  void sees(CheckedInt tokens) { seen = tokens.get(); }
   /// Says what the experts are whose rows the block works on.
   void experts(const ExpertFacts &facts) { block.experts = facts; }
 
@@ -94,6 +97,7 @@ private:
   /// Of experts.
   CheckedInt routedParameters, routedActivations, routedWeightGrad;
   bool isRouting = false;
+  int64_t seen = 0;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;
   std::string overflow; ///< message of the first overflow; empty: none

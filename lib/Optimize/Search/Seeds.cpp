@@ -147,7 +147,8 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem) {
         consumeError(table.takeError());
         continue;
       }
-      if (!isSame(problem.placement, table->placement))
+      if (table->placement.getNumSlices() != 1 ||
+          !isSame(problem.placement, table->placement))
         continue;
       std::vector<Row> rows = adapt(problem, std::move(*table));
       bool isNew = llvm::none_of(

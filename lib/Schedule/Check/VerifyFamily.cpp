@@ -30,11 +30,12 @@ static std::optional<Cell> nextCell(ArrayRef<Cell> row, size_t &index) {
 }
 
 /// Describes which cell the family has where the row has another one.
-static std::string describeWanted(Cell found, std::optional<Cell> wanted) {
+static std::string describeWanted(const Placement &placement, Cell found,
+                                  std::optional<Cell> wanted) {
   if (!wanted)
     return "no more cells";
   bool differsInOverlap = found == wanted->withOverlap(found.overlapsNext());
-  return formatv("{0}{1}", *wanted,
+  return formatv("{0}{1}", placement.nameOf(*wanted),
                  !differsInOverlap ? ""
                  : wanted->overlapsNext()
                      ? " overlapped with the next cell"
@@ -42,7 +43,8 @@ static std::string describeWanted(Cell found, std::optional<Cell> wanted) {
 }
 
 /// The first cell of a row that differs from the row of the family.
-static std::optional<Violation> compareRow(int64_t row, ArrayRef<Cell> found,
+static std::optional<Violation> compareRow(const Placement &placement,
+                                           int64_t row, ArrayRef<Cell> found,
                                            ArrayRef<Cell> wanted,
                                            llvm::StringRef family) {
   if (found == wanted)
@@ -60,21 +62,25 @@ static std::optional<Violation> compareRow(int64_t row, ArrayRef<Cell> found,
   if (!cell)
     return Violation{std::nullopt,
                      formatv("worker {0} ends where family \"{1}\" has {2}{3}",
-                             row, family, *other, kAdvice),
+                             row, family, placement.nameOf(*other), kAdvice),
                      {}};
   auto at = static_cast<int64_t>(index) - 1;
   return Violation{
       CellRef{row, at},
       formatv("cell {0} ({1}) is not that of family \"{2}\", which has {3} "
               "here{4}",
-              at, *cell, family, describeWanted(*cell, other), kAdvice),
+              at, placement.nameOf(*cell), family,
+              describeWanted(placement, *cell, other), kAdvice),
       {}};
 }
 
 std::optional<Violation> pipesched::verifyFamily(const TableView &table,
                                                  const Family &family,
                                                  const FamilyOptions &options) {
-  llvm::Expected<Table> generated = generate(family, *table.placement, options);
+  FamilyOptions asTable = options;
+  if (family.takes(FamilyOption::Slices))
+    asTable.slices = table.placement->getNumSlices();
+  llvm::Expected<Table> generated = generate(family, *table.placement, asTable);
   if (!generated)
     return Violation{std::nullopt,
                      formatv("is no schedule of family \"{0}\": {1}{2}",
@@ -82,8 +88,8 @@ std::optional<Violation> pipesched::verifyFamily(const TableView &table,
                              kAdvice),
                      {}};
   for (auto [row, found] : llvm::enumerate(table.rows))
-    if (std::optional<Violation> violation =
-            compareRow(row, found, generated->rows[row], family.name))
+    if (std::optional<Violation> violation = compareRow(
+            *table.placement, row, found, generated->rows[row], family.name))
       return violation;
   return std::nullopt;
 }

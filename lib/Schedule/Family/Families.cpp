@@ -92,6 +92,7 @@ static constexpr uint32_t kSplit =
     bitsOf(FamilyOption::SplitBackward, FamilyOption::GradientAfter);
 static constexpr uint32_t kChunks = bitsOf(FamilyOption::Chunks);
 static constexpr uint32_t kGroups = kChunks | bitsOf(FamilyOption::Group);
+static constexpr uint32_t kSlices = bitsOf(FamilyOption::Slices);
 
 /// With receives at the slots in which their messages arrive, all tables finish
 /// under Unbounded, Fifo and Batched; Rendezvous stops where two workers send
@@ -158,7 +159,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Linear,
      /*splitsBackward=*/std::nullopt,
-     kNoOptions,
+     kSlices,
      kNoRendezvous,
      adapt<generateZBH1>,
      formulas::evaluateZBH1},
@@ -169,7 +170,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Linear,
      /*splitsBackward=*/std::nullopt,
-     kNoOptions,
+     kSlices,
      kFifoAtConsumer,
      adapt<generateZBH2>,
      formulas::evaluateZBH2},
@@ -221,6 +222,48 @@ static constexpr Family kFamilies[] = {
      kUnboundedAtConsumer,
      adapt<generateInterleavedZB>,
      formulas::evaluateInterleavedZB},
+    {"seq1f1b",
+     "1F1B over slices of microbatches",
+     "Sun et al. 2024, arXiv 2406.03488",
+     {{"sequence-1f1b", "Sun et al. 2024"}},
+     "any; of several chunks whole groups",
+     FamilyPlacement::Rounds,
+     /*splitsBackward=*/false,
+     kSplit | kChunks | kSlices,
+     kUnboundedAtConsumer,
+     adapt<generateSeq1F1B>,
+     formulas::evaluateSeq1F1B,
+     "",
+     /*measuresSlots=*/false,
+     /*defaultSlices=*/4},
+    {"slimpipe",
+     "1F1B over many slices, warmed up as eager 1F1B",
+     "Li et al. 2025, arXiv 2504.14519",
+     {},
+     "any; of several chunks slices >= D",
+     FamilyPlacement::Rounds,
+     /*splitsBackward=*/false,
+     kSplit | kChunks | kSlices,
+     kUnboundedAtConsumer,
+     adapt<generateSlimPipe>,
+     formulas::evaluateSlimPipe,
+     "",
+     /*measuresSlots=*/false,
+     /*defaultSlices=*/kSlicePerWorker},
+    {"terapipe",
+     "all forwards of all slices, then all backwards",
+     "Li et al. 2021, arXiv 2102.07988",
+     {},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/false,
+     kSplit | kSlices,
+     kFinishes,
+     adapt<generateTeraPipe>,
+     formulas::evaluateTeraPipe,
+     "",
+     /*measuresSlots=*/false,
+     /*defaultSlices=*/4},
     {"chimera",
      "mirrored pipelines that fill each other's bubbles",
      "Li and Hoefler 2021, arXiv 2107.06925",
@@ -241,7 +284,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::V,
      /*splitsBackward=*/std::nullopt,
-     kNoOptions,
+     kSlices,
      kUnboundedAtConsumer,
      adapt<generateZBV>,
      formulas::evaluateZBV},
@@ -309,7 +352,7 @@ static constexpr Family kFamilies[] = {
      "N >= paths",
      FamilyPlacement::Any,
      /*splitsBackward=*/true,
-     kSplit,
+     kSplit | kSlices,
      kUnboundedAtConsumer,
      adapt<generateGreedy>,
      nullptr,
@@ -371,6 +414,8 @@ static Expected<std::vector<Path>> makePaths(const Family &family,
   case FamilyPlacement::Linear:
   case FamilyPlacement::Any:
     return alone(placeLinear(numWorkers));
+  case FamilyPlacement::Rounds:
+    return alone(placeInterleaved(numWorkers, options.chunks.value_or(1)));
   case FamilyPlacement::Interleaved:
     return alone(placeInterleaved(numWorkers, options.chunks.value_or(2)));
   case FamilyPlacement::V:
@@ -384,6 +429,14 @@ static Expected<std::vector<Path>> makePaths(const Family &family,
   llvm_unreachable("covered switch");
 }
 
+/// The slices of a family that starts from whole microbatches.
+static int64_t slicesOf(const Family &family, int64_t numWorkers,
+                        const FamilyOptions &options) {
+  return options.slices.value_or(family.defaultSlices == kSlicePerWorker
+                                     ? numWorkers
+                                     : family.defaultSlices);
+}
+
 Expected<Placement> pipesched::placeFamily(const Family &family,
                                            int64_t numWorkers,
                                            int64_t numMicrobatches,
@@ -394,7 +447,32 @@ Expected<Placement> pipesched::placeFamily(const Family &family,
       makePaths(family, numWorkers, numMicrobatches, options);
   if (!paths)
     return paths.takeError();
-  return Placement::create(numWorkers, numMicrobatches, std::move(*paths));
+  return Placement::create(numWorkers, numMicrobatches, std::move(*paths),
+                           slicesOf(family, numWorkers, options));
+}
+
+/// The placement with the slices of the options, or of the family if it has
+/// whole microbatches.
+static Expected<Placement> placeSlices(const Family &family,
+                                       const Placement &placement,
+                                       const FamilyOptions &options) {
+  int64_t numSlices = placement.getNumSlices();
+  if (numSlices > 1 && !family.takes(FamilyOption::Slices))
+    return formatError("family \"{0}\" takes whole microbatches only, and each "
+                       "has {1} slices",
+                       family.name, numSlices);
+  int64_t wanted = numSlices > 1
+                       ? options.slices.value_or(numSlices)
+                       : slicesOf(family, placement.getNumWorkers(), options);
+  if (wanted == numSlices)
+    return placement;
+  if (numSlices > 1)
+    return formatError("{0} is asked for {1} slices, but each microbatch has "
+                       "{2}",
+                       family.name, wanted, numSlices);
+  return Placement::create(placement.getNumWorkers(),
+                           placement.getNumMicrobatches(), placement.getPaths(),
+                           wanted);
 }
 
 Expected<Table> pipesched::generate(const Family &family,
@@ -402,11 +480,10 @@ Expected<Table> pipesched::generate(const Family &family,
                                     const FamilyOptions &options) {
   if (Error error = checkOptions(family, options))
     return std::move(error);
-  if (placement.getNumSlices() > 1)
-    return formatError("family \"{0}\" takes whole microbatches only, and each "
-                       "has {1} slices",
-                       family.name, placement.getNumSlices());
-  return family.generator(placement, options);
+  Expected<Placement> placed = placeSlices(family, placement, options);
+  if (!placed)
+    return placed.takeError();
+  return family.generator(*placed, options);
 }
 
 Expected<Table> pipesched::generate(const Family &family, int64_t numWorkers,

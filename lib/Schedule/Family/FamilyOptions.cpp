@@ -49,6 +49,11 @@ llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
       {FamilyOption::GradientAfter, "gradient-after", gradients,
        "which cell of a split backward sends the gradient upstream", "",
        &FamilyOptions::gradientAfter, /*isWritten=*/false},
+      {FamilyOption::Slices, "slices", "an integer from 1",
+       "slices of each microbatch along its tokens",
+       "as the schedule says; of whole microbatches seq1f1b and terapipe make "
+       "4, slimpipe D, others 1",
+       &FamilyOptions::slices, /*isWritten=*/false},
   };
   return options;
 }

@@ -24,10 +24,12 @@ using llvm::Expected;
 using llvm::StringRef;
 
 static Error checkSizes(const FormulaInputs &inputs) {
-  if (inputs.workers < 1 || inputs.stages < 1 || inputs.microbatches < 1)
-    return formatError("a formula needs at least one worker, stage and "
-                       "microbatch, found {0}, {1} and {2}",
-                       inputs.workers, inputs.stages, inputs.microbatches);
+  if (inputs.workers < 1 || inputs.stages < 1 || inputs.microbatches < 1 ||
+      inputs.slices < 1)
+    return formatError("a formula needs at least one worker, stage, microbatch "
+                       "and slice, found {0}, {1}, {2} and {3}",
+                       inputs.workers, inputs.stages, inputs.microbatches,
+                       inputs.slices);
   return Error::success();
 }
 
@@ -71,6 +73,7 @@ FormulaInputs pipesched::formulaInputsOf(const Placement &placement,
   inputs.workers = placement.getNumWorkers();
   inputs.stages = placement.getMaxStages();
   inputs.microbatches = placement.getNumMicrobatches();
+  inputs.slices = placement.getNumSlices();
   inputs.paths = placement.getNumPaths();
   inputs.sendsAfterInput = options.splitBackward.value_or(false) &&
                            options.gradientAfter == GradientAfter::InputGrad;
@@ -89,6 +92,10 @@ pipesched::evaluateFormula(StringRef family, const FormulaInputs &inputs) {
   if (!known->formula)
     return formatError("no closed formula is known for family '{0}': {1}",
                        known->name, known->whyNoFormula);
+  if (inputs.slices > 1 && !known->takes(FamilyOption::Slices))
+    return formatError("the formula of {0} is for whole microbatches, found "
+                       "{1} slices of each",
+                       known->name, inputs.slices);
   return known->formula(known->name, inputs);
 }
 

@@ -24,7 +24,7 @@ static int64_t workerOf(const Program &program, uint32_t instruction) {
 /// Prints an instruction as exec spells it.
 static void printInstruction(llvm::raw_ostream &os, const Program &program,
                              const Instruction &instruction) {
-  os << enumName(instruction.kind) << ' ' << instruction.cell;
+  os << enumName(instruction.kind) << ' ' << program.nameOf(instruction.cell);
   if (instruction.is(InstructionRole::Message))
     os << (instruction.is(InstructionKind::Send) ? " to " : " from ")
        << instruction.peer;

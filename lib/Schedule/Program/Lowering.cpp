@@ -249,6 +249,7 @@ void Lowering::reserve() {
   program.operandBegins.reserve(numInstructions + 1);
   program.partner.reserve(numInstructions);
   program.rowBegins.reserve(table.rows.size() + 1);
+  program.numSlices = table.placement->getNumSlices();
   if (index.hasPerPath())
     lastGradient.assign(table.placement->getNumGlobalStages(), kNone);
   if (const Groups *groups = index.getGroups()) {

@@ -19,11 +19,11 @@ using namespace pipesched;
 /// How often cells have to repeat to count as a period.
 static constexpr int64_t kFewest = 4;
 static constexpr int64_t kMostMicrobatches = 1024;
-/// Cells of one stage and microbatch in a row: F, R, I, W, D, d, U, u.
+/// Cells of one stage and unit in a row: F, R, I, W, D, d, U, u.
 static constexpr int64_t kMostPhases = 8;
 
-static Cell later(Cell cell, int64_t microbatches) {
-  return Cell::fromRaw(cell.getRaw() + microbatches);
+static Cell later(Cell cell, int64_t units) {
+  return Cell::fromRaw(cell.getRaw() + units);
 }
 
 /// How many microbatches each path takes in a period. Nothing if this number
@@ -43,20 +43,18 @@ static std::optional<std::vector<int64_t>> ranksOf(const Placement &placement,
 }
 
 /// The longest part around the middle of a row that repeats with some number of
-/// microbatches more.
-static std::optional<RowPeriod>
-periodOf(llvm::ArrayRef<Cell> row, int64_t numStages, int64_t microbatches) {
+/// units more.
+static std::optional<RowPeriod> periodOf(llvm::ArrayRef<Cell> row,
+                                         int64_t numStages, int64_t units) {
   int64_t size = row.size(), middle = size / 2;
-  int64_t most =
-      std::min(kMostPhases * numStages * microbatches, size - 1 - middle);
+  int64_t most = std::min(kMostPhases * numStages * units, size - 1 - middle);
   int64_t length = 1;
-  while (length <= most &&
-         row[middle + length] != later(row[middle], microbatches))
+  while (length <= most && row[middle + length] != later(row[middle], units))
     ++length;
   if (length > most)
     return std::nullopt;
   auto repeats = [&](int64_t i) {
-    return row[i] == later(row[i - length], microbatches);
+    return row[i] == later(row[i - length], units);
   };
   RowPeriod period{middle, middle + length, length};
   while (period.end < size && repeats(period.end))
@@ -69,12 +67,12 @@ periodOf(llvm::ArrayRef<Cell> row, int64_t numStages, int64_t microbatches) {
 }
 
 int64_t TablePeriod::getNumMicrobatches() const {
-  return std::accumulate(ranks.begin(), ranks.end(), int64_t(0));
+  return std::accumulate(ranks.begin(), ranks.end(), int64_t(0)) / numSlices;
 }
 
 TablePeriod TablePeriod::times(int64_t count) const {
   TablePeriod result = *this;
-  result.microbatches *= count;
+  result.units *= count;
   for (int64_t &rank : result.ranks)
     rank *= count;
   for (RowPeriod &row : result.rows)
@@ -91,10 +89,14 @@ std::optional<TablePeriod> pipesched::findPeriod(const TableView &table) {
         ranksOf(placement, microbatches);
     if (!ranks)
       continue;
-    TablePeriod period{microbatches, std::move(*ranks), {}};
+    int64_t numSlices = placement.getNumSlices();
+    for (int64_t &rank : *ranks)
+      rank *= numSlices;
+    int64_t units = microbatches * numSlices;
+    TablePeriod period{units, numSlices, std::move(*ranks), {}};
     for (auto [worker, row] : llvm::enumerate(table.rows)) {
       std::optional<RowPeriod> found =
-          periodOf(row, placement.getNumLocalStages(worker), microbatches);
+          periodOf(row, placement.getNumLocalStages(worker), units);
       if (!found)
         break;
       period.rows.push_back(*found);

@@ -40,6 +40,7 @@ static void storeTable(ScheduleOp problem, const Placement &given,
                        StringRef family, ArrayRef<NamedAttribute> options,
                        Table &&table) {
   replacePaths(problem, family, given, table.placement);
+  problem.setSlices(table.placement.getNumSlices());
   storeRows(problem, std::move(table.rows));
   problem.setGradientAfter(table.gradientAfter);
   problem.setAligned(table.aligned);

@@ -33,6 +33,7 @@ struct PipeCreatePass final : pipe::impl::PipeCreatePassBase<PipeCreatePass> {
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     auto schedule = ScheduleOp::create(builder, module.getLoc(), name, workers,
                                        microbatches);
+    schedule.setSlices(slices);
     storePaths(schedule, placeLinear(workers));
   }
 
@@ -48,7 +49,9 @@ private:
   LogicalResult check(ModuleOp module) {
     if (failed(checkRange("workers", workers, kMaxWorkers)) ||
         failed(
-            checkRange("microbatches", microbatches, Cell::kMaxMicrobatches)))
+            checkRange("microbatches", microbatches, Cell::kMaxMicrobatches)) ||
+        failed(checkRange("slices", slices,
+                          Cell::kMaxMicrobatches / microbatches)))
       return failure();
     if (name.empty())
       return emitError(module.getLoc(), "pipe-create needs a name");

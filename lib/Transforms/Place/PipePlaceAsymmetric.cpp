@@ -29,7 +29,6 @@ struct PipePlaceAsymmetricPass final
     : SchedulePass<PipePlaceAsymmetricPass,
                    pipe::impl::PipePlaceAsymmetricPassBase, Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeSchedule(op, [&] { return placeOn(op); });

@@ -28,7 +28,6 @@ struct PipePlaceBidirectionalPass final
     : SchedulePass<PipePlaceBidirectionalPass,
                    pipe::impl::PipePlaceBidirectionalPassBase, Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeSchedule(op, [&] {

@@ -32,7 +32,6 @@ struct PipePlaceBlocksPass final
     : SchedulePass<PipePlaceBlocksPass, pipe::impl::PipePlaceBlocksPassBase,
                    Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   /// Stages stay on their workers, so rows stay valid.
   LogicalResult treat(ScheduleOp op) const {

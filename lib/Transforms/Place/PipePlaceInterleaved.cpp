@@ -28,7 +28,6 @@ struct PipePlaceInterleavedPass final
     : SchedulePass<PipePlaceInterleavedPass,
                    pipe::impl::PipePlaceInterleavedPassBase, Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeOnOnePath(op, [&]() -> llvm::Expected<Path> {

@@ -32,7 +32,6 @@ struct PipePlaceLayoutPass final
     : SchedulePass<PipePlaceLayoutPass, pipe::impl::PipePlaceLayoutPassBase,
                    Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeSchedule(op, [&] { return placeOn(op); });

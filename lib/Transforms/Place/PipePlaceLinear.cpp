@@ -28,7 +28,6 @@ struct PipePlaceLinearPass final
     : SchedulePass<PipePlaceLinearPass, pipe::impl::PipePlaceLinearPassBase,
                    Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeOnOnePath(op, [&]() -> llvm::Expected<Path> {

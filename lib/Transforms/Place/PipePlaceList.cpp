@@ -30,7 +30,6 @@ struct PipePlaceListPass final
     : SchedulePass<PipePlaceListPass, pipe::impl::PipePlaceListPassBase,
                    Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeSchedule(op, [&] { return placeOn(op); });

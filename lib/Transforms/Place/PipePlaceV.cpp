@@ -28,7 +28,6 @@ struct PipePlaceVPass final
     : SchedulePass<PipePlaceVPass, pipe::impl::PipePlaceVPassBase,
                    Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeOnOnePath(

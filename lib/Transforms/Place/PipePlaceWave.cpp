@@ -28,7 +28,6 @@ struct PipePlaceWavePass final
     : SchedulePass<PipePlaceWavePass, pipe::impl::PipePlaceWavePassBase,
                    Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     return placeOnOnePath(op, [&]() -> llvm::Expected<Path> {

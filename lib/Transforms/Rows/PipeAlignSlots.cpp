@@ -73,7 +73,6 @@ namespace {
 struct PipeAlignSlotsPass final
     : SchedulePass<PipeAlignSlotsPass, pipe::impl::PipeAlignSlotsPassBase> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult prepare() {
     FailureOr<SlotOptions> read =

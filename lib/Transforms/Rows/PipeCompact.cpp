@@ -28,7 +28,6 @@ namespace {
 struct PipeCompactPass final
     : SchedulePass<PipeCompactPass, pipe::impl::PipeCompactPassBase> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   LogicalResult treat(ScheduleOp op) const {
     storeRows(op, compactRows(ScheduleTable(op).view()));

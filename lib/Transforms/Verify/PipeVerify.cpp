@@ -30,8 +30,6 @@ using namespace pipesched::pipe;
 static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
                                  MessageSemantics semantics,
                                  ReceivePlacement placement) {
-  if (failed(verifyUnsliced(schedule, "a proof over messages")))
-    return failure();
   llvm::Expected<Program> program = lowerTable(table, placement);
   if (!program)
     return emitTableError(schedule) << llvm::toString(program.takeError());
@@ -80,7 +78,6 @@ struct PipeVerifyPass final
     : SchedulePass<PipeVerifyPass, pipe::impl::PipeVerifyPassBase,
                    Treats::All> {
   using Base::Base;
-  static constexpr bool kTakesSlices = true;
 
   void runOnOperation() override {
     Base::runOnOperation();

@@ -109,6 +109,7 @@ FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "pairs": (positive, "mirrored pairs of paths"),
     "memory": (positive, "activations that a worker may hold, in stages of one microbatch"),
     "construction": (str, "concat, doubling or halving"),
+    "slices": (positive, "slices of each microbatch along its tokens"),
 }
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pipesched import Costs, _core, _deployment
@@ -34,10 +33,18 @@ FAMILY_DEFAULTS = {
     "pairs": "one",
     "memory": "2D",
     "construction": "concat",
+    "slices": "one",
     "split_backward": "the family's",
     "gradient_after": "the family's",
 }
 """What an option of families is if it is not given."""
+
+OF_SLICED = {
+    "seq1f1b": {"chunks": "one", "slices": "4"},
+    "slimpipe": {"chunks": "one", "slices": "D"},
+    "terapipe": {"slices": "4"},
+}
+"""And of families over slices, where it differs."""
 
 
 def was_given(arguments: argparse.Namespace) -> Given:
@@ -181,15 +188,18 @@ def _is_step_free(costs: Costs | None) -> bool:
     return not {"O", "G"} & costs._timed_names
 
 
-def of_families(names: Iterable[str], is_given: Given) -> Facts:
+def of_families(names: Collection[str], is_given: Given) -> Facts:
     """The options that these families have and nobody gave."""
     generated = families()  # a place of a Python function is none of them
-    known = set(chain.from_iterable(generated[name].options for name in names if name in generated))
-    missing = [name for name in FAMILY_DEFAULTS if name in known and not is_given(name)]
     found: dict[str, list[str]] = {}
-    for name in missing:
-        found.setdefault(FAMILY_DEFAULTS[name], []).append(name.replace("_", "-"))
-    return {" and ".join(names): value for value, names in found.items()}
+    for option, usual in FAMILY_DEFAULTS.items():
+        taking = [name for name in names if name in generated and option in generated[name].options]
+        if not taking or is_given(option):
+            continue
+        values = [OF_SLICED.get(name, {}).get(option, usual) for name in taking]
+        said = " or ".join(dict.fromkeys(values))
+        found.setdefault(said, []).append(option.replace("_", "-"))
+    return {" and ".join(options): value for value, options in found.items()}
 
 
 def of_files(labels: Sequence[str]) -> Facts:

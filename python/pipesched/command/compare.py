@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -100,8 +101,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8; likewise",
     )
-    chunks = integers, "stages per worker, such as 2 or 2,4"
-    add_family_options(parser, {"memory": (equal_memory.budget_of, MEMORY), "chunks": chunks})
+    listed = {
+        "chunks": (integers, "stages per worker, such as 2 or 2,4"),
+        "slices": (integers, "slices of each microbatch along its tokens, such as 4 or 1,2,4,8"),
+    }
+    add_family_options(parser, {"memory": (equal_memory.budget_of, MEMORY), **listed})
     add_costs(parser, several_systems=True)
     add_timing(parser)
     parser.add_argument(
@@ -177,19 +181,24 @@ def _of_families(
         )
         for workers, microbatches in _sizes(arguments, own)
         for family in families
-        for options, name in _with_chunks(family, options_for(family, given))
+        for options, name in _with_lists(family, options_for(family, given))
     ]
 
 
-def _with_chunks(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptions, str]]:
-    """The options for each number of chunks, and a name that tells several of them apart."""
-    listed = cast("list[int] | None", given.get("chunks"))
-    if listed is None:
-        yield given, ""
-        return
-    for chunks in dict.fromkeys(listed):
-        name = f"{family}-{chunks}-chunks" if len(set(listed)) > 1 else ""
-        yield {**given, "chunks": chunks}, name
+def _with_lists(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptions, str]]:
+    """The options for each number of chunks and of slices, and a name that tells several of them
+    apart.
+    """
+    lists = {
+        option: list(dict.fromkeys(cast("list[int]", given[option])))
+        for option in ("chunks", "slices")
+        if option in given
+    }
+    for values in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        parts = [f"{value}-{name}" for name, value in chosen.items() if len(lists[name]) > 1]
+        name = "-".join((family, *parts)) if parts else ""
+        yield cast(FamilyOptions, {**given, **chosen}), name
 
 
 def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:

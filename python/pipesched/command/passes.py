@@ -19,6 +19,9 @@ from .files import Origin
 DEFAULT_CHUNKS = 2
 """Default stages per worker of the families that have chunks."""
 
+ONE_ROUND = ("seq1f1b", "slimpipe")
+"""But for these, of which stages go once over the workers if no chunks are given."""
+
 
 def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
     """`pipe-create{workers=8 microbatches=24}`, without options that are None."""
@@ -38,7 +41,7 @@ def generating(
     placement if its stages hold different numbers of layers.
     """
     given = {key: value for key, value in options.items() if value is not None}
-    if "chunks" in families()[family].options:
+    if "chunks" in families()[family].options and family not in ONE_ROUND:
         # Without chunks the pass would keep the linear path of `pipe-create`.
         given.setdefault("chunks", DEFAULT_CHUNKS)
     listed = ",".join(pass_options(given)[1:-1].split()) if given else None

@@ -23,7 +23,8 @@ from pipesched._text import truth
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
-from .arguments import BALANCE, TIMES_OF, UsageError, combined, names, positive, source
+from .arguments import BALANCE, FAMILY_OPTIONS, TIMES_OF, UsageError, combined, names, positive
+from .arguments import source
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
@@ -55,7 +56,7 @@ MOST_COSTS = 200
 _SETTINGS = ("transport", "receive_placement", "forward_sends", "runtime", "optimizer_step")
 
 _FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
-_FLAGS["accelerators"] = ("--accelerators", "--tensor")
+_FLAGS["accelerators"] = "--accelerators", "--tensor"
 """Flags that differ from the name of the axis; files accept these words as well."""
 
 _HELP = {
@@ -74,11 +75,7 @@ _HELP = {
     "accelerators": "devices of a worker",
     "disturbance": "slow workers and stages and jitter, worker3=1.3,jitter=5%%,seed=7, or none;"
     " seed 0 without one; again for further ones",
-    "chunks": "stages per worker",
-    "group": "microbatches that go through a chunk together",
-    "waves": "waves down and up the workers",
-    "pairs": "mirrored pairs of paths",
-    "memory": "activations that a worker may hold, in stages of one microbatch",
+    **{name: summary for name, (_, summary) in FAMILY_OPTIONS.items()},
 }
 
 # The command line

@@ -39,7 +39,7 @@ def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict
 
 
 def activations_of(simulation: Simulation) -> dict[str, Any]:
-    """The most activations of a worker: those of single stages, and in units of what one
+    """The most activations of a worker: those of single stages and slices, and in units of what one
     microbatch leaves on a worker that has an equal part of the model, as the literature plots
     them. These can be compared among schedules with different numbers of stages.
     """
@@ -47,7 +47,10 @@ def activations_of(simulation: Simulation) -> dict[str, Any]:
         return {"peak_activations": None, "activations": None}
     peak = int(simulation.table.peak_activations.max())
     stages_per_worker = simulation.stages / simulation.workers
-    return {"peak_activations": peak, "activations": peak / stages_per_worker}
+    return {
+        "peak_activations": peak,
+        "activations": peak / stages_per_worker / simulation.slices,
+    }
 
 
 def levels(simulation: Simulation) -> dict[str, Any]:

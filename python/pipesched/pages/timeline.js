@@ -11,18 +11,23 @@ class Timeline {
   constructor(data) {
     Object.assign(this, data);
     const {items, facts, idle} = this;
+    facts.slices ??= 1; // a measured step does not say it
     this.unit = unitFor(facts.makespan_ps);
     this.numShades = facts.phases[0].colours.length;
-    const colourOf = (phase, stage) => phase * this.numShades + facts.stages[stage].shade;
+    const hasSlices = (phase) => facts.slices > 1 && !facts.phases[phase].per_path;
+    const shadeOf = (phase, stage, unit) =>
+        hasSlices(phase) ? unit % facts.slices : facts.stages[stage].shade;
+    const colourOf = (phase, ...of) => phase * this.numShades + shadeOf(phase, ...of);
     const first = new Uint16Array(items.size);
     for (let i = 0; i < items.size; ++i)
-      first[i] = colourOf(items.phase[i], items.stage[i]);
+      first[i] = colourOf(items.phase[i], items.stage[i], items.microbatch[i]);
     let second = null;
     if (items.second) {
       second = new Int16Array(items.cells).fill(-1);
       for (let i = 0; i < items.cells; ++i)
         if (items.second.phase[i] >= 0)
-          second[i] = colourOf(items.second.phase[i], items.second.stage[i]);
+          second[i] = colourOf(items.second.phase[i], items.second.stage[i],
+                               items.second.microbatch[i]);
     }
     this.colours = {first, second};
     this.cells = new Layer({rows: items.rows, begin: items.start.subarray(0, items.cells),
@@ -32,8 +37,14 @@ class Timeline {
     const persistent = facts.memory.persistent_bytes;
     if (persistent)
       this.mostHeld = Math.max(0, ...this.peaks().map((peak, row) => peak + persistent[row]));
-    this.digits = String(facts.microbatches - 1).length;
+    this.digits = this.unitName(facts.microbatches * facts.slices - 1).length;
     this.receiveLane = facts.kinds.find(({name}) => name === 'recv').lane;
+  }
+
+  /** A microbatch, `3`, or a slice of one, `3.1`, by its number among all of them. */
+  unitName(unit) {
+    const {slices} = this.facts;
+    return slices > 1 ? `${Math.floor(unit / slices)}.${unit % slices}` : `${unit}`;
   }
 
   /** What the library says of the kind of a transfer: name, role and lane. */
@@ -236,14 +247,14 @@ class Timeline {
       if (width < room || height < 9)
         return;
       const {per_path: isPerPath, letter} = this.facts.phases[phase[i]]; // an optimizer step
-      const number = isPerPath ? letter : microbatch[i];
+      const number = isPerPath ? letter : this.unitName(microbatch[i]);
       const other = colours.second ? colours.second[i] : -1;
       const own = colours.first[i];
       if (other < 0)
         return write(number, own, x + width / 2, top + height / 2);
       context.font = '9px system-ui, sans-serif';
       write(number, own, x + width / 2, top + height / 4);
-      write(second.microbatch[i], other, x + width / 2, top + 3 * height / 4);
+      write(this.unitName(second.microbatch[i]), other, x + width / 2, top + 3 * height / 4);
       context.font = '11px system-ui, sans-serif';
     };
   }
@@ -355,7 +366,9 @@ class Timeline {
   }
 
   cellName(stage, phase, microbatch) {
-    return `${this.facts.stages[stage].stage}${this.facts.phases[phase].letter}${microbatch}`;
+    const {letter, per_path: isPerPath} = this.facts.phases[phase];
+    const number = isPerPath ? microbatch : this.unitName(microbatch);
+    return `${this.facts.stages[stage].stage}${letter}${number}`;
   }
 
   nameOf(item) {
@@ -385,7 +398,9 @@ class Timeline {
   describeItem(item, row) {
     const {start, release, end, phase, stage, microbatch, second, worker, cells} = this.items;
     const about = (p, s, m) => {
-      const number = this.facts.phases[p].per_path ? `path ${m}` : `microbatch ${m}`;
+      const what = this.facts.slices > 1 ? 'slice' : 'microbatch';
+      const number =
+          this.facts.phases[p].per_path ? `path ${m}` : `${what} ${this.unitName(m)}`;
       const path = this.facts.paths > 1 ? ` of path ${this.facts.stages[s].path}` : '';
       const name = this.facts.phases[p].name;
       return `${name} of ${number} on stage ${this.facts.stages[s].stage}${path}`;

@@ -43,6 +43,14 @@ def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) ->
     return [workers for workers, _ in places_of_family(family, workers, options)]
 
 
+SLICED = ("seq1f1b", "slimpipe", "terapipe")
+"""Families over slices of microbatches, which are searched only where `schedules` names them: no
+launcher of `for` runs them.
+"""
+
+SLICES = (2, 4, 8, 16)
+
+
 class Space:
     """The candidates of a request, and their costs."""
 
@@ -66,7 +74,7 @@ class Space:
         """
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
-        known = [name for name in self._known if name != "greedy"]
+        known = [name for name in self._known if name not in ("greedy", *SLICED)]
         return (ALONE, *(name for name in known if name != ALONE))
 
     def _chunks(self, pipeline: int) -> list[int]:
@@ -85,6 +93,8 @@ class Space:
 
     def _variants(self, family: str, pipeline: int) -> list[tuple[tuple[str, Any], ...]]:
         options = self._known[family].options
+        if family in SLICED:
+            return [(("slices", slices),) for slices in SLICES]
         if "chunks" in options:
             return [(("chunks", chunks),) for chunks in self._chunks(pipeline)]
         if "waves" in options:

@@ -9,8 +9,8 @@
 // copied to two: 2 * 30 * (8 + 16) bytes. Each gradient of 8 x 8 parameters is read in
 // 2 bytes, and its sum read and written in 4.
 // CHECK:      kernel "repeat_kv" on vector F <0 flops, 1440 bytes> I <480 flops, 1440 bytes>
-// CHECK-NEXT: kernel "context_exchange" on context core F <0 flops, 960 bytes> I <0 flops, 1920 bytes>
-// CHECK-NEXT: kernel "attention" on attention shape <kernel = "flash-3", head_size = 4, sequence = 6, masked_flops = 2400> core F <3360 flops, 2160 bytes> I <8400 flops, 4080 bytes>
+// CHECK-NEXT: kernel "context_exchange" on context core sees 6 tokens F <0 flops, 960 bytes> I <0 flops, 1920 bytes>
+// CHECK-NEXT: kernel "attention" on attention shape <kernel = "flash-3", head_size = 4, sequence = 6, masked_flops = 2400> core sees 6 tokens F <3360 flops, 2160 bytes> I <8400 flops, 4080 bytes>
 // CHECK-NEXT: kernel "proj" on matrix
 // CHECK-NEXT: kernel "proj_accumulate" on vector on_parameters W <64 flops, 640 bytes>
 

@@ -11,7 +11,7 @@
 // Two schedules of eight microbatches share a model; the one of four has its own.
 // CHECK:      pipe.model @toy microbatch_size 2 boundary_bytes 4000 state_bytes [2, 2, 12]
 // CHECK:        block "layer" x 8 parameters 1240 activation_bytes 65600 weight_grad_bytes 80000 recomputed_bytes 4000
-// CHECK:          kernel "attention" on matrix core F <800000 flops, 17600 bytes> I <2000000 flops, 33600 bytes>
+// CHECK:          kernel "attention" on matrix core sees 100 tokens F <800000 flops, 17600 bytes> I <2000000 flops, 33600 bytes>
 // CHECK:      pipe.schedule @eight workers 2 microbatches 8 model @toy {
 // CHECK-NOT:  pipe.model
 // CHECK:      exec.program @program workers 2 microbatches 8 model @toy {
@@ -32,7 +32,7 @@
 
 // OPTIONS: pipe.model @toy microbatch_size 1 boundary_bytes 77 state_bytes [2, 4, 12] recompute selective
 // OPTIONS: kernel "ln1" on vector F
-// OPTIONS: kernel "sm_max" on vector core F
+// OPTIONS: kernel "sm_max" on vector core sees 100 tokens F
 
 // FILE: pipe.model @model_3_mine microbatch_size 5 boundary_bytes 960 state_bytes [4, 4, 8]
 

@@ -14,8 +14,8 @@
 // MODEL-NEXT:     kernel "attn_fork" on vector whole
 // MODEL-NEXT:     kernel "ln1" on vector whole
 // MODEL-NEXT:     kernel "qkv" on matrix_fp8 launches 3 F
-// MODEL-NEXT:     kernel "context_exchange" on context core F
-// MODEL-NEXT:     kernel "attention" on matrix core F
+// MODEL-NEXT:     kernel "context_exchange" on context core sees 100 tokens F
+// MODEL-NEXT:     kernel "attention" on matrix core sees 100 tokens F
 // MODEL-NEXT:     kernel "proj" on matrix_fp8 launches 3 F
 // MODEL-NEXT:     kernel "attention_reduce" on link F
 // MODEL-NEXT:     kernel "drop1" on vector whole

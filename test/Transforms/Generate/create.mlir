@@ -17,4 +17,4 @@ module {}
 // SIZES-NEXT:   path on [0, 1, 2,
 // SIZES-SAME:   65534, 65535]
 
-// PIPELINE: pipe-create{microbatches=8 name=small workers=4}
+// PIPELINE: pipe-create{microbatches=8 name=small slices=1 workers=4}

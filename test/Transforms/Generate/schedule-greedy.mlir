@@ -6,7 +6,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-greedy{slots=blocks},pipe-verify)' | FileCheck %s --check-prefix=BLOCKS
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-greedy{slots=durations split-backward=false},pipe-verify)' | FileCheck %s --check-prefix=TIMES
 
-// PIPELINE: pipe-schedule-greedy{gradient-after=I schedule= slot= slots=unit split-backward=true}
+// PIPELINE: pipe-schedule-greedy{gradient-after=I schedule= slices=0 slot= slots=unit split-backward=true}
 
 // One path.
 // CHECK-LABEL: pipe.schedule @linear workers 3 microbatches 3 family "greedy" gradient after W {

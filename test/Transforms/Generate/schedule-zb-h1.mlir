@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-zb-h1,pipe-verify)' | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-zb-h1)' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-schedule-zb-h1{schedule=}
+// PIPELINE: pipe-schedule-zb-h1{schedule= slices=0}
 
 // The order of zero-bubble.
 // CHECK-LABEL: pipe.schedule @golden workers 4 microbatches 8 family "zb-h1" {

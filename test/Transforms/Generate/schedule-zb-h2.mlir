@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-zb-h2,pipe-verify)' | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-zb-h2)' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-schedule-zb-h2{schedule=}
+// PIPELINE: pipe-schedule-zb-h2{schedule= slices=0}
 
 // This table is as long and holds as much as that of zero-bubble.
 // CHECK-LABEL: pipe.schedule @large workers 4 microbatches 8 family "zb-h2" {

@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-zb-v,pipe-verify)' | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-zb-v)' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-schedule-zb-v{schedule=}
+// PIPELINE: pipe-schedule-zb-v{schedule= slices=0}
 
 // The order of PyTorch.
 // CHECK-LABEL: pipe.schedule @golden workers 4 microbatches 8 family "zb-v" {

@@ -76,6 +76,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     "--pairs": ("pairs one", ["chimera", *PAPER], ["2"]),
     "--memory": ("memory 2D", ["zb-auto", *PAPER], ["8"]),
     "--construction": ("construction concat", ["chimera", *PAPER], ["doubling"]),
+    "--slices": ("slices 4", ["seq1f1b", *MODEL], ["2"]),
     "--split-backward": ("split-backward", ["hanayo", *MODEL], []),
     "--gradient-after": (
         "gradient-after",
@@ -96,9 +97,12 @@ have their own defaults.
 SAID_OTHERWISE = {"--times-of"}
 """Said first, or refused: test_times_of.py."""
 
-WHOLE = {"--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"}
-"""Sequences and nodes are whole, kernels start one by one, and nothing hides a collective unless
-these say otherwise.
+WHOLE = {
+    *("--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"),
+    "--slice-cut",
+}
+"""Sequences and nodes are whole or cut evenly, kernels start one by one, and nothing hides a
+collective unless these say otherwise.
 """
 
 SAME = {"--tensor"}

@@ -196,6 +196,23 @@ def test_every_item_waited_for_what_ended_at_its_start(opened: Opened, tmp_path:
     assert unlike == []
 
 
+def test_slices_are_named_and_shaded(opened: Opened, tmp_path: Path) -> None:
+    schedule = pipesched.generate("seq1f1b", workers=2, microbatches=3, slices=2)
+    simulation = schedule.simulate(times="F=10ms,B=20ms")
+    show(opened, tmp_path, simulation)
+    cells = frame_of(simulation)
+    words = cells.stage.astype(str) + cells.phase.astype(str) + cells.microbatch.astype(str)
+    named = (words + "." + cells.slice.astype(str)).tolist()
+    found = opened.ask("[...Array(timeline.items.cells).keys()].map((i) => timeline.nameOf(i))")
+    assert found == named
+    colours = opened.ask("[...timeline.colours.first]")[: len(named)]
+    assert [colour % 2 for colour in colours] == cells.slice.tolist()
+    cell = cells.iloc[1]
+    about = opened.hover(cell.worker, (cell.start_ps + cell.end_ps) / 2)[1]
+    assert about == "forward of slice 0.1 on stage 0"
+    assert "dark to light: slice 0 to 1" in opened.ask("document.body.innerText")
+
+
 # What people do
 
 

@@ -31,20 +31,6 @@ def test_diagnostics_have_their_place() -> None:
     )
 
 
-SLICED = """pipe.schedule @sliced workers 1 microbatches 1 slices 2 {
-  path on [0]
-  worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0]
-}
-"""
-
-
-@pytest.mark.parametrize("text", [SLICED, SLICED.replace("  worker 0", "  // worker 0")])
-def test_slices_are_refused(text: str) -> None:
-    """Rows of Python have whole microbatches."""
-    with pytest.raises(PipeSchedError, match="has 2 slices a microbatch; the API takes whole"):
-        pipesched.loads(text)
-
-
 def test_places_survive_transforms() -> None:
     schedule = Schedule.from_text(BROKEN.replace("1B1 1F1", "1F1"), filename="half.mlir")
     with pytest.raises(PipeSchedError) as raised:

@@ -79,7 +79,9 @@ struct TaskGraph {
   /// Where the instructions of each worker begin in taskOfInstruction, and its
   /// end.
   std::vector<uint32_t> instructionBegins;
+  int64_t numSlices = 1; ///< of a microbatch
 
+  CellName nameOf(Cell other) const { return {other, numSlices}; }
   uint32_t size() const { return cell.size(); }
   bool is(uint32_t task, InstructionRole role) const {
     return traitsOf(kind[task]).role == role;

@@ -43,6 +43,7 @@ struct InstructionCells {
 ///                each row: row w has entries rowBegins[w] + w and following
 ///   rowWaits     D + 1 entries: where the waits of each row begin in `waits`
 struct WorkerPrograms {
+  int64_t numSlices = 1; ///< of a microbatch; then `microbatch` is a unit
   std::vector<uint32_t> rowBegins;
   std::vector<int8_t> kind; ///< an InstructionKind
   InstructionCells first;

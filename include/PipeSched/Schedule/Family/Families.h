@@ -39,7 +39,7 @@ struct FormulaResult;
 /// Every option of every family. An option without a value has the family's
 /// default. Generators.h says what each means.
 struct FamilyOptions {
-  std::optional<int64_t> chunks, group, waves, pairs, memory;
+  std::optional<int64_t> chunks, group, waves, pairs, memory, slices;
   std::optional<ChimeraConstruction> construction;
   std::optional<bool> splitBackward;
   /// This option has no effect on whole backwards.
@@ -69,6 +69,7 @@ enum class FamilyOption : uint8_t {
   Construction,
   SplitBackward,
   GradientAfter,
+  Slices,
 };
 
 struct FamilyOptionInfo {
@@ -105,6 +106,7 @@ llvm::Error setOption(FamilyOptions &options, llvm::StringRef name,
 /// The placement that a family takes.
 enum class FamilyPlacement : uint8_t {
   Linear,        ///< one path, one stage per worker
+  Rounds,        ///< one path, `chunks` rounds over the workers, or one
   Interleaved,   ///< one path, `chunks` rounds over the workers
   V,             ///< one path, down the workers and up again
   Wave,          ///< one path, down and up `waves` times
@@ -124,6 +126,9 @@ struct MessageClaims {
 struct OtherName {
   llvm::StringLiteral name, usedBy;
 };
+
+/// A slice for each worker, as Family::defaultSlices.
+inline constexpr int64_t kSlicePerWorker = 0;
 
 /// All facts about a family. Its pass, its options, its formula and the names
 /// by which it is found all come from here.
@@ -147,6 +152,9 @@ struct Family {
   llvm::StringLiteral whyNoFormula = ""; ///< the reason if there is none
   /// Whether the pass of the family has the options `slots` and `slot`.
   bool measuresSlots = false;
+  /// The slices if neither options nor placement have some: this number, or
+  /// with kSlicePerWorker as many as workers.
+  int64_t defaultSlices = 1;
 
   bool takes(FamilyOption option) const {
     return options >> static_cast<unsigned>(option) & 1;
@@ -185,16 +193,20 @@ llvm::Expected<const Family *> lookUpFamily(llvm::StringRef name);
 // Placements and tables
 //===----------------------------------------------------------------------===//
 
-/// The placement that the family takes for these sizes: `chunks` defaults to 2,
-/// `waves` and `pairs` to 1; Any becomes linear. Errors: an option that the
-/// family does not take; the errors of the placement.
+/// The placement that the family takes for these sizes: `chunks` defaults to 2
+/// (of Rounds to 1), `waves` and `pairs` to 1, `slices` as the family says; Any
+/// becomes linear. Errors: an option that the family does not take; the errors
+/// of the placement.
 llvm::Expected<Placement> placeFamily(const Family &family, int64_t numWorkers,
                                       int64_t numMicrobatches,
                                       const FamilyOptions &options = {});
 
 /// The table of the family on a placement. The generator replaces a path 0..D-1
-/// by the paths that the family needs. Errors: an option that the family does
-/// not take, with those that it takes; the errors of the generator.
+/// by the paths that the family needs, and whole microbatches by the slices of
+/// the options, or of the family if they say none. Errors: an option that the
+/// family does not take, with those that it takes; slices of the placement that
+/// the family does not take, or that are not those of the options; the errors
+/// of the generator.
 llvm::Expected<Table> generate(const Family &family, const Placement &placement,
                                const FamilyOptions &options = {});
 

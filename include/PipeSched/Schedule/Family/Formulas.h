@@ -21,8 +21,8 @@ namespace pipesched {
 
 /// The inputs of a formula.
 struct FormulaInputs {
-  /// Times of one stage, the same for every stage; commPs is the delay of one
-  /// message (transport `delay`).
+  /// Times of one stage, the same for every stage and slice; commPs is the
+  /// delay of one message (transport `delay`).
   struct Times {
     int64_t forwardPs = 0, inputGradPs = 0, weightGradPs = 0, commPs = 0;
     /// The time of an overlapped pair F+B. No value: the sum of its cells.
@@ -43,13 +43,14 @@ struct FormulaInputs {
   /// The group of interleaved families. No value: their default.
   std::optional<int64_t> group = std::nullopt;
   ChimeraConstruction construction = ChimeraConstruction::Concat;
+  int64_t slices = 1; ///< of a microbatch
 };
 
 /// Ratios are idle / (idle + work) of a worker, where idle is the makespan
 /// minus its work.
 struct FormulaResult {
   double bubbleRatio = 0;      ///< as the literature states it
-  int64_t peakActivations = 0; ///< largest over the workers
+  int64_t peakActivations = 0; ///< of units, largest over the workers
   std::string source, conditions;
   /// The ratio for the given times, messages included. No value without uniform
   /// times or without a known general form; then generalConditions is the

@@ -53,13 +53,15 @@ llvm::Expected<Table> generateEager1F1B(const Placement &placement,
                                         const GeneratorOptions &options = {});
 
 /// 1F1B's order with W put off by r microbatches, so that it fills the drain
-/// (ZB-H1, Qi 2024, arXiv 2401.10241). Always split; gradient after I.
+/// (ZB-H1, Qi 2024, arXiv 2401.10241). Always split; gradient after I. Of k
+/// slices: Seq1F1B's order with W put off by r units.
 llvm::Expected<Table> generateZBH1(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
 /// ZB-H1 with the warm-up of eager 1F1B and W put off by 2r: no idle between
 /// the first and the last cell of a worker if N >= 2D-1 (ZB-H2, same paper).
-/// Always split; gradient after I.
+/// Always split; gradient after I. Of k slices: k-1 forwards more in the
+/// warm-up.
 llvm::Expected<Table> generateZBH2(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
@@ -110,6 +112,33 @@ generateInterleavedZB(const Placement &placement,
                       const InterleavedOptions &options = {});
 
 //===----------------------------------------------------------------------===//
+// Slices: a microbatch has k slices along its tokens (docs/Schedules.md). Rows
+// are of units, u = N k of them; the backward of slice k-1 of a microbatch runs
+// first. With one slice each family is one without slices.
+//===----------------------------------------------------------------------===//
+
+/// min(D-r+k-1, u) warm-up forwards, then one backward and one forward in turn
+/// (Seq1F1B, arXiv 2406.03488). With V > 1 chunks, (V-1)g + 2(D-1-r) + k-1
+/// warm-up forwards, then one forward and one backward in turn; units go
+/// through the chunks in groups of g, the least multiple of k from D on, where
+/// the last group has at least D. With one slice: 1F1B, or interleaved 1F1B
+/// with a group of D.
+llvm::Expected<Table> generateSeq1F1B(const Placement &placement,
+                                      const LoopOptions &options = {});
+
+/// min(k V + 2(D-1-r), u V) warm-up forwards, then one backward and one forward
+/// in turn (SlimPipe, arXiv 2504.14519). With V > 1 chunks units go through
+/// them in groups of the smallest divisor of k that is at least D, so that k >=
+/// D. With one slice and chunk: eager 1F1B.
+llvm::Expected<Table> generateSlimPipe(const Placement &placement,
+                                       const LoopOptions &options = {});
+
+/// All forwards, then all backwards (TeraPipe, arXiv 2102.07988). With one
+/// slice: GPipe.
+llvm::Expected<Table> generateTeraPipe(const Placement &placement,
+                                       const GeneratorOptions &options = {});
+
+//===----------------------------------------------------------------------===//
 // Mirrored pairs of paths
 //===----------------------------------------------------------------------===//
 
@@ -153,7 +182,8 @@ llvm::Expected<Table> generateChimera(const Placement &placement,
 
 /// No idle slot between the first and the last cell of a worker if
 /// N >= 2D-1 (ZB-V, Qi 2024b, arXiv 2405.15362, in the order of PyTorch's
-/// ScheduleZBVZeroBubble). Always split; gradient after I. Peak 2D.
+/// ScheduleZBVZeroBubble). Always split; gradient after I. Peak 2D. Of k
+/// slices: each chunk runs k-1 forwards more before its first I.
 llvm::Expected<Table> generateZBV(const Placement &placement,
                                   const GeneratorOptions &options = {});
 
@@ -207,7 +237,9 @@ struct GreedyOptions {
 /// several, it runs the one that was ready first, then the one that the worker
 /// with the lowest number made ready (arXiv 2605.24006). All microbatches are
 /// ready at slot 0. Paths without a list of microbatches take turns (m mod P of
-/// P paths). O(cells log(D V)).
+/// P paths). A slice is ready once the one before it (in a backward: behind it)
+/// has run on the stage too, and the first slice of a microbatch once the
+/// microbatches before it on its path have begun all theirs. O(cells log(D V)).
 llvm::Expected<Table> generateGreedy(const Placement &placement,
                                      const GreedyOptions &options = {});
 

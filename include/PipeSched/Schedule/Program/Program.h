@@ -54,7 +54,9 @@ struct Program {
   /// StageCosts::reductions, WorkerPrograms, traces and pictures have the same
   /// numbers, and so has a walk over the table (Groups.h).
   std::vector<GroupName> groups;
+  int64_t numSlices = 1; ///< of a microbatch, for the names of cells
 
+  CellName nameOf(Cell cell) const { return {cell, numSlices}; }
   int64_t getNumWorkers() const { return rowBegins.size() - 1; }
   llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {
     return llvm::ArrayRef(operands).slice(operandBegins[instruction],

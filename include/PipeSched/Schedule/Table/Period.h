@@ -20,18 +20,19 @@
 
 namespace pipesched {
 
-/// The part of a row that repeats: row[i] == row[i - length] with the
-/// microbatch that is one period later, for i from begin + length up to end.
+/// The part of a row that repeats: row[i] == row[i - length] with the unit that
+/// is one period later, for i from begin + length up to end.
 struct RowPeriod {
   int64_t begin = 0, end = 0, length = 0;
 };
 
 struct TablePeriod {
-  /// By how much the number of the microbatch grows from one period to the
-  /// next. If each path takes a part of the microbatches, all paths grow by
-  /// this number.
-  int64_t microbatches = 0;
-  std::vector<int64_t> ranks; ///< by path: microbatches of it in a period
+  /// By how much the number of the unit grows from one period to the next:
+  /// whole microbatches, so that slices stay the same. If each path takes a
+  /// part of the microbatches, all paths grow by this number.
+  int64_t units = 0;
+  int64_t numSlices = 1;
+  std::vector<int64_t> ranks; ///< by path: units of it in a period
   std::vector<RowPeriod> rows;
 
   /// Microbatches of all paths in a period.
@@ -104,9 +105,7 @@ public:
                : ps - laneOf(state.reference[clock], lane));
     }
   }
-  void cell(Cell &cell) {
-    same(cell.getRaw() - numPeriods * period.microbatches);
-  }
+  void cell(Cell &cell) { same(cell.getRaw() - numPeriods * period.units); }
   void index(int64_t &index, int64_t row) {
     same(index - numPeriods * period.rows[row].length);
   }
@@ -166,7 +165,7 @@ public:
     }
   }
   void cell(Cell &cell) {
-    cell = Cell::fromRaw(cell.getRaw() + numPeriods * period.microbatches);
+    cell = Cell::fromRaw(cell.getRaw() + numPeriods * period.units);
   }
   void index(int64_t &index, int64_t row) {
     index += numPeriods * period.rows[row].length;

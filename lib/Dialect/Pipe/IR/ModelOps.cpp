@@ -267,7 +267,7 @@ static void buildBlock(OpBuilder &builder, Location loc,
         workAttr(context, kernel.forward), workAttr(context, kernel.inputGrad),
         workAttr(context, kernel.weightGrad),
         workAttr(context, kernel.backward), workAttr(context, kernel.recompute),
-        workAttr(context, kernel.optimizer));
+        workAttr(context, kernel.optimizer), kernel.seen);
 }
 
 /// The last block of a name before `index`, or null.
@@ -342,6 +342,7 @@ static Kernel toKernel(KernelOp op) {
   kernel.launches = op.getLaunches();
   kernel.synchronizes = op.getSynchronizes();
   kernel.exchanged = op.getExchanged();
+  kernel.seen = op.getSeen();
   kernel.count = op.getCount();
   kernel.backward = toOptionalWork(op.getBackward());
   kernel.recompute = toOptionalWork(op.getRecompute());
@@ -467,8 +468,10 @@ LogicalResult BlockOp::verify() {
   return success();
 }
 
-/// block_c2, block_c8.
+/// block_c2, block_c8, kernel_c9.
 LogicalResult BlockOp::verifyRegions() {
+  auto model = cast<ModelOp>((*this)->getParentOp());
+  std::optional<uint64_t> sequence = model.getSequence();
   for (Operation &op : *getBody()) {
     auto kernel = dyn_cast<KernelOp>(op);
     if (!kernel)
@@ -476,6 +479,10 @@ LogicalResult BlockOp::verifyRegions() {
     bool isAllToAll = kernel.getEngine() == KernelEngine::AllToAll;
     if (!getExperts() && (kernel.getRouted() || isAllToAll))
       return kernel.emitOpError("is about experts, which its block has not");
+    if (sequence && kernel.getSeen() > int64_t(*sequence))
+      return kernel.emitOpError()
+             << "sees " << kernel.getSeen() << " tokens, a sequence of model @"
+             << model.getSymName() << " has " << *sequence;
   }
   return success();
 }
@@ -485,7 +492,7 @@ static bool isCollective(KernelEngine engine) {
          engine == KernelEngine::Context;
 }
 
-/// kernel_c1 to kernel_c7.
+/// kernel_c1 to kernel_c9; of the last one what needs no model.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),
                                       getWeightGrad(), getBackward(),
@@ -516,6 +523,9 @@ LogicalResult KernelOp::verify() {
                            << " weight_bytes";
   if (getExchanged() && !getRouted())
     return emitOpError("is 'exchanged', but not 'routed'");
+  if (getSeen() < 0)
+    return emitOpError() << "sees " << getSeen()
+                         << " tokens, expected at least 0";
   if (!isCollective(getEngine()))
     return success();
   StringRef engine = stringifyKernelEngine(getEngine());

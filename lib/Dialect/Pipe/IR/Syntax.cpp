@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Syntax of the gradient rule and of the family clause.
+// Syntax of the gradient rule and of the family clause, and readers of numbers
+// that came with a version of bytecode.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +23,27 @@ using namespace mlir;
 namespace pipesched::pipe {
 
 //===----------------------------------------------------------------------===//
-// Slices
+// Numbers that only newer bytecode has
 //===----------------------------------------------------------------------===//
 
-LogicalResult readSlices(DialectBytecodeReader &reader, int64_t &slices) {
+/// Reads a number of files from version `since` on; older ones have `before`.
+static LogicalResult readSince(DialectBytecodeReader &reader, uint64_t since,
+                               int64_t before, int64_t &number) {
   FailureOr<const DialectVersion *> version =
       reader.getDialectVersion<PipeDialect>();
   if (succeeded(version) &&
-      static_cast<const BytecodeVersion *>(*version)->number >=
-          BytecodeVersion::kSlices)
-    return reader.readSignedVarInt(slices);
-  slices = 1;
+      static_cast<const BytecodeVersion *>(*version)->number >= since)
+    return reader.readSignedVarInt(number);
+  number = before;
   return success();
+}
+
+LogicalResult readSlices(DialectBytecodeReader &reader, int64_t &slices) {
+  return readSince(reader, BytecodeVersion::kSlices, 1, slices);
+}
+
+LogicalResult readSeen(DialectBytecodeReader &reader, int64_t &seen) {
+  return readSince(reader, BytecodeVersion::kSeen, 0, seen);
 }
 
 //===----------------------------------------------------------------------===//

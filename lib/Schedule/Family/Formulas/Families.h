@@ -35,6 +35,13 @@ struct StageTimes {
   double share() const { return forward + backward(); }
 };
 
+/// The inputs with units in place of microbatches, for families that schedule
+/// slices as they would microbatches.
+inline FormulaInputs inUnits(FormulaInputs inputs) {
+  inputs.microbatches *= inputs.slices;
+  return inputs;
+}
+
 /// idle / (idle + work) of a worker, whose work is `numShares` times that of
 /// one stage and microbatch (`share`). Work that takes no time has no bubble.
 inline double ratioOf(double idle, double share, double numShares) {
@@ -61,6 +68,8 @@ Formula evaluateLoopedBFS, evaluateMpmdCircular;        // Loop.cpp
 Formula evaluateInterleaved1F1B;                        // Loop.cpp
 Formula evaluateZBH1, evaluateZBH2;                     // ZeroBubbleH.cpp
 Formula evaluateInterleavedZB;                          // ZeroBubbleH.cpp
+Formula evaluateSeq1F1B, evaluateSlimPipe;              // Sliced.cpp
+Formula evaluateTeraPipe;                               // Sliced.cpp
 Formula evaluateChimera, evaluateHanayo;                // Paths.cpp
 Formula evaluateZBV, evaluateVHalf, evaluateVMin;       // TwoChunks.cpp
 Formula evaluateDualPipe, evaluateDualPipeV;            // TwoChunks.cpp

@@ -53,20 +53,27 @@ static FormulaResult literatureOfV(const FormulaInputs &inputs, double idle,
 }
 
 Expected<FormulaResult> formulas::evaluateZBV(StringRef family,
-                                              const FormulaInputs &inputs) {
+                                              const FormulaInputs &given) {
+  FormulaInputs inputs = inUnits(given);
   if (Error error = checkV(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOfV(inputs, 0, 2 * inputs.workers);
+  FormulaResult result =
+      literatureOfV(inputs, 0, 2 * (inputs.workers + inputs.slices - 1));
   result.source = (kPaper + ": no bubble").str();
   result.conditions = "F = I = W, N >= 2D-1, equal stages, free messages; "
                       "between the first and the last cell of a worker";
   if (!inputs.times)
     return result;
   StageTimes times(inputs);
-  if (inputs.microbatches < 2 * inputs.workers - 1 || times.comm != 0 ||
-      times.inputGrad < times.forward || times.forward < times.weightGrad) {
-    result.generalConditions = "no general form is known: it takes N >= 2D-1, "
-                               "I >= F >= W and free messages";
+  if (inputs.microbatches < 2 * inputs.workers - 2 + inputs.slices ||
+      times.comm != 0 || times.inputGrad < times.forward ||
+      times.forward < times.weightGrad) {
+    result.generalConditions =
+        inputs.slices == 1
+            ? "no general form is known: it takes N >= 2D-1, I >= F >= W and "
+              "free messages"
+            : "no general form is known: it takes Nk >= 2D-2+k, I >= F >= W "
+              "and free messages";
     return result;
   }
   double perHop =

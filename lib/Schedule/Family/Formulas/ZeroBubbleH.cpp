@@ -47,7 +47,7 @@ static bool knowsMessages(const FormulaInputs &inputs,
                           const StageTimes &times) {
   if (times.comm == 0)
     return true;
-  return times.forward == times.inputGrad &&
+  return inputs.slices == 1 && times.forward == times.inputGrad &&
          times.forward == times.weightGrad && 2 * times.comm <= times.forward &&
          inputs.microbatches % inputs.workers == 0 &&
          inputs.group.value_or(inputs.workers) == inputs.workers &&
@@ -58,8 +58,10 @@ static bool knowsMessages(const FormulaInputs &inputs,
 /// the drain, which is F + I per hop; at least the longer of F and I stays
 /// idle.
 static void addH1General(FormulaResult &result, const FormulaInputs &inputs) {
-  if (inputs.microbatches < inputs.workers) {
-    result.generalConditions = "no general form is known: it takes N >= D";
+  if (inputs.microbatches < inputs.workers + inputs.slices - 1) {
+    result.generalConditions =
+        inputs.slices == 1 ? "no general form is known: it takes N >= D"
+                           : "no general form is known: it takes Nk >= D-1+k";
     return;
   }
   StageTimes times(inputs);
@@ -85,11 +87,13 @@ static void addH1General(FormulaResult &result, const FormulaInputs &inputs) {
 }
 
 Expected<FormulaResult> formulas::evaluateZBH1(StringRef family,
-                                               const FormulaInputs &inputs) {
+                                               const FormulaInputs &given) {
+  FormulaInputs inputs = inUnits(given);
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
   FormulaResult result = literatureOf(inputs, 1);
-  result.peakActivations = std::min(inputs.microbatches, inputs.workers);
+  result.peakActivations =
+      std::min(inputs.microbatches, inputs.workers + inputs.slices - 1);
   result.source = (kPaper + ": (D-1)(F+I-W)").str();
   result.conditions = "F = I = W, N >= D, equal stages, free messages";
   if (inputs.times)
@@ -118,21 +122,26 @@ formulas::evaluateInterleavedZB(StringRef family, const FormulaInputs &inputs) {
 }
 
 Expected<FormulaResult> formulas::evaluateZBH2(StringRef family,
-                                               const FormulaInputs &inputs) {
+                                               const FormulaInputs &given) {
+  FormulaInputs inputs = inUnits(given);
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
   FormulaResult result = literatureOf(inputs, 0);
   result.peakActivations =
-      std::min(inputs.microbatches, 2 * inputs.workers - 1);
+      std::min(inputs.microbatches, 2 * inputs.workers - 2 + inputs.slices);
   result.source = (kPaper + ": (D-1)(F+I-2W)").str();
   result.conditions = "F = I = W, N >= 2D-1, equal stages, free messages; "
                       "between the first and the last cell of a worker";
   if (!inputs.times)
     return result;
   StageTimes times(inputs);
-  if (inputs.microbatches < 2 * inputs.workers - 1 || times.comm != 0) {
+  if (inputs.microbatches < 2 * inputs.workers - 2 + inputs.slices ||
+      times.comm != 0) {
     result.generalConditions =
-        "no general form is known: it takes N >= 2D-1 and free messages";
+        inputs.slices == 1
+            ? "no general form is known: it takes N >= 2D-1 and free messages"
+            : "no general form is known: it takes Nk >= 2D-2+k and free "
+              "messages";
     return result;
   }
   addGeneral(

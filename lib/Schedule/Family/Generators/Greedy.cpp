@@ -41,11 +41,19 @@ public:
   GreedyRun(Table &table, const GreedyOptions &options)
       : table(table), placement(table.placement), options(options),
         ready(placement), running(placement.getNumWorkers()),
-        isBusy(placement.getNumWorkers(), false) {}
+        isBusy(placement.getNumWorkers(), false) {
+    if (placement.getNumSlices() == 1)
+      return;
+    progress.resize(placement.getNumPairs() / placement.getNumSlices());
+    nextOnPath.assign(placement.getNumPaths(), 0);
+  }
 
   void run() {
-    for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m)
-      release(Cell(0, Phase::Forward, m));
+    if (progress.empty())
+      for (int64_t unit = 0; unit < placement.getNumUnits(); ++unit)
+        release(Cell(0, Phase::Forward, unit));
+    for (int64_t path = 0; path != int64_t(nextOnPath.size()); ++path)
+      admit(path);
     startTouched(0);
     while (!events.empty()) {
       int64_t now = events.top().time;
@@ -64,28 +72,59 @@ private:
     touched.push_back(worker);
   }
 
-  void releaseBackward(int64_t stage, int64_t microbatch) {
+  /// What a cell needs of other stages is there. It is released once the slice
+  /// that goes before it on the stage has run as well.
+  void arrive(Cell cell) {
+    if (progress.empty())
+      return release(cell);
+    SliceProgress &slices = progressOf(cell);
+    if (slices.arrived++ == slices.done)
+      release(cell);
+  }
+  /// Releases the slice that follows a cell on its stage, if what it needs has
+  /// arrived.
+  void releaseNextSlice(Cell cell) {
+    SliceProgress &slices = progressOf(cell);
+    if (++slices.done < slices.arrived)
+      release(Cell(cell.getStage(), cell.getPhase(),
+                   cell.getUnit() + (cell.is(Phase::Forward) ? 1 : -1)));
+  }
+
+  /// Lets the next unit into a path. All are there from the start, but the
+  /// slices of a microbatch go before those of the next one.
+  void admit(int64_t path) {
+    int64_t &unit = nextOnPath[path];
+    while (unit != placement.getNumUnits() && placement.pathOf(unit) != path)
+      ++unit;
+    if (unit != placement.getNumUnits())
+      arrive(Cell(0, Phase::Forward, unit++));
+  }
+
+  void arriveBackward(int64_t stage, int64_t unit) {
     Phase phase = options.splitBackward ? Phase::InputGrad : Phase::Backward;
-    release(Cell(stage, phase, microbatch));
+    arrive(Cell(stage, phase, unit));
   }
 
   /// Releases the cells that the end of a cell makes ready, along the chain
   /// F0 .. F(S-1), I(S-1), W(S-1), .. I0, W0.
   void releaseAfter(Cell cell) {
-    int64_t stage = cell.getStage(), microbatch = cell.getUnit();
+    int64_t stage = cell.getStage(), unit = cell.getUnit();
+    if (!progress.empty() && !cell.is(Phase::WeightGrad))
+      releaseNextSlice(cell);
     if (cell.is(Phase::Forward)) {
-      bool isLast =
-          stage + 1 == placement.getNumStages(placement.pathOf(microbatch));
-      if (isLast)
-        releaseBackward(stage, microbatch);
-      else
-        release(Cell(stage + 1, Phase::Forward, microbatch));
+      if (stage == 0 && !nextOnPath.empty())
+        admit(placement.pathOf(unit));
+      if (stage + 1 != placement.getNumStages(placement.pathOf(unit)))
+        arrive(Cell(stage + 1, Phase::Forward, unit));
+      else if (placement.sliceOf(unit) + 1 == placement.getNumSlices())
+        for (int64_t slice = 0; slice < placement.getNumSlices(); ++slice)
+          arriveBackward(stage, unit - slice);
       return;
     }
     if (cell.is(Phase::InputGrad))
-      release(Cell(stage, Phase::WeightGrad, microbatch));
+      release(Cell(stage, Phase::WeightGrad, unit));
     if (sendsGradient(cell) && stage > 0)
-      releaseBackward(stage - 1, microbatch);
+      arriveBackward(stage - 1, unit);
   }
 
   bool sendsGradient(Cell cell) const {
@@ -119,9 +158,22 @@ private:
     return options.slots[placement.globalStage(cell)].of(cell.getPhase());
   }
 
+  /// Of the forwards or of the backwards of a microbatch on a stage, which
+  /// become ready and run slice by slice.
+  struct SliceProgress {
+    int32_t arrived = 0, done = 0;
+  };
+  SliceProgress &progressOf(Cell cell) {
+    return progress[placement.pairOf(cell) / placement.getNumSlices()]
+                   [cell.is(Phase::Forward) ? 0 : 1];
+  }
+
   Table &table;
   const Placement &placement;
   const GreedyOptions &options;
+  /// By stage and microbatch; empty if there are no slices.
+  std::vector<std::array<SliceProgress, 2>> progress;
+  std::vector<int64_t> nextOnPath; ///< units to let in; empty: all are in
   ReadyCells ready;
   std::vector<Cell> running; ///< by worker; valid if it is busy
   std::vector<uint8_t> isBusy;

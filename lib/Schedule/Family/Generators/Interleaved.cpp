@@ -11,80 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Support.h"
+#include "InterleavedRow.h"
 #include <algorithm>
 
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
-
-namespace {
-/// The pairs (chunk, microbatch) of one worker in the order of forwards;
-/// backwards have the chunks reversed. With groups of 2 and N = 5:
-///
-///   chunk 0: 0 1, chunk 1: 0 1 | chunk 0: 2 3, chunk 1: 2 3 | 0: 4, 1: 4
-class GroupWalk {
-public:
-  GroupWalk(int64_t chunks, int64_t group, int64_t numMicrobatches)
-      : chunks(chunks), group(group), numMicrobatches(numMicrobatches),
-        groupEnd(std::min(group, numMicrobatches)) {}
-
-  int64_t chunk = 0, microbatch = 0;
-
-  void advance() {
-    if (++microbatch < groupEnd)
-      return;
-    if (++chunk < chunks) {
-      microbatch = groupBegin;
-      return;
-    }
-    chunk = 0;
-    microbatch = groupBegin = groupEnd;
-    groupEnd = std::min(groupEnd + group, numMicrobatches);
-  }
-
-private:
-  int64_t chunks, group, numMicrobatches;
-  int64_t groupBegin = 0, groupEnd;
-};
-
-/// Writes the row of the r-th worker of the path.
-class InterleavedRow {
-public:
-  InterleavedRow(RowWriter &row, int64_t r, int64_t numWorkers, int64_t chunks,
-                 int64_t group, int64_t numMicrobatches)
-      : row(row), r(r), numWorkers(numWorkers), chunks(chunks),
-        forwards(chunks, group, numMicrobatches), backwards(forwards),
-        weights(forwards) {}
-
-  void forward() {
-    row.forward(forwards.chunk * numWorkers + r, forwards.microbatch);
-    forwards.advance();
-  }
-  void backward() {
-    row.backward(backwardStage(backwards), backwards.microbatch);
-    backwards.advance();
-  }
-  void inputGrad() {
-    row.inputGrad(backwardStage(backwards), backwards.microbatch);
-    backwards.advance();
-  }
-  void weightGrad() {
-    row.weightGrad(backwardStage(weights), weights.microbatch);
-    weights.advance();
-  }
-
-private:
-  int64_t backwardStage(const GroupWalk &walk) const {
-    return (chunks - 1 - walk.chunk) * numWorkers + r;
-  }
-
-  RowWriter &row;
-  int64_t r, numWorkers, chunks;
-  GroupWalk forwards, backwards, weights;
-};
-} // namespace
 
 /// PyTorch's group: N is split into max(1, N div D) equal groups.
 static Expected<int64_t>
@@ -161,8 +94,7 @@ generateInterleaved(const Placement &given, const InterleavedOptions &options,
   int64_t numWorkers = placement->getNumWorkers();
   int64_t chunks = placement->getMaxStages() / numWorkers;
   writeRows(table, [&](int64_t r, RowWriter &writer) {
-    InterleavedRow row(writer, r, numWorkers, chunks, *group,
-                       placement->getNumMicrobatches());
+    InterleavedRow row(writer, r, *placement, *group);
     writeRow(r, chunks, *group, row);
   });
   return splitIfAsked(std::move(table), options);

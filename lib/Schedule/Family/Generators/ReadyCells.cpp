@@ -60,7 +60,7 @@ ReadyCells::ReadyCells(const Placement &placement)
     previous = &position;
   }
   heaps.resize(lists.size());
-  nodes.reserve(placement.getNumMicrobatches());
+  nodes.reserve(placement.getNumUnits());
 }
 
 uint32_t ReadyCells::allocate(Cell cell) {

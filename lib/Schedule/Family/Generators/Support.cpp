@@ -34,7 +34,8 @@ bool pipesched::isPlainLinear(const Placement &placement) {
 Expected<Placement> pipesched::replacePaths(const Placement &placement,
                                             std::vector<Path> paths) {
   return Placement::create(placement.getNumWorkers(),
-                           placement.getNumMicrobatches(), std::move(paths));
+                           placement.getNumMicrobatches(), std::move(paths),
+                           placement.getNumSlices());
 }
 
 Expected<Placement> pipesched::assignInTurns(const Placement &placement) {

@@ -93,22 +93,29 @@ inline Table makeWholeTable(const Placement &placement) {
 std::string nearestOf(int64_t value, int64_t most,
                       llvm::function_ref<bool(int64_t)> isValid);
 
+/// The unit whose backward is the `place`-th of a stage: microbatches in their
+/// order, of each the last slice first.
+inline int64_t backwardUnit(const Placement &placement, int64_t place) {
+  int64_t last = placement.getNumSlices() - 1;
+  return place + last - 2 * placement.sliceOf(place);
+}
+
 /// Writes cells into a row of the right length.
 class RowWriter {
 public:
   explicit RowWriter(Row &row) : next(row.data()) {}
 
-  void forward(int64_t stage, int64_t microbatch) {
-    *next++ = Cell(stage, Phase::Forward, microbatch);
+  void forward(int64_t stage, int64_t unit) {
+    *next++ = Cell(stage, Phase::Forward, unit);
   }
-  void backward(int64_t stage, int64_t microbatch) {
-    *next++ = Cell(stage, Phase::Backward, microbatch);
+  void backward(int64_t stage, int64_t unit) {
+    *next++ = Cell(stage, Phase::Backward, unit);
   }
-  void inputGrad(int64_t stage, int64_t microbatch) {
-    *next++ = Cell(stage, Phase::InputGrad, microbatch);
+  void inputGrad(int64_t stage, int64_t unit) {
+    *next++ = Cell(stage, Phase::InputGrad, unit);
   }
-  void weightGrad(int64_t stage, int64_t microbatch) {
-    *next++ = Cell(stage, Phase::WeightGrad, microbatch);
+  void weightGrad(int64_t stage, int64_t unit) {
+    *next++ = Cell(stage, Phase::WeightGrad, unit);
   }
   /// Whether the row is full.
   bool isAtEndOf(const Row &row) const {

@@ -19,9 +19,10 @@
 
 namespace pipesched {
 
-/// A chunk is a stage and the microbatches [begin, end) that pass it. Each
-/// phase of a chunk runs in microbatch order; a cell past `end` is not written.
-/// The row must have its final length.
+/// A chunk is a stage and the units [begin, end) that pass it. Each phase of a
+/// chunk runs in the order of units, backwards with the slices of a microbatch
+/// reversed; a cell past `end` is not written. The row must have its final
+/// length.
 class TwoChunkRow {
 public:
   struct Chunk {
@@ -33,9 +34,9 @@ public:
     int chunk;
   };
 
-  TwoChunkRow(Row &row, Chunk first, Chunk second)
+  TwoChunkRow(Row &row, Chunk first, Chunk second, int64_t numSlices = 1)
       : next(row.data()), nextWeight(row.data()), rowEnd(next + row.size()),
-        counts{Counts(first), Counts(second)} {}
+        lastSlice(numSlices - 1), counts{Counts(first), Counts(second)} {}
 
   void forward(int chunk) { run({Phase::Forward, chunk}); }
   void backward(int chunk) { run({Phase::Backward, chunk}); }
@@ -81,12 +82,16 @@ private:
     return step.phase == Phase::WeightGrad ? chunk.weights : chunk.gradients;
   }
   void run(Step step) {
-    int64_t microbatch = counterOf(step)++;
-    if (microbatch < counts[step.chunk].end)
-      *next++ = Cell(counts[step.chunk].stage, step.phase, microbatch);
+    int64_t unit = counterOf(step)++;
+    if (unit >= counts[step.chunk].end)
+      return;
+    if (step.phase != Phase::Forward && lastSlice != 0)
+      unit += lastSlice - 2 * (unit % (lastSlice + 1));
+    *next++ = Cell(counts[step.chunk].stage, step.phase, unit);
   }
 
   Cell *next, *nextWeight, *rowEnd;
+  int64_t lastSlice;
   Counts counts[2]; // NOLINT(modernize-use-default-member-init): arguments
 };
 

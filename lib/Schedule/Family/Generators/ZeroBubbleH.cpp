@@ -21,19 +21,19 @@ using llvm::Expected;
 ///   F0 .. F(w-1) | I0 Fw .. I(d-1) F(w+d-1) | Id W0 F(w+d) .. | W(N-d) ..
 ///   warm-up of w   W is put off by d          in turn           what is left
 static void writeZeroBubbleH(RowWriter &row, int64_t stage, int64_t warmUp,
-                             int64_t delay, int64_t numMicrobatches) {
-  for (int64_t m = 0; m < warmUp; ++m)
-    row.forward(stage, m);
-  for (int64_t m = 0; m < numMicrobatches; ++m) {
-    row.inputGrad(stage, m);
-    if (m >= delay)
-      row.weightGrad(stage, m - delay);
-    if (m + warmUp < numMicrobatches)
-      row.forward(stage, m + warmUp);
+                             int64_t delay, const Placement &placement) {
+  int64_t numUnits = placement.getNumUnits();
+  for (int64_t i = 0; i < warmUp; ++i)
+    row.forward(stage, i);
+  for (int64_t i = 0; i < numUnits; ++i) {
+    row.inputGrad(stage, backwardUnit(placement, i));
+    if (i >= delay)
+      row.weightGrad(stage, backwardUnit(placement, i - delay));
+    if (i + warmUp < numUnits)
+      row.forward(stage, i + warmUp);
   }
-  for (int64_t m = std::max<int64_t>(0, numMicrobatches - delay);
-       m < numMicrobatches; ++m)
-    row.weightGrad(stage, m);
+  for (int64_t i = std::max<int64_t>(0, numUnits - delay); i < numUnits; ++i)
+    row.weightGrad(stage, backwardUnit(placement, i));
 }
 
 namespace {
@@ -54,12 +54,13 @@ generateZeroBubbleH(const Placement &placement, const GeneratorOptions &options,
   if (Error error = checkTableSize(placement, family, 3))
     return std::move(error);
   Table table = makeEmptyTable(placement, GradientAfter::InputGrad, 3);
-  int64_t numMicrobatches = placement.getNumMicrobatches();
+  int64_t numUnits = placement.getNumUnits();
   int64_t numStages = placement.getMaxStages();
   writeRows(table, [&](int64_t stage, RowWriter &row) {
     WarmUpAndDelay shape = shapeOf(stage, numStages);
-    writeZeroBubbleH(row, stage, std::min(numMicrobatches, shape.warmUp),
-                     shape.delay, numMicrobatches);
+    int64_t warmUp = shape.warmUp + placement.getNumSlices() - 1;
+    writeZeroBubbleH(row, stage, std::min(numUnits, warmUp), shape.delay,
+                     placement);
   });
   return table;
 }

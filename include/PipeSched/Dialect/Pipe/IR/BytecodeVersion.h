@@ -23,9 +23,11 @@ namespace pipesched {
 ///   0   cells as PhaseTraits::code, stage, overlap and number (toStored)
 ///   1   the same, and the version is written
 ///   2   schedules with their number of slices
+///   3   kernels with the tokens that a token sees
 struct BytecodeVersion : mlir::DialectVersion {
-  static constexpr uint64_t kCurrent = 2;
+  static constexpr uint64_t kCurrent = 3;
   static constexpr uint64_t kSlices = 2;
+  static constexpr uint64_t kSeen = 3;
 
   explicit BytecodeVersion(uint64_t number) : number(number) {}
   uint64_t number;

@@ -16,6 +16,7 @@
 
 include "PipeSched/Dialect/Pipe/IR/PipeDialect.td"
 include "PipeSched/Dialect/Pipe/IR/PipeEnums.td"
+include "PipeSched/Dialect/Pipe/IR/PipeProperties.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/EnumAttr.td"
@@ -376,6 +377,11 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     An `exchanged` kernel sorts rows at the ranks of their experts, and is free
     if experts are not divided.
 
+    The work of a kernel that `sees n tokens` grows with pairs of tokens: each
+    token of a sequence sees at most so many, the whole sequence or a window. So
+    later slices of a sequence have more of it. All other work grows with
+    tokens.
+
     An `attention` kernel runs on the matrix engine at the rate that the system
     has for its `shape`: a kernel such as FlashAttention-2, the size of heads
     and the length of sequences.
@@ -396,8 +402,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
         kernel "narrow" on matrix_fp8 F <100 flops, 80 bytes>
         kernel "add_gradients" on vector on_parameters W <9 flops, 90 bytes>
         kernel "flash" on attention shape <kernel = "flash-2", head_size = 128,
-          sequence = 1024, masked_flops = 45> core F <50 flops, 160 bytes>
-            I <125 flops, 240 bytes>
+          sequence = 1024, masked_flops = 45> core sees 1024 tokens
+            F <50 flops, 160 bytes> I <125 flops, 240 bytes>
       }
       block "whole_backward" parameters 16 activation_bytes 256 {
         kernel "linear" x 3 on matrix F <100 flops, 80 bytes>
@@ -433,6 +439,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     - `kernel_c7`: a kernel is not both `whole` and `on_parameters`, and none on
       `link`, `all_to_all` or `context` is the latter.
     - `kernel_c8`: an `exchanged` kernel is `routed`.
+    - `kernel_c9`: a kernel sees no negative number of tokens, and not more than
+      a sequence of its model has, if that is known.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -453,7 +461,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     OptionalAttr<Pipe_WorkAttr>:$weight_grad,
     OptionalAttr<Pipe_WorkAttr>:$backward,
     OptionalAttr<Pipe_WorkAttr>:$recompute,
-    OptionalAttr<Pipe_WorkAttr>:$optimizer
+    OptionalAttr<Pipe_WorkAttr>:$optimizer,
+    Pipe_SeenProp:$seen
   );
   let assemblyFormat = [{
     $name (`x` $count^)? `on` $engine (`shape` $shape^)? (`kept` $kept^)?
@@ -461,6 +470,7 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     (`on_parameters` $on_parameters^)? (`routed` $routed^)?
     (`weight_bytes` $weight_bytes^)? (`launches` $launches^)?
     (`synchronizes` $synchronizes^)? (`exchanged` $exchanged^)?
+    (`sees` $seen^ `tokens`)?
     (`F` $forward^)? (`I` $input_grad^)?
     (`W` $weight_grad^)? (`B` $backward^)? (`R` $recompute^)?
     (`O` $optimizer^)? attr-dict

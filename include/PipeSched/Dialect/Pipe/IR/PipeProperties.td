@@ -116,4 +116,18 @@ def Pipe_SlicesValueProp : IntProp<"int64_t"> {
 }
 def Pipe_SlicesProp : DefaultValuedProp<Pipe_SlicesValueProp, "1">;
 
+/// So many tokens a token sees in a kernel, 0 (the default) if its work grows
+/// with tokens alone. Bytecode has it from version 3 on.
+def Pipe_SeenValueProp : IntProp<"int64_t"> {
+  let summary = "tokens that a token sees";
+  let writeToMlirBytecode = [{
+    $_writer.writeSignedVarInt($_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(::pipesched::pipe::readSeen($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+def Pipe_SeenProp : DefaultValuedProp<Pipe_SeenValueProp, "0">;
+
 #endif // PIPESCHED_DIALECT_PIPE_IR_PIPEPROPERTIES_TD

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Gradient rule and family clause, which pipe.schedule and exec.program both
-// write. Cells.h has the cells.
+// write, and numbers that only newer bytecode has. Cells.h has the cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,6 +45,10 @@ mlir::LogicalResult readGradientAfter(mlir::DialectBytecodeReader &reader,
 /// BytecodeVersion::kSlices have 1.
 mlir::LogicalResult readSlices(mlir::DialectBytecodeReader &reader,
                                int64_t &slices);
+/// Reads the tokens that a token sees in a kernel; files before
+/// BytecodeVersion::kSeen have 0.
+mlir::LogicalResult readSeen(mlir::DialectBytecodeReader &reader,
+                             int64_t &seen);
 
 /// Parses `family "interleaved-1f1b" {group = 4}`, if it is present. The region
 /// that may follow also starts with a brace; the brace opens options if a key

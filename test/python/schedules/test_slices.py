@@ -1,0 +1,140 @@
+"""Schedules over slices of microbatches: rows, frames, costs and comparisons."""
+
+import json
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import Costs, PipeSchedError, Schedule, generate, problem
+from pipesched.command import main
+
+Capture = pytest.CaptureFixture[str]
+LONG: dict[str, Any] = {
+    "model": "llama3-8b",
+    "system": "h100-sxm",
+    "sequence": 131072,
+    "microbatch_size": 1,
+    "accelerators": 8,
+}
+
+
+def test_rows_name_slices() -> None:
+    schedule = generate("seq1f1b", workers=2, microbatches=2, slices=2)
+    assert schedule.slices == 2
+    assert schedule.rows[1][:4] == ("1F0.0", "1F0.1", "1B0.1", "1F1.0")
+    again = Schedule.from_rows(schedule.rows)
+    assert (again.slices, again.microbatches, again.rows) == (2, 2, schedule.rows)
+    given = Schedule.from_rows(schedule.rows, problem=problem(workers=2, microbatches=2, slices=2))
+    assert given.rows == schedule.rows
+
+
+def test_frames_have_a_column_of_slices() -> None:
+    schedule = generate("zb-v", workers=2, microbatches=3, slices=2)
+    frame = schedule.to_frame()
+    assert set(frame.slice) == {0, 1}
+    assert Schedule.from_frame(frame).rows == schedule.rows
+    assert "slice" not in generate("zb-v", workers=2, microbatches=3).to_frame()
+    timed = schedule.simulate().to_frame()
+    assert {"slice", "start_ps"} <= {*timed.columns}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["0F0.0 0F0.1 0B0.0 0B0.1"], "backwards of a microbatch run from its last slice"),
+        (["0F0.1 0F0.0 0B0.1 0B0.0"], "forwards of a microbatch run from its first slice"),
+        (["0F0.0 0F0.1 0B0.1"], "0B0.0 is missing"),
+        (["0F0.x"], "no entry of a row"),
+    ],
+)
+def test_wrong_orders_are_named(rows: list[str], said: str) -> None:
+    with pytest.raises(PipeSchedError, match=said):
+        Schedule.from_rows(rows).verify()
+
+
+def test_slices_of_rows_are_checked() -> None:
+    with pytest.raises(PipeSchedError, match="expected a slice from 0 to 1, found 2"):
+        Schedule.from_rows(["0F0.2"], slices=2)
+
+
+def test_slices_cost_what_a_microbatch_does() -> None:
+    """Given times are of microbatches, so that slices shorten the bubble alone."""
+    times = Costs(times="F=8ms,B=16ms")
+    whole = generate("1f1b", workers=4, microbatches=4).simulate(times)
+    for slices in (2, 4, 8):
+        sliced = generate("seq1f1b", workers=4, microbatches=4, slices=slices).simulate(times)
+        assert sliced.execution.busy_ps.tolist() == whole.execution.busy_ps.tolist()
+        work, bubble = 4 * 24e9, 3 * 24e9 / slices
+        assert sliced.execution.makespan_ps == work + bubble
+        assert sliced.formula is not None
+        assert sliced.formula.bubble_ratio == pytest.approx(sliced.execution.idle_ratio)
+
+
+def test_long_sequences_gain() -> None:
+    """At 131,072 tokens slices are faster and need less memory; at 512 they gain nothing."""
+
+    def simulated(family: str, sequence: int, **options: Any) -> Any:
+        costs = Costs(**{**LONG, "sequence": sequence, "slice_cut": "work"})
+        return generate(family, workers=8, microbatches=8, **options).simulate(costs)
+
+    def peak(simulation: Any) -> int:
+        return int(simulation.memory.peak_activation_bytes.max())
+
+    whole, sliced = simulated("1f1b", 131072), simulated("seq1f1b", 131072, slices=8)
+    assert sliced.execution.makespan_ps < 0.7 * whole.execution.makespan_ps
+    assert peak(sliced) < 0.35 * peak(whole)
+    short, cut = simulated("1f1b", 512), simulated("seq1f1b", 512, slices=8)
+    assert cut.execution.makespan_ps > 0.95 * short.execution.makespan_ps
+
+
+def test_slices_of_equal_work_are_faster() -> None:
+    """Later slices see more tokens, so that equal ones leave the others waiting."""
+    step = {}
+    for cut in ("tokens", "work"):
+        costs = Costs(**LONG, slice_cut=cut)
+        schedule = generate("seq1f1b", workers=8, microbatches=8, slices=4)
+        step[cut] = schedule.simulate(costs).execution.makespan_ps
+    assert step["work"] < 0.95 * step["tokens"]
+
+
+def test_comparisons_take_several_numbers(capsys: Capture) -> None:
+    line = ["compare", "1f1b", "seq1f1b", "--workers", "8", "--microbatches", "8"]
+    line += ["--slices", "1,2,4,8", "--model", "llama3-8b", "--system", "h100-sxm"]
+    line += ["--sequence", "131072", "--microbatch-size", "1", "--accelerators", "8"]
+    line += ["--slice-cut", "work"]
+    assert main([*line, "--format", "json"]) == 0
+    rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)}
+    steps = [rows[f"seq1f1b-{count}-slices"]["step_s"] for count in (1, 2, 4, 8)]
+    assert steps == sorted(steps, reverse=True)
+    assert rows["1f1b"]["step_s"] == pytest.approx(steps[0])
+    held = [rows[f"seq1f1b-{count}-slices"]["activations"] for count in (1, 2, 4, 8)]
+    assert held == [8, 9 / 2, 11 / 4, 15 / 8]
+
+
+def test_runtimes_and_searches_refuse_slices() -> None:
+    schedule = generate("seq1f1b", workers=2, microbatches=2)
+    with pytest.raises(PipeSchedError, match="what a runtime reads takes whole microbatches only"):
+        schedule.program(0)
+    with pytest.raises(PipeSchedError, match="a search takes whole microbatches only"):
+        schedule.optimize(memory=4)
+    with pytest.raises(PipeSchedError, match="an export takes whole microbatches only"):
+        schedule.to_csv()
+
+
+@pytest.mark.parametrize("family", ["zb-h1", "zb-h2", "zb-v", "seq1f1b", "slimpipe", "terapipe"])
+def test_row_transforms_take_slices(family: str) -> None:
+    schedule = generate(family, workers=3, microbatches=4, slices=3)
+    passes = ["pipe-add-recompute", "pipe-add-offload", "pipe-add-optimizer"]
+    if "B" in str(schedule.rows):
+        passes.append("pipe-split-backward")
+    for one in passes:
+        changed = schedule.transform(one)
+        changed.verify()
+        assert changed.slices == 3
+
+
+def test_families_without_slices_refuse_them() -> None:
+    with pytest.raises(PipeSchedError, match="1f1b has no option 'slices'"):
+        generate("1f1b", workers=2, microbatches=2, slices=2)
+    taking = {name for name, family in pipesched.families().items() if "slices" in family.options}
+    assert taking == {*("seq1f1b", "slimpipe", "terapipe", "zb-h1", "zb-h2", "zb-v", "greedy")}
