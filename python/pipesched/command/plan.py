@@ -90,6 +90,7 @@ COLUMNS = (
     Column("B", "microbatch_size"),
     Column("N", "microbatches"),
     Column("chunks", "chunks", detail=1),
+    Column("slices", "slices", detail=1),
     Column("layers", "uneven_layers", left=True, detail=3),
     Column("placement", "placement", left=True, detail=3),
     Column("recompute", "recompute", left=True, detail=1),
@@ -418,7 +419,8 @@ def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     some are not 1, and the techniques of optimized rows.
     """
     uneven = any("+" in row["layers"] for row in rows)
-    alike = {key: None for key in ("context", "expert") if all(row[key] == 1 for row in rows)}
+    ones = ("context", "expert", "slices")
+    alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
     exchanges = {row.get("context_exchange") for row in rows} - {None}
     if len(exchanges) < 2:
         alike["context_exchange"] = None

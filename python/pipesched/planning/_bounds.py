@@ -182,10 +182,14 @@ class Placed:
         shape = candidate.shape
         each = shape.microbatches / self.paths
         is_split = splits_backward(candidate.schedule, candidate.options)
-        step = self.ready_ps + each * self.work_ps
-        if not is_split:
-            step = step + self.tail_ps
+        step = each * self.work_ps
         held = each * self.held[is_split] / limit_ps
+        if candidate.slices > 1:
+            # Workers begin after a slice, and hold one for less time. Where scores are written,
+            # slices leave out up to half of them.
+            step, held = step / 2, np.zeros_like(held)
+        else:
+            step = step + self.ready_ps + (0 if is_split else self.tail_ps)
         # Microbatches of different paths need not be on a worker at the same time.
         held = np.maximum(held, self.stash_bytes) if self.paths == 1 else held
         least = CLOSE * float((self.bytes + held).max())

@@ -78,6 +78,11 @@ class Candidate:
         return sum(map(len, self.paths)) // self.shape.pipeline
 
     @property
+    def slices(self) -> int:
+        """Slices of each microbatch."""
+        return int(dict(self.options).get("slices", 1))
+
+    @property
     def is_even(self) -> bool:
         """Whether all stages hold the same number of layers."""
         return len({count for counts in self.layers for count in counts}) == 1
@@ -94,7 +99,7 @@ class Candidate:
     @property
     def cells(self) -> int:
         """The approximate number of cells of the schedule."""
-        return 3 * len(self.paths[0]) * self.shape.microbatches
+        return 3 * len(self.paths[0]) * self.shape.microbatches * self.slices
 
     @property
     def family_options(self) -> FamilyOptions:

@@ -261,6 +261,7 @@ class Proposal:
             "microbatch_size": shape.microbatch_size,
             "microbatches": shape.microbatches,
             "chunks": self.candidate.chunks,
+            "slices": self.candidate.slices,
             "layers": self.candidate.layers_text,
             "placement": self.placement,
             "paths": [{"workers": list(p), "layers": list(n)} for p, n in paths],

@@ -61,6 +61,7 @@ COLUMNS = (
     Shown("B", lambda p: str(p.shape.microbatch_size)),
     Shown("N", lambda p: str(p.shape.microbatches)),
     Shown("chunks", lambda p: _more_than_one(p.candidate.chunks)),
+    Shown("slices", lambda p: _more_than_one(p.candidate.slices)),
     Shown("layers", lambda p: p.candidate.layers_text, True),
     Shown("recompute", lambda p: p.shape.recompute, True),
     Shown("sharding", lambda p: p.shape.sharding, True),

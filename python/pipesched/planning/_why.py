@@ -40,6 +40,7 @@ def described(candidate: Candidate) -> str:
     """A short description of a configuration."""
     shape, chunks = candidate.shape, candidate.chunks
     batch = plural(shape.microbatches, "microbatch")
+    cut = f" in {candidate.slices} slices" if candidate.slices > 1 else ""
     parts = [
         f"{candidate.schedule} on {plural(shape.pipeline, 'worker')}"
         + (f" of {chunks} stages each" if chunks > 1 else ""),
@@ -47,7 +48,7 @@ def described(candidate: Candidate) -> str:
         *([f"context {shape.context} by {shape.exchange}"] if shape.context > 1 else []),
         *([f"expert {shape.expert}"] if shape.expert > 1 else []),
         f"data {shape.data}",
-        f"{batch} of {plural(shape.microbatch_size, 'sequence')}",
+        f"{batch} of {plural(shape.microbatch_size, 'sequence')}{cut}",
         f"recompute {shape.recompute}",
     ]
     if not candidate.is_even:

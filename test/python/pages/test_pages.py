@@ -208,7 +208,7 @@ def test_slices_are_named_and_shaded(opened: Opened, tmp_path: Path) -> None:
     colours = opened.ask("[...timeline.colours.first]")[: len(named)]
     assert [colour % 2 for colour in colours] == cells.slice.tolist()
     cell = cells.iloc[1]
-    about = opened.hover(cell.worker, (cell.start_ps + cell.end_ps) / 2)[1]
+    about = opened.hover(int(cell.worker), float(cell.start_ps + cell.end_ps) / 2)[1]
     assert about == "forward of slice 0.1 on stage 0"
     assert "dark to light: slice 0 to 1" in opened.ask("document.body.innerText")
 

@@ -598,3 +598,19 @@ def test_documented_sessions(
         found = [line for line in capsys.readouterr().out.splitlines() if line]
         for expected in (line for line in printed.splitlines() if line):
             assert expected == "..." or expected in found, f"{command}: {expected}"
+
+
+def test_slices_are_searched_where_they_are_named(capsys: Any) -> None:
+    """Long sequences of few microbatches: slices are faster than their family without."""
+    line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
+    line += ["--global-batch", "8", "--sequence", "131072", "--stages", "8", "--context", "1"]
+    line += ["--schedules", "1f1b,seq1f1b", "--slice-cut", "work"]
+    assert main([*line, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    whole = [row for row in rows if row["schedule"] == "1f1b"]
+    best = rows[0]
+    assert (best["schedule"], best["options"]) == ("seq1f1b", {"slices": best["slices"]})
+    assert best["slices"] > 1
+    assert all(row["step_s"] > best["step_s"] for row in whole)
+    assert main(line) == 0
+    assert f"in {best['slices']} slices" in capsys.readouterr().out
