@@ -1,7 +1,9 @@
 """A small GPT on characters, as a list of layers that a pipeline can cut anywhere.
 
 `pipesched run --model examples/gpt` asks this file for the functions at its end
-(docs/Command.md, "Training"). Nothing here knows about pipelines.
+(docs/Command.md, "Training"). The layers know nothing of pipelines, but two lines make them fit for
+schedules that cut sequences into slices: places count from `first_token`, and attention is that of
+`pipesched.torch.slices` (docs/Torch.md, "Slices").
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from pipesched.torch import slices
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -26,7 +29,7 @@ class Embedding(nn.Module):
         self.places = nn.Embedding(context, width)
 
     def forward(self, numbers: Tensor) -> Tensor:
-        places = torch.arange(numbers.shape[1], device=numbers.device)
+        places = slices.first_token() + torch.arange(numbers.shape[1], device=numbers.device)
         embedded: Tensor = self.characters(numbers) + self.places(places)
         return embedded
 
@@ -49,7 +52,7 @@ class Block(nn.Module):
         projected = self.project(self.norms[0](x))
         split = projected.view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        seen = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        seen = slices.scaled_dot_product_attention(query, key, value)
         x = x + self.join(seen.transpose(1, 2).reshape(batch, length, width))
         added: Tensor = x + self.perceptron(self.norms[1](x))
         return added

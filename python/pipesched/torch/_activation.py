@@ -192,6 +192,13 @@ class RandomState:
         is_cuda = device.type == "cuda"
         self._cuda = torch.cuda.get_rng_state(device) if is_cuda else None
 
+    def is_now(self) -> bool:
+        """Whether the generators are in these states."""
+        if self._cuda is not None:
+            if not torch.equal(self._cuda, torch.cuda.get_rng_state(self._device)):
+                return False
+        return torch.equal(self._host, torch.get_rng_state())
+
     def restore(self) -> None:
         """Sets the generators back to these states."""
         torch.set_rng_state(self._host)

@@ -26,23 +26,23 @@ from pipesched import Cell, Instruction
 from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
 from ._backward import Root, WeightBackward, input_backward, root_of_loss, whole_backward
 from ._budget import Budget
+from ._call import call
+from ._compared import Compared
+from ._earlier import Earlier
 from ._errors import PipelineError
 from ._inputs import Inputs
 from ._messages import Link, Messages, Mode
+from ._order import early_receives, needs
 from ._parallel import Around, local, mark
 from ._placement import Placement, named
 from ._places import places_of, storages_of
 from ._record import Event
 from ._repeated import Repeated
 from ._sums import Sums
-from ._values import Arguments, Packet, flatten, mapped, unflatten
+from ._values import Packet, flatten, mapped, unflatten
 
 At = tuple[int, int]
 """(stage, microbatch)."""
-AHEAD = 2
-"""How many computes before its position a receive begins if messages have tags. A message that had
-to wait for its receive would take a round trip longer.
-"""
 
 
 class Memory(Protocol):
@@ -74,6 +74,9 @@ class Parts:
     """The storages of parameters and buffers, which no offload moves."""
     streams: tuple[Any, Any]
     """The streams of D and U; None without an accelerator."""
+    slices: int = 1
+    """Into how many slices microbatches are cut. Cells have the slices as microbatches."""
+    checks_slices: bool = True
 
 
 @dataclass
@@ -100,11 +103,13 @@ class Executor:
         self._parts = parts
         self._watch = parts.link.watch
         self._device = parts.link.device
-        self._needs = [_needs(instruction, parts.program) for instruction in parts.program]
+        self._needs = [needs(instruction, parts.program) for instruction in parts.program]
         self._early = early_receives(parts.program) if parts.messages.has_tags else {}
         self.current: Instruction | None = None
         cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
         self._repeated = Repeated(cells, self._device)
+        self._earlier = Earlier(parts.slices)
+        self._compared = Compared(self._earlier, parts.checks_slices)
         self.memory: Memory | None = None
         """What is told of each instruction of a training step."""
         self._clear()
@@ -135,6 +140,7 @@ class Executor:
         self._clear()
         self._spared = storages_of([*self._parts.stored, batch.inputs, batch.targets])
         roots = self._parts.placement.modules.values()
+        self._earlier.clear(self._spared)
         self._buffered = storages_of([local(b) for root in roots for b in root.buffers()])
         program = self._parts.program
         self._parts.messages.begin(batch.mode, program, [batch.inputs, batch.targets])
@@ -329,6 +335,8 @@ class Executor:
         if is_training and not is_again:
             activation.hold(outputs, self._is_last(cell))
             self._check_budget(cell)
+        if not is_training:
+            self._earlier.end(cell)
 
     def _is_last(self, cell: Cell) -> bool:
         return cell.stage == self._parts.placement.last[cell.path]
@@ -376,10 +384,13 @@ class Executor:
         value = activation.value
         with hooks:
             try:
-                output = _call(module, value)
+                with self._earlier.forward(cell, value):
+                    output = call(module, value)
             except RuntimeError as error:
                 _explain(error, cell)
                 raise
+            if cell.phase == "F" and self._batch.number == 0:
+                self._compared.note(cell, module, value, output)
             if self._is_last(cell):
                 losses = self._lose(cell, output, activation.target)
                 self._parts.sums.check((cell.path, cell.stage), losses, activation.inputs.edges)
@@ -452,27 +463,33 @@ class Executor:
         if cell.phase == "W":
             if activation.weights is None:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
-            with self._repeated.measured(cell, "W"):
+            with self._repeated.measured(cell, "W"), self._earlier.backward(cell):
                 activation.weights.run()
-            del self.held[at]
+            self._drop(cell)
             return
         roots = self._roots(cell, activation)
         inputs = activation.inputs
         is_whole = cell.phase == "B" or self._repeated.is_whole(cell)
-        with self._repeated.measured(cell, "B" if is_whole else "I"):
+        kind = "B" if is_whole else "I"
+        with self._repeated.measured(cell, kind), self._earlier.backward(cell):
             if is_whole:
                 whole_backward(roots)
                 found = inputs.gradients()
             else:
                 found, activation.weights = input_backward(roots, inputs.edges)
         if cell.phase == "B":
-            del self.held[at]
+            self._drop(cell)
         elif is_whole:
             activation.weights = WeightBackward()
         activation.roots = []
         if cell.stage > 0:
             given = dict(zip(inputs.wanted, found, strict=True))
             self._pass_up(cell, [given.get(number) for number in range(inputs.count)])
+
+    def _drop(self, cell: Cell) -> None:
+        """Ends an activation, whose gradients are all computed."""
+        del self.held[cell.stage, cell.microbatch]
+        self._earlier.end(cell)
 
     def _roots(self, cell: Cell, activation: Activation) -> list[Root]:
         """Finds what to differentiate, with the gradients of the outputs."""
@@ -523,7 +540,7 @@ class Executor:
         """The storages on the device that activations and messages hold, with their bytes."""
         boxes = (self._inbox, self._outbox, self._gradbox, self._upbox)
         packets = [packet for box in boxes for packet in box.values()]
-        return places_of(
+        found = places_of(
             [
                 *(tensor for packet in packets for tensor in packet.tensors),
                 *(tensor for held in self.held.values() for tensor in held.tensors()),
@@ -531,6 +548,7 @@ class Executor:
             ],
             self._spared,
         )
+        return found | places_of(self._earlier.tensors(), ())
 
     def places_spared(self) -> set[int]:
         """The storages of parameters, buffers and the batch."""
@@ -552,34 +570,6 @@ class Executor:
         return sum(self.places_held().values()) + self._watch.kept_bytes
 
 
-def _needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions for which the host waits before an instruction. It need not wait before
-    messages, offloads and sums: the device runs them behind the instructions that were issued
-    before them.
-    """
-    if instruction.kind in ("recv", "send", "offload", "all_reduce"):
-        return []
-    awaited = [program[index] for index in instruction.waits]
-    return [i for i in awaited if i.kind in ("recv", "all_reduce", "offload", "reload")]
-
-
-def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction]]:
-    """By index of an instruction: the receives that begin before it. They begin AHEAD computes
-    before their position, but not before the instructions that they wait for. Nothing waits for the
-    start of a receive, so this cannot make a program hang.
-    """
-    found: dict[int, list[Instruction]] = {}
-    computes: list[int] = []
-    for instruction in program:
-        if instruction.kind == "compute":
-            computes.append(instruction.index)
-        elif instruction.kind == "recv":
-            begin = computes[-AHEAD] if len(computes) >= AHEAD else 0
-            begin = max([begin, *(index + 1 for index in instruction.waits)])
-            found.setdefault(min(begin, instruction.index), []).append(instruction)
-    return found
-
-
 def _explain(error: RuntimeError, cell: Cell) -> None:
     """Explains an error of autograd about a leaf, which is the input of a stage here."""
     if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
@@ -588,13 +578,3 @@ def _explain(error: RuntimeError, cell: Cell) -> None:
             f"({cell}): autograd cannot go back through that; make a new tensor, for example of a "
             "clone of the input"
         ) from error
-
-
-def _call(module: nn.Module, value: Any) -> Any:
-    """Runs a stage. An nn.Sequential takes a tuple as it is, as its children do."""
-    if isinstance(value, Arguments):
-        return module(*value.args, **value.kwargs)
-    is_named = hasattr(type(value), "_fields")
-    if isinstance(value, tuple) and not (is_named or isinstance(module, nn.Sequential)):
-        return module(*value)
-    return module(value)

@@ -21,9 +21,11 @@ from dataclasses import dataclass, field
 
 from pipesched import Cell, Instruction, PipeSchedError, Schedule
 
-from ._executor import Executor, early_receives
+from ._executor import Executor
+from ._order import early_receives
 from ._placement import StageKey
 from ._places import places_of
+from ._units import units_of
 from ._values import Packet
 
 
@@ -110,7 +112,7 @@ class Memory:
                 "measured"
             )
         walk = _Walk(self)
-        program = schedule.program(self.rank)
+        program = units_of(schedule).program(self.rank)
         early = early_receives(program) if self.has_tags else {}
         for instruction in program:
             for receive in early.get(instruction.index, ()):

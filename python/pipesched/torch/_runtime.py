@@ -31,7 +31,7 @@ from ._reduce import checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
 from ._state import Flat, Misfit, Names, State, Stateful
 from ._state import Optimizers as StoredOptimizers
-from ._values import cut
+from ._units import cut_units, join_slices, units_of
 from ._watch import Watch
 
 
@@ -78,6 +78,8 @@ class PipelineRuntime:
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
         the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
         messages must follow from the shapes of the batch, unless `static_shapes` is False.
+    check_slices: whether the first step compares what stages give of the slices of their first
+        microbatch with what they give of all of it, where the schedule has slices.
     memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
         keeps, with a unit ("2GiB").
     timeout: the longest time of every wait, in seconds.
@@ -103,13 +105,15 @@ class PipelineRuntime:
         receives: ReceivePlacement | None = None,
         messages: MessageKind | None = None,
         static_shapes: bool = True,
+        check_slices: bool = True,
         memory_budget: int | str | None = None,
         timeout: float = 300.0,
         on_instruction: Callable[[Event], Any] | None = None,
     ) -> None:
         found = _group_of(group)
+        self._units = units_of(schedule)
         options = Options(
-            schedule,
+            self._units,
             stages,
             loss,
             found,
@@ -135,6 +139,8 @@ class PipelineRuntime:
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
             self._parts = setup.parts()
+            self._parts.slices = schedule.slices
+            self._parts.checks_slices = check_slices
             self._clocks = Clocks(self._parts.link)
             self._clocks.compare()
         self._averages = setup.averages
@@ -176,7 +182,9 @@ class PipelineRuntime:
 
         inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches
         (a tensor, or a tuple or dict of them), or a list of all microbatches. Ranks without a first
-        stage need no inputs, those without a last stage no targets.
+        stage need no inputs, those without a last stage no targets. Where the schedule has slices,
+        microbatches are cut along dimension 1, that of the tokens, into equal slices, unless a
+        microbatch of the list is a list of its slices; a loss is that of a slice.
 
         Raises what a stage or the loss raises, with a note that names the cell; RemoteError if
         another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
@@ -211,7 +219,8 @@ class PipelineRuntime:
             return self._mean(batch)
         if not batch.outputs:
             return None
-        return [batch.outputs.get(number) for number in range(self.schedule.microbatches)]
+        found = [batch.outputs.get(number) for number in range(self._units.microbatches)]
+        return join_slices(found, self.schedule.slices)
 
     def parameters(self) -> list[nn.Parameter]:
         """The trained parameters of this rank, each once, for an optimizer; on ranks that compute
@@ -282,7 +291,7 @@ class PipelineRuntime:
         a microbatch takes of each stage, and by `predict` the peak of other schedules. With it the
         runtime looks at every tensor that autograd keeps.
         """
-        found = Memory(self.schedule, self.rank, self._parts.messages.has_tags)
+        found = Memory(self._units, self.rank, self._parts.messages.has_tags)
         self._executor.memory = found
         try:
             yield found
@@ -382,10 +391,10 @@ class PipelineRuntime:
     # Inside
 
     def _batch(self, mode: Mode, inputs: Any, targets: Any) -> Batch:
-        count = self.schedule.microbatches
+        count = self._units.microbatches
         with self._guarded(lambda: "cutting the batch"):
-            given = None if inputs is None else cut(inputs, count, "inputs")
-            wanted = None if targets is None else cut(targets, count, "targets")
+            given = None if inputs is None else cut_units(inputs, self.schedule, "inputs")
+            wanted = None if targets is None else cut_units(targets, self.schedule, "targets")
         number, self._passes = self._passes, self._passes + 1
 
         def scale(loss: Tensor) -> Tensor:
@@ -405,7 +414,7 @@ class PipelineRuntime:
         with self._guarded(lambda: "gathering what was recorded"):
             found = gather(
                 recording,
-                self.schedule,
+                self._units,
                 self._receives,
                 self._parts.program,
                 self._watch,

@@ -15,6 +15,7 @@ import pipesched
 from pipesched import Measurement, Schedule
 from pipesched.torch import PipelineError, PipelineRuntime
 from pipesched.torch._broadcast import from_first
+from pipesched.torch._units import units_of
 
 from ._job import Job, Outcome, Report
 from ._source import Source
@@ -182,7 +183,7 @@ class Training:
         torch.manual_seed(job.seed)
         model = source.model(trainer.dtype).to(trainer.device)
         stages = source.split(model, schedule, trainer.child_times)
-        phases = {c.phase for i in schedule.program(trainer.rank) for c in i.cells}
+        phases = {c.phase for i in units_of(schedule).program(trainer.rank) for c in i.cells}
         steps_inside = "O" in phases
 
         def make(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:

@@ -1,0 +1,27 @@
+"""How stages are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from ._values import Arguments
+
+
+def arguments_of(module: nn.Module, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that a stage is given for a value. An nn.Sequential takes a tuple as it is, as
+    its children do.
+    """
+    if isinstance(value, Arguments):
+        return tuple(value.args), dict(value.kwargs)
+    is_named = hasattr(type(value), "_fields")
+    if isinstance(value, tuple) and not (is_named or isinstance(module, nn.Sequential)):
+        return tuple(value), {}
+    return (value,), {}
+
+
+def call(module: nn.Module, value: Any) -> Any:
+    """Runs a stage."""
+    args, kwargs = arguments_of(module, value)
+    return module(*args, **kwargs)

@@ -1,0 +1,40 @@
+"""What of a program the host waits for, and what it begins early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesched import Instruction
+
+AHEAD = 2
+"""How many computes before its position a receive begins if messages have tags. A message that had
+to wait for its receive would take a round trip longer.
+"""
+
+
+def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions for which the host waits before an instruction. It need not wait before
+    messages, offloads and sums: the device runs them behind the instructions that were issued
+    before them.
+    """
+    if instruction.kind in ("recv", "send", "offload", "all_reduce"):
+        return []
+    awaited = [program[index] for index in instruction.waits]
+    return [i for i in awaited if i.kind in ("recv", "all_reduce", "offload", "reload")]
+
+
+def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction]]:
+    """By index of an instruction: the receives that begin before it. They begin AHEAD computes
+    before their position, but not before the instructions that they wait for. Nothing waits for the
+    start of a receive, so this cannot make a program hang.
+    """
+    found: dict[int, list[Instruction]] = {}
+    computes: list[int] = []
+    for instruction in program:
+        if instruction.kind == "compute":
+            computes.append(instruction.index)
+        elif instruction.kind == "recv":
+            begin = computes[-AHEAD] if len(computes) >= AHEAD else 0
+            begin = max([begin, *(index + 1 for index in instruction.waits)])
+            found.setdefault(min(begin, instruction.index), []).append(instruction)
+    return found

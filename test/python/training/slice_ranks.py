@@ -1,0 +1,185 @@
+"""Trains small GPTs by schedules with slices, beside the same model on whole microbatches.
+
+usage: slice_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from pipesched import Schedule
+from pipesched.torch import PipelineRuntime, slices, split_sequential
+from runtime_ranks import compare, difference, main, optimizer_of, stage_blocks
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+SAMPLES, TOKENS, WIDTH, HEADS, WORDS = 2, 24, 8, 2, 11
+STEPS = 2
+LIMIT = datetime.timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class SliceJob:
+    """A schedule with slices, and how its model is made."""
+
+    name: str
+    schedule: Schedule
+    model: str = "gpt"
+    is_uneven: bool = False
+    """Whether slices of a microbatch have different numbers of tokens."""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ranks(self) -> int:
+        return self.schedule.workers
+
+
+class Embedding(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(WORDS, WIDTH, dtype=torch.float64)
+        self.places = nn.Embedding(TOKENS, WIDTH, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = slices.first_token()
+        found: Tensor = self.words(x) + self.places.weight[first : first + x.shape[1]]
+        return found
+
+
+class Block(nn.Module):
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+        self.attention = slices.CausalSelfAttention(WIDTH, HEADS)
+        self.mix = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Dropout(dropout))
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm(x))
+        found: Tensor = x + self.mix(x)
+        return found
+
+
+class Blind(Block):
+    """Its attention sees its own slice alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        query = self.norm(x)
+        found: Tensor = nn.functional.scaled_dot_product_attention(
+            query, query, query, is_causal=True
+        )
+        return x + self.mix(found)
+
+
+def model_of(kind: str, blocks: int) -> nn.Sequential:
+    """An embedding, layers and a head in as many blocks."""
+    torch.manual_seed(5)
+    made = Blind if kind == "blind" else Block
+    layers = [made(0.5 if kind == "dropout" else 0.0) for _ in range(2 * blocks)]
+    parts: list[nn.Module] = [Embedding(), *layers, nn.Linear(WIDTH, WORDS, dtype=torch.float64)]
+    sizes = [1 + 2] + [2] * (blocks - 2) + [2 + 1] if blocks > 1 else [len(parts)]
+    whole = nn.Sequential()
+    for i, size in enumerate(sizes):
+        begin = sum(sizes[:i])
+        whole.add_module(str(i), nn.Sequential(*parts[begin : begin + size]))
+    return whole
+
+
+def loss_of(output: Tensor, target: Tensor) -> Tensor:
+    return cross_entropy(output.flatten(0, 1), target.flatten())
+
+
+def cut(value: Tensor, job: SliceJob) -> Any:
+    """A microbatch as the job gives it."""
+    if not job.is_uneven:
+        return value
+    parts = job.schedule.slices
+    lengths = [TOKENS - (parts - 1) * 5, *[5] * (parts - 1)]
+    return list(value.split(lengths, 1))
+
+
+def wanted_losses(whole: nn.Module, job: SliceJob, inputs: list[Any], targets: list[Any]) -> float:
+    """Trains without a pipeline: the mean of the losses of slices, each of which counts alike."""
+    total = 0.0
+    for value, target in zip(inputs, targets, strict=True):
+        output = whole(value)
+        parts = cut(target, job)
+        pieces = parts if isinstance(parts, list) else target.chunk(job.schedule.slices, 1)
+        begin, losses = 0, []
+        for piece in pieces:
+            losses.append(loss_of(output[:, begin : begin + piece.shape[1]], piece))
+            begin += piece.shape[1]
+        loss = torch.stack(losses).mean() / len(inputs)
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
+    return total
+
+
+def run(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
+    """The largest relative errors of losses, gradients and parameters."""
+    schedule, rank = job.schedule, dist.get_rank(group)
+    reference = model_of(job.model, schedule.blocks)
+    stages = split_sequential(model_of(job.model, schedule.blocks), schedule)
+    runtime = PipelineRuntime(schedule, stages, loss_of, group, timeout=60, **job.options)
+    blocks: Any = stage_blocks(job, rank, stages)  # type: ignore[arg-type]
+    outside = optimizer_of(list({id(p): p for _, b in blocks for p in b.parameters()}.values()))
+    steps = optimizer_of(list(reference.parameters()))
+    worst = [0.0, 0.0, 0.0]
+    torch.manual_seed(99)
+    for _ in range(STEPS):
+        shape = schedule.microbatches, SAMPLES, TOKENS
+        inputs, targets = torch.randint(WORDS, (2, *shape)).unbind(0)
+        wanted = wanted_losses(reference, job, list(inputs), list(targets))
+        given = [cut(each, job) for each in inputs], [cut(each, job) for each in targets]
+        loss = runtime.step(*given)
+        if loss is not None and len(schedule.paths) < 2:
+            worst[0] = max(worst[0], abs(loss.item() - wanted) / wanted)
+        gradients, values = compare(job, blocks, reference)  # type: ignore[arg-type]
+        worst[1], worst[2] = max(worst[1], gradients), max(worst[2], values)
+        outside.step()
+        steps.step()
+        runtime.zero_grad()
+        steps.zero_grad()
+    evaluated(runtime, job, reference, worst)
+    runtime.close()
+    return worst
+
+
+def evaluated(
+    runtime: PipelineRuntime, job: SliceJob, reference: nn.Module, worst: list[float]
+) -> None:
+    """Compares outputs of an evaluation."""
+    count = job.schedule.microbatches
+    inputs = list(torch.randint(WORDS, (count, SAMPLES, TOKENS)))
+    outputs = runtime.evaluate([cut(each, job) for each in inputs])
+    for value, output in zip(inputs, outputs or [], strict=False):
+        if output is not None:
+            with torch.no_grad():
+                worst[2] = max(worst[2], difference(output, reference(value)))
+
+
+def train(folder: Path, jobs: list[SliceJob], world: int, rank: int) -> None:
+    meeting = f"file://{folder}/store"
+    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
+    groups = {ranks: dist.new_group(list(range(ranks))) for ranks in range(1, world)}
+    assert dist.group.WORLD is not None
+    groups[world] = dist.group.WORLD
+    results = {}
+    for job in jobs:
+        if rank < job.ranks:
+            print("job", job.name, file=sys.stderr, flush=True)
+            results[job.name] = run(job, groups[job.ranks])
+    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

@@ -1,0 +1,59 @@
+"""Schedules with slices train what whole microbatches train (docs/Torch.md, "Slices")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs PyTorch")
+
+from pipesched import Schedule, generate  # noqa: E402
+from runtime_runs import RankFailed, run  # noqa: E402
+from slice_ranks import SliceJob  # noqa: E402
+
+NEAR = 1e-12
+CROSSING = [[0, 1], [1, 0]]
+WHOLE = ["seq1f1b", "slimpipe", "terapipe"]
+FAMILIES = [*WHOLE, "zb-h1", "zb-h2", "zb-v", "greedy"]
+
+
+def made(family: str, passes: str = "", **options: Any) -> Schedule:
+    given = {"workers": 2, "microbatches": 4, "slices": 3, **options}
+    schedule = generate(family, **given)
+    return schedule.transform(passes) if passes else schedule
+
+
+def check(found: dict[str, list[list[float]]], limit: float = NEAR) -> None:
+    for name, ranks in found.items():
+        for losses, gradients, values in ranks:
+            assert max(losses, gradients, values) < limit, name
+
+
+def jobs() -> list[SliceJob]:
+    steps = "pipe-add-optimizer{all-reduce=eager}"
+    tables = {
+        **{family: made(family) for family in FAMILIES},
+        **{f"{f} interleaved": made(f, chunks=2) for f in ("seq1f1b", "slimpipe")},
+        **{f"{f} split": made(f, "pipe-split-backward") for f in WHOLE},
+        **{f"{f} recomputed": made(f, "pipe-add-recompute") for f in (*WHOLE, "zb-h1")},
+        **{f"{f} offloaded": made(f, "pipe-add-offload{amount=half}") for f in (*WHOLE, "zb-v")},
+        "gradient after W": made("seq1f1b", "pipe-split-backward{gradient-after=W}"),
+        "one worker": made("seq1f1b", workers=1),
+        "one microbatch": made("terapipe", microbatches=1, workers=3),
+        "replicas": made("greedy", f"pipe-split-backward,{steps}", paths=CROSSING, microbatches=6),
+    }
+    found = [SliceJob(name, schedule) for name, schedule in tables.items()]
+    found.append(SliceJob("in order", made("seq1f1b"), options={"messages": "ordered"}))
+    found.append(SliceJob("uneven", made("slimpipe"), is_uneven=True))
+    return found
+
+
+def test_gradients_are_those_of_whole_microbatches(tmp_path: Path) -> None:
+    check(run(jobs(), tmp_path, "slice_ranks.py"))
+
+
+def test_a_stage_that_does_not_see_earlier_tokens_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RankFailed, match=r"slice 2 of microbatch 0: output 0 of the stage is not"):
+        run([SliceJob("blind", made("seq1f1b"), "blind")], tmp_path, "slice_ranks.py")
