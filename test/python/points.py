@@ -12,6 +12,10 @@ from pipesched._options import ForwardSends, ReceivePlacement, Runtime, Transpor
 PROFILE = Costs(times={"F": "2us", "I": "3us", "W": "1us", "comm": "500ns", "send": "700ns"})
 ROOFLINE = Costs(model="toy", system="toy", microbatch_size=1)
 
+SLICED = ("seq1f1b", "slimpipe", "terapipe")
+"""The families that cut sequences into slices, which neither programs nor other formats have."""
+WHOLE = [name for name in pipesched.families() if name not in SLICED]
+
 SMALL: dict[str, Any] = {
     "family": ["1f1b", "interleaved-1f1b", "dualpipe", "zb-h1"],
     "workers": [2, 4],

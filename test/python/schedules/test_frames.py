@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pandas as pd
-import pipesched
 import pytest
 from pipesched import Configuration, PipeSchedError, Schedule, generate
+from points import WHOLE
 
 SIZES = [(1, 2), (2, 2), (2, 4), (3, 6), (4, 8)]
 
@@ -86,7 +86,7 @@ def _schedules(family: str, transform: str | None) -> Iterator[Schedule]:
             assert transform == TRANSFORMS["offload"]  # a row exceeds the limit
 
 
-@pytest.mark.parametrize("family", pipesched.families())
+@pytest.mark.parametrize("family", WHOLE)
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_frames_are_the_rows(family: str, transform: str | None) -> None:
     for schedule in _schedules(family, transform):
@@ -110,7 +110,7 @@ def test_frames_are_the_rows(family: str, transform: str | None) -> None:
             assert frame.end_ps.max() == simulation.execution.makespan_ps
 
 
-@pytest.mark.parametrize("family", pipesched.families())
+@pytest.mark.parametrize("family", WHOLE)
 @pytest.mark.parametrize(("place", "step"), [("eager", "overlapped"), ("end", "exposed")])
 def test_configurations_have_the_same_cells(
     family: str, place: str, step: Literal["overlapped", "exposed"]

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-import pipesched
 import pytest
 from pipesched import PipeSchedError, Schedule, generate
+from points import WHOLE
 from ranks import Layer, Outcome, Ranks, Receives
 
 WORKERS, MICROBATCHES = 4, 8
@@ -70,7 +70,7 @@ def compare(ranks: Ranks, schedule: Schedule, receives: Receives, layer: Layer) 
 
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("receives", RECEIVES)
-@pytest.mark.parametrize("name", [*pipesched.families(), *STEPS])
+@pytest.mark.parametrize("name", [*WHOLE, *STEPS])
 def test_processes_end_as_proved(
     ranks: Ranks, name: str, receives: Receives, layer: Layer
 ) -> None:
@@ -82,7 +82,7 @@ def test_both_verdicts_occur() -> None:
     for layer in ("fifo", "rendezvous", "batched"):
         verdicts = {
             proof(made(family), receives, layer)
-            for family in pipesched.families()
+            for family in WHOLE
             for receives in RECEIVES
         }
         assert verdicts == {True, False}, layer

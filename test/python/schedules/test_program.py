@@ -10,6 +10,7 @@ import pipesched
 import pytest
 from pipesched import Instruction, Path, PipeSchedError, Schedule, generate
 from pipesched._options import ReceivePlacement, Transport
+from points import WHOLE
 
 SIZES = [(1, 2), (2, 2), (2, 4), (3, 6), (4, 8)]
 TRANSFORMS = {
@@ -108,7 +109,7 @@ def _check_activations(programs: list[list[Instruction]]) -> None:
 
 @pytest.mark.parametrize("receives", PLACEMENTS)
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
-@pytest.mark.parametrize("family", pipesched.families())
+@pytest.mark.parametrize("family", WHOLE)
 def test_programs_are_those_of_the_text(
     family: str, transform: str | None, receives: ReceivePlacement
 ) -> None:
@@ -128,7 +129,7 @@ def test_programs_are_those_of_the_text(
         _check_activations(programs)
 
 
-@pytest.mark.parametrize("family", pipesched.families())
+@pytest.mark.parametrize("family", WHOLE)
 def test_stages_and_paths_place_the_cells(family: str) -> None:
     for schedule in _schedules(family, None):
         stages = [schedule.stages(worker) for worker in range(schedule.workers)]
@@ -238,7 +239,7 @@ def test_frames_of_programs() -> None:
 
 
 def test_messages_of_frames_are_those_of_programs() -> None:
-    for family in pipesched.families():
+    for family in WHOLE:
         for schedule in _schedules(family, None):
             sent = {
                 (worker, str(i.cell)): i.message

@@ -181,6 +181,8 @@ def test_cells_are_those_of_the_text(point: Configuration) -> None:
         row = line[: line.index("]")].replace("+", " ").split()
         cells = frame[frame.worker == worker]
         names = cells.stage.astype(str) + cells.phase.astype(str) + cells.microbatch.astype(str)
+        if schedule.slices > 1:
+            names += "." + cells["slice"].astype(str)
         assert list(names) == [cell for cell in row if not cell.startswith("_")]
         assert list(cells["index"]) == list(range(len(cells)))
 

@@ -75,7 +75,8 @@ class Blind(Block):
         found: Tensor = nn.functional.scaled_dot_product_attention(
             query, query, query, is_causal=True
         )
-        return x + self.mix(found)
+        mixed: Tensor = x + self.mix(found)
+        return mixed
 
 
 def model_of(kind: str, blocks: int) -> nn.Sequential:
@@ -102,7 +103,7 @@ def cut(value: Tensor, job: SliceJob) -> Any:
         return value
     parts = job.schedule.slices
     lengths = [TOKENS - (parts - 1) * 5, *[5] * (parts - 1)]
-    return list(value.split(lengths, 1))
+    return list(torch.split(value, lengths, 1))
 
 
 def wanted_losses(whole: nn.Module, job: SliceJob, inputs: list[Any], targets: list[Any]) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Instruction, Path, PipeSchedError, Schedule, generate
+from points import WHOLE
 from runtime_runs import Job, Result, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
@@ -55,7 +56,7 @@ def of_family(family: str) -> Schedule:
 @cache
 def resident() -> dict[str, Schedule]:
     """Schedules whose activations stay where they are."""
-    found = {family: of_family(family) for family in pipesched.families()}
+    found = {family: of_family(family) for family in WHOLE}
     found |= {
         "chimera of two pairs": made("chimera", 4, 8, pairs=2),
         "asymmetric": made("greedy", 4, 9, paths=ASYMMETRIC, gradient_after="I"),

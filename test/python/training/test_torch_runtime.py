@@ -10,6 +10,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Path, PipeSchedError, Schedule, generate
+from points import WHOLE
 from runtime_runs import Job, Result, phases_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
@@ -111,7 +112,7 @@ STEPPED = {
 @cache
 def jobs() -> dict[str, Job]:
     found: list[Job] = []
-    for family in pipesched.families():
+    for family in WHOLE:
         schedule = smallest(family, 4)
         budget = {"memory_budget": peak_of(schedule)}
         found.append(

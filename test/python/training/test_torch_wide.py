@@ -12,6 +12,7 @@ import pipesched
 import pytest
 from pipesched import Path, Schedule, generate
 from runtime_random import random_schedule
+from points import WHOLE
 from runtime_runs import Job, Result, phases_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
@@ -40,7 +41,7 @@ ALL = "pipe-add-recompute{keep=2},pipe-add-offload{keep=1}"
 @cache
 def jobs() -> dict[str, Job]:
     found = [
-        Job(f"{family} on 8", made(family, 8, 16)) for family in pipesched.families()
+        Job(f"{family} on 8", made(family, 8, 16)) for family in WHOLE
     ]
     ordered = {"messages": "ordered"}
     for family in ("zb-v", "dualpipe-v", "chimera", "interleaved-1f1b", "hanayo"):
