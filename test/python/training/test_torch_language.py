@@ -99,9 +99,9 @@ def test_a_model_without_memory_is_cut() -> None:
     """On the device `meta`, as large models are made before their weights are loaded."""
     with torch.device("meta"):
         model = language_model("llama", hidden_size=4096, intermediate_size=11008)
-    begin = time.monotonic()
+    begin = time.thread_time()
     stages = from_hugging_face(model, FOUR)
-    assert time.monotonic() - begin < 1
+    assert time.thread_time() - begin < 1
     names = [[*stages(0, number).state_dict()] for number in range(4)]
     assert "0.model.embed_tokens.weight" in names[0] and "3.lm_head.weight" in names[3]
     assert len(names[1]) == len(names[2]) == 9
@@ -133,10 +133,10 @@ class Passing(nn.Module):
 
 
 def refused(model: nn.Module, text: str, **options: Any) -> None:
-    begin = time.monotonic()
+    begin = time.thread_time()
     with pytest.raises(PipelineError, match=text):
         from_hugging_face(model, TWO, **options)
-    assert time.monotonic() - begin < 1
+    assert time.thread_time() - begin < 1
 
 
 def test_layers_that_pass_more_on_are_refused() -> None:
