@@ -28,12 +28,12 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._bytes import usable_of
+from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._batch import Configuration, Metric, evaluate_points
 from ._division import layers_text
 from ._errors import PipeSchedError
 from ._families import FamilyFunction, restore, used
-from ._grid import NOT_OF_TABLE, Grid, Inputs, Point, configuration, kinds
+from ._grid import NOT_OF_TABLE, RESERVE, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
 from ._report import Formula
 from ._sweep_file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
@@ -117,7 +117,15 @@ def _activations(found: Row) -> float | None:
     return peak * workers / stages if peak is not None and stages else None
 
 
-def _finished(point: Configuration, found: Row) -> Row:
+def _fits(capacity: int | None, peak: int | None, accelerators: int, reserve: str) -> bool | None:
+    """Whether the fullest worker leaves the reserve free on each of its accelerators."""
+    if capacity is None or peak is None:
+        return None
+    each = capacity // (accelerators or 1)
+    return -(-peak // (accelerators or 1)) <= each - reserve_of(reserve, each)
+
+
+def _finished(point: Configuration, found: Row, reserve: str) -> Row:
     """The numbers of a point, with those computed from them."""
     capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
     accelerators = _accelerators(point.costs._raw) if point.costs else 0
@@ -132,7 +140,7 @@ def _finished(point: Configuration, found: Row) -> Row:
         "activations": _activations(found),
         **_rates(point, found),
         "layers": _layers(point),
-        "fits": None if capacity is None or peak is None else peak <= usable_of(capacity),
+        "fits": _fits(capacity, peak, accelerators, reserve),
         "error": None,
     }
 
@@ -162,12 +170,14 @@ def evaluate(
     restore(own or {})
     rows: list[Row] = []
     made: list[Configuration] = []
+    reserves: list[str] = []
     raw: list[_core.Configuration] = []
     for given in inputs:
         try:
             point = configuration(given)
             raw.append(point._raw())
             made.append(point)
+            reserves.append(given.get(RESERVE, DEFAULT_RESERVE))
             rows.append({})
         except PipeSchedError as error:
             rows.append({"error": error.diagnostics[0].message})
@@ -175,14 +185,15 @@ def evaluate(
     names = list(evaluated.columns)
     numbers = zip(*map(_plain, evaluated.columns.values()), strict=True)
     empty = iter([row for row in rows if not row])
-    each = zip(made, empty, numbers, evaluated.errors, strict=True)
-    for index, (point, row, known, reason) in enumerate(each):
+    each = zip(made, reserves, empty, numbers, evaluated.errors, strict=True)
+    for index, (point, reserve, row, known, reason) in enumerate(each):
         if reason is not None:
             row["error"] = reason
             continue
         found = dict(zip(names, known, strict=True))
         measured = evaluated.metrics[index].items()
-        row.update(_finished(point, found), **{name: _checked(name, v) for name, v in measured})
+        row.update(_finished(point, found, reserve))
+        row.update({name: _checked(name, value) for name, value in measured})
     return rows
 
 
