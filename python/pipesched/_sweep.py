@@ -32,7 +32,7 @@ from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._batch import Configuration, Metric, evaluate_points
 from ._division import layers_text
 from ._errors import PipeSchedError
-from ._families import FamilyFunction, restore, used
+from ._families import OwnFamily, restore, used
 from ._grid import NOT_OF_TABLE, RESERVE, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
 from ._report import Formula
@@ -102,8 +102,11 @@ def _formula(family: str) -> Formula | None:
 
 def _stated(point: Configuration, found: Row) -> Row:
     """The formula with its definition, as rows of `compare` have them."""
+    if point._is_own:
+        ratio = point._own_bubble_ratio
+        return {"formula_bubble_ratio": ratio, "formula_of": None if ratio is None else "step"}
     ratio = found["formula_bubble_ratio"]
-    formula = None if ratio is None or point._is_own else _formula(point.family)
+    formula = None if ratio is None else _formula(point.family)
     if formula is None or formula.of == "step":
         return {"formula_of": None if ratio is None else "step"}
     if formula.states(found["workers"], found["microbatches"]):
@@ -160,7 +163,7 @@ def _checked(name: str, value: Any) -> Any:
 
 def evaluate(
     inputs: Sequence[Inputs],
-    own: Mapping[str, FamilyFunction] | None = None,
+    own: Mapping[str, OwnFamily] | None = None,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[Row]:
     """The numbers and the metrics of some points in order; for a point without numbers, its
@@ -200,7 +203,7 @@ def evaluate(
 def evaluated_lines(
     points: Sequence[Point],
     form: Form,
-    own: Mapping[str, FamilyFunction] | None = None,
+    own: Mapping[str, OwnFamily] | None = None,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[str]:
     """The rows of some points, as lines of the file."""
@@ -217,7 +220,7 @@ def task_of(chunk: Chunk) -> bytes:
 def run_task(
     points: bytes,
     form: Form,
-    own: Mapping[str, FamilyFunction],
+    own: Mapping[str, OwnFamily],
     metrics: Mapping[str, Metric],
 ) -> str:
     """The task of an executor: turns points into their lines, as one text. The process that
@@ -409,12 +412,12 @@ def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
                 rows.keep(futures[future], lines_of_task(future.result()))
 
 
-def _sent(points: Sequence[Point]) -> dict[str, FamilyFunction]:
+def _sent(points: Sequence[Point]) -> dict[str, OwnFamily]:
     """The registered families in the form in which other processes get them."""
     own = used(point.inputs["family"] for point in points)
-    for name, function in own.items():
+    for name, family in own.items():
         try:
-            pickle.dumps(function)
+            pickle.dumps(family)
         except Exception as error:
             raise PipeSchedError(
                 f"family {name!r} cannot be sent to other processes ({error}); define its function "
