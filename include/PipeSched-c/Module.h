@@ -33,6 +33,11 @@ MLIR_CAPI_EXPORTED MlirModule pipeschedModuleParse(MlirContext context,
                                                    MlirStringRef source,
                                                    MlirStringRef name);
 
+/// Lets diagnostics about IR that goes from one context to another as bytecode
+/// still point at cells: the first one knows where they stand in the text.
+MLIR_CAPI_EXPORTED void pipeschedCellPlacesCopy(MlirContext from,
+                                                MlirContext to);
+
 /// A module with the schedule `name` and its family. It takes the rows out of
 /// the table, which can then only be destroyed. Null after an error, such as a
 /// table without rows.

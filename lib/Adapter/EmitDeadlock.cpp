@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/EmitDeadlock.h"
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 
 using namespace mlir;
@@ -34,16 +35,28 @@ pipesched::emitDeadlock(Operation *op, const Program &program,
   return diagnostic;
 }
 
+/// Where the cell stands that an instruction runs or whose result it sends. A
+/// receive has no cell in its row, so its row stands for it.
+static Location placeInRow(pipe::WorkerOp row, Cell cell) {
+  for (auto [index, other] : llvm::enumerate(row.getCells()))
+    if (other.withOverlap(false) == cell.withOverlap(false))
+      return pipe::locationOfCell(row, index);
+  return row.getLoc();
+}
+
 LogicalResult pipesched::emitProgramError(pipe::ScheduleOp schedule,
                                           const Program &program,
                                           llvm::Error error,
                                           StringRef condition) {
-  SmallVector<Location> rows(program.getNumWorkers(), schedule.getLoc());
+  SmallVector<pipe::WorkerOp> rows(program.getNumWorkers());
   for (pipe::WorkerOp row : schedule.getRows())
-    rows[row.getWorker()] = row.getLoc();
+    rows[row.getWorker()] = row;
   auto placeOf = [&](uint32_t instruction) {
-    return rows[llvm::upper_bound(program.rowBegins, instruction) -
-                program.rowBegins.begin() - 1];
+    pipe::WorkerOp row =
+        rows[llvm::upper_bound(program.rowBegins, instruction) -
+             program.rowBegins.begin() - 1];
+    return row ? placeInRow(row, program.instructions[instruction].cell)
+               : schedule.getLoc();
   };
   llvm::Error other =
       llvm::handleErrors(std::move(error), [&](const DeadlockError &found) {

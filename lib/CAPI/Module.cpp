@@ -17,6 +17,7 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/ShardyRules.h"
@@ -51,6 +52,16 @@ MlirModule pipeschedModuleParse(MlirContext context, MlirStringRef source,
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   return wrap(parseSourceFile<ModuleOp>(sources, ParserConfig(unwrap(context)))
                   .release());
+}
+
+void pipeschedCellPlacesCopy(MlirContext from, MlirContext to) {
+  if (!from.ptr || !to.ptr)
+    return;
+  auto placesOf = [](MLIRContext *context) {
+    return context->getOrLoadDialect<pipe::PipeDialect>()
+        ->getRegisteredInterface<pipe::CellPlaces>();
+  };
+  placesOf(unwrap(from))->copyTo(*placesOf(unwrap(to)));
 }
 
 /// Creates an empty module for a schedule `name`. Errors: no context; an empty

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._errors import PipeSchedWarning as PipeSchedWarning
     from ._errors import VerificationError as VerificationError
     from ._families import register_family as register_family
+    from ._formulas import check_formula as check_formula
     from ._grid import Grid as Grid
     from ._making import generate as generate
     from ._making import load as load
@@ -108,6 +109,7 @@ _HOMES = {
     "Svg": "_pictures",
     "VerificationError": "_errors",
     "WorkerProgram": "_program",
+    "check_formula": "_formulas",
     "compare": "_batch",
     "draw": "_pictures",
     "explain": "_batch",

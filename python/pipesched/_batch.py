@@ -103,6 +103,14 @@ class Configuration:
     def _is_own(self) -> bool:
         return own_family(text_of("family", self.family)) is not None
 
+    @property
+    def _own_bubble_ratio(self) -> float | None:
+        """The formula of a family that is a Python function, without the end of a step."""
+        own = own_family(self.family)
+        if own is None or self.optimizer_step != "none":
+            return None
+        return own.bubble_ratio(self.workers, self.microbatches, self.options)
+
     def _with_step(self, schedule: Schedule) -> Schedule:
         """The schedule with the end of a training step, for a family that is a Python function."""
         code_of(OptimizerStep, "optimizer_step", self.optimizer_step)

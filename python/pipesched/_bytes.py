@@ -48,8 +48,3 @@ def reserve_of(given: int | str, whole: int) -> int:
     if isinstance(given, int):
         return bytes_of("reserve", given)
     return sum(bytes_of("reserve", part, whole) for part in given.split("+"))
-
-
-def usable_of(capacity: int) -> int:
-    """What the default reserve leaves of a memory."""
-    return capacity - reserve_of(DEFAULT_RESERVE, capacity)

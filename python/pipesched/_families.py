@@ -18,17 +18,22 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from types import ModuleType
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, cast, overload
 
 from . import _core
 from ._errors import PipeSchedError
-from ._options import text_of
+from ._options import FamilyOptions, text_of
 from ._rows import Rows
 from ._schedule import Schedule
 
 FamilyFunction: TypeAlias = Callable[..., "Schedule | Rows"]
 """From a problem (a schedule without rows) and the family's options, as keywords, to its rows as
 `Schedule.from_rows` takes them, or to a schedule of as many workers and microbatches."""
+
+
+BubbleFormula: TypeAlias = Callable[..., "float | None"]
+"""From workers, microbatches and the family's options, as keywords, to the part of all slots that
+is idle in the step; None where the formula says nothing."""
 
 
 def digest_of(function: Callable[..., Any]) -> str:
@@ -58,6 +63,30 @@ class OwnFamily:
     options: tuple[str, ...]
     source: str = ""
     """The publication that it is from."""
+    formula: BubbleFormula | None = None
+    """The part of all slots that is idle, as the publication states it."""
+
+    def bubble_ratio(
+        self, workers: int, microbatches: int, options: Mapping[str, Any]
+    ) -> float | None:
+        """What the formula says; None if it says nothing for these sizes. It gets the options that
+        it has keywords for.
+        """
+        if self.formula is None:
+            return None
+        keywords = inspect.signature(self.formula).parameters
+        known = {k: v for k, v in options.items() if k in keywords and v is not None}
+        ratio = self.formula(workers, microbatches, **known)
+        if ratio is None:
+            return None
+        is_number = isinstance(ratio, (int, float)) and not isinstance(ratio, bool)
+        if not is_number or not 0 <= ratio <= 1:
+            raise PipeSchedError(
+                f"the formula of family {self.name!r} gives {ratio!r} for {workers} workers and "
+                f"{microbatches} microbatches; wanted the part of all slots that is idle, from 0 "
+                "to 1, or None where it says nothing"
+            )
+        return float(ratio)
 
     @property
     def place(self) -> str:
@@ -67,8 +96,9 @@ class OwnFamily:
 
     @property
     def digest(self) -> str:
-        """See `digest_of`."""
-        return digest_of(self.function)
+        """See `digest_of`. Rows of sweeps have the formula as well."""
+        own = digest_of(self.function)
+        return own if self.formula is None else own + digest_of(self.formula)
 
 
 _own: dict[str, OwnFamily] = {}
@@ -119,20 +149,38 @@ def _options_of(function: FamilyFunction) -> tuple[str, ...]:
 
 @overload
 def register_family(
-    name: str, function: None = None, *, summary: str = "", source: str = ""
+    name: str,
+    function: None = None,
+    *,
+    summary: str = "",
+    source: str = "",
+    formula: BubbleFormula | None = None,
 ) -> Callable[[FamilyFunction], FamilyFunction]: ...
 @overload
 def register_family(
-    name: str, function: FamilyFunction, *, summary: str = "", source: str = ""
+    name: str,
+    function: FamilyFunction,
+    *,
+    summary: str = "",
+    source: str = "",
+    formula: BubbleFormula | None = None,
 ) -> FamilyFunction: ...
 def register_family(
-    name: str, function: FamilyFunction | None = None, *, summary: str = "", source: str = ""
+    name: str,
+    function: FamilyFunction | None = None,
+    *,
+    summary: str = "",
+    source: str = "",
+    formula: BubbleFormula | None = None,
 ) -> FamilyFunction | Callable[[FamilyFunction], FamilyFunction]:
     """Registers a family, which `generate`, `Configuration`, `compare`, `sweep` and the command
     then take by name. The function gets a schedule without rows and the options of the family as
     keywords; it returns rows, as `Schedule.from_rows` takes them, or a schedule. A second function
     of the same name replaces the first. Names of families that ship are refused. `source` is the
-    publication that the family is from, such as `"Qi et al. 2024, arXiv 2401.10241"`.
+    publication that the family is from, such as `"Qi et al. 2024, arXiv 2401.10241"`. `formula` is
+    what it states for the bubble: a function from workers and microbatches, and options of the
+    family as keywords, to the part of all slots that is idle. `check_formula` compares it with
+    tables; rows of `compare` and `sweep` have it beside that of the table.
 
     >>> @register_family("serial")
     ... def serial(problem):
@@ -146,20 +194,35 @@ def register_family(
     """
     text_of("the name of a family", name)
     if function is None:
-        return partial(_register, name, summary=summary, source=source)
-    return _register(name, function, summary=summary, source=source)
+        return partial(_register, name, summary=summary, source=source, formula=formula)
+    return _register(name, function, summary=summary, source=source, formula=formula)
 
 
 def _register(
-    name: str, function: FamilyFunction, *, summary: str, source: str
+    name: str,
+    function: FamilyFunction,
+    *,
+    summary: str,
+    source: str,
+    formula: BubbleFormula | None,
 ) -> FamilyFunction:
     if not callable(function):
         raise TypeError(f"family {name!r} is a function from a problem to rows; got {function!r}")
     if _is_shipped(name):
         raise PipeSchedError(f"{name!r} is a family that ships; choose another name")
+    if formula is not None and not callable(formula):
+        raise TypeError(
+            f"the formula of family {name!r} is a function of workers and microbatches; got "
+            f"{formula!r}"
+        )
     text = summary or (inspect.getdoc(function) or "").split("\n\n", 1)[0].replace("\n", " ")
     _own[name] = OwnFamily(
-        name, function, text, _options_of(function), text_of("the source of a family", source)
+        name,
+        function,
+        text,
+        _options_of(function),
+        text_of("the source of a family", source),
+        formula,
     )
     return function
 
@@ -214,7 +277,8 @@ def own_family(name: str) -> OwnFamily | None:
     function = getattr(_module_of(place), attribute, None)
     if not callable(function):
         raise PipeSchedError(f"{place} has no function {attribute!r}, which would be a family")
-    register_family(name, function)
+    said = {key: getattr(function, key, None) for key in ("source", "formula")}
+    register_family(name, function, source=said["source"] or "", formula=said["formula"])
     return _own[name]
 
 
@@ -229,18 +293,22 @@ def refuse_place(name: str) -> None:
         )
 
 
-def restore(families: Mapping[str, FamilyFunction]) -> None:
+def restore(families: Mapping[str, OwnFamily]) -> None:
     """Registers families that another process has registered."""
-    for name, function in families.items():
-        if name not in _own:
-            register_family(name, function)
+    for name, family in families.items():
+        _own.setdefault(name, family)
 
 
-def used(names: Iterable[str]) -> dict[str, FamilyFunction]:
-    """The functions of the names that are registered here, for other processes. A family that is
+def used(names: Iterable[str]) -> dict[str, OwnFamily]:
+    """The families of the names that are registered here, for other processes. A family that is
     named by the place of its function is not among them, since any process can find it.
     """
-    return {name: _own[name].function for name in set(names) if name in _own and ":" not in name}
+    return {name: _own[name] for name in set(names) if name in _own and ":" not in name}
+
+
+def options_for_own(options: Mapping[str, Any]) -> FamilyOptions:
+    """Options of a registered family where those of the families that ship are expected."""
+    return cast(FamilyOptions, dict(options))
 
 
 def has_own(family: str, text: str | None) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type
 
 from . import _core
 from ._batch import Configuration
+from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path, argument_fields
 from ._errors import Diagnostic, Location, PipeSchedError
@@ -51,6 +52,10 @@ OWN_OPTIONS = "own_options"
 """
 
 _FILES = ("model", "system", "times")
+RESERVE = "reserve"
+"""The axis of what is kept free of the memory of an accelerator, of which a row says whether the
+schedule fits. The report does not depend on it.
+"""
 
 
 def _hints() -> dict[str, Any]:
@@ -64,19 +69,20 @@ def _hints() -> dict[str, Any]:
     sizes = dict.fromkeys(_SIZES, int)
     placed = {"family": str, "paths": point["paths"]}
     options = {**get_type_hints(FamilyOptions), OWN_OPTIONS: str}
-    return {**of_costs, **timed, **sizes, **placed, **options}
+    return {**of_costs, RESERVE: str, **timed, **sizes, **placed, **options}
 
 
 AXES: dict[str, Any] = _hints()
 OPTIONS = (*FamilyOptions.__annotations__, OWN_OPTIONS)
 """The axes of options of families."""
 COSTS = tuple(f.name for f in argument_fields())
-NOT_OF_TABLE = {*COSTS, *TimingOptions.__annotations__}
-"""Axes that change times only. All other axes determine the table of a point."""
+NOT_OF_TABLE = {*COSTS, RESERVE, *TimingOptions.__annotations__}
+"""Axes that change times, and what fits, only. All other axes determine the table of a point."""
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
 """Other names of axes."""
 
 _DEFAULTS = {f.name: f.default for f in (*fields(Costs), *fields(Configuration))}
+_DEFAULTS[RESERVE] = DEFAULT_RESERVE
 
 
 def kinds(axis: str) -> tuple[Any, ...]:
@@ -295,6 +301,9 @@ def _simple(axis: str, value: Any) -> Iterator[Any]:
         return _read_word(axis, value)
     if axis == "disturbance":
         return _read_disturbance(value)
+    if axis == RESERVE:
+        reserve_of(value, whole=100)  # Refuses what is no number of bytes and no part.
+        return iter([str(value)])
     return iter([value])
 
 
@@ -355,7 +364,8 @@ def configuration(inputs: Inputs) -> Configuration:
     of_costs = {name: inputs[name] for name in COSTS if name in inputs}
     options = {name: inputs[name] for name in OPTIONS if name in inputs}
     given = options_of_text(inputs[OWN_OPTIONS]) if OWN_OPTIONS in options else {}
-    rest = {name: v for name, v in inputs.items() if name not in of_costs and name not in options}
+    apart = {*of_costs, *options, RESERVE}
+    rest = {name: v for name, v in inputs.items() if name not in apart}
     return Configuration(
         **rest,
         options=cast(

@@ -35,7 +35,7 @@ _MOST_PX = 30_000
 _FONT = "DejaVu Sans"
 _FONT_SCALE = 0.92
 """The font size is reduced, because this font is wider than those that the layout expects."""
-_NAMESPACE = "{http://www.w3.org/2000/svg}"
+NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def scaled(svg: str, width: float | str) -> str:
 
 
 @dataclass
-class _Shapes:
+class Shapes:
     """The shapes of a picture, in px, in the order in which they are drawn."""
 
     size: tuple[float, float]
@@ -101,16 +101,17 @@ def _styles(text: str) -> dict[str, Style]:
     }
 
 
-def _number(element: ElementTree.Element, name: str, whole: float = 0.0) -> float:
+def number_of(element: ElementTree.Element, name: str, whole: float = 0.0) -> float:
+    """The number of an attribute, 0 without it; a part of `whole` if it is one."""
     text = element.get(name, "0")
     return whole * float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
-def _add_rectangle(shapes: _Shapes, element: ElementTree.Element) -> None:
+def _add_rectangle(shapes: Shapes, element: ElementTree.Element) -> None:
     style = shapes.styles.get(element.get("class", ""), {})
-    x, y = _number(element, "x"), _number(element, "y")
-    width = _number(element, "width", shapes.size[0])
-    height = _number(element, "height", shapes.size[1])
+    x, y = number_of(element, "x"), number_of(element, "y")
+    width = number_of(element, "width", shapes.size[0])
+    height = number_of(element, "height", shapes.size[1])
     shapes.rectangles.append((x, y, x + width, y + height))
     fill = element.get("fill") or style.get("fill", "#000")
     opacity = float(element.get("opacity", "1"))
@@ -119,17 +120,18 @@ def _add_rectangle(shapes: _Shapes, element: ElementTree.Element) -> None:
     shapes.edge_widths.append(float(style.get("stroke-width", 0)))
 
 
-def _read(svg: str) -> _Shapes:
+def read_shapes(svg: str) -> Shapes:
+    """The shapes of a picture of the library."""
     root = ElementTree.fromstring(svg.encode())
-    sheet = root.find(f"{_NAMESPACE}style")
+    sheet = root.find(f"{NAMESPACE}style")
     size = (float(root.get("viewBox", "").split()[2]), float(root.get("viewBox", "").split()[3]))
-    shapes = _Shapes(size, _styles((sheet.text if sheet is not None else "") or ""))
+    shapes = Shapes(size, _styles((sheet.text if sheet is not None else "") or ""))
     for element in root:
-        match element.tag.removeprefix(_NAMESPACE):
+        match element.tag.removeprefix(NAMESPACE):
             case "rect":
                 _add_rectangle(shapes, element)
             case "line":
-                ends = [_number(element, name) for name in ("x1", "y1", "x2", "y2")]
+                ends = [number_of(element, name) for name in ("x1", "y1", "x2", "y2")]
                 shapes.lines.append(((ends[0], ends[1]), (ends[2], ends[3])))
                 shapes.line_styles.append(shapes.styles[element.get("class", "")])
             case "text":
@@ -146,7 +148,7 @@ def _read(svg: str) -> _Shapes:
 # Drawing
 
 
-def _draw_rectangles(axes: Axes, shapes: _Shapes, scale: float) -> None:
+def _draw_rectangles(axes: Axes, shapes: Shapes, scale: float) -> None:
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.colors import to_rgba
 
@@ -186,12 +188,13 @@ def _outline(text: str, size: float) -> Path:
     return path.transformed(Affine2D().translate(-(box.x0 + box.x1) / 2, 0))
 
 
-def _size_of(element: ElementTree.Element, style: Style) -> float:
+def size_of_text(element: ElementTree.Element, style: Style) -> float:
+    """The size of the letters of a text, in px."""
     own = re.search(r"font-size:([0-9.]+)px", element.get("style", ""))
     return float(own[1] if own else style.get("font-size", "11px").removesuffix("px"))
 
 
-def _draw_numbers(axes: Axes, shapes: _Shapes, scale: float) -> list[ElementTree.Element]:
+def _draw_numbers(axes: Axes, shapes: Shapes, scale: float) -> list[ElementTree.Element]:
     """Draws the numbers in cells, of which there are many; returns the other texts."""
     from matplotlib.collections import PathCollection
     from matplotlib.transforms import Affine2D
@@ -202,8 +205,8 @@ def _draw_numbers(axes: Axes, shapes: _Shapes, scale: float) -> list[ElementTree
         if element.get("class") not in ("l", "d"):
             others.append(element)
             continue
-        key = (element.text or "", _size_of(element, {}), element.get("class", ""))
-        places[key].append((_number(element, "x"), _number(element, "y")))
+        key = (element.text or "", size_of_text(element, {}), element.get("class", ""))
+        places[key].append((number_of(element, "x"), number_of(element, "y")))
     to_display = Affine2D().scale(scale / _PX_PER_INCH) + axes.figure.dpi_scale_trans
     for (text, size, name), at in places.items():
         numbers = PathCollection(
@@ -219,14 +222,14 @@ def _draw_numbers(axes: Axes, shapes: _Shapes, scale: float) -> list[ElementTree
     return others
 
 
-def _draw_text(axes: Axes, shapes: _Shapes, element: ElementTree.Element, scale: float) -> None:
-    parts = [part for part in element if part.tag == f"{_NAMESPACE}tspan"] or [element]
-    x, y = _number(element, "x"), _number(element, "y")
+def _draw_text(axes: Axes, shapes: Shapes, element: ElementTree.Element, scale: float) -> None:
+    parts = [part for part in element if part.tag == f"{NAMESPACE}tspan"] or [element]
+    x, y = number_of(element, "x"), number_of(element, "y")
     plain = shapes.styles["text"]
     for part in parts:
         style = {**plain, **shapes.styles.get(part.get("class", ""), {})}
-        x += _number(part, "dx")
-        size = _size_of(part, style) * _FONT_SCALE
+        x += number_of(part, "dx")
+        size = size_of_text(part, style) * _FONT_SCALE
         aligned = {"end": "right", "middle": "center"}.get(style.get("text-anchor", ""), "left")
         drawn = axes.text(
             x,
@@ -265,7 +268,7 @@ def render(svg: str, format: ImageFormat, width: float | str | None = None) -> b
     """
     from matplotlib.figure import Figure
 
-    shapes = _read(svg)
+    shapes = read_shapes(svg)
     wanted = read_width(width) if width is not None else Width(px=shapes.size[0])
     inches = wanted.inches or cast(float, wanted.px) / _PX_PER_INCH
     dpi = _PRINTED_PX_PER_INCH if wanted.inches else _PX_PER_INCH

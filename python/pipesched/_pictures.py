@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_CELLS = 20_000
 """Notebooks do not draw schedules with more cells; `to_svg` does."""
 
-PICTURES = (".svg", ".png", ".pdf")
+PICTURES = (".svg", ".png", ".pdf", ".tikz")
 """Endings of pictures, which take a width."""
 
 
@@ -44,8 +44,18 @@ class Svg(str):
         """As PDF, whose shapes stay sharp. `width` is a length, or px of 1/96 inch."""
         return _image.render(self, "pdf", width)
 
+    def to_tikz(self, width: float | str | None = None) -> str:
+        """As TikZ, whose text is that of the document. `width` is a length, or px of 1/96 inch; by
+        default 160 mm.
+        """
+        from ._latex import tikz_of
+
+        return tikz_of(self, width)
+
     def contents(self, suffix: str, width: float | str | None = None) -> bytes:
-        """The contents of a file with this ending, `.svg`, `.png` or `.pdf`."""
+        """The contents of a file with this ending, `.svg`, `.png`, `.pdf` or `.tikz`."""
+        if suffix == ".tikz":
+            return self.to_tikz(width).encode()
         if suffix == ".svg":
             return (self if width is None else self.scaled(width)).encode()
         return self.to_png(width) if suffix == ".png" else self.to_pdf(width)
@@ -71,9 +81,9 @@ class Pictures:
         return _core.chrome_trace([self._evaluation])
 
     def save(self, path: str | os.PathLike[str], *, width: float | str | None = None) -> None:
-        """Writes the timeline by the file's ending: `.svg`, `.png` and `.pdf` (of this width, as in
-        `Svg.scaled`), `.html` (the page) or `.json` (the Chrome trace). The file appears whole or
-        not at all.
+        """Writes the timeline by the file's ending: `.svg`, `.png`, `.pdf` and `.tikz` (of this
+        width, as in `Svg.scaled`), `.html` (the page) or `.json` (the Chrome trace). The file
+        appears whole or not at all.
         """
         file = Path(path)
         texts: dict[str, Callable[[], str]] = {

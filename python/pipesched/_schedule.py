@@ -225,8 +225,8 @@ class Schedule:
 
     def save(self, path: str | os.PathLike[str], *, width: float | str | None = None) -> None:
         """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv`, or a picture,
-        `.svg`, `.png` or `.pdf`, of this width (`Svg.scaled`). The file appears whole or not at
-        all.
+        `.svg`, `.png`, `.pdf` or `.tikz`, of this width (`Svg.scaled`). The file appears whole
+        or not at all.
         """
         write_whole(path, self._contents(FilePath(path).suffix, width))
 

@@ -28,12 +28,12 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._bytes import usable_of
+from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._batch import Configuration, Metric, evaluate_points
 from ._division import layers_text
 from ._errors import PipeSchedError
-from ._families import FamilyFunction, restore, used
-from ._grid import NOT_OF_TABLE, Grid, Inputs, Point, configuration, kinds
+from ._families import OwnFamily, restore, used
+from ._grid import NOT_OF_TABLE, RESERVE, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
 from ._report import Formula
 from ._sweep_file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
@@ -102,8 +102,11 @@ def _formula(family: str) -> Formula | None:
 
 def _stated(point: Configuration, found: Row) -> Row:
     """The formula with its definition, as rows of `compare` have them."""
+    if point._is_own:
+        ratio = point._own_bubble_ratio
+        return {"formula_bubble_ratio": ratio, "formula_of": None if ratio is None else "step"}
     ratio = found["formula_bubble_ratio"]
-    formula = None if ratio is None or point._is_own else _formula(point.family)
+    formula = None if ratio is None else _formula(point.family)
     if formula is None or formula.of == "step":
         return {"formula_of": None if ratio is None else "step"}
     if formula.states(found["workers"], found["microbatches"]):
@@ -117,7 +120,15 @@ def _activations(found: Row) -> float | None:
     return peak * workers / stages if peak is not None and stages else None
 
 
-def _finished(point: Configuration, found: Row) -> Row:
+def _fits(capacity: int | None, peak: int | None, accelerators: int, reserve: str) -> bool | None:
+    """Whether the fullest worker leaves the reserve free on each of its accelerators."""
+    if capacity is None or peak is None:
+        return None
+    each = capacity // (accelerators or 1)
+    return -(-peak // (accelerators or 1)) <= each - reserve_of(reserve, each)
+
+
+def _finished(point: Configuration, found: Row, reserve: str) -> Row:
     """The numbers of a point, with those computed from them."""
     capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
     accelerators = _accelerators(point.costs._raw) if point.costs else 0
@@ -132,7 +143,7 @@ def _finished(point: Configuration, found: Row) -> Row:
         "activations": _activations(found),
         **_rates(point, found),
         "layers": _layers(point),
-        "fits": None if capacity is None or peak is None else peak <= usable_of(capacity),
+        "fits": _fits(capacity, peak, accelerators, reserve),
         "error": None,
     }
 
@@ -152,7 +163,7 @@ def _checked(name: str, value: Any) -> Any:
 
 def evaluate(
     inputs: Sequence[Inputs],
-    own: Mapping[str, FamilyFunction] | None = None,
+    own: Mapping[str, OwnFamily] | None = None,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[Row]:
     """The numbers and the metrics of some points in order; for a point without numbers, its
@@ -162,12 +173,14 @@ def evaluate(
     restore(own or {})
     rows: list[Row] = []
     made: list[Configuration] = []
+    reserves: list[str] = []
     raw: list[_core.Configuration] = []
     for given in inputs:
         try:
             point = configuration(given)
             raw.append(point._raw())
             made.append(point)
+            reserves.append(given.get(RESERVE, DEFAULT_RESERVE))
             rows.append({})
         except PipeSchedError as error:
             rows.append({"error": error.diagnostics[0].message})
@@ -175,21 +188,22 @@ def evaluate(
     names = list(evaluated.columns)
     numbers = zip(*map(_plain, evaluated.columns.values()), strict=True)
     empty = iter([row for row in rows if not row])
-    each = zip(made, empty, numbers, evaluated.errors, strict=True)
-    for index, (point, row, known, reason) in enumerate(each):
+    each = zip(made, reserves, empty, numbers, evaluated.errors, strict=True)
+    for index, (point, reserve, row, known, reason) in enumerate(each):
         if reason is not None:
             row["error"] = reason
             continue
         found = dict(zip(names, known, strict=True))
         measured = evaluated.metrics[index].items()
-        row.update(_finished(point, found), **{name: _checked(name, v) for name, v in measured})
+        row.update(_finished(point, found, reserve))
+        row.update({name: _checked(name, value) for name, value in measured})
     return rows
 
 
 def evaluated_lines(
     points: Sequence[Point],
     form: Form,
-    own: Mapping[str, FamilyFunction] | None = None,
+    own: Mapping[str, OwnFamily] | None = None,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[str]:
     """The rows of some points, as lines of the file."""
@@ -206,7 +220,7 @@ def task_of(chunk: Chunk) -> bytes:
 def run_task(
     points: bytes,
     form: Form,
-    own: Mapping[str, FamilyFunction],
+    own: Mapping[str, OwnFamily],
     metrics: Mapping[str, Metric],
 ) -> str:
     """The task of an executor: turns points into their lines, as one text. The process that
@@ -398,12 +412,12 @@ def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
                 rows.keep(futures[future], lines_of_task(future.result()))
 
 
-def _sent(points: Sequence[Point]) -> dict[str, FamilyFunction]:
+def _sent(points: Sequence[Point]) -> dict[str, OwnFamily]:
     """The registered families in the form in which other processes get them."""
     own = used(point.inputs["family"] for point in points)
-    for name, function in own.items():
+    for name, family in own.items():
         try:
-            pickle.dumps(function)
+            pickle.dumps(family)
         except Exception as error:
             raise PipeSchedError(
                 f"family {name!r} cannot be sent to other processes ({error}); define its function "

@@ -228,7 +228,9 @@ static ModulePtr extract(const Module &module, intptr_t index) {
     mlirModuleDestroy(alone);
     return text.takeBytes();
   });
-  return parse(copy, "");
+  ModulePtr made = parse(copy, "");
+  module.copyCellPlaces(*made);
+  return made;
 }
 
 //===----------------------------------------------------------------------===//

@@ -41,6 +41,12 @@ public:
     return pipeschedModuleGetSchedule(module, index);
   }
 
+  /// Lets errors about a copy in another context point at cells of the text.
+  void copyCellPlaces(MlirContext to) const {
+    pipeschedCellPlacesCopy(context, to);
+  }
+  void copyCellPlaces(const Module &to) const { copyCellPlaces(to.context); }
+
   /// Calls `work` with the lock and without the GIL, and returns its result. If
   /// `work` throws a Failure, raises the diagnostics that it emitted.
   template <typename Work>
@@ -81,6 +87,7 @@ std::shared_ptr<Module> changeCopy(const Module &module, Change change) {
   std::string copy = writeBytecode(module);
   return Module::create([&](MlirContext context) {
     MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
+    module.copyCellPlaces(context);
     if (mlirModuleIsNull(changed) ||
         mlirLogicalResultIsSuccess(change(changed)))
       return changed;

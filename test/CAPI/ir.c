@@ -86,7 +86,7 @@ static void readModules(MlirContext context) {
   MlirModule broken =
       pipeschedModuleParse(context, text(kBroken), text("broken.mlir"));
   printf("null: %d\n", mlirModuleIsNull(broken));
-  // CHECK: loc("broken.mlir":3:3): 'pipe.worker' op cell 0 (0B0) runs before
+  // CHECK: loc("broken.mlir":3:18): 'pipe.worker' op cell 0 (0B0) runs before
   // CHECK-SAME: [1 notes]
   // CHECK-NEXT: null: 1
   MlirModule module =

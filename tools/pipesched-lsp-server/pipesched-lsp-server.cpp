@@ -6,18 +6,47 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's language server with PipeSched's dialects, for editors.
+// MLIR's language server with PipeSched's dialects, for editors. While a
+// schedule is edited, it also shows what `pipe-verify` without options finds.
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Adapter/CreateSchedule.h"
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/StandardStreams.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
+using namespace mlir;
+using namespace pipesched;
+
+namespace {
+/// What `pipe-verify` finds, as part of the verification of the op: MLIR's
+/// server shows what verifiers find, and runs no passes.
+class VerifyWhileEditing final : public pipe::ScheduleChecks {
+public:
+  using ScheduleChecks::ScheduleChecks;
+
+  LogicalResult verify(pipe::ScheduleOp schedule) const override {
+    pipe::ScheduleTable loaded(schedule);
+    TableView table = loaded.view();
+    if (std::optional<Violation> violation = verifyTable(table))
+      return emitViolation(schedule, *violation);
+    if (std::optional<Violation> violation = verifyFamily(schedule, table))
+      return emitViolation(schedule, *violation);
+    return success();
+  }
+};
+} // namespace
+
 int main(int argc, char **argv) {
-  pipesched::openStandardStreams();
-  mlir::DialectRegistry registry;
-  pipesched::registerAllDialects(registry);
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  openStandardStreams();
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registry.addExtension(+[](MLIRContext *, pipe::PipeDialect *dialect) {
+    dialect->addInterfaces<VerifyWhileEditing>();
+  });
+  return failed(MlirLspServerMain(argc, argv, registry));
 }

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, cast
 
 import pipesched
 from pipesched import Costs, Family, FamilyOptions, PipeSchedError, _deployment, _grid
+from pipesched._bytes import DEFAULT_RESERVE
 from pipesched._catalogue import canonical as canonical
 from pipesched._families import options_of_text, own_family
 from pipesched._frameworks import ParameterBytes, parameter_bytes
@@ -302,6 +303,14 @@ def add_costs(
     add_deployment(group, _deployment.OPTIONS)
     add_settings(group)
     group.add_argument("--balance", choices=names_of(Balance), default="auto", help=BALANCE)
+
+
+RESERVE = f"kept free of the memory of an accelerator, such as 4GiB; else {DEFAULT_RESERVE}%"
+
+
+def add_reserve(parser: argparse.ArgumentParser) -> None:
+    """Adds what is kept free of a memory, where rows say what fits."""
+    parser.add_argument("--reserve", metavar="BYTES|PART", help=RESERVE)
 
 
 def add_timing(parser: argparse.ArgumentParser) -> None:

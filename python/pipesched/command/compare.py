@@ -21,6 +21,7 @@ from .arguments import (
     UsageError,
     add_costs,
     add_family_options,
+    add_reserve,
     add_timing,
     canonical,
     given_costs,
@@ -114,11 +115,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         default="none",
         help="end the step with gradient all-reduces, beside compute or behind it, and O cells",
     )
-    parser.add_argument(
-        "--reserve",
-        metavar="BYTES|PART",
-        help=f"kept free of the memory of an accelerator, such as 4GiB; else {DEFAULT_RESERVE}%",
-    )
+    add_reserve(parser)
     stragglers.add(parser)
     parser.add_argument("--html", metavar="FILE", help="also write a page with aligned timelines")
     add_output(parser)

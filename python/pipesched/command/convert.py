@@ -15,7 +15,7 @@ from .output import write_text
 EXAMPLE = "  pipesched convert schedule.csv schedule.mlir"
 
 TEXTS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "trace", "report", "exec")
-DRAWN = ("svg", "png", "pdf", "html")
+DRAWN = ("svg", "png", "pdf", "tikz", "html")
 FORMATS = (*TEXTS, *DRAWN)
 ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv"} | {
     f".{format}": format for format in DRAWN
@@ -54,7 +54,7 @@ def _format(arguments: argparse.Namespace) -> str:
 
 
 def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes:
-    if format in DRAWN[:3]:
+    if format in DRAWN[:4]:
         return schedule.to_svg().contents(f".{format}", width)
     if format == "mlirbc":
         return schedule.to_bytecode()
@@ -74,8 +74,8 @@ def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes
 def run(arguments: argparse.Namespace) -> int:
     """Converts the one schedule of the file."""
     format = _format(arguments)
-    if arguments.width and format not in DRAWN[:3]:
-        raise UsageError(f"--width is that of {', '.join(DRAWN[:3])}, not of {format}")
+    if arguments.width and format not in DRAWN[:4]:
+        raise UsageError(f"--width is that of {', '.join(DRAWN[:4])}, not of {format}")
     made = [arguments.pipeline] if arguments.pipeline else []
     if format == "exec":
         made.append("convert-pipe-to-exec")

@@ -13,6 +13,8 @@ from .arguments import UsageError
 from .output import write_text
 
 WIDTH = "of pictures: pixels, or a length such as 180mm, 18cm, 7in; a PNG has 300 pixels per inch"
+KINDS = {"svg": "SVG", "png": "PNG", "pdf": "PDF", "tikz": "TikZ, for LaTeX"}
+PICTURES = tuple(KINDS)
 
 
 def width(text: str) -> str:
@@ -25,11 +27,11 @@ def width(text: str) -> str:
 
 
 def add_drawings(parser: argparse.ArgumentParser) -> None:
-    """Adds `--html`, `--svg`, `--png`, `--pdf`, `--trace` and `--width`."""
+    """Adds `--html`, `--svg`, `--png`, `--pdf`, `--tikz`, `--trace` and `--width`."""
     group = parser.add_argument_group("drawings, beside the answer; several schedules on one scale")
     group.add_argument("--html", metavar="FILE", help="a page to zoom, with what cells waited for")
-    for name in ("svg", "png", "pdf"):
-        group.add_argument(f"--{name}", metavar="FILE", help=f"the timeline as {name.upper()}")
+    for name in PICTURES:
+        group.add_argument(f"--{name}", metavar="FILE", help=f"the timeline as {KINDS[name]}")
     group.add_argument("--width", type=width, help=WIDTH)
     group.add_argument("--trace", metavar="FILE", help="the timeline for Perfetto")
 
@@ -38,9 +40,9 @@ def write_drawings(
     arguments: argparse.Namespace, simulations: Sequence[Simulation], title: str = ""
 ) -> None:
     """Writes the files that were asked for; the title is that of the page."""
-    pictures = {name: getattr(arguments, name) for name in ("svg", "png", "pdf")}
+    pictures = {name: getattr(arguments, name) for name in PICTURES}
     if arguments.width and not any(pictures.values()):
-        raise UsageError("--width is that of --svg, --png or --pdf")
+        raise UsageError("--width is that of --svg, --png, --pdf or --tikz")
     if any(pictures.values()):
         svg = pipesched.draw(*simulations)
         for name, file in pictures.items():

@@ -7,27 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pipesched
 from pipesched import PipeSchedError
+from pipesched._latex import latex_of
 
 from .arguments import canonical
 from .output import Column, Row, View, show_cell, table_columns
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
-
-
-def latex_of(text: str) -> str:
-    """A text in which no character means anything to LaTeX. Values do not break from their units.
-
-    >>> latex_of("7.5 % of a_b")
-    '7.5~\\\\% of a\\\\_b'
-    """
-    escaped = "".join(_SPECIAL.get(character, character) for character in text)
-    return re.sub(r"(?<=\d) (?=\\%|[GMK]iB\b|[munp]?s\b)", "~", escaped)
-
 
 def latex_table(
     rows: Sequence[Row],
@@ -87,6 +70,11 @@ _PAPERS = {
     "2412.14374": (
         "Anxhelo Xhebraj and Sean Lee and Hanfeng Chen and Vinod Grover",
         "Scaling Deep Learning Training with {MPMD} Pipeline Parallelism",
+    ),
+    "2605.24006": (
+        'D. Barley and J. Leis and B. Klenk and H. Fr{\\"o}ning',
+        "A Tabular Schedule Abstraction for Communication-Aware Evaluation of Pipeline-Parallel"
+        " {LLM} Training",
     ),
     "2412.19437": ("{DeepSeek-AI}", "{DeepSeek-V3} Technical Report"),
 }

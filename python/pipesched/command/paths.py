@@ -25,7 +25,7 @@ from .arguments import UsageError, source
 from .files import is_schedule_file
 
 WRITTEN = (
-    *("output", "html", "svg", "png", "pdf", "trace", "save", "cache"),
+    *("output", "html", "svg", "png", "pdf", "tikz", "trace", "save", "cache"),
     *("write-profile", "save-parameters"),
 )
 """The options that name files to write, or folders for files if the verb's default `folders` lists

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import pipesched
-from pipesched import Costs, Schedule, _core
+from pipesched import Costs, PipeSchedError, Schedule, Simulation, _core
 from pipesched._options import TimingOptions
 
-from . import assumed, files, passes, ranked
+from . import assumed, files, passes, ranked, stuck
 from .arguments import UsageError, add_settings, described, positive, refused_passes, source
 from .entries import check_costs, from_files
 from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
@@ -87,12 +87,22 @@ def add(parser: argparse.ArgumentParser) -> None:
 # Schedules
 
 
+def _simulated(schedule: Schedule, output: str | None) -> Simulation:
+    """The schedule in its slots. One that deadlocks is drawn up to there before it is refused."""
+    try:
+        return schedule.simulate()
+    except PipeSchedError as error:
+        if picture := stuck.drawn(schedule, error):
+            write_text(picture, output)
+        raise
+
+
 def _picture(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> str:
     """The tables in their slots, in colour if the terminal has colours."""
     is_terminal = arguments.output is None and sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size((120, 24)).columns if is_terminal else 120
     colours = is_terminal and not os.environ.get("NO_COLOR")
-    simulations = [schedule.simulate() for schedule in schedules]
+    simulations = [_simulated(schedule, arguments.output) for schedule in schedules]
     return _core.text([simulation._evaluation for simulation in simulations], width, colours)
 
 

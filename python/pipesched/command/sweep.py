@@ -23,8 +23,8 @@ from pipesched._text import truth
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
-from .arguments import BALANCE, FAMILY_OPTIONS, TIMES_OF, UsageError, combined, names, positive
-from .arguments import source
+from .arguments import BALANCE, FAMILY_OPTIONS, RESERVE, TIMES_OF, UsageError
+from .arguments import combined, names, positive, source
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
@@ -64,8 +64,7 @@ _HELP = {
     "workers": "size of the pipeline, such as 4,8,16",
     "microbatches": "8,16,32, or ranges with their end, 8:64:8 or by a factor 8:256:x2",
     "times": "of one stage, with units, F=1ms,B=2ms, or a JSON file; again for further ones",
-    "times_of": TIMES_OF,
-    "balance": BALANCE,
+    **{"times_of": TIMES_OF, "balance": BALANCE, "reserve": RESERVE},
     "model": "models that ship, or their JSON files",
     "system": "systems that ship, or their JSON files",
     "microbatch_size": "sequences per microbatch",

@@ -16,7 +16,7 @@ from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
 from . import assumed, banded
 from .arguments import UsageError
-from .entries import Entry, FromFile
+from .entries import Entry, FromFamily, FromFile
 from .output import per_gpu
 
 
@@ -129,6 +129,12 @@ def rates(
     return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
 
 
+def _own_formula(entry: Entry) -> dict[str, Any]:
+    """The bubble by the formula of a registered family."""
+    ratio = entry.point._own_bubble_ratio if isinstance(entry, FromFamily) else None
+    return {} if ratio is None else {"formula_bubble_ratio": ratio, "formula_of": "step"}
+
+
 def row_of(
     entry: Entry, settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
 ) -> tuple[dict[str, Any], Simulation | None]:
@@ -151,6 +157,7 @@ def row_of(
     named = named_by(entry)
     numbers = {
         **levels(simulation),
+        **_own_formula(entry),
         **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
         **banded.UNKNOWN,
         **rates(entry.costs, simulation, named),

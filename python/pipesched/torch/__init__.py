@@ -1,8 +1,9 @@
 """Schedules that train in PyTorch: one process per worker, over torch.distributed.
 
 `PipelineRuntime` runs any schedule or program on modules of yours; `split_sequential` cuts an
-`nn.Sequential` into the stages of a schedule, by times that `measure_children` takes if wanted, and
-`split_model` any other module.
+`nn.Sequential` into the stages of a schedule, by times that `measure_children` takes if wanted,
+`from_hugging_face` a language model of transformers, `split_pipe` what PyTorch's `pipeline` has
+cut, and `split_model` any other module.
 docs/Torch.md is the guide. PyTorch is imported here and nowhere else in pipesched.
 """
 
@@ -20,7 +21,9 @@ if not _distributed.is_available():
 
 from ._cut import measure_parts, split_model
 from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
+from ._layers import from_hugging_face, measure_layers
 from ._measure import measure_children
+from ._pipe import measure_pipe, split_pipe
 from ._record import Event, Recording
 from ._runtime import PipelineRuntime
 from ._split import SequentialStages, split_sequential
@@ -36,9 +39,13 @@ __all__ = [
     "Recording",
     "RemoteError",
     "SequentialStages",
+    "from_hugging_face",
     "measure_children",
+    "measure_layers",
     "measure_parts",
+    "measure_pipe",
     "split_model",
+    "split_pipe",
     "split_sequential",
 ]
 

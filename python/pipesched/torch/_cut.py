@@ -163,7 +163,7 @@ def _traced(module: nn.Module, names: Sequence[str], inputs: Sequence[str] | Non
     return graphs[1]
 
 
-def _part_of_nodes(graph: fx.Graph, cuts: Mapping[str, SplitPoint]) -> dict[fx.Node, int]:
+def part_of_nodes(graph: fx.Graph, cuts: Mapping[str, SplitPoint]) -> dict[fx.Node, int]:
     """In which part each node runs."""
     left, number, part = dict(cuts), 0, {}
     for node in graph.nodes:
@@ -185,7 +185,7 @@ def _part_of_nodes(graph: fx.Graph, cuts: Mapping[str, SplitPoint]) -> dict[fx.N
     return part
 
 
-def _parts(module: nn.Module, graph: fx.Graph, part: Mapping[fx.Node, int]) -> list[nn.Module]:
+def parts_of(module: nn.Module, graph: fx.Graph, part: Mapping[fx.Node, int]) -> list[nn.Module]:
     count = max(part.values()) + 1
     made: list[nn.Module] = []
     live: list[fx.Node] = []
@@ -220,7 +220,7 @@ def _parts(module: nn.Module, graph: fx.Graph, part: Mapping[fx.Node, int]) -> l
     return made
 
 
-class _Taking(nn.Module):
+class Taking(nn.Module):
     """A part as the child of an `nn.Sequential`: it takes the entries of a tuple as arguments."""
 
     def __init__(self, part: nn.Module) -> None:
@@ -241,7 +241,7 @@ def _in_order(
     """The cuts in the order in which the forward comes to them, and the parts between them."""
     _check_names(module, list(cuts))
     graph = _traced(module, list(cuts), inputs)
-    parts = _parts(module, graph, _part_of_nodes(graph, cuts))
+    parts = parts_of(module, graph, part_of_nodes(graph, cuts))
     called = [str(node.target) for node in graph.nodes if node.op == "call_module"]
     return {name: cuts[name] for name in called if name in cuts}, parts
 
@@ -260,7 +260,7 @@ def measure_parts(
     """
     _, parts = _in_order(module, _places(at), inputs)
     return measure_children(
-        nn.Sequential(*map(_Taking, parts)), example, repeats=repeats, group=group
+        nn.Sequential(*map(Taking, parts)), example, repeats=repeats, group=group
     )
 
 

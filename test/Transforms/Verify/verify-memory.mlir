@@ -9,14 +9,14 @@
 
 // PIPELINE: pipe-verify{memory=3 memory-times=any messages=unbounded receive-placement=arrival schedule=one_f_one_b transport=blocking}
 
-// ONE:      :[[#@LINE+11]]:3: error: 'pipe.worker' op worker 0 holds 2 activations at cell 1 (0F1), 1 activation more than the budget of 1 activation
+// ONE:      :[[#@LINE+11]]:22: error: 'pipe.worker' op worker 0 holds 2 activations at cell 1 (0F1), 1 activation more than the budget of 1 activation
 // ONE-NEXT: worker 0 runs
 // ONE-NEXT: ^
-// ONE-NEXT: :[[#@LINE+8]]:3: note: they are those of 0F0, 0F1
-// BYTES:      :[[#@LINE+7]]:3: error: 'pipe.worker' op worker 0 holds 341760 bytes (333.8 KiB) at cell 1 (0F1), 1760 bytes (1.7 KiB) more than the budget of 340000 bytes (332.0 KiB)
+// ONE-NEXT: :[[#@LINE+8]]:22: note: they are those of 0F0, 0F1
+// BYTES:      :[[#@LINE+7]]:22: error: 'pipe.worker' op worker 0 holds 341760 bytes (333.8 KiB) at cell 1 (0F1), 1760 bytes (1.7 KiB) more than the budget of 340000 bytes (332.0 KiB)
 // BYTES-NEXT: worker 0 runs
 // BYTES-NEXT: ^
-// BYTES-NEXT: :[[#@LINE+4]]:3: note: 9920 bytes (9.7 KiB) of weights, 9920 bytes (9.7 KiB) of gradients, 59520 bytes (58.1 KiB) of optimizer state and 262400 bytes (256.2 KiB) of activations, of 2 microbatches
+// BYTES-NEXT: :[[#@LINE+4]]:22: note: 9920 bytes (9.7 KiB) of weights, 9920 bytes (9.7 KiB) of gradients, 59520 bytes (58.1 KiB) of optimizer state and 262400 bytes (256.2 KiB) of activations, of 2 microbatches
 // BYTES-NOT:  note:
 pipe.schedule @one_f_one_b workers 2 microbatches 3 family "1f1b" {
   path on [0, 1]
@@ -33,14 +33,14 @@ pipe.schedule @recomputed workers 2 microbatches 3 {
 
 // 0D0 ends with 0F1, before 0F2 starts, but nothing says that it must. The pass
 // checks all schedules.
-// ONE:      :[[#@LINE+10]]:3: error: 'pipe.worker' op worker 0 may hold 3 activations at cell 3 (0F2), 2 activations more than the budget of 1 activation
+// ONE:      :[[#@LINE+10]]:30: error: 'pipe.worker' op worker 0 may hold 3 activations at cell 3 (0F2), 2 activations more than the budget of 1 activation
 // ONE-NEXT: worker 0 runs
 // ONE-NEXT: ^
-// ONE-NEXT: :[[#@LINE+7]]:3: note: what 0D0 frees counts, since nothing before waits for it: a join (0d0) does; memory-times=given proves the budget for the attached times alone
-// TWO:      :[[#@LINE+6]]:3: error: 'pipe.worker' op worker 0 may hold 3 activations at cell 3 (0F2), 1 activation more than the budget of 2 activations
+// ONE-NEXT: :[[#@LINE+7]]:30: note: what 0D0 frees counts, since nothing before waits for it: a join (0d0) does; memory-times=given proves the budget for the attached times alone
+// TWO:      :[[#@LINE+6]]:30: error: 'pipe.worker' op worker 0 may hold 3 activations at cell 3 (0F2), 1 activation more than the budget of 2 activations
 // TWO-NEXT: worker 0 runs
 // TWO-NEXT: ^
-// TWO-NEXT: :[[#@LINE+3]]:3: note: what 0D0 frees counts
+// TWO-NEXT: :[[#@LINE+3]]:30: note: what 0D0 frees counts
 pipe.schedule @offloaded workers 1 microbatches 3 profile <"F=10ps,B=20ps,D=10ps"> {
   path on [0]
   worker 0 runs [0F0 0D0 0F1 0F2 0B2 0B1 0U0 0B0]

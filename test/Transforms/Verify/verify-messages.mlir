@@ -11,9 +11,9 @@
 // Neighbours exchange 0F2 and 1B1, and both send first.
 // RENDEZVOUS:      :[[#@LINE+8]]:1: error: 'pipe.schedule' op deadlocks with messages=rendezvous in a cycle of 4 waits
 // RENDEZVOUS-NEXT: pipe.schedule @one_f_one_b
-// RENDEZVOUS:      :[[#@LINE+8]]:3: note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
+// RENDEZVOUS:      :[[#@LINE+8]]:30: note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
 // RENDEZVOUS:      :[[#@LINE+8]]:3: note: recv 0F2 from 0 stands behind send 1B1 to 0 in the row of worker 1
-// RENDEZVOUS:      :[[#@LINE+7]]:3: note: send 1B1 to 0 on worker 1 waits for recv 1B1 from 1 on worker 0 (its message)
+// RENDEZVOUS:      :[[#@LINE+7]]:30: note: send 1B1 to 0 on worker 1 waits for recv 1B1 from 1 on worker 0 (its message)
 // RENDEZVOUS:      :[[#@LINE+5]]:3: note: recv 1B1 from 1 stands behind send 0F2 to 1 in the row of worker 0
 // FIFO-NOT: op deadlocks
 // BATCHED-NOT: op deadlocks
@@ -49,9 +49,9 @@ pipe.schedule @crossing workers 2 microbatches 2 {
 // worker 1 answers with 1B0 in the batch before that of 0F2.
 // BATCHED:      :[[#@LINE+7]]:1: error: 'pipe.schedule' op deadlocks with messages=batched in a cycle of 4 waits
 // BATCHED-NEXT: pipe.schedule @late_receives
-// BATCHED:      :[[#@LINE+7]]:3: note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
+// BATCHED:      :[[#@LINE+7]]:26: note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
 // BATCHED:      :[[#@LINE+7]]:3: note: recv 0F2 from 0 stands behind send 1B0 to 0 in the row of worker 1
-// BATCHED:      :[[#@LINE+6]]:3: note: send 1B0 to 0 on worker 1 waits for recv 1B0 from 1 on worker 0 (its message)
+// BATCHED:      :[[#@LINE+6]]:22: note: send 1B0 to 0 on worker 1 waits for recv 1B0 from 1 on worker 0 (its message)
 // BATCHED:      :[[#@LINE+4]]:3: note: recv 1B0 from 1 stands behind send 0F2 to 1 in the row of worker 0
 // BATCHED-NOT: note:
 pipe.schedule @late_receives workers 2 microbatches 4 {

@@ -134,7 +134,7 @@ def test_families_among_files(
         ("plan --modell llama3-8b", "--modell; did you mean --model?"),
         ("plan --bandwidth 3", "--bandwidth; did you mean --set?"),
         ("simulate --json", "--json; did you mean --format?"),
-        ("sweep --reserve 3", "--reserve; compare, plan and whatif have it"),
+        ("optimize --reserve 3", "--reserve; compare, plan, whatif and sweep have it"),
         ("compare --nonsense 3", "unrecognized arguments: --nonsense\n"),
         ("compare --recompute ful", "invalid choice: 'ful', the closest is 'full'"),
         ("compar 1f1b", "invalid choice: 'compar', the closest is 'compare'"),

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pipesched
 import pytest
+from pipesched._latex import latex_of
 from pipesched.command import main
 from pipesched.command.output import Column
-from pipesched.command.papers import bibtex, latex_of, latex_table
+from pipesched.command.papers import bibtex, latex_table
 from test_command import Capture, failure_of, rows_of
 
 SIZES = ["--workers", "4", "--microbatches", "8"]
@@ -81,6 +82,57 @@ def test_latex_takes_them(tmp_path: Path, capsys: Capture) -> None:
     subprocess.run(
         ["pdflatex", "-halt-on-error", "page.tex"], cwd=tmp_path, check=True, capture_output=True
     )
+
+
+# Pictures
+
+
+def tikz(tmp_path: Path, *line: str) -> tuple[str, str]:
+    """A picture as TikZ and as SVG."""
+    file = tmp_path / "picture.tikz"
+    assert main([*line, "--tikz", str(file), "--svg", str(tmp_path / "picture.svg")]) == 0
+    return file.read_text(), (tmp_path / "picture.svg").read_text()
+
+
+def test_tikz_has_the_shapes_of_svg(tmp_path: Path) -> None:
+    found, svg = tikz(tmp_path, *LINES["simulate"])
+    assert found.count(" rectangle ") == svg.count("<rect ")  # the paper is the bounding box
+    assert found.count(" -- ") == svg.count("<line ")
+    assert found.count("\\node") == svg.count("<text ")
+    named = set(re.findall(r"(?:fill|draw)=(\w+)", found)) | set(re.findall(r"color{(\w+)}", found))
+    defined = re.findall(r"\\definecolor{(\w+)}{HTML}{[0-9A-F]{6}}", found)
+    assert named == set(defined) and len(defined) == len(named)
+
+
+def test_tikz_has_a_width(tmp_path: Path) -> None:
+    def unit(width: str) -> float:
+        text, _ = tikz(tmp_path, *LINES["simulate"], *(["--width", width] if width else []))
+        return float(re.findall(r"\[x=([\d.]+)pt,y=-\1pt\]", text)[0])
+
+    assert unit("") == pytest.approx(2 * unit("80mm"), rel=1e-4)
+    simulation = pipesched.generate("zb-v", workers=4, microbatches=4).simulate()
+    simulation.save(tmp_path / "own.tikz", width="100mm")
+    assert (tmp_path / "own.tikz").read_text() == simulation.to_svg().to_tikz("100mm")
+    with pytest.raises(pipesched.PipeSchedError, match="16383pt"):
+        simulation.save(tmp_path / "own.tikz", width="9000mm")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+@pytest.mark.parametrize("family", ["1f1b", "dualpipe-v"])
+def test_latex_takes_pictures(family: str, tmp_path: Path) -> None:
+    schedule = pipesched.generate(family, workers=4, microbatches=8)
+    both = pipesched.draw(schedule.simulate(), schedule.simulate()).to_tikz("120mm")
+    (tmp_path / "both.tikz").write_text(both)
+    schedule.save(tmp_path / "slots.tikz")
+    page = "\\documentclass{article}\\usepackage{tikz}\\begin{document}\n"
+    body = "\n\n".join(f"\\noindent\\input{{{name}.tikz}}" for name in ("both", "slots"))
+    (tmp_path / "page.tex").write_text(f"{page}{body}\n\\end{{document}}\n")
+    done = subprocess.run(
+        ["pdflatex", "-halt-on-error", "page.tex"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    over = [float(each) for each in re.findall(r"Overfull \\hbox \(([\d.]+)pt", done.stdout)]
+    assert over == pytest.approx([160 / 25.4 * 72.27 - 345], abs=0.1)  # of a line of 345 pt
 
 
 # Families

@@ -117,6 +117,7 @@ def test_save(tmp_path: Path) -> None:
         "svg": b"<?xml",
         "png": b"\x89PNG",
         "pdf": b"%PDF",
+        "tikz": b"% needs \\usepackage{tikz}",
         "html": b"<!doctype html>",
         "json": b'{"displayTimeUnit"',
     }
@@ -125,9 +126,9 @@ def test_save(tmp_path: Path) -> None:
         assert (tmp_path / f"run.{ending}").read_bytes().startswith(begin)
     run.save(tmp_path / "run.png", width=300)
     assert pixels((tmp_path / "run.png").read_bytes()).shape[1] == 300
-    with pytest.raises(PipeSchedError, match=r"known endings: \.svg, \.png, \.pdf, \.html, \.json"):
+    with pytest.raises(PipeSchedError, match=r"known endings: \.svg, \.png, \.pdf, \.tikz, \.html"):
         run.save(tmp_path / "run.gif")
-    with pytest.raises(PipeSchedError, match=r"only \.svg, \.png, \.pdf have a width"):
+    with pytest.raises(PipeSchedError, match=r"only \.svg, \.png, \.pdf, \.tikz have a width"):
         run.save(tmp_path / "run.html", width=300)
     schedule = pipesched.generate("1f1b", workers=2, microbatches=2)
     schedule.save(tmp_path / "rows.png", width=300)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, Grid, PipeSchedError, _core, sweep
-from pipesched._grid import AXES, COSTS, OPTIONS, configuration, integers
+from pipesched._grid import AXES, COSTS, OPTIONS, RESERVE, configuration, integers
 from points import SMALL
 
 
@@ -23,7 +23,7 @@ from points import SMALL
 def test_axes_are_the_arguments() -> None:
     """Every argument of Configuration and Costs is an axis, new ones too."""
     taken = {*get_type_hints(Configuration), *get_type_hints(Costs), *OPTIONS}
-    assert {*AXES} == taken - {"options", "costs", "_raw", "_of_stages", "_division"}
+    assert {*AXES} - {RESERVE} == taken - {"options", "costs", "_raw", "_of_stages", "_division"}
     assert not set(OPTIONS) & set(COSTS)
 
 

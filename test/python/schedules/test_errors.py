@@ -21,13 +21,13 @@ def test_diagnostics_have_their_place() -> None:
         Schedule.from_text(BROKEN, filename="broken.mlir")
     (error,) = raised.value.diagnostics
     assert error.severity == "error"
-    assert error.location == Location("broken.mlir", 4, 3)
+    assert error.location == Location("broken.mlir", 4, 26)
     assert error.message == "'pipe.worker' op cell 2 (1B1) runs before its forward 1F1"
     (note,) = error.notes
     assert (note.severity, note.message) == ("note", "1F1 is cell 3 of this row")
     assert str(raised.value) == (
-        "broken.mlir:4:3: error: 'pipe.worker' op cell 2 (1B1) runs before its forward 1F1\n"
-        "broken.mlir:4:3: note: 1F1 is cell 3 of this row"
+        "broken.mlir:4:26: error: 'pipe.worker' op cell 2 (1B1) runs before its forward 1F1\n"
+        "broken.mlir:4:30: note: 1F1 is cell 3 of this row"
     )
 
 

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -36,5 +37,5 @@ void PipeDialect::initialize() {
 #define GET_OP_LIST
 #include "PipeSched/Dialect/Pipe/IR/PipeOps.cpp.inc"
       >();
-  addInterfaces<VersionedBytecode>();
+  addInterfaces<CellPlaces, VersionedBytecode>();
 }

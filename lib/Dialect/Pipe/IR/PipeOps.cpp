@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/BitVector.h"
@@ -206,7 +207,12 @@ LogicalResult ScheduleOp::verifyRegions() {
     if (std::optional<Violation> violation =
             verifyRow(*placement, row.getWorker(), row.getCells()))
       return emitViolation(*this, *violation);
-  return verifySlots(*this, *placement, std::move(*slots));
+  if (failed(verifySlots(*this, *placement, std::move(*slots))))
+    return failure();
+  const auto *checks = getContext()
+                           ->getLoadedDialect<PipeDialect>()
+                           ->getRegisteredInterface<ScheduleChecks>();
+  return checks ? checks->verify(*this) : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -321,7 +327,17 @@ LogicalResult PathOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static ParseResult parseRow(AsmParser &parser, std::vector<Cell> &cells) {
-  return parseCells(parser, cells);
+  SMLoc bracket = parser.getCurrentLocation();
+  if (parseCells(parser, cells))
+    return failure();
+  const auto *places = parser.getContext()
+                           ->getLoadedDialect<PipeDialect>()
+                           ->getRegisteredInterface<CellPlaces>();
+  auto start = dyn_cast<FileLineColLoc>(parser.getEncodedSourceLoc(bracket));
+  if (places && start)
+    places->keep(parser.getEncodedSourceLoc(parser.getNameLoc()), cells,
+                 bracket.getPointer(), start);
+  return success();
 }
 
 static void printRow(AsmPrinter &printer, WorkerOp row, ArrayRef<Cell> cells) {

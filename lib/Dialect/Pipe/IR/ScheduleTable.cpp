@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -76,14 +77,14 @@ void pipe::storeSlots(ScheduleOp schedule, const Placement &placement,
       SlotsAttr::get(schedule.getContext(), placement, slots));
 }
 
-/// The location of the row of a cell, or of the schedule. Searches all rows, so
-/// it is only for diagnostics.
+/// The location of a cell, of its row, or of the schedule, as far as they are
+/// known. Searches all rows, so it is only for diagnostics.
 static Location locationOf(ScheduleOp schedule,
                            const std::optional<CellRef> &at) {
   if (at)
     for (WorkerOp row : schedule.getRows())
       if (row.getWorker() == at->row)
-        return row.getLoc();
+        return locationOfCell(row, at->index);
   return schedule.getLoc();
 }
 

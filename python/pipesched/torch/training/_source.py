@@ -17,15 +17,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.pipelining import Pipe
 
 import pipesched
 from pipesched import PipeSchedError, Schedule
 from pipesched._text import truth
 from pipesched.torch import (
     SequentialStages,
+    from_hugging_face,
     measure_children,
+    measure_layers,
     measure_parts,
+    measure_pipe,
     split_model,
+    split_pipe,
     split_sequential,
 )
 
@@ -123,6 +128,14 @@ def _parameters(function: Callable[..., Any], skip: int) -> dict[str, inspect.Pa
     return {name: parameter for name, parameter in found if parameter.kind in kinds}
 
 
+def _is_cut_by_itself(model: nn.Module) -> bool:
+    """Whether a model says where it may be cut."""
+    if isinstance(model, (nn.Sequential, Pipe)):
+        return True
+    library: Any = sys.modules.get("transformers")  # Who has made such a model has imported it.
+    return library is not None and isinstance(model, library.PreTrainedModel)
+
+
 @dataclass(frozen=True)
 class Source:
     """The functions of a model's file, with the options that were given."""
@@ -166,11 +179,12 @@ class Source:
             raise PipeSchedError(
                 f"`model` of {self.file} returned a {type(made).__name__}; wanted an nn.Module"
             )
-        if not isinstance(made, nn.Sequential) and not callable(self._cuts):
+        if not callable(self._cuts) and not _is_cut_by_itself(made):
             raise PipeSchedError(
                 f"`model` of {self.file} returned a {type(made).__name__}; wanted an nn.Sequential,"
-                " whose children are divided among the stages, or a function `cuts(model)` beside "
-                "it that returns the names of modules before which it may be cut"
+                " whose children are divided among the stages, a causal language model of "
+                "transformers, a Pipe of PyTorch, or a function `cuts(model)` beside it that "
+                "returns the names of modules before which it may be cut"
             )
         return made.to(dtype)
 
@@ -181,21 +195,27 @@ class Source:
     def split(
         self, model: nn.Module, schedule: Schedule, times: Sequence[float] | None
     ) -> SequentialStages:
-        """The stages of a schedule: children of the model, or parts of it if the file says where
-        it may be cut, divided by their times or else by their number.
+        """The stages of a schedule: children of the model, its layers, or the parts between where
+        the file says that it may be cut, divided by their times or else by their number.
         """
-        if not callable(self._cuts):
-            assert isinstance(model, nn.Sequential)
+        if callable(self._cuts):
+            cuts = self._names(model)
+            return split_model(model, schedule, at=cuts, times=times or [1.0] * (len(cuts) + 1))
+        if isinstance(model, nn.Sequential):
             return split_sequential(model, schedule, times=times)
-        cuts = self._names(model)
-        return split_model(model, schedule, at=cuts, times=times or [1.0] * (len(cuts) + 1))
+        if isinstance(model, Pipe):
+            return split_pipe(model, schedule, times=times)
+        return from_hugging_face(model, schedule, times=times)
 
     def measure(self, model: nn.Module, inputs: Any, group: Any) -> list[float]:
-        """The seconds that each child, or each part, takes."""
-        if not callable(self._cuts):
-            assert isinstance(model, nn.Sequential)
+        """The seconds that each child, layer or part takes."""
+        if callable(self._cuts):
+            return measure_parts(model, inputs, at=self._names(model), group=group)
+        if isinstance(model, nn.Sequential):
             return measure_children(model, inputs, group=group)
-        return measure_parts(model, inputs, at=self._names(model), group=group)
+        if isinstance(model, Pipe):
+            return measure_pipe(model, inputs, group=group)
+        return measure_layers(model, inputs, group=group)
 
     def _names(self, model: nn.Module) -> list[str]:
         names = self._cuts(model)

@@ -53,8 +53,8 @@ void storeRows(ScheduleOp schedule, std::vector<Row> &&rows);
 void storeSlots(ScheduleOp schedule, const Placement &placement,
                 llvm::ArrayRef<StageSlots> slots);
 
-/// Emits a finding at its row, else at the schedule. Notes are emitted at their
-/// rows; a note without a row is emitted with the finding.
+/// Emits a finding at its cell, else at the schedule. Notes are emitted at
+/// their cells; a note without one is emitted with the finding.
 mlir::InFlightDiagnostic emitViolation(ScheduleOp schedule,
                                        const Violation &violation);
 

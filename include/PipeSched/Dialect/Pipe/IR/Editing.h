@@ -1,0 +1,76 @@
+//===- Editing.h - What people need who edit rows ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Interfaces of the dialect for those who write rows by hand: where each cell
+// stands in the text, so that a diagnostic points at the cell, and further
+// checks while a schedule is edited.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_EDITING_H
+#define PIPESCHED_DIALECT_PIPE_IR_EDITING_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/IR/DialectInterface.h"
+#include "llvm/ADT/StringMap.h"
+#include <mutex>
+
+namespace pipesched::pipe {
+
+/// Where the cells of rows stand that were read from text. IR has no room for
+/// it: a row is one op with one location, that of its first word.
+class CellPlaces : public mlir::DialectInterface::Base<CellPlaces> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CellPlaces)
+  explicit CellPlaces(mlir::Dialect *dialect) : Base(dialect) {}
+
+  /// Longer rows are not kept: nobody reads them cell by cell.
+  static constexpr size_t kMostCells = 4096;
+
+  /// Keeps the places of the cells of a row at `row`. `text` begins with its
+  /// bracket, and `bracket` is where that stands.
+  void keep(mlir::Location row, llvm::ArrayRef<Cell> cells, const char *text,
+            mlir::FileLineColLoc bracket) const;
+
+  /// Gives another context what this one keeps: IR that goes there as bytecode
+  /// keeps its locations.
+  void copyTo(const CellPlaces &other) const;
+
+  /// The place of a cell, or that of its row if it is not known: the row was
+  /// not read from text, or has changed since.
+  mlir::Location find(WorkerOp row, size_t index) const;
+
+private:
+  struct Row {
+    llvm::hash_code cells = 0;
+    llvm::SmallVector<std::pair<unsigned, unsigned>, 0> linesAndColumns;
+  };
+  mutable std::mutex mutex; ///< passes emit diagnostics from several threads
+  mutable llvm::StringMap<Row> rows; ///< by "line:column file"
+};
+
+/// Where a cell stands in the text, or the location of its row if that is not
+/// known.
+mlir::Location locationOfCell(WorkerOp row, int64_t index);
+
+/// Further checks of schedules, as part of their verification. A tool adds one
+/// where a schedule that is being edited should show at once what a pass would
+/// find later.
+class ScheduleChecks : public mlir::DialectInterface::Base<ScheduleChecks> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleChecks)
+  explicit ScheduleChecks(mlir::Dialect *dialect) : Base(dialect) {}
+  virtual ~ScheduleChecks() = default;
+
+  /// Checks a schedule whose rows are verified.
+  virtual mlir::LogicalResult verify(ScheduleOp schedule) const = 0;
+};
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_EDITING_H

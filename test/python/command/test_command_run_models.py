@@ -1,0 +1,114 @@
+"""`pipesched run` on models that need no `cuts`: of transformers, and Pipes of PyTorch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_command_run import SIZES, finish, marked
+
+for _library in ("torch", "transformers"):
+    pytest.importorskip(_library, reason=f"needs {_library}: pip install 'pipesched[test]'")
+
+__all__ = ["marked"]
+
+BATCHES = """
+
+def batches(size, seed):
+    chance = torch.Generator().manual_seed(seed)
+    while True:
+        words = torch.randint(1, 30, (size, 6), generator=chance)
+        yield words, words
+"""
+LANGUAGE = """
+import torch
+from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.utils import logging
+
+logging.set_verbosity_error()
+
+def model():
+    sizes = dict(vocab_size=30, n_positions=8, n_embd=8, n_layer=4, n_head=2)
+    return GPT2LMHeadModel(GPT2Config(**sizes, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))
+
+def loss(output, target):
+    return nn.functional.cross_entropy(output.logits[:, :-1].flatten(0, 1), target[:, 1:].flatten())
+"""
+PIPE = """
+import warnings
+import torch
+from torch import nn
+from torch.distributed.pipelining import SplitPoint, pipeline
+
+warnings.simplefilter("ignore")
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(30, 8)
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
+        self.head = nn.Linear(8, 30, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x):
+        kept = h = self.embed(x)
+        for layer in self.layers:
+            h = torch.tanh(layer(h))
+        return self.head(h + kept)
+
+def whole():
+    return Model()
+
+def model():
+    cuts = {f"layers.{number}": SplitPoint.BEGINNING for number in (1, 2, 3)}
+    return pipeline(whole(), (torch.zeros(4, 6, dtype=torch.int64),), split_spec=cuts)
+
+def loss(output, target):
+    return nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
+"""
+
+
+def losses_alone(text: str) -> list[float]:
+    """The losses of six steps of the model of a file, without a pipeline."""
+    import torch
+
+    source: dict[str, Any] = {}
+    exec(text + BATCHES, source)
+    torch.manual_seed(3)
+    model = source.get("whole", source["model"])().double()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    data = source["batches"](16, 3)
+    losses = []
+    for _ in range(6):
+        x, y = next(data)
+        found = source["loss"](model(x), y)
+        found.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(found.item())
+    return losses
+
+
+@pytest.mark.parametrize("divide", ["even", "measured"])
+@pytest.mark.parametrize("text", [LANGUAGE, PIPE], ids=["language", "pipe"])
+def test_trains(text: str, divide: str, tmp_path: Path, marked: dict[str, str]) -> None:
+    """With the parameters of the embedding in the head, on another rank."""
+    file = tmp_path / "own.py"
+    file.write_text(text + BATCHES)
+    line = f"--schedule zb-v,1f1b --model {file} {SIZES} --dtype float64 --divide {divide}"
+    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
+    wanted = losses_alone(text)
+    for row in json.loads(out):
+        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_what_cannot_be_cut_is_said(tmp_path: Path, marked: dict[str, str]) -> None:
+    file = tmp_path / "own.py"
+    said = "logging.set_verbosity_error()"
+    wider = "GPT2Config.output_attentions = True"
+    file.write_text(LANGUAGE.replace(said, f"{said}\n{wider}") + BATCHES)
+    line = f"--schedule 1f1b --model {file} {SIZES} --divide even"
+    assert "cannot be cut between layers" in finish(line, marked, status=1)[1]
