@@ -56,6 +56,7 @@ RankOrder = Literal["data", "pipeline"]
 ContextExchange = Literal["ring", "gather"]
 ExpertDispatch = Literal["all-to-all", "per-node", "per-rank"]
 KernelLaunch = Literal["single", "graphs"]
+GradientBuckets = Literal["auto", "whole", "layers"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
@@ -82,6 +83,7 @@ ENUMS: dict[object, str] = {
     ContextExchange: "context-exchange",
     ExpertDispatch: "expert-dispatch",
     KernelLaunch: "kernel-launch",
+    GradientBuckets: "gradient-buckets",
     OptimizerStep: "optimizer-step",
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",

@@ -146,6 +146,8 @@ static void printDeploymentOptions(void) {
   // CHECK-SAME: [used per node] given
   // CHECK-NEXT: kernel-launch 2 single 0 [] [] given: How the host
   // CHECK-NEXT: tensor-exposed 0 100 100 [percent]
+  // CHECK-SAME: [tensor collectives exposed] given
+  // CHECK-NEXT: gradient-buckets 2 auto 0 [] [] given: In which
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,10 @@ namespace pipesched {
 /// later.
 struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
+  /// Of an all-reduce: how long before the end of what it waits for it can
+  /// start, since its pieces are there one after the other. Never more than the
+  /// occupancy.
+  int64_t aheadPs = 0;
 };
 
 /// What one global stage (path, stage) costs.

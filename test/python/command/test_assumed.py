@@ -96,9 +96,12 @@ have their own defaults.
 SAID_OTHERWISE = {"--times-of"}
 """Said first, or refused: test_times_of.py."""
 
-WHOLE = {"--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"}
-"""Sequences and nodes are whole, kernels start one by one, and nothing hides a collective unless
-these say otherwise.
+WHOLE = {
+    *("--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"),
+    "--gradient-buckets",
+}
+"""Sequences and nodes are whole, kernels start one by one, nothing hides a collective, and
+gradients go as the end of the step says, unless these say otherwise.
 """
 
 SAME = {"--tensor"}
