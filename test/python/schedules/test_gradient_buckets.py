@@ -36,7 +36,8 @@ def step_ps(step: Any, family: str = "1f1b", **given: Any) -> int:
     """The makespan of a step that ends so."""
     sizes: dict[str, Any] = {"workers": 1, "microbatches": 2, "options": FamilyOptions()}
     sizes |= {name: given.pop(name) for name in sizes if name in given}
-    costs: dict[str, Any] = {"model": MODEL, "system": SYSTEM, "microbatch_size": 1, "data_parallel": 4}
+    costs: dict[str, Any] = {"model": MODEL, "system": SYSTEM}
+    costs |= {"microbatch_size": 1, "data_parallel": 4}
     point = Configuration(family, costs=Costs(**(costs | given)), optimizer_step=step, **sizes)
     return point.simulate().execution.makespan_ps
 
