@@ -149,32 +149,60 @@ static Expected<MessageCost> costExchange(GradientExchange whole,
                   ringExchange({0, whole.gatheredBytes}, groups.peers, system));
 }
 
+/// Of this, the gathering of weights.
+static Expected<MessageCost> costGather(GradientExchange whole,
+                                        const ReductionGroups &groups,
+                                        const SystemFacts &system) {
+  if (system.sharding == Sharding::None || system.sharding == Sharding::Full)
+    return MessageCost();
+  return ringExchange({0, whole.gatheredBytes},
+                      movesInCells(system) ? groups.peers : groups.all, system);
+}
+
+namespace {
+/// Parameters of some blocks that are reduced together.
+struct ReducedKind {
+  Parameters which;
+  GradientExchange whole;
+  ReductionGroups groups;
+};
+} // namespace
+
 /// Each kind of parameters is reduced among those that hold it: what every rank
 /// that divides the sequence holds, and experts if they are divided otherwise.
+static llvm::SmallVector<ReducedKind, 2> kindsOf(const Reduction &reduction,
+                                                 const GradientBytes &bytes,
+                                                 const RankLayout &layout,
+                                                 const SystemFacts &system) {
+  int64_t first = reduction.firstWorker, last = reduction.lastWorker;
+  bool isSplit = dividesExperts(system);
+  RingGroup replicas = replicasOf(reduction, layout);
+  Parameters others = isSplit ? Parameters::Others : Parameters::All;
+  llvm::SmallVector<ReducedKind, 2> kinds = {
+      {others,
+       bytes.exchangeOf(reduction.blocks, others,
+                        double(system.contextParallel)),
+       {layout.groupOf(first, last, reduction.numWorkers),
+        layout.groupOf(first, first, 1), replicas}}};
+  double copies = double(system.accelerators) / double(system.expertParallel);
+  if (isSplit)
+    kinds.push_back(
+        {Parameters::Experts,
+         bytes.exchangeOf(reduction.blocks, Parameters::Experts, copies),
+         {layout.expertReplicas(first, last, reduction.numWorkers),
+          layout.expertReplicas(first, first, 1), replicas}});
+  return kinds;
+}
+
 static Expected<MessageCost> costReduction(const Reduction &reduction,
                                            const GradientBytes &bytes,
                                            const RankLayout &layout,
                                            const SystemFacts &system) {
-  int64_t first = reduction.firstWorker, last = reduction.lastWorker;
-  bool isSplit = dividesExperts(system);
-  RingGroup replicas = replicasOf(reduction, layout);
-  Expected<MessageCost> others = costExchange(
-      bytes.exchangeOf(reduction.blocks,
-                       isSplit ? Parameters::Others : Parameters::All,
-                       double(system.contextParallel)),
-      {layout.groupOf(first, last, reduction.numWorkers),
-       layout.groupOf(first, first, 1), replicas},
-      system);
-  if (!isSplit)
-    return others;
-  double copies = double(system.accelerators) / double(system.expertParallel);
-  return addCosts(
-      std::move(others),
-      costExchange(
-          bytes.exchangeOf(reduction.blocks, Parameters::Experts, copies),
-          {layout.expertReplicas(first, last, reduction.numWorkers),
-           layout.expertReplicas(first, first, 1), replicas},
-          system));
+  Expected<MessageCost> sum = MessageCost();
+  for (const ReducedKind &kind : kindsOf(reduction, bytes, layout, system))
+    sum =
+        addCosts(std::move(sum), costExchange(kind.whole, kind.groups, system));
+  return sum;
 }
 
 Expected<std::vector<MessageCost>>
@@ -238,6 +266,185 @@ Expected<int64_t> pipesched::ringBytes(double bytes, int64_t numWorkers) {
     return llvm::createStringError(
         "a worker sends more than 2^63 - 1 bytes in an all-reduce");
   return static_cast<int64_t>(sent);
+}
+
+//===----------------------------------------------------------------------===//
+// Layer by layer
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What of a reduction goes while the last backward of a stage and its first
+/// forward run. Layers have their shares of times by their bytes.
+class LayerwiseReduction {
+public:
+  LayerwiseReduction(const StageBlocks &blocks, const ModelFacts &model,
+                     ArrayRef<int64_t> blockTimes)
+      : blocks(blocks), model(model), blockTimes(blockTimes),
+        reducePs(blocks.size()), gatherPs(blocks.size()) {
+    for (auto [block, count] : blocks)
+      wholePs += double(count) * double(blockTimes[block]);
+  }
+
+  /// Divides times of reducing and gathering parameters of a kind.
+  void add(Parameters which, double reduce, double gather);
+  /// How long before the end of a backward of `ps` its gradients can begin to
+  /// go.
+  double aheadPs(double ps) const;
+  /// How much of the gathering a forward of `ps` hides, if each layer's weights
+  /// are gathered while the layer before computes.
+  double gatheredUnder(double ps) const;
+
+private:
+  double computePs(size_t i, double ps) const {
+    return wholePs > 0 ? ps * double(blockTimes[blocks[i].block]) / wholePs : 0;
+  }
+
+  const StageBlocks &blocks;
+  const ModelFacts &model;
+  ArrayRef<int64_t> blockTimes;
+  llvm::SmallVector<double> reducePs, gatherPs; ///< of one of the blocks
+  double wholePs = 0;
+};
+} // namespace
+
+void LayerwiseReduction::add(Parameters which, double reduce, double gather) {
+  llvm::SmallVector<double> bytes;
+  double sum = 0;
+  for (auto [block, count] : blocks) {
+    StateSums state;
+    state.add(model.blocks[block], 1, model, /*without=*/0, which);
+    bytes.push_back(double(state.gradient.get()));
+    sum += double(count) * bytes.back();
+  }
+  for (auto [i, ofBlock] : llvm::enumerate(bytes)) {
+    reducePs[i] += sum > 0 ? reduce * ofBlock / sum : 0;
+    gatherPs[i] += sum > 0 ? gather * ofBlock / sum : 0;
+  }
+}
+
+/// A backward runs the blocks from the last to the first. The gradients of each
+/// follow those before them, when it has computed them:
+///
+///   computes   2   1   0
+///   reduces        2     1     0
+double LayerwiseReduction::aheadPs(double ps) const {
+  double computedPs = 0, reducedPs = 0, sum = 0;
+  for (size_t i = blocks.size(); i-- != 0;) {
+    double compute = computePs(i, ps), reduce = reducePs[i];
+    double count = double(blocks[i].count);
+    if (count == 0)
+      continue;
+    // The slowest of what comes before, of reducing and of computing.
+    reducedPs = std::max({reducedPs + count * reduce,
+                          computedPs + compute + count * reduce,
+                          computedPs + count * compute + reduce});
+    computedPs += count * compute;
+    sum += count * reduce;
+  }
+  return std::max(sum - std::max(reducedPs - computedPs, 0.0), 0.0);
+}
+
+double LayerwiseReduction::gatheredUnder(double ps) const {
+  llvm::SmallVector<ShardedBlocks> order;
+  double sum = 0, computedPs = 0;
+  for (auto [i, block] : llvm::enumerate(blocks)) {
+    double compute = computePs(i, ps), count = double(block.count);
+    order.push_back({block.count, compute, gatherPs[i], 0});
+    sum += count * gatherPs[i];
+    computedPs += count * compute;
+  }
+  double exposedPs = prefetchedPs(order) - computedPs;
+  return std::max(sum - std::max(exposedPs, 0.0), 0.0);
+}
+
+/// Whether an all-reduce is about all blocks of a stage, and no other stage of
+/// the worker has only some of them.
+static bool coversStage(const ParameterSets &sets, const Reduction &reduction,
+                        int64_t stage) {
+  const Replicas &replicas = sets.getReplicas();
+  BlockSpan span = replicas.blocksOf(replicas.piecesOf(stage));
+  if (!sets.ownsAll(stage) ||
+      sets.ownedBlocksOf(stage).size() != reduction.blocks.size())
+    return false;
+  return llvm::all_of(sets.ownedSetsOf(stage), [&](int64_t set) {
+    return llvm::all_of(sets.stagesOf(set), [&](int64_t other) {
+      BlockSpan held = replicas.blocksOf(replicas.piecesOf(other));
+      return held.begin == span.begin && held.end == span.end;
+    });
+  });
+}
+
+/// The shortest slice of a phase.
+static double shortestPs(const CellCosts &cells, Phase phase) {
+  int64_t ps = cells.alonePs(phase, 0);
+  for (int64_t slice = 1; slice < cells.getNumSlices(); ++slice)
+    ps = std::min(ps, cells.alonePs(phase, slice));
+  return double(ps);
+}
+
+/// Divides what an all-reduce takes by the roofline, or by a profile, among
+/// reducing and gathering as the roofline does.
+static Error hideLayers(const CellCosts &cells, Phase gradients,
+                        ArrayRef<ReducedKind> kinds, const SystemFacts &system,
+                        LayerwiseReduction layers, MessageCost &cost) {
+  double whole = 0;
+  llvm::SmallVector<std::pair<double, double>, 2> parts;
+  for (const ReducedKind &kind : kinds) {
+    Expected<MessageCost> all = costExchange(kind.whole, kind.groups, system);
+    if (!all)
+      return all.takeError();
+    Expected<MessageCost> gather = costGather(kind.whole, kind.groups, system);
+    if (!gather)
+      return gather.takeError();
+    double gathered = double(std::min(gather->occupancyPs, all->occupancyPs));
+    parts.push_back({double(all->occupancyPs) - gathered, gathered});
+    whole += double(all->occupancyPs);
+  }
+  if (!(whole > 0))
+    return Error::success();
+  double scale = double(cost.occupancyPs) / whole;
+  for (auto [kind, part] : llvm::zip_equal(kinds, parts))
+    layers.add(kind.which, scale * part.first, scale * part.second);
+  // Rounded down, so that nothing is shorter than what no cell hides.
+  auto hidden = static_cast<int64_t>(
+      layers.gatheredUnder(shortestPs(cells, Phase::Forward)));
+  cost.occupancyPs -= std::min(hidden, cost.occupancyPs);
+  cost.aheadPs = std::min(
+      static_cast<int64_t>(layers.aheadPs(shortestPs(cells, gradients))),
+      cost.occupancyPs);
+  return Error::success();
+}
+
+Error pipesched::reduceByLayers(const Placement &placement,
+                                ArrayRef<Reduction> reductions,
+                                const ModelFacts &model,
+                                const SystemFacts &system, PhaseSet phases,
+                                const StageCosts &stageCosts,
+                                std::vector<MessageCost> &costs) {
+  Expected<ParameterSets> sets = ParameterSets::create(placement);
+  if (!sets)
+    return sets.takeError();
+  Expected<std::vector<StageBlocks>> blocks = blocksOfStages(placement, model);
+  if (!blocks)
+    return blocks.takeError();
+  Expected<std::vector<int64_t>> blockTimes = costBlocks(model, system);
+  if (!blockTimes)
+    return blockTimes.takeError();
+  GradientBytes bytes(sets->getReplicas(), model);
+  RankLayout layout(system, placement.getNumWorkers());
+  Phase gradients =
+      phases.contains(Phase::WeightGrad) ? Phase::WeightGrad : Phase::Backward;
+  for (auto [reduction, cost] : llvm::zip_equal(reductions, costs)) {
+    int64_t stage = placement.globalStage(reduction.cell);
+    if (cost.occupancyPs == 0 || !coversStage(*sets, reduction, stage))
+      continue;
+    if (Error error = hideLayers(
+            stageCosts.stages[stage].cells, gradients,
+            kindsOf(reduction, bytes, layout, system), system,
+            LayerwiseReduction((*blocks)[stage], model, *blockTimes), cost))
+      return error;
+  }
+  return Error::success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -13,6 +13,7 @@
 
 #include "Formats.h"
 #include "Sources.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
@@ -116,15 +117,21 @@ static void readKept(FieldReader &parent, Architecture &arch) {
   RecomputedOutputs &again = arch.recomputed;
   for (const json::Value &entry : list ? *list : json::Array()) {
     StringRef name = entry.getAsString().value_or("");
-    if (name == "norms")
-      again.norms = true;
-    else if (name == "up_projections")
-      again.upProjections = true;
-    else if (name == "activations")
-      again.activations = true;
+    bool RecomputedOutputs::*output =
+        llvm::StringSwitch<bool RecomputedOutputs::*>(name)
+            .Case("norms", &RecomputedOutputs::norms)
+            .Case("up_projections", &RecomputedOutputs::upProjections)
+            .Case("activations", &RecomputedOutputs::activations)
+            .Case("operations", &RecomputedOutputs::operations)
+            .Case("mlps", &RecomputedOutputs::mlps)
+            .Case("experts", &RecomputedOutputs::experts)
+            .Default(nullptr);
+    if (output)
+      again.*output = true;
     else
       errors.report("recomputed",
-                    "expected norms, up_projections or activations, found " +
+                    "expected norms, up_projections, activations, operations, "
+                    "mlps or experts, found " +
                         textOf(entry));
   }
   if (const json::Value *bits = parent.find("saved_bits")) {
@@ -137,6 +144,7 @@ static void readKept(FieldReader &parent, Architecture &arch) {
   }
   arch.separateCasts = parent.flag("separate_casts", false);
   arch.separateAccumulation = parent.flag("separate_accumulation", false);
+  arch.separateLoss = parent.flag("separate_loss", false);
 }
 
 static void readWindow(FieldReader &parent, Architecture &arch) {

@@ -29,10 +29,12 @@ costMemory(const Placement &placement, const CostInputs &costs, PhaseSet phases,
            Runtime runtime);
 
 /// The costs of the all-reduces of a table or program: from the G times of the
-/// profile if it has some, and from the roofline otherwise.
+/// profile if it has some, and from the roofline otherwise. They go layer by
+/// layer if the system says so.
 llvm::Expected<std::vector<MessageCost>>
 costAllReduces(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
-               const CostInputs &costs, const StageCosts &stageCosts);
+               const CostInputs &costs, PhaseSet phases,
+               const StageCosts &stageCosts);
 
 } // namespace pipesched
 

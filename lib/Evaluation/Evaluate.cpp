@@ -171,13 +171,21 @@ static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
 
 llvm::Expected<std::vector<MessageCost>> pipesched::costAllReduces(
     const Placement &placement, llvm::ArrayRef<Reduction> reductions,
-    const CostInputs &costs, const StageCosts &stageCosts) {
+    const CostInputs &costs, PhaseSet phases, const StageCosts &stageCosts) {
   bool isMeasured =
       costs.profile && !costs.profile->phasePs[Phase::AllReduce].empty();
-  if (costs.model && costs.system && !isMeasured)
-    return costReductions(placement, reductions, *costs.model, *costs.system);
-  return shareReductions(placement, reductions, stageCosts,
-                         costs.model ? &*costs.model : nullptr);
+  llvm::Expected<std::vector<MessageCost>> found =
+      costs.model && costs.system && !isMeasured
+          ? costReductions(placement, reductions, *costs.model, *costs.system)
+          : shareReductions(placement, reductions, stageCosts,
+                            costs.model ? &*costs.model : nullptr);
+  if (found && costs.model && costs.system &&
+      costs.system->gradientBuckets == GradientBuckets::Layers)
+    if (llvm::Error error =
+            reduceByLayers(placement, reductions, costs.modelFor(phases),
+                           *costs.system, phases, stageCosts, *found))
+      return std::move(error);
+  return found;
 }
 
 /// The groups that exchange blocks, which have the lowest numbers.
@@ -214,7 +222,7 @@ static llvm::Error costGraph(const Placement &placement,
   if (std::vector<Reduction> groups = reductionsOf(execution.graph);
       !groups.empty()) {
     llvm::Expected<std::vector<MessageCost>> reductions =
-        costAllReduces(placement, groups, costs, execution.stageCosts);
+        costAllReduces(placement, groups, costs, phases, execution.stageCosts);
     if (!reductions)
       return reductions.takeError();
     execution.stageCosts.reductions = std::move(*reductions);

@@ -76,7 +76,8 @@ llvm::Error TableWalk::costReductions(const WalkedRows &rows,
                    first.row, members.back().row});
   }
   llvm::Expected<std::vector<MessageCost>> reduced =
-      costAllReduces(rows.placement, all, costs, totals.stageCosts);
+      costAllReduces(rows.placement, all, costs, rows.counts.costedPhases(),
+                     totals.stageCosts);
   if (!reduced)
     return reduced.takeError();
   totals.stageCosts.reductions = std::move(*reduced);

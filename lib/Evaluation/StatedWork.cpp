@@ -165,6 +165,8 @@ Error pipesched::costStatedWork(ArrayRef<StatedWork> work,
     isStated[task] = true;
     times.occupancyPs[task] = cost->occupancyPs;
     times.latencyPs[task] = cost->latencyPs;
+    llvm::erase_if(times.aheadPs,
+                   [&](const auto &ahead) { return ahead.first == task; });
   }
   if (isComplete)
     if (Error error = requireStated(graph, isStated))

@@ -62,7 +62,11 @@ llvm::Expected<Table> pipesched::makeTable(const Configuration &configuration) {
 static llvm::Expected<CostInputs> costsOf(const Configuration &configuration) {
   if (!configuration.costs)
     return CostInputs();
-  return resolveCosts(*configuration.costs, configuration.problem.microbatches);
+  llvm::Expected<CostInputs> costs =
+      resolveCosts(*configuration.costs, configuration.problem.microbatches);
+  if (costs && configuration.optimizerStep == ReductionPlace::Eager)
+    costs->reduceByLayers();
+  return costs;
 }
 
 /// Fills in a result except for the evaluation itself.

@@ -49,7 +49,8 @@ class Configuration:
     With an `optimizer_step` all times are those of a whole training step, which ends with optimizer
     steps. All-reduces of gradients come before these if there are other pipelines (by the costs, or
     by a time for `G`) or if paths place blocks more than once. With `overlapped` the all-reduces
-    run beside the remaining compute, with `exposed` after it.
+    run beside the compute, those of a model on a system layer by layer, with `exposed` after it
+    (docs/CostModel.md, "Under the backward and the forward").
 
     >>> point = Configuration("chimera", workers=4, microbatches=8, options={"pairs": 2})
     >>> point.simulate().execution.makespan_ps

@@ -15,6 +15,7 @@ from . import _core
 from ._options import (
     ContextExchange,
     ExpertDispatch,
+    GradientBuckets,
     KernelLaunch,
     RankOrder,
     Sharding,
@@ -32,6 +33,7 @@ class HeldOptions(TypedDict, total=False):
     expert_dispatch: ExpertDispatch
     kernel_launch: KernelLaunch
     tensor_exposed: int
+    gradient_buckets: GradientBuckets
     slice_cut: SliceCut
 
 
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
         expert_dispatch: ExpertDispatch = "all-to-all"
         kernel_launch: KernelLaunch = "single"
         tensor_exposed: int = 100
+        gradient_buckets: GradientBuckets = "auto"
         slice_cut: SliceCut = "tokens"
 
     @dataclass(frozen=True, kw_only=True)

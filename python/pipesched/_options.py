@@ -56,6 +56,7 @@ RankOrder = Literal["data", "pipeline"]
 ContextExchange = Literal["ring", "gather"]
 ExpertDispatch = Literal["all-to-all", "per-node", "per-rank"]
 KernelLaunch = Literal["single", "graphs"]
+GradientBuckets = Literal["auto", "whole", "layers"]
 SliceCut = Literal["tokens", "work"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
@@ -83,6 +84,7 @@ ENUMS: dict[object, str] = {
     ContextExchange: "context-exchange",
     ExpertDispatch: "expert-dispatch",
     KernelLaunch: "kernel-launch",
+    GradientBuckets: "gradient-buckets",
     SliceCut: "slice-cut",
     OptimizerStep: "optimizer-step",
     SvgVariant: "svg-variant",

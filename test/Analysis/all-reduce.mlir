@@ -26,8 +26,8 @@
 // END-NEXT: "queue_order": [0, 0],
 // END-NEXT: "communication": [528, 528]
 
-// Eager, stage 1 is reduced during 0B0, behind the send of 1B1 in its queue:
-// [1027,1427]; 1O1 [1554,2114] runs during the all-reduce of stage 0, 0O0 [2114,2674].
+// Eager, stage 1 is reduced during 0B0, beside the message of 1B1: [977,1377];
+// 1O1 [1554,2114] runs during the all-reduce of stage 0, 0O0 [2114,2674].
 // EAGER:      "makespan_ps": 2674,
 // EAGER-NEXT: "busy_ps": [2560, 2560],
 // EAGER:      "communication": [114, 114]
@@ -41,15 +41,15 @@
 // CHECK: "bytes_sent": [90, 90],
 // EAGER: "critical_path": ["0F0", "1F0", "1B0", "0B0", "1O1", "0O0"],
 
-// A measured G holds the queues for 1000 ps: 0O0 at 2554, 1O1 at 3554.
+// A measured G holds its queue for 1000 ps: 0O0 at 2554, 1O1 at 3554.
 // PROFILE: "makespan_ps": 4114,
 
 // OVERLAP-LABEL: worker 0
-// OVERLAP: all_reduce 1G1 {{.*}} {exec.end_ps = 1441 : i64, exec.start_ps = 1027 : i64}
+// OVERLAP: all_reduce 1G1 {{.*}} {exec.end_ps = 1391 : i64, exec.start_ps = 977 : i64}
 // OVERLAP: all_reduce 0G0 {{.*}} {exec.end_ps = 1968 : i64, exec.start_ps = 1554 : i64}
 // OVERLAP: compute 1O1 {{.*}} {exec.end_ps = 2114 : i64, exec.start_ps = 1554 : i64}
 // OVERLAP-LABEL: worker 1
-// OVERLAP: all_reduce 1G0 {{.*}} {exec.end_ps = 1441 : i64, exec.start_ps = 1027 : i64}
+// OVERLAP: all_reduce 1G0 {{.*}} {exec.end_ps = 1391 : i64, exec.start_ps = 977 : i64}
 
 // Under delay there is no queue to wait for.
 // DELAY: all_reduce 1G1 {{.*}} {exec.end_ps = 1391 : i64, exec.start_ps = 977 : i64}

@@ -147,6 +147,7 @@ static void printDeploymentOptions(void) {
   // CHECK-NEXT: kernel-launch 2 single 0 [] [] given: How the host
   // CHECK-NEXT: tensor-exposed 0 100 100 [percent]
   // CHECK-SAME: [tensor collectives exposed] given
+  // CHECK-NEXT: gradient-buckets 2 auto 0 [] [] given: In which
   // CHECK-NEXT: slice-cut 2 tokens 0 [] [] given: Where
 }
 

@@ -145,8 +145,8 @@ static void printSteps(void) {
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
   // CHECK-NEXT: error: data-parallel, sharding, rank-order, context-parallel,
   // CHECK-SAME: expert-parallel, expert-balance, context-exchange,
-  // CHECK-SAME: expert-dispatch, used-per-node, kernel-launch,
-  // CHECK-SAME: tensor-exposed and slice-cut are about a system; none is given
+  // CHECK-SAME: expert-dispatch, used-per-node, kernel-launch, tensor-exposed,
+  // CHECK-SAME: gradient-buckets and slice-cut are about a system; none is given
   peers.dataParallel = 0;
   peers.expertParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));

@@ -209,9 +209,10 @@ TEST(TaskGraph, WaitsForAnAllReduceAreIdleTime) {
   EXPECT_EQ(idle.communicationPs, std::vector<int64_t>({25, 25}));
 }
 
-TEST(TaskGraph, AllReducesTakeTheQueuesOfMessages) {
+TEST(TaskGraph, AllReducesHaveAQueueOfTheirOwn) {
   // 0F0 is sent from 10 to 17. The all-reduce stands behind that send on worker
-  // 0 and ahead of a receive on worker 1, whose message is ready at 20.
+  // 0 and ahead of a receive on worker 1, whose message is ready at 20. Neither
+  // waits for the other.
   ProgramBuilder builder;
   builder.beginRow();
   uint32_t forward = builder.compute("0F0");
@@ -236,17 +237,16 @@ TEST(TaskGraph, AllReducesTakeTheQueuesOfMessages) {
   stageCosts.occupancy = 7;
   Timed overlap(program, placement, stageCosts.on(placement),
                 Transport::Overlap);
-  EXPECT_EQ(overlap.start("0G0", InstructionKind::AllReduce), 17);
-  EXPECT_EQ(overlap.start("0F1", InstructionKind::Send), 42);
-  EXPECT_EQ(overlap.start("1F1"), 49);
-  EXPECT_EQ(overlap.idle().communicationPs[1], 29);
+  EXPECT_EQ(overlap.start("0G0", InstructionKind::AllReduce), 10);
+  EXPECT_EQ(overlap.start("0F1", InstructionKind::Send), 20);
+  EXPECT_EQ(overlap.start("1F1"), 27);
+  EXPECT_EQ(overlap.idle().communicationPs[1], 7);
   Timed delay(program, placement, stageCosts.on(placement), Transport::Delay);
   EXPECT_EQ(delay.start("0G0", InstructionKind::AllReduce), 10);
   EXPECT_EQ(delay.start("0F1", InstructionKind::Send), 20);
 }
 
-/// Messages and all-reduces share one order on their queues, wherever receives
-/// stand.
+/// The order of all-reduces closes no cycle, wherever receives stand.
 TEST(TaskGraph, StepsOfReplicasFinish) {
   for (int64_t workers = 2; workers <= 8; workers += 2)
     for (int64_t microbatches = 2; microbatches <= 12; microbatches += 2) {

@@ -95,7 +95,7 @@ Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
     memories[i] = i != 0 && random.draw(2) ? memories[i - 1]
                                            : random.drawMemory(numStages);
     if (all && random.draw(4) != 0)
-      costs[i].reductions = random.drawMessages(all->size());
+      costs[i].reductions = random.drawReductions(all->size());
     inputs[i].costs = &costs[i];
     inputs[i].groups = all && all->size() != 0 ? all : nullptr;
     inputs[i].transport =

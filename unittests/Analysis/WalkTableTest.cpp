@@ -129,7 +129,7 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     if (groups.size() != 0)
       inputs.groups = &groups;
     if (random.draw(4) != 0)
-      costs.reductions = random.drawMessages(groups.size());
+      costs.reductions = random.drawReductions(groups.size());
     inputs.costs = &costs;
     inputs.transport = transport;
     inputs.memoryFacts = &facts;

@@ -74,6 +74,15 @@ static void expectAgain(const BlockFacts &block, llvm::StringRef name,
   EXPECT_TRUE(kernel.forward.isZero() && kernel.weightGrad.isZero());
 }
 
+/// Queries of 8, keys and values of 4, an MLP of 12.
+static Architecture plain() {
+  Architecture arch = latent();
+  arch.latent.reset();
+  arch.attentionHeads = 2;
+  arch.keyValueHeads = 1;
+  return arch;
+}
+
 TEST(RecomputedOutputs, Norms) {
   Architecture arch = latent();
   BlockFacts whole = layerOf(arch);
@@ -154,20 +163,107 @@ TEST(SavedBits, OfEachKind) {
 }
 
 /// W waits for the gradient of an output as for its input.
+/// Of a plain layer with two heads of 4 for one of keys and values: inputs of
+/// 8, 8 and 12 in 8 bits, and the attention's output in both.
+TEST(SavedBits, OfLinearLayersInEightBits) {
+  Architecture arch = plain();
+  BlockFacts whole = layerOf(arch), narrow = layerOf(arch, Precision::FP8);
+  int64_t saved = kTokens * (8 + 8 + 12), scales = 4 * (1 + 1 + 2);
+  EXPECT_EQ(whole.activationBytes - narrow.activationBytes,
+            saved - scales - kTokens * 8);
+  arch.savedBits.linearInputs = arch.savedBits.attentionOutput = 16;
+  EXPECT_EQ(layerOf(arch, Precision::FP8).activationBytes,
+            whole.activationBytes);
+}
+
 TEST(SavedBits, OfGradientsInEightBits) {
   Architecture arch = latent();
   auto heldBesideInputs = [&](Precision precision) {
     BlockFacts block = layerOf(arch, precision);
     return block.weightGradBytes - block.activationBytes;
   };
-  int64_t whole = heldBesideInputs(Precision::FP8);
-  EXPECT_EQ(whole, heldBesideInputs(Precision::BF16));
+  int64_t whole = heldBesideInputs(Precision::BF16);
+  arch.savedBits.linearInputs = 16;
+  EXPECT_EQ(whole, heldBesideInputs(Precision::FP8));
   arch.savedBits.linearInputs = 8;
   EXPECT_EQ(whole, heldBesideInputs(Precision::BF16));
   // Outputs of 5, 12, 4, 24, 8, 24 and 8 for each token, in seven tensors.
   int64_t elements = kTokens * (5 + 12 + 4 + 24 + 8 + 24 + 8);
   int64_t scales = 4 * (1 + 2 + 1 + 3 + 1 + 3 + 1);
   EXPECT_EQ(whole - heldBesideInputs(Precision::FP8), elements - scales);
+}
+
+/// Every second product of q, k, v, proj, gate, up and down is kept: of 8, 4,
+/// 12 and 8, beside the input of 8, the attention's output of 8 and a statistic
+/// for each head.
+TEST(RecomputedOutputs, Operations) {
+  Architecture arch = plain();
+  arch.recomputed.operations = true;
+  BlockFacts block = layerOf(arch);
+  EXPECT_EQ(block.activationBytes,
+            2 * kTokens * (8 + 8 + 4 + 8 + 12 + 8) + 4 * 2 * kTokens);
+  EXPECT_EQ(block.weightGradBytes, layerOf(plain()).weightGradBytes);
+  for (const char *name : {"ln1", "ln2"})
+    expectAgain(block, name, std::string(name) + "_again");
+  expectAgain(block, "swiglu", "activation_again");
+  EXPECT_EQ(kernelOf(block, "k_again").inputGrad.flops, 2 * kTokens * 8 * 4);
+  EXPECT_EQ(kernelOf(block, "proj_again").inputGrad.flops, 2 * kTokens * 8 * 8);
+  EXPECT_EQ(kernelOf(block, "mlp1_again").inputGrad.flops,
+            2 * kTokens * 8 * 12);
+
+  // Products in 8 bits are not kept.
+  arch.savedBits.attentionOutput = 16;
+  BlockFacts narrow = layerOf(arch, Precision::FP8);
+  EXPECT_EQ(narrow.activationBytes, 2 * kTokens * (8 + 8) + 4 * 2 * kTokens);
+  for (const char *name : {"qkv", "proj", "mlp1"})
+    expectAgain(narrow, name, std::string(name) + "_again");
+
+  arch.attention = Attention::Unfused;
+  EXPECT_EQ(errorOf(arch), "recomputed: operations are those of layers with "
+                           "plain fused attention and an MLP");
+}
+
+/// All kernels of a part run again, and W finds what it needs.
+TEST(RecomputedOutputs, WholeParts) {
+  Architecture arch = plain();
+  arch.recomputed.mlps = true;
+  BlockFacts whole = layerOf(plain()), block = layerOf(arch);
+  for (const char *name : {"mlp1", "swiglu", "mlp2"})
+    expectAgain(block, name, std::string(name) + "_again");
+  // Gate, value and the input of the second matrix.
+  EXPECT_EQ(whole.activationBytes - block.activationBytes,
+            2 * kTokens * 3 * 12);
+  EXPECT_EQ(whole.weightGradBytes, block.weightGradBytes);
+  arch.recomputed.experts = true;
+  EXPECT_EQ(errorOf(arch), "recomputed: the model has no experts");
+
+  arch = withExperts();
+  whole = layerOf(arch);
+  arch.recomputed.experts = true;
+  block = layerOf(arch);
+  for (const char *name :
+       {"router", "route", "dispatch", "dispatch_exchange", "expert_mlp1",
+        "expert_swiglu", "expert_mlp2", "combine_exchange", "combine"})
+    expectAgain(block, name, std::string(name) + "_again");
+  EXPECT_TRUE(kernelOf(block, "expert_mlp1_again").routed);
+  EXPECT_TRUE(kernelOf(block, "route_again").synchronizes);
+  EXPECT_EQ(block.experts->activationBytes, 0);
+  EXPECT_EQ(whole.weightGradBytes, block.weightGradBytes);
+  EXPECT_EQ(whole.experts->weightGradBytes, block.experts->weightGradBytes);
+}
+
+/// The logits in 4 bytes, their softmax and its gradient; without, the logits.
+TEST(SeparateLoss, HoldsThreeOfTheLogits) {
+  Architecture arch = plain();
+  arch.vocabulary = 7;
+  BlockFacts fused = expand(arch).blocks.back();
+  arch.separateLoss = true;
+  BlockFacts head = expand(arch).blocks.back();
+  int64_t logits = kTokens * 7;
+  EXPECT_EQ(head.activationBytes - fused.activationBytes, 8 * logits);
+  EXPECT_EQ(kernelOf(head, "logits_float").forward, (Work{0, 6 * logits}));
+  EXPECT_EQ(kernelOf(head, "loss").forward, (Work{4 * logits, 8 * logits}));
+  EXPECT_EQ(kernelOf(head, "loss").inputGrad, (Work{logits, 16 * logits}));
 }
 
 TEST(SeparateCasts, OfLinearLayersInEightBits) {

@@ -364,6 +364,59 @@ TEST(OptimizerStep, ReductionsHideBehindComputeOrNot) {
   EXPECT_EQ(makespanOf(evaluated(ReductionPlace::End)), 13);
 }
 
+/// The all-reduce of the only stage of four layers, each of which computes 130
+/// in F, 240 in I and 100 in W, and reduces a quarter of 20 bytes six times.
+static MessageCost reduceStage(const SystemFacts &system, PhaseSet phases) {
+  Placement placement = linear(1);
+  Replicas replicas = llvm::cantFail(Replicas::create(placement));
+  ModelFacts model = toyModel();
+  StageCosts stageCosts =
+      llvm::cantFail(costRoofline(placement, model, system, phases));
+  Reduction reduction = {Cell(0, Phase::AllReduce, 0), replicas.blocksOf(0)};
+  std::vector<MessageCost> costs =
+      llvm::cantFail(costReductions(placement, reduction, model, system));
+  llvm::cantFail(reduceByLayers(placement, reduction, model, system, phases,
+                                stageCosts, costs));
+  return costs.front();
+}
+
+TEST(GradientBuckets, GoWhileTheBackwardRuns) {
+  SystemFacts system = linkedSystem();
+  system.dataParallel = 4;
+  // A layer takes 340 and its gradients 300, so that those of the first layer
+  // are left, which the backward computes last.
+  MessageCost cost = reduceStage(system, kStep);
+  EXPECT_EQ(cost.occupancyPs, 4 * 300);
+  EXPECT_EQ(cost.latencyPs, 6 * 7);
+  EXPECT_EQ(cost.aheadPs, 3 * 300);
+  // A slow network is busy from the first gradients on.
+  system.network.bytesPerSecond /= 10;
+  cost = reduceStage(system, kStep);
+  EXPECT_EQ(cost.occupancyPs, 4 * 3000);
+  EXPECT_EQ(cost.aheadPs, 3 * 340);
+  // I computes no gradients.
+  PhaseSet split = kStep | Phase::InputGrad | Phase::WeightGrad;
+  EXPECT_EQ(reduceStage(system, split).aheadPs, 3 * 100);
+}
+
+/// Half of the time gathers weights, of which those of the first layer and 20
+/// of each other one are left.
+TEST(GradientBuckets, WeightsAreGatheredUnderTheForward) {
+  SystemFacts system = linkedSystem();
+  system.dataParallel = 4;
+  for (Sharding sharding : {Sharding::Optimizer, Sharding::FullKept}) {
+    system.sharding = sharding;
+    MessageCost cost = reduceStage(system, kStep);
+    EXPECT_EQ(cost.occupancyPs, 4 * 150 + 150 + 3 * (150 - 130));
+    EXPECT_EQ(cost.aheadPs, 3 * 150);
+  }
+  // Gradients have been moved in every cell.
+  system.sharding = Sharding::Gradients;
+  MessageCost cost = reduceStage(system, kStep);
+  EXPECT_EQ(cost.occupancyPs, 150 + 3 * (150 - 130));
+  EXPECT_EQ(cost.aheadPs, 0);
+}
+
 /// Two workers, alike in two pipelines. Roofline gives the times of G and O.
 TEST(OptimizerStep, PeersAreReducedWhereTheSystemHasThem) {
   CostSources costs;

@@ -38,12 +38,12 @@ struct EnumNamesTest : testing::Test {};
 using AllEnums = testing::Types<
     Activation, Assign, Asymmetry, Attention, AttentionKernels, Balance,
     Branches, ChimeraConstruction, ContextExchange, ExpertDispatch,
-    ForwardSends, GradientAfter, MessageSemantics, Norm, NormPlacement,
-    OffloadAmount, PlacementKind, Precision, QueryKeyNorm, RankOrder,
-    ReceivePlacement, Recompute, ReductionPlace, Remainder, Runtime, Sharding,
-    ShardyBackward, SlotMeasure, SvgVariant, TorchCsvFormat, Transport,
-    optimize::Objective, optimize::Status, pipe::AsymmetricPaths,
-    pipe::SplitGradient>;
+    ForwardSends, GradientAfter, GradientBuckets, KernelLaunch,
+    MessageSemantics, Norm, NormPlacement, OffloadAmount, PlacementKind,
+    Precision, QueryKeyNorm, RankOrder, ReceivePlacement, Recompute,
+    ReductionPlace, Remainder, Runtime, Sharding, ShardyBackward, SlotMeasure,
+    SvgVariant, TorchCsvFormat, Transport, optimize::Objective,
+    optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>;
 } // namespace
 
 TYPED_TEST_SUITE(EnumNamesTest, AllEnums, );

@@ -63,6 +63,15 @@ public:
     return messages;
   }
 
+  /// All-reduces, half of which start ahead of what they wait for.
+  std::vector<MessageCost> drawReductions(int64_t count) {
+    std::vector<MessageCost> reductions = drawMessages(count);
+    for (MessageCost &each : reductions)
+      if (draw(2) == 0)
+        each.aheadPs = draw(each.occupancyPs + 1);
+    return reductions;
+  }
+
   MemoryFacts drawMemory(int64_t numStages, int64_t numSlices = 1) {
     MemoryFacts facts;
     facts.capacityBytes = 1000;

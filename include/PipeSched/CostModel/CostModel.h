@@ -116,6 +116,18 @@ shareReductions(const Placement &placement,
                 llvm::ArrayRef<Reduction> reductions,
                 const StageCosts &stageCosts, const ModelFacts *model);
 
+/// Lets the all-reduces of whole stages go layer by layer: gradients while the
+/// last backward of the stage runs (W if `phases` has it, else B), and weights,
+/// if they are gathered, while its first forward does. Changes the part that
+/// nothing hides, and how far ahead an all-reduce starts; bytes stay. Times of
+/// cells are those of `stageCosts`. Errors: those of costReductions and of
+/// costBlocks.
+llvm::Error reduceByLayers(const Placement &placement,
+                           llvm::ArrayRef<Reduction> reductions,
+                           const ModelFacts &model, const SystemFacts &system,
+                           PhaseSet phases, const StageCosts &stageCosts,
+                           std::vector<MessageCost> &costs);
+
 /// Memory per global stage; weights, gradients and optimizer state of the
 /// blocks that it owns, so that a worker's stages add up to what the worker
 /// holds. `system` gives the capacity and may be null. If the model recomputes

@@ -58,6 +58,12 @@ struct CostInputs {
   bool reducesEveryStage() const {
     return pipesched::reducesEveryStage(system, profile);
   }
+  /// For a step that overlaps its all-reduces: they go layer by layer, unless
+  /// the system says otherwise.
+  void reduceByLayers() {
+    if (system && system->gradientBuckets == GradientBuckets::Auto)
+      system->gradientBuckets = GradientBuckets::Layers;
+  }
 };
 
 /// Level 3 of a table or program in numbers: what reports, comparisons and

@@ -123,6 +123,25 @@ struct EnumNames<SliceCut> {
        "Equal FLOPs, so that later slices are shorter"}};
 };
 
+/// In which pieces gradients and weights of a stage go among those that hold
+/// the same (docs/CostModel.md, "Under the backward and the forward").
+enum class GradientBuckets : uint8_t {
+  Auto,  ///< layers if all-reduces run beside the compute, else whole
+  Whole, ///< when the last backward of the stage has ended
+  Layers ///< those of a layer while the last backward and the first forward run
+};
+
+template <>
+struct EnumNames<GradientBuckets> {
+  static constexpr EnumName<GradientBuckets> values[] = {
+      {GradientBuckets::Auto, "auto",
+       "By layers if the step overlaps its all-reduces, else whole"},
+      {GradientBuckets::Whole, "whole",
+       "Behind the last backward of the stage, in one piece"},
+      {GradientBuckets::Layers, "layers",
+       "Layer by layer under the last backward and the first forward"}};
+};
+
 //===----------------------------------------------------------------------===//
 // Deployments
 //===----------------------------------------------------------------------===//

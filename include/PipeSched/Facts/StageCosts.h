@@ -23,10 +23,14 @@ namespace pipesched {
 /// later.
 struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
+  /// Of an all-reduce: how long before the end of what it waits for it can
+  /// start, since its pieces are there one after the other. Never more than the
+  /// occupancy.
+  int64_t aheadPs = 0;
 
   friend bool operator==(const MessageCost &a, const MessageCost &b) {
     return a.occupancyPs == b.occupancyPs && a.latencyPs == b.latencyPs &&
-           a.bytes == b.bytes;
+           a.bytes == b.bytes && a.aheadPs == b.aheadPs;
   }
 };
 

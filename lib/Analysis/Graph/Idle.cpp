@@ -69,7 +69,6 @@ private:
   void note(int64_t worker, Cause cause, int64_t beginPs, int64_t endPs);
   void endSpans(int64_t worker, uint32_t task);
   TransferTimes transferTimes(uint32_t task) const;
-  bool isQueueOrder(uint32_t task, Edge edge) const;
 
   const TaskGraph &graph;
   const TaskTimes &times;
@@ -85,20 +84,13 @@ private:
 
 } // namespace
 
-/// Whether an edge leads to the task in front of `task` in a queue that both
-/// use.
-bool IdleWalk::isQueueOrder(uint32_t task, Edge edge) const {
-  QueueSet queues = queuesOf(graph.kind[task], graph.transport);
-  QueueSet before = queuesOf(graph.kind[edge.task()], graph.transport);
-  return !edge.needsArrival() && queues.intersects(before);
-}
-
 /// A transfer continues the run of the one in front of it in its queue if it
 /// starts when that one is released.
 void IdleWalk::findRun(uint32_t task) {
   int64_t &beginPs = runBeginPs[task] = ends.startPs(task);
   for (Edge edge : graph.edgesOf(task))
-    if (isQueueOrder(task, edge) && ends.endPs(edge) == ends.startPs(task))
+    if (isQueueOrder(graph, task, edge) &&
+        ends.endPs(edge) == ends.startPs(task))
       beginPs = std::min(beginPs, runBeginPs[edge.task()]);
 }
 
@@ -111,7 +103,7 @@ TransferTimes IdleWalk::transferTimes(uint32_t task) const {
     return {ends.startPs(task), ends.startPs(task)};
   int64_t readyPs = 0;
   for (Edge edge : graph.edgesOf(task))
-    if (!isQueueOrder(task, edge))
+    if (!isQueueOrder(graph, task, edge))
       readyPs = std::max(readyPs, ends.endPs(edge));
   return {readyPs, std::max(readyPs, runBeginPs[task])};
 }

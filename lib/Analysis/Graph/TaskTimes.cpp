@@ -131,6 +131,8 @@ pipesched::computeTaskTimes(const TaskGraph &graph, const Placement &placement,
     total = llvm::SaturatingAdd(total, cost.latencyPs);
     times.occupancyPs[task] = cost.occupancyPs;
     times.latencyPs[task] = cost.latencyPs;
+    if (cost.aheadPs != 0)
+      times.aheadPs.emplace_back(task, cost.aheadPs);
   }
   if (total > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     return reportLargest(graph, taskCosts);

@@ -10,9 +10,31 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/Graph/Timeline.h"
+#include "PipeSched/Analysis/Graph/TaskEnds.h"
 
 using namespace pipesched;
+
+/// Whether an edge leads to the task in front of `task` in a queue that both
+/// use.
+bool pipesched::isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge) {
+  QueueSet queues = queuesOf(graph.kind[task], graph.transport);
+  QueueSet before = queuesOf(graph.kind[edge.task()], graph.transport);
+  return !edge.needsArrival() && queues.intersects(before);
+}
+
+/// The start of a task whose pieces are there before all of what it waits for
+/// has ended. It still takes its turn in its queue.
+static int64_t startAhead(const TaskGraph &graph, const TaskTimes &times,
+                          const Timeline &timeline, uint32_t task,
+                          int64_t aheadPs) {
+  int64_t start = 0;
+  TaskEnds ends(graph, times, timeline);
+  for (Edge edge : graph.edgesOf(task))
+    start =
+        std::max(start, ends.endPs(edge) -
+                            (isQueueOrder(graph, task, edge) ? 0 : aheadPs));
+  return start;
+}
 
 Timeline pipesched::computeTimeline(const TaskGraph &graph,
                                     const TaskTimes &times) {
@@ -22,6 +44,7 @@ Timeline pipesched::computeTimeline(const TaskGraph &graph,
   const int64_t *occupancyPs = times.occupancyPs.data();
   const int64_t *latencyPs = times.latencyPs.data();
   const Edge *edge = graph.edges.data();
+  auto ahead = times.aheadPs.begin(), lastAhead = times.aheadPs.end();
   for (uint32_t task = 0, numTasks = graph.size(); task < numTasks; ++task) {
     const Edge *end = graph.edges.data() + graph.edgeBegins[task + 1];
     int64_t start = 0;
@@ -32,6 +55,8 @@ Timeline pipesched::computeTimeline(const TaskGraph &graph,
       start = std::max(start, startPs[before] + occupancyPs[before] +
                                   (latencyPs[before] & mask));
     }
+    if (LLVM_UNLIKELY(ahead != lastAhead && ahead->first == task))
+      start = startAhead(graph, times, timeline, task, ahead++->second);
     startPs[task] = start;
     timeline.makespanPs = std::max(timeline.makespanPs,
                                    start + occupancyPs[task] + latencyPs[task]);

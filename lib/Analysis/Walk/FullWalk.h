@@ -99,8 +99,9 @@ private:
     WorkerClocks<Time> freeClocks; ///< if communication took no time
     /// For each queue: since when it transfers without a gap, and its last
     /// message.
-    Time sendRunPs{}, receiveRunPs{};
+    Time sendRunPs{}, receiveRunPs{}, collectRunPs{};
     uint32_t lastSend = Bindings::kNone, lastReceive = Bindings::kNone;
+    uint32_t lastCollective = Bindings::kNone;
     bool hasBegun = false;
     Time busyPs{}, firstPs{};
     Time dependencyPs{}, queueOrderPs{}, communicationPs{};
@@ -118,7 +119,8 @@ private:
   void send(const Cost &cost, Worker &from, Worker &to, Item &item);
   Item leftAt(const Worker &from, const Item &item) const;
   Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Cost &cost);
-  void bindMeeting(llvm::ArrayRef<WaveStep> steps, const Time &startPs);
+  void bindMeeting(llvm::ArrayRef<WaveStep> steps, const Time &startPs,
+                   const Cost &cost);
   void bindMessage(const Worker &from, const Worker &to, const Item &item,
                    const Time &startPs, const Time &sendFreePs);
   IdleTimes idleOf(unsigned lane, int64_t makespanPs) const;
@@ -393,7 +395,7 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
 }
 
 /// Times an all-reduce whose group has met. It takes its turn in the queues of
-/// all its workers.
+/// all-reduces of its workers.
 template <typename Time>
 void FullWalk<Time>::meet(int64_t number, llvm::ArrayRef<WaveStep> steps,
                           uint64_t slot) {
@@ -411,35 +413,34 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
     done.readyPs = later(done.readyPs, workers[step.row].clocks.rowPs);
     done.freePs = later(done.freePs, workers[step.row].freeClocks.rowPs);
   }
-  Time startPs = done.readyPs;
+  Time startPs = later(done.readyPs - cost.aheadPs, Time{});
   if (costs.hasQueues())
     for (const WaveStep &step : steps) {
       const Worker &worker = workers[step.row];
-      startPs = later(startPs, worker.clocks.queuesPs());
-      done.freePs = later(done.freePs, worker.freeClocks.queuesPs());
+      startPs = later(startPs, worker.clocks.collectPs);
+      done.freePs = later(done.freePs, worker.freeClocks.collectPs);
     }
   done.arrivalPs = startPs + cost.flightPs;
   if (bindings) {
     done.producer = bindings->flatOf(steps.front());
-    bindMeeting(steps, startPs);
+    bindMeeting(steps, startPs, cost);
   }
-  done.runBeginPs = startPs;
+  done.runBeginPs = later(startPs, done.readyPs);
   if (!costs.hasQueues())
     return done;
+  done.runBeginPs = startPs;
   for (const WaveStep &step : steps) {
     const Worker &worker = workers[step.row];
-    for (auto [endPs, runPs] :
-         {std::pair(worker.clocks.sendPs, worker.sendRunPs),
-          std::pair(worker.clocks.receivePs, worker.receiveRunPs)})
-      done.runBeginPs = whereEqual(
-          startPs, endPs, earlier(done.runBeginPs, runPs), done.runBeginPs);
+    done.runBeginPs = whereEqual(startPs, worker.clocks.collectPs,
+                                 earlier(done.runBeginPs, worker.collectRunPs),
+                                 done.runBeginPs);
   }
   for (const WaveStep &step : steps) {
     Worker &worker = workers[step.row];
-    worker.clocks.sendPs = worker.clocks.receivePs = startPs + cost.occupancyPs;
-    worker.freeClocks.sendPs = worker.freeClocks.receivePs = done.freePs;
-    worker.sendRunPs = worker.receiveRunPs = done.runBeginPs;
-    worker.lastSend = worker.lastReceive = done.producer;
+    worker.clocks.collectPs = startPs + cost.occupancyPs;
+    worker.freeClocks.collectPs = done.freePs;
+    worker.collectRunPs = done.runBeginPs;
+    worker.lastCollective = done.producer;
   }
   done.runBeginPs = later(done.readyPs, done.runBeginPs);
   return done;
@@ -449,21 +450,16 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
 /// a row. If several of its workers held it up, the first one counts.
 template <typename Time>
 void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
-                                 const Time &startPs) {
+                                 const Time &startPs, const Cost &cost) {
   uint32_t meeting = bindings->flatOf(steps.front());
-  auto ends = [&](const Time &time) {
-    return laneOf(time, 0) == laneOf(startPs, 0);
-  };
+  int64_t start = laneOf(startPs, 0), ahead = laneOf(cost.aheadPs, 0);
   for (const WaveStep &step : steps) {
     const Worker &worker = workers[step.row];
-    if (costs.hasQueues() && worker.lastSend != Bindings::kNone &&
-        ends(worker.clocks.sendPs))
-      return bindings->bindMeeting(meeting, worker.lastSend, Bindings::kNone);
-    if (costs.hasQueues() && worker.lastReceive != Bindings::kNone &&
-        ends(worker.clocks.receivePs))
-      return bindings->bindMeeting(meeting, worker.lastReceive,
+    if (costs.hasQueues() && worker.lastCollective != Bindings::kNone &&
+        laneOf(worker.clocks.collectPs, 0) == start)
+      return bindings->bindMeeting(meeting, worker.lastCollective,
                                    Bindings::kNone);
-    if (worker.hasBegun && ends(worker.clocks.rowPs))
+    if (worker.hasBegun && laneOf(worker.clocks.rowPs, 0) - ahead == start)
       return bindings->bindMeeting(meeting, Bindings::kNone,
                                    bindings->flatOf(step));
   }
@@ -482,8 +478,10 @@ void FullWalk<Time>::visitState(Visitor &visitor) {
     worker.freeClocks.visitState(Clock::FreeTime, visitor);
     visitor.clock(worker.sendRunPs, Clock::Time);
     visitor.clock(worker.receiveRunPs, Clock::Time);
+    visitor.clock(worker.collectRunPs, Clock::Time);
     visitor.flat(worker.lastSend);
     visitor.flat(worker.lastReceive);
+    visitor.flat(worker.lastCollective);
     for (Time *ps :
          {&worker.busyPs, &worker.dependencyPs, &worker.queueOrderPs,
           &worker.communicationPs, &worker.offloadPs, &worker.reloadPs})

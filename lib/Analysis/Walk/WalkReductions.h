@@ -20,8 +20,8 @@
 namespace pipesched {
 
 /// The all-reduces of a table. An all-reduce runs beside the rows of its group.
-/// It starts when all of these rows are free, and also their queues if messages
-/// have queues:
+/// It starts when all of these rows are free, or so much ahead as its cost
+/// says, and when their queues of all-reduces are free if messages have queues:
 ///
 ///   row 0       | W | F | .. | O |      the rows go on; O waits
 ///   row 1    | W |  F  |       | O |
@@ -86,6 +86,7 @@ WalkCost<Time> WalkReductions<Time>::costOf(int64_t number,
     TaskCost charged = chargeMessage(cost, scenario.transport);
     setLane(result.occupancyPs, lane, charged.occupancyPs);
     setLane(result.flightPs, lane, charged.occupancyPs + charged.latencyPs);
+    setLane(result.aheadPs, lane, charged.aheadPs);
   }
   return result;
 }

@@ -25,8 +25,9 @@ namespace pipesched {
 template <typename Time>
 struct WalkCost {
   Time computePs{};
-  /// Until its queues are free; until the message arrives.
-  Time occupancyPs{}, flightPs{};
+  /// Until its queues are free; until the message arrives; how long before the
+  /// end of what it waits for an all-reduce starts.
+  Time occupancyPs{}, flightPs{}, aheadPs{};
 };
 
 /// The pair of overlapped cells of a stage whose cost was asked for last.
@@ -80,16 +81,15 @@ private:
 int64_t stepPs(const WalkInputs &scenario, const Placement &placement,
                const WaveStep &step);
 
-/// Clocks of a worker: when its row is free, and its two queues.
+/// Clocks of a worker: when its row is free, and the queues of its messages and
+/// of its all-reduces.
 template <typename Time>
 struct WorkerClocks {
-  Time rowPs{}, sendPs{}, receivePs{};
+  Time rowPs{}, sendPs{}, receivePs{}, collectPs{};
 
-  /// When both queues are free.
-  Time queuesPs() const { return later(sendPs, receivePs); }
   template <typename Visitor>
   void visitState(Clock clock, Visitor &visitor) {
-    for (Time *ps : {&rowPs, &sendPs, &receivePs})
+    for (Time *ps : {&rowPs, &sendPs, &receivePs, &collectPs})
       visitor.clock(*ps, clock);
   }
 };

@@ -216,6 +216,12 @@ static llvm::Error checkForm(const Architecture &arch) {
   if (!arch.latent && arch.recomputed.upProjections)
     return makeError("recomputed: up_projections are those of latent_attention"
                      ", which the model has not");
+  if (arch.recomputed.experts && !arch.experts)
+    return makeError("recomputed: the model has no experts");
+  if (arch.recomputed.operations &&
+      (arch.latent || arch.experts || arch.attention == Attention::Unfused))
+    return makeError("recomputed: operations are those of layers with plain "
+                     "fused attention and an MLP");
   if (arch.learnedPositions && arch.sequence > arch.learnedPositions)
     return makeError("sequence: expected at most the " +
                      Twine(arch.learnedPositions) +

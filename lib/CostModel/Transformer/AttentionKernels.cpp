@@ -33,8 +33,9 @@ void BlockExpander::attention() {
   block.sees(0);
   coreTensors();
   linear("proj", z.T, z.o, z.h, byRows());
-  block.saves("proj input",
-              keptBytes(z.T * z.o, arch.savedBits.attentionOutput),
+  if (arch.recomputed.operations)
+    productAgain("proj", z.T, z.o, z.h);
+  block.saves("proj input", keptBytes(z.T * z.o, saved.attentionOutput),
               LastUse::WeightGrad);
   weights("proj", z.o, z.h, arch.biases.output);
   if (arch.attentionSinks)
@@ -50,6 +51,10 @@ void BlockExpander::projections() {
   bool hasBias = arch.biases.queryKeyValue;
   if (isFused) {
     linear("qkv", z.T, z.h, z.q + z.k + z.v, byColumns());
+    // Of queries, keys and values those in the middle are every second.
+    if (arch.recomputed.operations)
+      keepsProducts() ? productAgain("k", z.T, z.h, z.k)
+                      : productAgain("qkv", z.T, z.h, z.q + z.k + z.v);
   } else {
     fork("qkv_fork", z.x, 3);
     linear("q", z.T, z.h, z.q, byColumns());
@@ -77,14 +82,11 @@ void BlockExpander::latentProjections(const LatentAttention &latent) {
     block.parameters(name, count, count);
   };
 
-  // An up-projection that runs again does so in I, with its forward's work.
   auto expanded = [&](StringRef name, CheckedInt rank, CheckedInt width) {
     linear(name, z.T, rank, width, byColumns());
     weights(name, rank, width, /*hasBias=*/false);
     if (arch.recomputed.upProjections)
-      block.kernel((name + "_again").str(), linears, {},
-                   {2 * z.T * rank * width,
-                    z.e * (z.T * (rank + width) + rank * width)});
+      productAgain(name, z.T, rank, width);
   };
 
   fork("qkv_fork", z.x, 2, stream);
@@ -123,7 +125,14 @@ void BlockExpander::queryKeyNorms() {
   int64_t perElement = parametersPerElement(arch.queryKeyNormForm);
   auto add = [&](StringRef name, CheckedInt width) {
     norm(name, arch.queryKeyNormForm, z.T * width);
-    block.saves(name, z.e * z.T * width, LastUse::WeightGrad);
+    if (arch.recomputed.operations) {
+      int64_t flops = arch.queryKeyNormForm == Norm::RMSNorm ? 4 : 9;
+      vector((name + "_again").str(), {},
+             {flops * z.T * width, 2 * z.e * z.T * width});
+      block.leavesGradient(name, z.e * z.T * width);
+    } else {
+      block.saves(name, z.e * z.T * width, LastUse::WeightGrad);
+    }
     CheckedInt count = perElement * (isShared ? CheckedInt(headSize) : width);
     block.parameters(name, count, count);
   };
@@ -163,6 +172,8 @@ void BlockExpander::repeatKeyValues() {
   CheckedInt copies = z.coreK + z.coreV;
   CheckedInt bytes = z.e * z.T * (z.k + z.v + copies);
   vector("repeat_kv", {0, bytes}, {z.T * copies, bytes});
+  if (arch.recomputed.operations)
+    vector("repeat_kv_again", {}, {0, bytes});
 }
 
 /// One kernel reads q, k, v and writes o and a statistic per row and head. The
@@ -191,10 +202,15 @@ void BlockExpander::fusedCore() {
 
 void BlockExpander::coreTensors() {
   bool isExpandedAgain = arch.recomputed.upProjections;
-  if (!isExpandedAgain || !arch.latent->queryRank)
-    block.saves("q", z.e * z.T * z.q, LastUse::InputGrad);
-  if (!isExpandedAgain)
-    block.saves("k, v", z.e * z.T * (z.coreK + z.coreV), LastUse::InputGrad);
+  if (arch.recomputed.operations) {
+    if (keepsProducts())
+      block.saves("q, v", z.e * z.T * (z.q + z.v), LastUse::InputGrad);
+  } else {
+    if (!isExpandedAgain || !arch.latent->queryRank)
+      block.saves("q", z.e * z.T * z.q, LastUse::InputGrad);
+    if (!isExpandedAgain)
+      block.saves("k, v", z.e * z.T * (z.coreK + z.coreV), LastUse::InputGrad);
+  }
   auto savesCore = [&](StringRef name, CheckedInt bytes) {
     block.saves(name, bytes, LastUse::InputGrad, Part::Core);
   };

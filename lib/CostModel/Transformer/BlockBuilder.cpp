@@ -45,6 +45,17 @@ void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
     kernel.weightBytes = weightBytes.get();
   block.kernels.push_back(std::move(kernel));
   isCore.push_back(part == Part::Core);
+  hasTwin = isAgain && !block.kernels.back().forward.isZero();
+  if (hasTwin)
+    repeat(block.kernels.back());
+}
+
+void BlockBuilder::repeat(Kernel twin) {
+  twin.name += "_again";
+  twin.inputGrad = std::exchange(twin.forward, Work());
+  twin.weightGrad = Work();
+  block.kernels.push_back(std::move(twin));
+  isCore.push_back(false);
 }
 
 void BlockBuilder::attention(llvm::StringRef name, const AttentionShape &shape,
@@ -56,6 +67,11 @@ void BlockBuilder::attention(llvm::StringRef name, const AttentionShape &shape,
 void BlockBuilder::saves(llvm::StringRef name, CheckedInt bytes,
                          LastUse lastUse, Part part, Share share) {
   CheckedInt whole = share == Share::Whole ? bytes : 0;
+  if (isAgain) {
+    if (lastUse == LastUse::WeightGrad)
+      leavesGradient(name, bytes, share);
+    return;
+  }
   activations += bytes;
   wholeActivations += whole;
   if (part == Part::Core)

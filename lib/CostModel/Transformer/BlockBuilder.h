@@ -45,8 +45,13 @@ public:
     block.count = count;
   }
 
-  /// The last kernel, for what few kernels have.
-  Kernel &lastKernel() { return block.kernels.back(); }
+  /// Says of the last kernel, and of its twin if it runs again, what few
+  /// kernels have.
+  void ofLast(llvm::function_ref<void(Kernel &)> say) {
+    for (Kernel &kernel :
+         llvm::MutableArrayRef(block.kernels).take_back(hasTwin ? 2 : 1))
+      say(kernel);
+  }
 
   /// Adds a kernel; its work is zero in phases in which it does not run.
   /// `weightBytes` of its bytes are weights.
@@ -75,6 +80,10 @@ public:
   /// Begins the attention core, in which a token sees at most so many others,
   /// or ends it with 0.
   void sees(CheckedInt tokens) { seen = tokens.get(); }
+  /// Begins or ends a part that the backward runs again: each kernel has a twin
+  /// `..._again` with the work of its forward in I, and of the tensors none is
+  /// kept. I leaves those that W needs.
+  void again(bool begins) { isAgain = begins; }
   /// Says what the experts are whose rows the block works on.
   void experts(const ExpertFacts &facts) { block.experts = facts; }
 
@@ -88,6 +97,7 @@ public:
   llvm::Expected<BlockFacts> finish();
 
 private:
+  void repeat(Kernel twin);
   void check(llvm::StringRef what, llvm::StringRef name, CheckedInt value);
 
   BlockFacts block;
@@ -96,7 +106,8 @@ private:
   CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
   /// Of experts.
   CheckedInt routedParameters, routedActivations, routedWeightGrad;
-  bool isRouting = false;
+  bool isRouting = false, isAgain = false;
+  bool hasTwin = false;     ///< the last kernel is the twin of the one before
   int64_t seen = 0;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;

@@ -38,6 +38,9 @@ struct Sizes {
   CheckedInt n;    ///< number of attention scores
 };
 
+/// The bits in which a precision keeps what the model does not say.
+SavedBits savedBitsOf(const Architecture &arch, Precision precision);
+
 /// FLOPs per element of a vector kernel.
 struct PerElement {
   int64_t forward, inputGrad, weightGrad;
@@ -53,6 +56,7 @@ public:
         isFused(arch.attention != Attention::Unfused),
         linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
                                                     : Engine::Matrix),
+        saved(savedBitsOf(arch, options.precision)),
         stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
 
   void embedding();
@@ -99,6 +103,13 @@ private:
              CheckedInt out, Share share);
   /// Adds the gradients of so many parameters to those of other microbatches.
   void accumulates(llvm::StringRef name, CheckedInt count);
+  /// Says how many kernels the last one, a linear layer, is.
+  void launchesLinear();
+  /// A linear layer that the backward runs again, with its forward's work.
+  void productAgain(llvm::StringRef name, CheckedInt rows, CheckedInt in,
+                    CheckedInt out);
+  /// Whether outputs of linear layers are kept where operations are recomputed.
+  bool keepsProducts() const { return linears == Engine::Matrix; }
   /// Sums the gradients of the users of a value.
   void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
             Share share = Share::Divided);
@@ -164,6 +175,7 @@ private:
   BlockBuilder &block;
   bool isFused;
   Engine linears; ///< of linear layers, except those in 16 bits
+  SavedBits saved;
   /// Whether the residual stream, its norms and its dropouts are divided along
   /// the sequence or whole on every accelerator.
   Share stream;

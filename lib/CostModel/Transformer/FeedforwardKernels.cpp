@@ -53,7 +53,9 @@ static ActivationKernel kernelOf(Activation activation) {
 //===----------------------------------------------------------------------===//
 
 void BlockExpander::denseMlp() {
+  block.again(arch.recomputed.mlps);
   mlp({"", z.T, z.f, 1, /*isWeighted=*/false});
+  block.again(false);
   mlpWeights("mlp", z.f, arch.biases.mlp);
 }
 
@@ -87,7 +89,7 @@ void BlockExpander::unfusedActivation(const Mlp &mlp) {
 
 /// The backward computes the input of the second matrix again.
 void BlockExpander::runsAgain(const Mlp &mlp, CheckedWork forward) {
-  if (arch.recomputed.activations)
+  if (arch.recomputed.ofActivations())
     vector(mlp.prefix + "activation_again", {}, forward);
 }
 
@@ -109,6 +111,11 @@ void BlockExpander::fusedActivation(const Mlp &mlp) {
   }
   linear(mlp.prefix + "mlp1", mlp.rows, z.h, (hasGate ? 2 : 1) * mlp.width,
          byColumns(), mlp.copies);
+  // The fourth linear layer is that behind the attention, so that the first
+  // matrix here is kept, and the second of a gate is not.
+  if (arch.recomputed.operations && (hasGate || !keepsProducts()))
+    productAgain(mlp.prefix + "mlp1", mlp.rows, z.h,
+                 (hasGate && !keepsProducts() ? 2 : 1) * mlp.width);
   StringRef name = hasGate ? kernel.gated : kernel.function;
   CheckedWork work{forward * y, (hasGate ? 3 : 2) * bytes + weights};
   vector(mlp.prefix + name.str(), work,
@@ -118,11 +125,19 @@ void BlockExpander::fusedActivation(const Mlp &mlp) {
 
 void BlockExpander::mlpTensors(const Mlp &mlp) {
   CheckedInt y = mlp.rows * mlp.width;
-  CheckedInt result = keptBytes(y, arch.savedBits.linearInputs);
-  CheckedInt input = keptBytes(y, arch.savedBits.activationInputs);
-  bool isGone = arch.recomputed.activations;
+  CheckedInt result = keptBytes(y, saved.linearInputs);
+  CheckedInt input = keptBytes(y, saved.activationInputs);
+  bool isGone = arch.recomputed.ofActivations();
   isGone ? block.leavesGradient("mlp2 input", result)
          : block.saves("mlp2 input", result, LastUse::WeightGrad);
+  if (arch.recomputed.operations) {
+    if (keepsProducts())
+      block.saves("activation input", input, LastUse::InputGrad);
+    // The result of the seventh linear layer is kept though nothing needs it.
+    if (keepsProducts() && isGated(arch.activation))
+      block.saves("mlp output", z.e * mlp.rows * z.h, LastUse::InputGrad);
+    return;
+  }
   block.saves("activation input", input, LastUse::InputGrad);
   if (!isGated(arch.activation))
     return;
@@ -157,12 +172,12 @@ void BlockExpander::experts(const Experts &experts) {
   facts.groups = experts.groups;
   facts.groupsPerToken = experts.groupsPerToken;
   block.experts(facts);
+  block.again(arch.recomputed.experts);
   routing(experts, rows);
   exchangeRows("dispatch_exchange", rows, experts.dispatchBits, 0);
   block.route(true);
   sortRows("sort_rows", rows);
-  block.saves("expert input",
-              keptBytes(rows * z.h, arch.savedBits.linearInputs),
+  block.saves("expert input", keptBytes(rows * z.h, saved.linearInputs),
               LastUse::WeightGrad);
   mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
   mlpWeights("experts", experts.feedforward, experts.biases, experts.count,
@@ -173,6 +188,7 @@ void BlockExpander::experts(const Experts &experts) {
   combine(experts, rows);
   if (hasShared)
     sharedExperts(experts);
+  block.again(false);
 }
 
 /// Computes the scores of all experts, chooses a few, and copies each token for
@@ -183,8 +199,10 @@ void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
   weights("router", z.h, experts.count, experts.routerBias);
   vector("route", {5 * scores, 2 * z.e * scores + (z.e + kIndexBytes) * rows},
          {4 * scores, z.e * (2 * scores + rows)}, Part::Rest, stream);
-  block.lastKernel().launches = kRouterLaunches;
-  block.lastKernel().synchronizes = true;
+  block.ofLast([](Kernel &kernel) {
+    kernel.launches = kRouterLaunches;
+    kernel.synchronizes = true;
+  });
   vector("dispatch", {0, 2 * z.e * copies}, {copies, z.e * (copies + z.x)});
   savesStream("routing", z.e * scores + (z.e + kIndexBytes) * rows,
               LastUse::InputGrad);
@@ -195,7 +213,7 @@ void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
 void BlockExpander::sortRows(StringRef name, CheckedInt rows) {
   CheckedWork moved = {0, 2 * z.e * rows * z.h};
   vector(name, moved, moved);
-  block.lastKernel().exchanged = true;
+  block.ofLast([](Kernel &kernel) { kernel.exchanged = true; });
 }
 
 /// Sums the results of each token. Unfused, it also weighs them, and keeps them

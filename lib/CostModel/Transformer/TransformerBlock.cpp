@@ -67,15 +67,21 @@ void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
     casts(name, rows, in, out, kind.work);
   block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work,
                z.e * copies * in * out);
-  if (isNarrow)
-    block.lastKernel().launches =
-        arch.separateCasts ? kNarrowLaunches - 1 : kNarrowLaunches;
+  launchesLinear();
   if (arch.separateAccumulation)
     accumulates(name, copies * in * out);
   // W reads both operands in the same format.
-  block.leavesGradient(
-      name, keptBytes(rows * out, isNarrow ? arch.savedBits.linearInputs : 0),
-      kind.output);
+  block.leavesGradient(name,
+                       keptBytes(rows * out, isNarrow ? saved.linearInputs : 0),
+                       kind.output);
+}
+
+void BlockExpander::launchesLinear() {
+  block.ofLast([&](Kernel &kernel) {
+    if (kernel.engine == Engine::MatrixFp8)
+      kernel.launches =
+          arch.separateCasts ? kNarrowLaunches - 1 : kNarrowLaunches;
+  });
 }
 
 /// W adds its gradients to the sum of earlier microbatches.
@@ -94,6 +100,26 @@ void BlockExpander::casts(StringRef name, CheckedInt rows, CheckedInt in,
                {rows * in, (z.e + 1) * rows * in},
                {rows * out, (z.e + 1) * rows * out},
                {rows * in, 2 * rows * in + rows * out}, Part::Rest, share);
+}
+
+SavedBits pipesched::savedBitsOf(const Architecture &arch,
+                                 Precision precision) {
+  constexpr int64_t kBits = 8, kAttentionBits = 24;
+  SavedBits saved = arch.savedBits;
+  if (precision != Precision::FP8)
+    return saved;
+  if (saved.linearInputs == 0)
+    saved.linearInputs = kBits;
+  if (saved.attentionOutput == 0)
+    saved.attentionOutput = kAttentionBits;
+  return saved;
+}
+
+void BlockExpander::productAgain(StringRef name, CheckedInt rows, CheckedInt in,
+                                 CheckedInt out) {
+  block.kernel((name + "_again").str(), linears, {},
+               {2 * rows * in * out, z.e * (rows * (in + out) + in * out)});
+  launchesLinear();
 }
 
 CheckedInt BlockExpander::keptBytes(CheckedInt elements, int64_t bits) const {
@@ -150,8 +176,8 @@ void BlockExpander::streamNorm(StringRef name) {
 /// The norm's own input is kept by whoever calls this. Its output is kept too,
 /// or I computes it again and leaves it for W.
 void BlockExpander::normBefore(StringRef name, CheckedInt elements) {
-  CheckedInt bytes = keptBytes(elements, arch.savedBits.linearInputs);
-  if (!arch.recomputed.norms) {
+  CheckedInt bytes = keptBytes(elements, saved.linearInputs);
+  if (!arch.recomputed.ofNorms()) {
     savesStream("normed input", bytes, LastUse::WeightGrad);
     return;
   }
@@ -250,7 +276,12 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
     normAfter("ln1_after");
   residual("drop1", "res1");
 
-  savesStream("mlp branch input", bytes, LastUse::WeightGrad);
+  if (arch.recomputed.operations) {
+    vector("res1_again", {}, {z.x, 3 * bytes}, Part::Rest, stream);
+    block.leavesGradient("mlp branch input", bytes, stream);
+  } else {
+    savesStream("mlp branch input", bytes, LastUse::WeightGrad);
+  }
   fork("mlp_fork", z.x, 2, stream);
   if (hasBefore)
     before("ln2");
@@ -330,9 +361,19 @@ void BlockExpander::logits(CheckedInt width) {
   linear("head", z.T, width, z.vocabulary, {});
   reduce("head_reduce", /*forward=*/false, /*inputGrad=*/true);
   CheckedInt bytes = (z.e + kFloatBytes) * logits;
-  vector("loss", {4 * logits, bytes}, {logits, bytes});
   savesStream("head input", z.e * z.T * width, LastUse::WeightGrad);
-  block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
+  if (!arch.separateLoss) {
+    vector("loss", {4 * logits, bytes}, {logits, bytes});
+    block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
+    return;
+  }
+  // A copy in 4 bytes; the logarithm of its softmax, which is kept. The
+  // backward writes the gradient of that, mostly zeros, reads both for that of
+  // the copy, and casts it; so it holds three.
+  CheckedInt whole = kFloatBytes * logits;
+  vector("logits_float", {0, bytes}, {0, bytes});
+  vector("loss", {4 * logits, 2 * whole}, {logits, 4 * whole});
+  block.saves("logits", 3 * whole, LastUse::InputGrad);
 }
 
 /// Norm, logits and loss.

@@ -12,7 +12,7 @@ from .._settings import _fields_of
 from ._own import Own, own_band, ratios_of
 from ._residuals import Resembling, Residual, resembling, runs_of
 from ._statistics import LEVEL, interval
-from ._traits import OF_TIMES, Traits, traits_of
+from ._traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
 
 FEWEST_RUNS = 2
 """Below this, rows say nothing about how far apart they are."""
@@ -141,6 +141,13 @@ def band_of_traits(traits: Traits, rows: Iterable[Residual] | None = None) -> Ba
     return Band(traits, found, round(math.exp(low), 4), round(math.exp(high), 4))
 
 
+def _width(band: Band) -> float:
+    """How wide a band is, in logarithms."""
+    if band.low is None or band.high is None:
+        return math.inf
+    return math.log(band.high / band.low)
+
+
 def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
     """The band of steps under these costs, in terms of the predicted step; None if they are no
     predictions of a training. `framework` (`megatron`, `torchtitan`) is who runs it, if that is
@@ -160,8 +167,7 @@ def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
     ratios = () if traits.times == OF_TIMES else ratios_of(_fields_of("system", costs.system))
     if not ratios:
         return band
-    most = math.inf
-    if band.low is not None and band.high is not None:
-        most = math.log(band.high / band.low)
-    own = own_band(traits, ratios, most)
+    # A correction turns the rates of a data sheet into those under load.
+    both = [traits._replace(rates=rates) for rates in (DATA_SHEET, UNDER_LOAD)]
+    own = own_band(traits, ratios, min(_width(band_of_traits(each)) for each in both))
     return replace(band, low=own.low, high=own.high, own=own)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipesched import Costs, _core, _deployment
+from pipesched import Costs, _core, _deployment, systems
 from pipesched._bytes import DEFAULT_RESERVE
 from pipesched._division import Counts
 from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
@@ -45,6 +45,12 @@ OF_SLICED = {
     "terapipe": {"slices": "4"},
 }
 """And of families over slices, where it differs."""
+
+
+LOADED = {"h100-sxm": "h100-load", "dgx-h100": "h100-load"}
+"""Systems with the rates of data sheets, and the one with the same chip in a training that lasts,
+which predicts published steps better (docs/CostModel.md, "Which H100").
+"""
 
 
 def was_given(arguments: argparse.Namespace) -> Given:
@@ -127,7 +133,20 @@ def of_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) ->
         name: LauncherName = costs.parameter_bytes
         held = parameter_bytes(name, costs.precision, costs.sharding)
         found["memory as in"] = f"{FRAMEWORKS[name].title} ({bytes_text([held])})"
-    return found
+    return found | of_rates(costs.system)
+
+
+def of_rates(system: object) -> Facts:
+    """That rates are those of a data sheet, if there are others for the chip."""
+    for name, loaded in LOADED.items():
+        if system in (name, *_aliases(name)):
+            return {"rates": f"of the data sheet ({loaded} has those under load)"}
+    return {}
+
+
+def _aliases(name: str) -> Sequence[str]:
+    aliases: Sequence[str] = systems()[name].get("aliases", ())
+    return aliases
 
 
 def of_costs(costs: Costs | None, is_given: Given, sizes: Sizes = ()) -> Facts:
@@ -237,6 +256,8 @@ def of_plan(request: Request, is_given: Given) -> Facts:
     found = {n: value for n, value in found.items() if not is_given(n.replace(" ", "_"))}
     if request.model is not None and not is_given("for"):
         found["memory as in"] = _held(request)
+    if request.model is not None:
+        found |= of_rates(request.system)
     return found
 
 

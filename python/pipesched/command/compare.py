@@ -453,7 +453,8 @@ def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
     title = f"{_title(parts)}, {gib(budget)} an accelerator"
     for part in parts:
         part.arguments.flags |= {"--recompute"}  # which was chosen, not assumed
-    _write(arguments, rows, groups, title, parts, below)
+    order = banded.add_order(groups.values())
+    _write(arguments, rows, groups, title, parts, order, below)
     return 0 if any(each.fits for each in found) else 1
 
 
@@ -463,11 +464,12 @@ def _write(
     groups: dict[Size, list[Pair]],
     title: str,
     parts: Sequence[Part],
+    order: Sequence[str],
     below: Sequence[str],
 ) -> None:
     """Writes the table, and the page if one is asked for."""
     above = list(dict.fromkeys(line for part in parts for line in part.above()))
-    above += banded.add_order(groups.values())
+    above += order
     if arguments.html:
         write_page(arguments.html, "; ".join([title, *above]), groups)
     remarks = ["", *below] if arguments.format == "text" else []
@@ -492,6 +494,7 @@ def run(arguments: argparse.Namespace) -> int:
         lines = [_passes(part.arguments, part.possible) for part in parts if part.possible]
         write_text("".join(f"{line}\n" for line in lines), arguments.output)
         return 0
+    order = banded.add_order(groups.values())
     below = [line for part in parts for line in part.below(remarks(part.pairs))]
-    _write(arguments, rows, groups, _title(parts), parts, below)
+    _write(arguments, rows, groups, _title(parts), parts, order, below)
     return 0 if any(part.simulations for part in parts) else 1

@@ -95,6 +95,9 @@ def _system(arguments: argparse.Namespace) -> str:
         "accelerators": _unlike(arguments, "accelerators"),
         **_deployment.unlike(vars(arguments)),
     }
+    if _unlike(arguments, "optimizer_step") == "overlapped":
+        # What `Configuration` does for such a step; rows do not tell passes.
+        options.setdefault("gradient-buckets", "layers")
     return one_pass("pipe-attach-system", options)
 
 

@@ -147,6 +147,14 @@ def _of_memory(group: Sequence[Pair]) -> list[str]:
     return [*found, f"{listed}: {_need(row, simulation)}"]
 
 
+def _is_open(group: Sequence[Pair]) -> bool:
+    """Whether several schedules may be the fastest on their system, which the line `order:` says in
+    place of a finding.
+    """
+    first = [row.get("system") for row, _ in group if row.get("may_be_first")]
+    return len(set(first)) < len(first)
+
+
 def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
     """The findings by size: those of the library, and what fits, which it judges without a
     reserve.
@@ -164,6 +172,7 @@ def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
         ]
         first = [text for text in kept if text.startswith("fastest: ")]
         rest = [text for text in kept if text not in first]
+        first = [] if _is_open(group) else first
         answer[size] = "".join(f"{line}\n" for line in (*first, *_of_memory(group), *rest))
     return answer
 

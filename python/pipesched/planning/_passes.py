@@ -34,6 +34,11 @@ def _source(what: str, given: Description, folder: str) -> dict[str, str]:
     return {"file" if kind == _FILE else "name": text}
 
 
+def _reduces(shape: Shape) -> bool:
+    """Whether several accelerators hold the same parameters."""
+    return shape.data > 1 or shape.context > 1 or 1 < shape.expert < shape.worker
+
+
 def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
     """The passes that attach model and system. Descriptions given as fields are written to
     `folder`.
@@ -54,6 +59,9 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
         # The parts of a sequence hold the same parameters, as the replicas do.
         "sharding": None if shape.sharding == "none" else shape.sharding,
     }
+    if _reduces(shape) and request.gradient_buckets == "auto":
+        # What `Configuration` does for a step with ENDING; rows do not tell passes.
+        system["gradient-buckets"] = "layers"
     attached = one_pass("pipe-attach-system", system)
     return [one_pass("pipe-attach-model", model), attached] if model else [attached]
 

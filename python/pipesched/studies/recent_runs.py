@@ -16,7 +16,7 @@ import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, Path
 
 from .study import data
-from .validation import TITAN_MEMORY, Row, peak_gib, tokens_per_s
+from .validation import TITAN_MEMORY, TORCHAO_BITS, Row, peak_gib, tokens_per_s
 
 BLACKWELL = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72")
 LOADED = "h100-sxm-load"
@@ -65,6 +65,8 @@ def _model(row: Mapping[str, Any]) -> dict[str, Any]:
         fields["repeated_key_values"] = True
     if "recomputed" in row:
         fields["recomputed"] = row["recomputed"]
+    if row["source"].startswith("torchtitan"):
+        fields |= {"saved_bits": TORCHAO_BITS, "separate_loss": True}
     return fields
 
 
@@ -107,6 +109,11 @@ def _attention(row: Mapping[str, Any], model: Mapping[str, Any], system: Mapping
     return "cudnn" if ("cudnn", head) in kernels and "latent_attention" not in model else "fused"
 
 
+def gradient_bytes(row: Mapping[str, Any]) -> int:
+    """In how many bytes a row sums gradients: FP32 unless its source says otherwise."""
+    return int(published()["sources"][row["source"]].get("gradient_bytes", 4))
+
+
 def _costs(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Costs:
     model, system = _model(row), _system(row, off)
     accelerators = row.get("tensor", 1) * row.get("context", 1)
@@ -125,8 +132,8 @@ def _costs(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Co
         "precision": row["precision"],
         "recompute": row.get("recompute"),
         "attention": _attention(row, model, system),
-        # FP32 sums of gradients; FSDP divides the master weights, which the state counts.
-        "parameter_bytes": (2, 4, 10 if sharding == "full" else 12),
+        # FSDP divides the master weights, which the state counts.
+        "parameter_bytes": (2, gradient_bytes(row), 10 if sharding == "full" else 12),
     }
     return Costs(**{k: v for k, v in (given | options).items() if v is not None})
 

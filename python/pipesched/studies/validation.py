@@ -309,6 +309,8 @@ fast kernel where sequences are divided.
 """
 TITAN_MEMORY = {"capacity_gb": 96.0, "bandwidth_gb_per_s": 2400.0}
 """Its H100 have 96 GB of HBM2e at 2.4 TB/s, and run at 500 W."""
+TORCHAO_BITS = {"linear_inputs": 16, "attention_output": 16}
+"""What torchao's Float8 layers keep of their inputs (`float8_linear.py`)."""
 TITAN_BLOCKS = {
     1: (15, 16, 16, 16, 16, 16, 16, 15),
     2: (7, *[8] * 14, 7),
@@ -368,6 +370,8 @@ def _titan_costs(
         "gradient_bytes_per_parameter": 4,
         "separate_accumulation": microbatches > 1,
         "repeated_key_values": True,
+        "saved_bits": TORCHAO_BITS,
+        "separate_loss": True,
     }
     return Costs(
         model=fields,

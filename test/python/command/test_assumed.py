@@ -8,7 +8,7 @@ from typing import Any
 import pipesched
 import pytest
 from conftest import ROOT
-from pipesched.command import main, parser
+from pipesched.command import assumed, main, parser
 from test_command import Capture, rows_of
 
 MODEL = ["--model", "llama3-70b", "--system", "dgx-h100"]
@@ -99,10 +99,10 @@ SAID_OTHERWISE = {"--times-of"}
 
 WHOLE = {
     *("--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"),
-    "--slice-cut",
+    *("--slice-cut", "--gradient-buckets"),
 }
-"""Sequences and nodes are whole or cut evenly, kernels start one by one, and nothing hides a
-collective unless these say otherwise.
+"""Sequences and nodes are whole or cut evenly, kernels start one by one, nothing hides a
+collective, and gradients go as the end of the step says, unless these say otherwise.
 """
 
 SAME = {"--tensor"}
@@ -176,7 +176,29 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
         *("--gradient-after", "I", "--split-backward", "--balance", "auto", "--reserve", "15%"),
     ]
     said = compared(capsys, ["1f1b", *MODEL, *everything])[1]
-    assert said == "assumed: memory as in Megatron-LM (2 + 4 + 12 bytes a parameter)"
+    assert said == (
+        "assumed: memory as in Megatron-LM (2 + 4 + 12 bytes a parameter), rates of the data sheet"
+        " (h100-load has those under load)"
+    )
+
+
+def test_other_rates_are_said(capsys: Capture) -> None:
+    """Of a chip with rates under load, by any of its names; those differ, and the chip does not."""
+    known = pipesched.systems()
+    for name, loaded in assumed.LOADED.items():
+        other = known[next(n for n, s in known.items() if loaded in s.get("aliases", ()))]
+        assert "sustained" in other and "sustained" not in known[name]
+        for field in ("tflops", "fp8_tflops"):
+            assert other["matrix"][field] == known[name]["matrix"][field]
+        for each in (name, *known[name]["aliases"]):
+            line = ["1f1b", "--model", "llama3-70b", "--system", each, "--microbatch-size", "1"]
+            said = f"rates of the data sheet ({loaded} has those under load)"
+            assert said in compared(capsys, line)[1]
+    line = ["1f1b", "--model", "llama3-70b", "--system", "h100-load", "--microbatch-size", "1"]
+    row, said = compared(capsys, [*line, "--accelerators", "8"])
+    assert "rates of the data sheet" not in said
+    sheet, _ = compared(capsys, ["1f1b", *MODEL, "--microbatch-size", "1"])
+    assert row["step_s"] > 1.01 * sheet["step_s"]
 
 
 def test_free_messages_are_said(capsys: Capture) -> None:

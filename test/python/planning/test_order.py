@@ -204,3 +204,20 @@ def test_plan_says_what_decides(capsys: Capture) -> None:
     sentence = next(each for each in made.why() if "told apart" in each or "by more than" in each)
     named = [row["name"] for row in rows if row["run_decides"]]
     assert all(name in sentence for name in named)
+
+
+@pytest.mark.parametrize(
+    ("schedules", "is_open"), [("interleaved-1f1b,zb-h1", True), ("1f1b,zb-v", False)]
+)
+def test_findings_do_not_contradict_the_order(
+    schedules: str, is_open: bool, capsys: Capture
+) -> None:
+    """The line `order:` stands in place of the finding where several may be the fastest."""
+    line = ["compare", "--stages", "8", "--microbatches", "16", "--schedules", schedules]
+    line += ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    assert ("order: not told apart from" in printed) == is_open
+    assert ("fastest: " in printed) == (not is_open)
+    if not is_open:
+        assert "order: zb-v is the fastest" in printed and "fastest: zb-v, " in printed

@@ -21,16 +21,17 @@ namespace pipesched {
 /// Times from the cost model, unsigned so that the sum of any two fits.
 struct TaskCost {
   uint64_t occupancyPs = 0, latencyPs = 0;
+  uint64_t aheadPs = 0; ///< MessageCost::aheadPs
 };
 
 inline TaskCost chargeMessage(const MessageCost &message, Transport transport) {
   uint64_t occupancyPs = message.occupancyPs, latencyPs = message.latencyPs;
   switch (heldPart(transport)) {
   case HeldPart::Bandwidth:
-    return {occupancyPs, latencyPs};
+    return {occupancyPs, latencyPs, uint64_t(message.aheadPs)};
   case HeldPart::None:
-    return {0, occupancyPs + latencyPs};
-  case HeldPart::All:
+    return {0, occupancyPs + latencyPs, uint64_t(message.aheadPs)};
+  case HeldPart::All: // it holds the row, so that nothing computes beside it
     return {occupancyPs + latencyPs, 0};
   }
   llvm_unreachable("covered switch");

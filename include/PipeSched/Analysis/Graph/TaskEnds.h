@@ -37,11 +37,16 @@ public:
                                : releasePs(edge.task());
   }
   /// The first edge that ends when the task starts; null if the task waited for
-  /// nothing.
+  /// nothing. A task that starts ahead waits for what ends so much later.
   const Edge *bindingEdge(uint32_t task) const {
     llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
-    const Edge *binding = llvm::find_if(
-        edges, [&](Edge edge) { return endPs(edge) == startPs(task); });
+    int64_t aheadPs = times.aheadOf(task);
+    auto binds = [&](Edge edge) {
+      int64_t early =
+          aheadPs == 0 || isQueueOrder(graph, task, edge) ? 0 : aheadPs;
+      return endPs(edge) - early == startPs(task);
+    };
+    const Edge *binding = llvm::find_if(edges, binds);
     return binding == edges.end() ? nullptr : binding;
   }
   /// The first of the edges that end last; null if there are none. On a

@@ -130,6 +130,14 @@ llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
 struct TaskTimes {
   std::vector<int64_t> occupancyPs;
   std::vector<int64_t> latencyPs;
+  /// Tasks that start before what they wait for has ended, but for the task in
+  /// front of them in a queue, and how much; by task.
+  std::vector<std::pair<uint32_t, int64_t>> aheadPs;
+
+  int64_t aheadOf(uint32_t task) const {
+    auto found = llvm::lower_bound(aheadPs, std::pair(task, int64_t(0)));
+    return found != aheadPs.end() && found->first == task ? found->second : 0;
+  }
 };
 llvm::Expected<TaskTimes> computeTaskTimes(const TaskGraph &graph,
                                            const Placement &placement,

@@ -28,6 +28,10 @@ struct Timeline {
 /// arrival that the edges of the task wait for.
 Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
 
+/// Whether an edge leads to the task in front of `task` in a queue that both
+/// use.
+bool isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge);
+
 /// The makespan of the same graph if messages and all-reduces took no time.
 int64_t freeMakespan(const TaskGraph &graph, const TaskTimes &times,
                      const Timeline &timeline);

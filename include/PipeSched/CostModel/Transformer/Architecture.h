@@ -258,10 +258,20 @@ struct RecomputedOutputs {
                               ///< those inside latent attention
   bool upProjections = false; ///< of latent attention: queries, keys, values
   bool activations = false;   ///< of activation functions
+  /// All but attention outputs and those of every second linear layer, of which
+  /// none is kept if they run in 8 bits: torchtitan's selective checkpointing
+  /// of operations.
+  bool operations = false;
+  bool mlps = false;    ///< all of an MLP
+  bool experts = false; ///< all from the router to the sum of the experts
+
+  bool ofNorms() const { return norms || operations; }
+  bool ofActivations() const { return activations || operations; }
 };
 
 /// The bits of an element that the forward keeps; 0: those of
-/// `bytesPerElement`.
+/// `bytesPerElement`, or if linear layers run in 8 bits, those of their inputs:
+/// 8, and of the attention's output 16 more, which its own backward reads.
 struct SavedBits {
   int64_t linearInputs = 0; ///< except that of the output projection
   int64_t attentionOutput = 0;
@@ -320,6 +330,9 @@ struct Architecture {
   /// Whether a kernel of its own adds the gradients of a microbatch to those of
   /// earlier ones. Otherwise the GEMM does it.
   bool separateAccumulation = false;
+  /// Whether the loss is a kernel for each of its operations, whose results in
+  /// 4 bytes are all held. Otherwise it reads the logits as they are.
+  bool separateLoss = false;
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;

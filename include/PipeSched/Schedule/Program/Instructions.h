@@ -215,7 +215,7 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
      CostRule::Collective,
      Lane::AllReduce,
      /*hasArrival=*/true,
-     {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}, {Queue::Collectives}},
+     {{Queue::Collectives}, {}, {Queue::Row}, {Queue::Collectives}},
      Grouping::Blocks,
      /*resultName=*/"ar"},
 };

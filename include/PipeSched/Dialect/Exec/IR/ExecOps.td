@@ -476,7 +476,7 @@ def Exec_AllReduceOp : Exec_CollectiveOp<"all_reduce", "AllReduce",
     states the size of the gradients in place of the model's.
 
     The token is the end of the collective, when the sum is there. It takes the
-    send queue and the receive queue of each worker, beside compute.
+    queue of all-reduces of each worker, beside compute and messages.
 
     ```mlir
     exec.program @mirrored workers 2 microbatches 2 {
