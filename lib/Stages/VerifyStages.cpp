@@ -69,7 +69,10 @@ static const NamedTensor *findTensor(ArrayRef<NamedTensor> tensors,
 namespace {
 class StageVerifier {
 public:
-  explicit StageVerifier(Stage &stage) : stage(stage) {}
+  /// `data` and `target` are those that run in cells of the stage, or null.
+  StageVerifier(Stage &stage, const StageFunction *data,
+                const StageFunction *target)
+      : stage(stage), data(data), target(target) {}
 
   LogicalResult run();
 
@@ -82,6 +85,7 @@ private:
   }
   LogicalResult collect(const StageFunction &function);
   LogicalResult collect(const StageFunction &function, const RoleValue &value);
+  LogicalResult collectParams(const StageFunction *function);
   LogicalResult unify(const StageFunction &function, const RoleValue &value,
                       RankedTensorType &known);
   SmallVector<NamedTensor> *tensorsOf(Role role);
@@ -96,6 +100,7 @@ private:
   LogicalResult verifyInit(const StageFunction &init);
 
   Stage &stage;
+  const StageFunction *data, *target;
 };
 } // namespace
 
@@ -166,6 +171,17 @@ LogicalResult StageVerifier::collect(const StageFunction &function) {
       return failure();
   for (const RoleValue &value : function.results)
     if (failed(collect(function, value)))
+      return failure();
+  return success();
+}
+
+/// The samples that `data` and `target` read are parameters of their stage,
+/// which have no gradient.
+LogicalResult StageVerifier::collectParams(const StageFunction *function) {
+  if (!function)
+    return success();
+  for (const RoleValue &value : function->arguments)
+    if (value.role == Role::Param && failed(collect(*function, value)))
       return failure();
   return success();
 }
@@ -282,6 +298,8 @@ LogicalResult StageVerifier::run() {
     if (const StageFunction *function = stage.get(entry.value))
       if (failed(collect(*function)))
         return failure();
+  if (failed(collectParams(data)) || failed(collectParams(target)))
+    return failure();
   if (failed(verifyGradients()) || failed(verifyResiduals()))
     return failure();
   if (const StageFunction *update = stage.get(Kind::Update))
@@ -390,9 +408,16 @@ static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
 }
 
 LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
-  for (Stage &stage : functions.stages)
-    if (failed(StageVerifier(stage).run()))
+  auto orNull = [](const std::optional<StageFunction> &function, bool runs) {
+    return function && runs ? &*function : nullptr;
+  };
+  for (Stage &stage : functions.stages) {
+    bool isLast = &stage == &functions.stages.back();
+    StageVerifier verifier(stage, orNull(functions.data, stage.number == 0),
+                           orNull(functions.target, isLast));
+    if (failed(verifier.run()))
       return failure();
+  }
   ArrayRef<Stage> stages = functions.stages;
   if (failed(verifyBytes(stages)))
     return failure();

@@ -126,6 +126,24 @@ pipe.schedule @p workers 1 microbatches 2 {
 
 // -----
 
+// Samples that data and forward take for different tensors.
+// expected-error @+1 {{is the data of stage 0, but its pipe.param "w" is 'tensor<4xf32>', and in an earlier function of the stage 'tensor<8xf32>'}}
+func.func @data(%w: tensor<4xf32> {pipe.param = "w"}) -> (tensor<8xf32> {pipe.input}) {
+  %x = arith.constant dense<0.0> : tensor<8xf32>
+  return %x : tensor<8xf32>
+}
+func.func @f(%w: tensor<8xf32> {pipe.param = "w"}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+// expected-note @+3 {{the stage}}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  stage 0 forward @f
+  data @data
+}
+
+// -----
+
 // Bits that are no bytes.
 // expected-error @+1 {{argument 1 has type 'tensor<8xi1>'; expected numbers of 8, 16, 32 or 64 bits}}
 func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xi1> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {

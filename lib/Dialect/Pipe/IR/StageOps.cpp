@@ -37,7 +37,7 @@ static constexpr RolePlace N = RolePlace::Nowhere, A = RolePlace::Argument,
 static constexpr RolePlace
     kPlaces[kNumEnumValues<StageRole>][kNumEnumValues<StageFunctionKind>] = {
         // init fwd rec bwd igr wgr upd data targ loss
-        {R, A, A, A, A, A, AR, N, N, N},  // param
+        {R, A, A, A, A, A, AR, A, A, N},  // param
         {N, A, A, A, A, A, N, R, N, N},   // input
         {N, R, R, A, A, A, N, N, N, A},   // output
         {N, R, AR, A, AR, A, N, N, N, N}, // residual
@@ -47,8 +47,8 @@ static constexpr RolePlace
         {N, N, N, N, N, N, AR, N, N, N},  // state
         {N, N, N, N, N, N, N, N, R, A},   // target
         {N, N, N, N, N, N, N, N, N, R},   // loss
-        {N, N, N, N, N, N, N, A, A, N},   // microbatch
-        {N, N, N, N, N, N, A, A, A, N}};  // step
+        {N, A, A, A, A, A, N, A, A, A},   // microbatch
+        {N, A, A, A, A, A, A, A, A, A}};  // step
 
 bool pipe::mayHaveRole(StageFunctionKind kind, StageRole role,
                        RolePlace place) {
