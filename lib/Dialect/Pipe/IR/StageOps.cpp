@@ -67,6 +67,15 @@ static LogicalResult verifyRole(Operation *function, NamedAttribute attribute) {
   StringRef name = attribute.getName().strref();
   if (!name.consume_front("pipe."))
     return success();
+  if (attribute.getName() == kTiedAttrName) {
+    auto text = dyn_cast<StringAttr>(attribute.getValue());
+    if (text && !text.empty())
+      return success();
+    return function->emitError()
+           << "gives " << attribute.getName() << " the value "
+           << attribute.getValue()
+           << ", expected the name of what is tied, in quotes";
+  }
   std::optional<StageRole> role = enumFromName<StageRole>(name);
   if (!role)
     return function->emitError()
