@@ -1,25 +1,16 @@
-"""Cutting the graph of a stage into its functions.
-
-    forward          what the output needs
-    input_gradient   what the gradient of the input needs besides
-    weight_gradient  the rest
-    backward         both at once
-
-What a later function reads of an earlier one is a residual. What only looks at a tensor in another
-way, or needs no tensor, is not kept but computed again.
-"""
+"""The functions of a traced stage as graphs of PyTorch."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
 
-from ._trace import Joint
+from ._partition import Graph, Piece, Role, loss_piece, stage_pieces
+from ._trace import Joint, op_name
 
 aten = torch.ops.aten
 
@@ -29,8 +20,6 @@ _VIEWS = frozenset(
     "ones_like".split()
 )
 
-Role = tuple[str, str]
-
 
 @dataclass
 class Part:
@@ -38,8 +27,8 @@ class Part:
 
     kind: str
     graph: fx.Graph
-    arguments: list[Role] = field(default_factory=list)
-    results: list[Role] = field(default_factory=list)
+    arguments: list[Role]
+    results: list[Role]
 
 
 def _is_cheap(node: fx.Node) -> bool:
@@ -48,133 +37,43 @@ def _is_cheap(node: fx.Node) -> bool:
         return False
     if node.target is operator.getitem:
         return _is_cheap(node.all_input_nodes[0])
-    return getattr(node.target, "_opname", "") in _VIEWS
+    return op_name(node) in _VIEWS
 
 
-def _ancestors(nodes: Iterable[fx.Node]) -> set[fx.Node]:
-    """The nodes, and all that they need."""
-    found: set[fx.Node] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack.extend(node.all_input_nodes)
-    return found
+def _graph_of(joint: Joint) -> Graph[fx.Node]:
+    nodes = [node for node in joint.module.graph.nodes if node.op != "output"]
+    return Graph(
+        order=nodes,
+        inputs=lambda node: node.all_input_nodes,
+        roles=joint.roles,
+        output=joint.output,
+        input_gradient=joint.input_gradient,
+        gradients=joint.gradients,
+        name=lambda node: node.name,
+        is_cheap=_is_cheap,
+        whole={n: n.all_input_nodes[0] for n in nodes if n.target is operator.getitem},
+    )
 
 
-class Cutter:
-    """Cuts one graph."""
+def stage_parts(joint: Joint) -> list[Part]:
+    """The functions of a stage."""
+    return [_part(piece) for piece in stage_pieces(_graph_of(joint)).values()]
 
-    def __init__(self, joint: Joint) -> None:
-        self.joint = joint
-        self.order = {node: number for number, node in enumerate(joint.module.graph.nodes)}
-        starts = [node for node, role in joint.roles.items() if role[0] == "output_gradient"]
-        self.back = set(starts)
-        for node in joint.module.graph.nodes:
-            if any(source in self.back for source in node.all_input_nodes):
-                self.back.add(node)
-        self.front = _ancestors([joint.output])
-        self.inner = self._inner()
-        for node in joint.module.graph.nodes:  # a result of an operation with several is with it
-            for known in (self.front, self.inner):
-                if node.target is operator.getitem and node.all_input_nodes[0] in known:
-                    known.add(node)
 
-    def _inner(self) -> set[fx.Node]:
-        """The nodes of the backward that run in input_gradient. A stage whose input has no
-        gradient runs there what several parameters need: the way back through its layers.
-        """
-        joint = self.joint
-        if joint.input_gradient is not None:
-            return _ancestors([joint.input_gradient]) & self.back
-        above = [_ancestors([node]) & self.back for node in joint.gradients.values()]
-        if not above:
-            return set()
-        longest = max(above, key=len)
-        starts = set(joint.roles)
-        return {
-            node for node in longest if sum(node in each for each in above) > 1
-        } - starts
+def loss_part(joint: Joint) -> Part:
+    """The function of a loss."""
+    return _part(loss_piece(_graph_of(joint)))
 
-    def parts(self) -> dict[str, Part]:
-        """The functions."""
-        joint = self.joint
-        weights = [(("gradient", name), node) for name, node in joint.gradients.items()]
-        inputs = [] if joint.input_gradient is None else [
-            (("input_gradient", ""), joint.input_gradient)
-        ]
-        whole = self._part("backward", [*inputs, *weights], self.front)
-        weight = self._part("weight_gradient", weights, self.front | self.inner)
-        left = [
-            (("residual", node.name), node)
-            for node in self._read([weight])
-            if node in self.inner
-        ]
-        inner = self._part("input_gradient", [*inputs, *left], self.front)
-        kept = [
-            (("residual", node.name), node)
-            for node in self._read([whole, weight, inner])
-            if node not in self.inner
-        ]
-        front = self._part("forward", [(("output", ""), joint.output), *kept], set())
-        made = (front, whole, inner, weight)
-        return {part.kind: part for part in made}
 
-    def loss(self) -> Part:
-        """The only function of a graph of a loss."""
-        assert self.joint.input_gradient is not None
-        results = [
-            (("loss", ""), self.joint.output),
-            (("output_gradient", ""), self.joint.input_gradient),
-        ]
-        return self._part("loss", results, set())
-
-    def _read(self, parts: Sequence[Part]) -> list[fx.Node]:
-        """The nodes that the parts take as residuals, in the order of the graph."""
-        names = {name for part in parts for role, name in part.arguments if role == "residual"}
-        return [node for node in self.order if node.name in names]
-
-    def _part(
-        self, kind: str, results: Sequence[tuple[Role, fx.Node]], known: set[fx.Node]
-    ) -> Part:
-        """The function that computes `results`, where nodes of `known` need not be computed."""
-        needed, taken = self._needed([node for _, node in results], known)
-        part = Part(kind, fx.Graph())
-        copied: dict[fx.Node, fx.Node] = {}
-        for node in sorted(taken, key=self.order.__getitem__):
-            role = self.joint.roles.get(node) or self._role(node)
-            part.arguments.append(role)
-            copied[node] = _argument(part.graph, node)
-        for node in sorted(needed, key=self.order.__getitem__):
-            copied[node] = part.graph.node_copy(node, copied.__getitem__)
-        values = []
-        for role, node in results:
-            part.results.append(role)
-            values.append(_result(part.graph, copied[node], node, role))
-        part.graph.output(tuple(values))
-        return part
-
-    def _role(self, node: fx.Node) -> Role:
-        return ("output", "") if node is self.joint.output else ("residual", node.name)
-
-    def _needed(
-        self, wanted: Sequence[fx.Node], known: set[fx.Node]
-    ) -> tuple[set[fx.Node], set[fx.Node]]:
-        """What is computed, and what is taken from arguments."""
-        needed: set[fx.Node] = set()
-        taken: set[fx.Node] = set()
-        stack = list(wanted)
-        while stack:
-            node = stack.pop()
-            if node in needed or node in taken:
-                continue
-            if node in self.joint.roles or (node in known and not _is_cheap(node)):
-                taken.add(node)
-            else:
-                needed.add(node)
-                stack.extend(node.all_input_nodes)
-        return needed, taken
+def _part(piece: Piece[fx.Node]) -> Part:
+    graph = fx.Graph()
+    copied = {node: _argument(graph, node) for _, node in piece.taken}
+    for node in piece.computed:
+        copied[node] = graph.node_copy(node, copied.__getitem__)
+    graph.output(tuple(_result(graph, copied[n], n, role) for role, n in piece.results))
+    return Part(
+        piece.kind, graph, [role for role, _ in piece.taken], [role for role, _ in piece.results]
+    )
 
 
 def _convert(graph: fx.Graph, node: fx.Node, like: Any, dtype: torch.dtype) -> fx.Node:

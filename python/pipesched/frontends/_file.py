@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,14 @@ class Port:
     role: str
     type: str
     name: str = ""
+    tied: str = ""
+    """Of a parameter that is one with those of other stages, their name."""
 
     @property
     def attribute(self) -> str:
         """What stands behind the type."""
-        return f'{{pipe.{self.role} = "{self.name}"}}' if self.name else f"{{pipe.{self.role}}}"
+        said = f'pipe.{self.role} = "{self.name}"' if self.name else f"pipe.{self.role}"
+        return f'{{{said}, pipe.tied = "{self.tied}"}}' if self.tied else f"{{{said}}}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,16 @@ class Function:
     results: tuple[Port, ...]
     body: str
     """The lines of its only block, which ends in a `return`."""
+
+    def tying(self, ties: Mapping[str, str]) -> Function:
+        """The same with parameters that are tied, by their names."""
+        arguments = tuple(
+            replace(port, tied=ties[port.name])
+            if port.role == "param" and port.name in ties
+            else port
+            for port in self.arguments
+        )
+        return replace(self, arguments=arguments)
 
     def text(self, symbol: str) -> str:
         """The function with a name, inside of a module."""

@@ -8,12 +8,28 @@ from typing import Any
 import torch
 from torch import fx
 
-from . import FrontendError
+from . import EXTRA, FrontendError
 from ._cut import Part
-from ._file import Function, Port
+from ._file import Function
+from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function
 from ._trace import Joint, module_of, op_name
 
-EXTRA = "pip install 'pipesched[frontends]'"
+_RANDOM = frozenset(
+    "bernoulli native_dropout rand randn rand_like randn_like randint normal uniform multinomial "
+    "randperm exponential".split()
+)
+
+_PIPELINES = (
+    "builtin.module(torchdynamo-export-to-torch-backend-pipeline{extra-library=})",
+    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
+    f"builtin.module({CLEAN_UP})",
+)
+"""The first two are those of `torch_mlir.fx`, which prints errors and leaves a file where one
+occurs.
+"""
+
+_SCATTERS = ("scatter", "index_put", "index_add", "pool", "embedding_bag")
+"""What is in the names of operations that write to places that the data says."""
 
 
 def torch_mlir() -> Any:
@@ -22,31 +38,9 @@ def torch_mlir() -> Any:
         import torch_mlir.fx as found
     except ImportError as error:
         raise FrontendError(
-            f"torch-mlir, which lowers the functions of stages, is not there ({error}); install "
-            f"the extra that has it: {EXTRA}"
+            f"torch-mlir, which lowers the functions of stages, is not there ({error}); {EXTRA}"
         ) from error
     return found
-
-
-_RANDOM = frozenset(
-    "bernoulli native_dropout rand randn rand_like randn_like randint normal uniform multinomial "
-    "randperm exponential".split()
-)
-
-
-_PIPELINES = (
-    "builtin.module(torchdynamo-export-to-torch-backend-pipeline{extra-library=})",
-    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
-    "builtin.module(func.func(linalg-fold-unit-extent-dims, canonicalize, cse, "
-    "linalg-fuse-elementwise-ops, canonicalize, cse))",
-)
-"""Those of `torch_mlir.fx`, which prints errors and leaves a file where one occurs; then chains of
-elementwise operations become one loop each, of which there would be several times as many.
-"""
-
-
-_SCATTERS = ("scatter", "index_put", "index_add", "pool", "embedding_bag")
-"""What is in the names of operations that write to places that the data says."""
 
 
 class Lowering:
@@ -85,7 +79,10 @@ class Lowering:
                     PassManager.parse(pipeline).run(lowered.operation)
         except Exception as error:
             raise self._refused(what, str(error)) from error
-        return self._function(lowered, part, what)
+        function = only_function(lowered, what)
+        if (other := foreign_operation(str(function))):
+            raise self._scatters(what, part, other)
+        return function_of(function, part.arguments, part.results)
 
     def _refused(self, what: str, said: str) -> FrontendError:
         found = re.search(r"torch\.aten\.([A-Za-z0-9_]+)|aten[:.]+([A-Za-z0-9_]+)", said)
@@ -95,54 +92,13 @@ class Lowering:
         place = self._place(found[1] or found[2])
         return FrontendError(f"{what} cannot be lowered: {place} has no form in linalg")
 
-    def _function(self, module: Any, part: Part, what: str) -> Function:
-        """Reads the only function of a lowered module."""
-        operations = list(module.body.operations)
-        if len(operations) != 1:
-            names = ", ".join(sorted({str(each.operation.name) for each in operations}))
-            raise FrontendError(f"{what} needs state outside of its functions ({names})")
-        (function,) = operations
-        _drop_assertions(function)
-        text = function.operation.get_asm(use_local_scope=True)
-        if (other := _OPS.search(text)) is not None:
-            places = [
-                self._place(op_name(node))
-                for node in part.graph.nodes
-                if any(name in op_name(node) for name in _SCATTERS)
-            ]
-            raise FrontendError(
-                f"{what} cannot be lowered: {', '.join(dict.fromkeys(places)) or 'its code'} needs "
-                f"{other[1]}.{other[2]}, which LLVM 22 does not have"
-            )
-        kinds = function.type
-        return Function(
-            _ports(part.arguments, kinds.inputs),
-            _ports(part.results, kinds.results),
-            "\n".join(line[2:] for line in text.splitlines()[1:-1]),
+    def _scatters(self, what: str, part: Part, other: str) -> FrontendError:
+        places = [
+            self._place(op_name(node))
+            for node in part.graph.nodes
+            if any(name in op_name(node) for name in _SCATTERS)
+        ]
+        return FrontendError(
+            f"{what} cannot be lowered: {', '.join(dict.fromkeys(places)) or 'its code'} needs "
+            f"{other}, which LLVM 22 does not have"
         )
-
-
-_OPS = re.compile(r"= \"?(tm_tensor|ml_program|torch|torch_c)\.([A-Za-z0-9_.]+)")
-
-
-def _ports(roles: list[tuple[str, str]], types: Any) -> tuple[Port, ...]:
-    return tuple(
-        Port(role, str(kind), name) for (role, name), kind in zip(roles, types, strict=True)
-    )
-
-
-def _drop_assertions(function: Any) -> None:
-    """Compiled schedules check indices themselves (docs/Lowering.md)."""
-    found: list[Any] = []
-
-    def visit(operation: Any) -> None:
-        if operation.name == "cf.assert":
-            found.append(operation)
-        for region in operation.regions:
-            for block in region:
-                for inner in block.operations:
-                    visit(inner.operation)
-
-    visit(function.operation)
-    for operation in found:
-        operation.erase()

@@ -12,15 +12,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.utils import _pytree as pytree
-
 from pipesched import Schedule
+
+from . import EXTRA, FrontendError
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.utils import _pytree as pytree
+except ImportError as error:
+    raise ImportError(f"pipesched.frontends.torch needs PyTorch ({error}); {EXTRA}") from error
+
 from pipesched.torch import SequentialStages, split_sequential
 
-from . import FrontendError
-from ._cut import Cutter
+from ._cut import loss_part, stage_parts
 from ._file import (
     Array,
     ExportedModel,
@@ -100,6 +105,10 @@ class _Stage:
     """Their names in the model, by those in the file."""
     tensors: dict[str, Tensor]
     """Parameters, buffers and constants by their names in the file."""
+    ties: dict[str, str] = field(default_factory=dict)
+    """The parameters that other stages have too, by their names in the file, with one name for all
+    of these.
+    """
     trained: list[str] = field(default_factory=list)
     functions: dict[str, str] = field(default_factory=dict)
     """The names of its functions, by kind."""
@@ -139,7 +148,7 @@ class _Export:
         self.known: dict[Any, dict[str, str]] = {}
         self.arrays: dict[str, Array] = {}
         self.ends: dict[str, str] = {}
-        _check_ties(self.stages)
+        _find_ties(self.stages)
         if isinstance(loss, nn.Module) and next(loss.parameters(), None) is not None:
             raise FrontendError("the loss has parameters; put them into the last stage")
 
@@ -183,20 +192,22 @@ class _Export:
         rename(joint, stage.names)
         stage.tensors |= joint.constants
         stage.trained = list(joint.gradients)
-        key = key_of(joint)
+        key = (key_of(joint), tuple(stage.ties.items()))
         if key not in self.known:
-            self.known[key] = self._lowered(number, joint)
+            self.known[key] = self._lowered(stage, joint)
         stage.functions = dict(self.known[key])
         used = {name for place, (_, name) in joint.roles.items() if place.users}
         stage.tensors = {name: each for name, each in stage.tensors.items() if name in used}
         self._add_update(stage)
         return after.pack(found).detach(), after
 
-    def _lowered(self, number: int, joint: Joint) -> dict[str, str]:
+    def _lowered(self, stage: _Stage, joint: Joint) -> dict[str, str]:
         """The functions of a stage that no earlier one has."""
-        made, lowering = {}, Lowering(joint, f"stage {number}")
-        for kind, part in Cutter(joint).parts().items():
-            made[kind] = self.functions.add(f"stage{number}_{kind}", lowering.lower(part))
+        made, lowering = {}, Lowering(joint, f"stage {stage.number}")
+        for part in stage_parts(joint):
+            function = lowering.lower(part).tying(stage.ties)
+            symbol = f"stage{stage.number}_{part.kind}"
+            made[part.kind] = self.functions.add(symbol, function)
         return made
 
     def _add_update(self, stage: _Stage) -> None:
@@ -215,7 +226,7 @@ class _Export:
     ) -> None:
         count = self.schedule.microbatches
         joint = trace_loss(self.loss, output, packing, target, targets, count)
-        function = Lowering(joint, "the loss").lower(Cutter(joint).loss())
+        function = Lowering(joint, "the loss").lower(loss_part(joint))
         self.ends["loss"] = self.functions.add("loss", function)
 
     def _export_samples(
@@ -242,6 +253,8 @@ class _Export:
 
     def _keep(self, stage: int, name: str, tensor: Tensor) -> None:
         found = tensor.detach().cpu().contiguous()
+        if found.dtype == torch.bool:
+            found = found.to(torch.int8)
         is_narrow = found.dtype == torch.bfloat16  # a type that NumPy does not have
         array = found.view(torch.int16).numpy().view("uint16") if is_narrow else found.numpy()
         self.arrays[array_file(stage, name)] = array
@@ -285,21 +298,18 @@ def _cut(batch: Any, count: int) -> list[Any]:
     return [pytree.tree_unflatten(list(each), spec) for each in zip(*parts, strict=True)]
 
 
-def _check_ties(stages: Sequence[_Stage]) -> None:
-    """Refuses parameters of several stages."""
-    known: dict[int, tuple[int, str]] = {}
+def _find_ties(stages: Sequence[_Stage]) -> None:
+    """Notes the parameters of several stages, under the name of the first one in the model."""
+    known: dict[int, list[tuple[_Stage, str]]] = {}
     for stage in stages:
-        for name, short in stage.names.items():
-            tensor = stage.tensors[short]
-            if not tensor.requires_grad:
-                continue
-            place = (stage.number, stage.whole[short])
-            first = known.setdefault(id(tensor), place)
-            if first[0] != stage.number:
-                raise FrontendError(
-                    f"{first[1]!r} of stage {first[0]} and {place[1]!r} of stage {place[0]} are "
-                    "one parameter, which functions of stages cannot share"
-                )
+        for short, tensor in stage.tensors.items():
+            if tensor.requires_grad:
+                known.setdefault(id(tensor), []).append((stage, short))
+    for places in known.values():
+        first, name = places[0]
+        if len(places) > 1:
+            for stage, short in places:
+                stage.ties[short] = first.whole[name]
 
 
 # Optimizers

@@ -27,8 +27,12 @@ class Embedding(nn.Module):
 class Attention(nn.Module):
     """With half as many heads of keys and values, and places turned into keys and queries."""
 
+    seen: Tensor
+
     def __init__(self, heads: int, pairs: int) -> None:
         super().__init__()
+        seen = torch.ones(CONTEXT, CONTEXT, dtype=torch.bool).tril()
+        self.register_buffer("seen", seen, persistent=False)
         self.heads, self.pairs, self.size = heads, pairs, WIDTH // heads
         self.query = nn.Linear(WIDTH, WIDTH, bias=False)
         self.key = nn.Linear(WIDTH, pairs * self.size, bias=False)
@@ -43,7 +47,7 @@ class Attention(nn.Module):
         if turn is not None:
             query, key = (y * turn[0] + turned(y) * turn[1] for y in (query, key))
         mixed = functional.scaled_dot_product_attention(
-            query, key, split(self.value(x), self.pairs), is_causal=True, enable_gqa=True
+            query, key, split(self.value(x), self.pairs), attn_mask=self.seen, enable_gqa=True
         )
         found: Tensor = self.out(mixed.transpose(1, 2).reshape(x.shape))
         return found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,11 @@ from frontend_models import (  # noqa: E402
     loss,
     trained,
 )
+from pipesched.command import main  # noqa: E402
 from pipesched.frontends import FrontendError  # noqa: E402
 from pipesched.frontends.torch import export  # noqa: E402
 from pipesched.torch import split_model  # noqa: E402
+from pipesched.torch.training import Source, find  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
@@ -126,6 +130,24 @@ def test_several_tensors_pass_between_stages(tmp_path: Path) -> None:
     check(tmp_path / "llama.mlir", folder, losses)
 
 
+@needs_tool
+@pytest.mark.parametrize(
+    "options", [(), ("--schedule=chimera", "--workers=4"), ("--schedule=1f1b", "--workers=4")]
+)
+def test_tied_parameters_are_one(options: tuple[str, ...], tmp_path: Path) -> None:
+    schedule = pipesched.generate("zb-v", workers=2, microbatches=MICROBATCHES)
+    torch.manual_seed(0)
+    model = gpt(tied=True)
+    made = export(model, schedule, EXAMPLE, loss=loss, optimizer=adam, batches=DATA)
+    assert made.text.count('pipe.tied = "0.tokens.weight"') == 4
+    folder = made.save(tmp_path / "tied.mlir")
+    saved = tmp_path / "after"
+    losses = trained(model, DATA, MICROBATCHES, adam(list(model.parameters())))
+    check(tmp_path / "tied.mlir", folder, losses, *options, f"--save-parameters={saved}")
+    first, last = ("stage0.0.tokens.weight.npy", "stage3.0.scores.weight.npy")
+    assert (saved / first).read_bytes() == (saved / last).read_bytes()
+
+
 OPTIMIZERS: dict[str, Make] = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, dampening=0.3),
@@ -179,7 +201,8 @@ def test_equal_stages_share_their_functions(small_gpt: Any) -> None:
 def test_names_of_files_lead_to_the_model(small_gpt: Any) -> None:
     made = small_gpt[3]
     names = set(made.names.values())
-    assert names == {name for name, _ in gpt().named_parameters()}
+    buffers = {name for name, _ in gpt().named_buffers()}
+    assert names == buffers | {name for name, _ in gpt().named_parameters()}
     assert made.arrays["stage0.inputs.npy"].shape == (STEPS * MICROBATCHES, SIZE, CONTEXT)
 
 
@@ -228,3 +251,39 @@ def test_other_optimizers_are_refused() -> None:
     ):
         with pytest.raises(FrontendError, match=said):
             export(model, schedule, (X, X), loss=nn.functional.mse_loss, optimizer=make)
+
+
+@pytest.mark.parametrize(
+    ("missing", "module"), [("torch_mlir", "torch"), ("torch", "torch"), ("jax", "jax")]
+)
+def test_missing_packages_are_named(missing: str, module: str) -> None:
+    code = f"""
+import sys
+sys.modules[{missing!r}] = None
+import pipesched
+from pipesched.frontends.{module} import export
+export(None, None, None, loss=None)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "install the extra that has it: pip install 'pipesched[frontends]'" in done.stderr
+
+
+def test_command_writes_what_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--model-option", "layers=2", "--model-option", "width=8"]
+    sizes += ["--model-option", "heads=2", "--model-option", "context=4"]
+    line = ["export", "gpt", "--schedule", "zb-v", "--workers", "2", "--microbatches", "2"]
+    line += ["--microbatch-size", "2", "--batches", "3", *sizes]
+    assert main([*line, "-o", str(tmp_path / "gpt")]) == 2
+    assert "wanted a name that ends in .mlir" in capsys.readouterr().err
+    assert main([*line, "-o", str(tmp_path / "gpt.mlir")]) == 0
+    said = capsys.readouterr().err
+    assert f"pipesched-run {tmp_path}/gpt.mlir --parameters={tmp_path}/gpt.parameters" in said
+    if TOOL.exists():
+        source = Source.load(find("gpt"), dict(text.split("=") for text in sizes[1::2]))
+        torch.manual_seed(0)
+        model = source.model(torch.float32)
+        optimizer = source.optimizer(list(model.parameters()), 1e-3)
+        data = list(itertools.islice(source.batches(4, 0), 3))
+        wanted = trained(model, data, 2, optimizer, source.loss)
+        check(tmp_path / "gpt.mlir", tmp_path / "gpt.parameters", wanted)
