@@ -84,16 +84,25 @@ void BlockBuilder::add(PersistentKind kind, int64_t stage, unsigned index,
 ///   gradients  a: f32  b: f16  c: f32
 ///   block      | a | c | b |
 ///   runs       |  f32  |f16|
+///
+/// Those of tied parameters have runs of their own.
 void BlockBuilder::addGradients(const Stage &stage) {
-  llvm::MapVector<Type, SmallVector<unsigned>> groups;
+  auto isTied = [&](StringRef name) -> unsigned {
+    return llvm::any_of(stage.params, [&](const NamedTensor &param) {
+      return param.name == name && !param.tied.empty();
+    });
+  };
+  llvm::MapVector<std::pair<Type, unsigned>, SmallVector<unsigned>> groups;
   for (auto [index, tensor] : llvm::enumerate(stage.gradients))
-    groups[tensor.type.getElementType()].push_back(index);
-  for (auto &[type, indices] : groups) {
+    groups[{tensor.type.getElementType(), isTied(tensor.name)}].push_back(
+        index);
+  for (auto &[kind, indices] : groups) {
     int64_t begin = layout.bytes;
     for (unsigned index : indices)
       add(PersistentKind::Gradient, stage.number, index,
           stage.gradients[index]);
-    layout.runs.push_back({stage.number, type, begin, layout.bytes - begin});
+    layout.runs.push_back({stage.number, kind.first, begin,
+                           layout.bytes - begin, kind.second != 0});
   }
 }
 
@@ -110,7 +119,8 @@ void BlockBuilder::addLosses(const StageFunctions &functions,
   RankedTensorType one =
       functions.loss->findResult(StageRole::Loss)->getTensorType();
   add(PersistentKind::Loss, functions.stages.back().number, 0,
-      {"loss", RankedTensorType::get(numMicrobatches, one.getElementType())});
+      {"loss", RankedTensorType::get(numMicrobatches, one.getElementType()),
+       /*tied=*/""});
 }
 
 std::vector<PersistentLayout>

@@ -133,6 +133,7 @@ private:
         handle(tensor);
   }
   Value zero(RankedTensorType type);
+  void sumTies();
   void runMicrobatches();
   void runMicrobatch(Value number);
   void call(const StageFunction *function, StageValues &known);
@@ -273,6 +274,27 @@ void StepBuilder::runMicrobatches() {
   setCarried(loop.getResults());
 }
 
+/// Gives all parameters that are one the sum of their gradients.
+void StepBuilder::sumTies() {
+  for (const Tie &tie : functions.ties) {
+    Value sum;
+    auto nameOf = [&](std::pair<int64_t, unsigned> at) -> StringRef {
+      return functions.stages[at.first].gradients[at.second].name;
+    };
+    for (auto at : tie.gradients) {
+      Value own = values[at.first].get(Role::Gradient, nameOf(at));
+      auto type = cast<RankedTensorType>(own.getType());
+      if (sum)
+        own = linalg::AddOp::create(builder, loc, ValueRange{sum, own},
+                                    zero(type))
+                  .getResult(0);
+      sum = own;
+    }
+    for (auto at : tie.gradients)
+      values[at.first].set(Role::Gradient, nameOf(at), sum);
+  }
+}
+
 void StepBuilder::run(Value before, Value after, Value stepNumber,
                       bool updates) {
   step = stepNumber;
@@ -287,9 +309,11 @@ void StepBuilder::run(Value before, Value after, Value stepNumber,
                                readTensor(builder, loc, before, tensor));
     });
   runMicrobatches();
-  if (updates)
+  if (updates) {
+    sumTies();
     for (const Stage &stage : functions.stages)
       call(stage.get(Kind::Update), values[stage.number]);
+  }
   for (const PersistentTensor &tensor : layout.tensors)
     writeTensor(
         builder, loc,

@@ -121,6 +121,7 @@ public:
 private:
   InFlightDiagnostic emitError();
   FailureOr<Role> readRole(DictionaryAttr attributes, std::string &name);
+  FailureOr<std::string> readTied(Role role, DictionaryAttr attributes);
   LogicalResult verifyType(Role role, Type type);
   SmallVector<RoleValue> &values() {
     return place == RolePlace::Argument ? function.arguments : function.results;
@@ -156,7 +157,7 @@ FailureOr<Role> RoleReader::readRole(DictionaryAttr attributes,
   for (NamedAttribute attribute :
        attributes ? attributes.getValue() : ArrayRef<NamedAttribute>()) {
     StringRef text = attribute.getName().strref();
-    if (!text.consume_front("pipe."))
+    if (!text.consume_front("pipe.") || attribute.getName() == kTiedAttrName)
       continue;
     if (role)
       return emitError() << "has two roles, pipe." << enumName(*role)
@@ -173,6 +174,16 @@ FailureOr<Role> RoleReader::readRole(DictionaryAttr attributes,
                        << "; expected one out of "
                        << describeRoles(function.kind, place);
   return *role;
+}
+
+FailureOr<std::string> RoleReader::readTied(Role role,
+                                            DictionaryAttr attributes) {
+  auto tied =
+      attributes ? attributes.getAs<StringAttr>(kTiedAttrName) : StringAttr();
+  if (tied && role != Role::Param)
+    return emitError() << "has " << kTiedAttrName << " beside pipe."
+                       << enumName(role) << "; only a pipe.param can be tied";
+  return tied ? tied.str() : std::string();
 }
 
 /// Whether compiled code stores the elements as their bits, one after the
@@ -223,6 +234,9 @@ LogicalResult RoleReader::read(Type type, DictionaryAttr attributes) {
   FailureOr<Role> role = readRole(attributes, name);
   if (failed(role) || failed(verifyType(*role, type)))
     return failure();
+  FailureOr<std::string> tied = readTied(*role, attributes);
+  if (failed(tied))
+    return failure();
   int64_t &count = counts[static_cast<unsigned>(*role)];
   if (isNamedRole(*role)) {
     if (name.empty())
@@ -235,7 +249,7 @@ LogicalResult RoleReader::read(Type type, DictionaryAttr attributes) {
                        << "; expected at most one";
   }
   ++count;
-  values().push_back({*role, std::move(name), type});
+  values().push_back({*role, std::move(name), type, std::move(*tied)});
   return success();
 }
 

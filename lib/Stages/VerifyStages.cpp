@@ -69,7 +69,10 @@ static const NamedTensor *findTensor(ArrayRef<NamedTensor> tensors,
 namespace {
 class StageVerifier {
 public:
-  explicit StageVerifier(Stage &stage) : stage(stage) {}
+  /// `data` and `target` are those that run in cells of the stage, or null.
+  StageVerifier(Stage &stage, const StageFunction *data,
+                const StageFunction *target)
+      : stage(stage), data(data), target(target) {}
 
   LogicalResult run();
 
@@ -82,8 +85,11 @@ private:
   }
   LogicalResult collect(const StageFunction &function);
   LogicalResult collect(const StageFunction &function, const RoleValue &value);
+  LogicalResult collectParams(const StageFunction *function);
   LogicalResult unify(const StageFunction &function, const RoleValue &value,
                       RankedTensorType &known);
+  LogicalResult unifyTies(const StageFunction &function, const RoleValue &value,
+                          std::string &known);
   SmallVector<NamedTensor> *tensorsOf(Role role);
   RankedTensorType *tensorOf(Role role);
   LogicalResult verifyGradients();
@@ -96,6 +102,7 @@ private:
   LogicalResult verifyInit(const StageFunction &init);
 
   Stage &stage;
+  const StageFunction *data, *target;
 };
 } // namespace
 
@@ -155,9 +162,24 @@ LogicalResult StageVerifier::collect(const StageFunction &function,
     return success();
   for (NamedTensor &tensor : *tensors)
     if (tensor.name == value.name)
-      return unify(function, value, tensor.type);
-  tensors->push_back({value.name, value.getTensorType()});
+      return failure(failed(unify(function, value, tensor.type)) ||
+                     failed(unifyTies(function, value, tensor.tied)));
+  tensors->push_back({value.name, value.getTensorType(), value.tied});
   return success();
+}
+
+/// One function that says that a parameter is tied is enough.
+LogicalResult StageVerifier::unifyTies(const StageFunction &function,
+                                       const RoleValue &value,
+                                       std::string &known) {
+  if (known.empty())
+    known = value.tied;
+  if (value.tied.empty() || known == value.tied)
+    return success();
+  return emitError(function)
+         << "its pipe.param \"" << value.name << "\" is tied as \""
+         << value.tied << "\", and in an earlier function of the stage as \""
+         << known << "\"";
 }
 
 LogicalResult StageVerifier::collect(const StageFunction &function) {
@@ -166,6 +188,17 @@ LogicalResult StageVerifier::collect(const StageFunction &function) {
       return failure();
   for (const RoleValue &value : function.results)
     if (failed(collect(function, value)))
+      return failure();
+  return success();
+}
+
+/// The samples that `data` and `target` read are parameters of their stage,
+/// which have no gradient.
+LogicalResult StageVerifier::collectParams(const StageFunction *function) {
+  if (!function)
+    return success();
+  for (const RoleValue &value : function->arguments)
+    if (value.role == Role::Param && failed(collect(*function, value)))
       return failure();
   return success();
 }
@@ -282,6 +315,8 @@ LogicalResult StageVerifier::run() {
     if (const StageFunction *function = stage.get(entry.value))
       if (failed(collect(*function)))
         return failure();
+  if (failed(collectParams(data)) || failed(collectParams(target)))
+    return failure();
   if (failed(verifyGradients()) || failed(verifyResiduals()))
     return failure();
   if (const StageFunction *update = stage.get(Kind::Update))
@@ -365,6 +400,62 @@ static LogicalResult verifyLoss(StageFunctions &functions) {
                     last.number, Role::OutputGradient, last.outputGradient);
 }
 
+//===----------------------------------------------------------------------===//
+// Ties
+//===----------------------------------------------------------------------===//
+
+static bool updates(const Stage &stage, StringRef param) {
+  const StageFunction *update = stage.get(Kind::Update);
+  return update && update->findResult(Role::Param, param);
+}
+
+/// Adds a tied parameter to those that it is tied to, of which `first` is one.
+static LogicalResult addToTie(Tie &tie, ArrayRef<Stage> stages,
+                              const Stage &stage, const NamedTensor &param) {
+  auto fail = [&]() -> InFlightDiagnostic {
+    return emitTableError(stage.op) << "ties its pipe.param \"" << param.name
+                                    << "\" as \"" << tie.name << "\", but ";
+  };
+  const NamedTensor *gradient = findTensor(stage.gradients, param.name);
+  if (!gradient)
+    return fail() << "none of its functions gives a gradient of it";
+  if (!tie.gradients.empty()) {
+    auto [number, index] = tie.gradients.front();
+    const Stage &first = stages[number];
+    const NamedTensor &other = first.gradients[index];
+    if (other.type != gradient->type)
+      return fail() << "its gradient is " << gradient->type << ", and that of "
+                    << "stage " << number << " " << other.type;
+    if (updates(first, other.name) != updates(stage, param.name))
+      return fail() << "of the stages " << number << " and " << stage.number
+                    << " only one updates it";
+  }
+  tie.gradients.push_back(
+      {stage.number,
+       static_cast<unsigned>(gradient - stage.gradients.begin())});
+  return success();
+}
+
+static LogicalResult collectTies(StageFunctions &functions) {
+  for (const Stage &stage : functions.stages)
+    for (const NamedTensor &param : stage.params) {
+      if (param.tied.empty())
+        continue;
+      auto found = llvm::find_if(functions.ties, [&](const Tie &tie) {
+        return tie.name == param.tied;
+      });
+      if (found == functions.ties.end())
+        found = functions.ties.insert(found, Tie{param.tied, {}});
+      if (failed(addToTie(*found, functions.stages, stage, param)))
+        return failure();
+    }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// All stages
+//===----------------------------------------------------------------------===//
+
 /// Every tensor is laid out once, so offsets in the persistent blocks fit if
 /// the sum over all stages does.
 static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
@@ -390,11 +481,18 @@ static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
 }
 
 LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
-  for (Stage &stage : functions.stages)
-    if (failed(StageVerifier(stage).run()))
+  auto orNull = [](const std::optional<StageFunction> &function, bool runs) {
+    return function && runs ? &*function : nullptr;
+  };
+  for (Stage &stage : functions.stages) {
+    bool isLast = &stage == &functions.stages.back();
+    StageVerifier verifier(stage, orNull(functions.data, stage.number == 0),
+                           orNull(functions.target, isLast));
+    if (failed(verifier.run()))
       return failure();
+  }
   ArrayRef<Stage> stages = functions.stages;
-  if (failed(verifyBytes(stages)))
+  if (failed(verifyBytes(stages)) || failed(collectTies(functions)))
     return failure();
   for (auto [stage, next] : llvm::zip(stages, stages.drop_front()))
     if (failed(verifyNeighbours(stage, next)))

@@ -164,6 +164,24 @@ int32_t pipesched_rt_fail_index(void *context, const char *text, int64_t index,
                 size - 1);
 }
 
+int32_t pipesched_rt_add(void *context, void *to, const void *from,
+                         int64_t count, int32_t element_type) {
+  struct RtWorker *worker = context;
+  int32_t status = rtStatus(worker);
+  if (status)
+    return status;
+  if (!rtElementBytes(element_type))
+    return rtFail(worker, PIPESCHED_RT_MISUSE,
+                  "add of element type %d, which does not exist",
+                  (int)element_type);
+  if (count < 0)
+    return rtFail(worker, PIPESCHED_RT_MISUSE,
+                  "add of %" PRId64 " elements, but sizes are 0 or more",
+                  count);
+  rtAdd(to, from, count, element_type);
+  return 0;
+}
+
 void rtDescribe(const struct RtRequest *request, char text[rtTextBytes]) {
   int length = 0;
   switch (request->kind) {

@@ -126,6 +126,24 @@ pipe.schedule @p workers 1 microbatches 2 {
 
 // -----
 
+// Samples that data and forward take for different tensors.
+// expected-error @+1 {{is the data of stage 0, but its pipe.param "w" is 'tensor<4xf32>', and in an earlier function of the stage 'tensor<8xf32>'}}
+func.func @data(%w: tensor<4xf32> {pipe.param = "w"}) -> (tensor<8xf32> {pipe.input}) {
+  %x = arith.constant dense<0.0> : tensor<8xf32>
+  return %x : tensor<8xf32>
+}
+func.func @f(%w: tensor<8xf32> {pipe.param = "w"}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+// expected-note @+3 {{the stage}}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  stage 0 forward @f
+  data @data
+}
+
+// -----
+
 // Bits that are no bytes.
 // expected-error @+1 {{argument 1 has type 'tensor<8xi1>'; expected numbers of 8, 16, 32 or 64 bits}}
 func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xi1> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
@@ -546,3 +564,82 @@ pipe.schedule @p workers 1 microbatches 2 {
 // Neither schedule nor program.
 // expected-error @+1 {{the module has no pipe.schedule and no exec.program}}
 module {}
+
+// -----
+
+// Only parameters are tied.
+// expected-error @+1 {{argument 1 has pipe.tied beside pipe.input; only a pipe.param can be tied}}
+func.func @f(%w: tensor<8xf32> {pipe.param = "w"}, %x: tensor<8xf32> {pipe.input, pipe.tied = "w"}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-remark @+1 {{named here}}
+  stage 0 forward @f
+}
+
+// -----
+
+// A tie without a name.
+// expected-error @+1 {{gives "pipe.tied" the value unit, expected the name of what is tied, in quotes}}
+func.func @f(%w: tensor<8xf32> {pipe.param = "w", pipe.tied}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+
+// -----
+
+// A tied parameter without a gradient.
+func.func @f(%w: tensor<8xf32> {pipe.param = "w", pipe.tied = "t"}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{ties its pipe.param "w" as "t", but none of its functions gives a gradient of it}}
+  stage 0 forward @f
+}
+
+// -----
+
+// Tied parameters of different types, and one that is not updated.
+func.func @f(%w: tensor<8xf32> {pipe.param = "w", pipe.tied = "t"}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+func.func @b(%dy: tensor<8xf32> {pipe.output_gradient}) -> (tensor<8xf32> {pipe.input_gradient}, tensor<8xf32> {pipe.gradient = "w"}) {
+  return %dy, %dy : tensor<8xf32>, tensor<8xf32>
+}
+func.func @g(%w: tensor<2x4xf32> {pipe.param = "w", pipe.tied = "t"}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+func.func @c(%dy: tensor<8xf32> {pipe.output_gradient}, %dw: tensor<2x4xf32> {pipe.gradient = "w"}) -> (tensor<8xf32> {pipe.input_gradient}, tensor<2x4xf32> {pipe.gradient = "w"}) {
+  return %dy, %dw : tensor<8xf32>, tensor<2x4xf32>
+}
+func.func @u(%w: tensor<8xf32> {pipe.param = "w"}) -> (tensor<8xf32> {pipe.param = "w"}) {
+  return %w : tensor<8xf32>
+}
+pipe.schedule @p workers 2 microbatches 2 {
+  path on [0, 1]
+  stage 0 forward @f backward @b
+  // expected-error @+1 {{ties its pipe.param "w" as "t", but its gradient is 'tensor<2x4xf32>', and that of stage 0 'tensor<8xf32>'}}
+  stage 1 forward @g backward @c
+}
+pipe.schedule @q workers 2 microbatches 2 {
+  path on [0, 1]
+  stage 0 forward @f backward @b update @u
+  // expected-error @+1 {{ties its pipe.param "w" as "t", but of the stages 0 and 1 only one updates it}}
+  stage 1 forward @f backward @b
+}
+
+// -----
+
+// Two names for a tie.
+func.func @f(%w: tensor<8xf32> {pipe.param = "w", pipe.tied = "t"}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+// expected-error @+1 {{is the backward of stage 0, but its pipe.param "w" is tied as "u", and in an earlier function of the stage as "t"}}
+func.func @b(%w: tensor<8xf32> {pipe.param = "w", pipe.tied = "u"}) -> (tensor<8xf32> {pipe.input_gradient}, tensor<8xf32> {pipe.gradient = "w"}) {
+  return %w, %w : tensor<8xf32>, tensor<8xf32>
+}
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  stage 0 forward @f backward @b
+}

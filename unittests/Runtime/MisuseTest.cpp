@@ -118,6 +118,18 @@ static int32_t sum(const Worker &w, int64_t count, int32_t type, int32_t group,
                                  static_cast<int32_t>(members.size()), 0);
 }
 
+TEST(Misuse, OfAdditions) {
+  auto add = [](int64_t count, int32_t type) {
+    return misuse([=](const Worker &w) {
+      return pipesched_rt_add(w.context, w.arena, w.host, count, type);
+    });
+  };
+  EXPECT_EQ(add(4, 6), "worker 1, instruction 2: add of element type 6, which "
+                       "does not exist");
+  EXPECT_EQ(add(-4, 0), "worker 1, instruction 2: add of -4 elements, but "
+                        "sizes are 0 or more");
+}
+
 TEST(Misuse, OfSums) {
   EXPECT_EQ(misuse([](const Worker &w) { return sum(w, 4, 6, 0, {0, 1}); }),
             "worker 1, instruction 2: all_reduce of element type 6, which does "

@@ -67,6 +67,9 @@ struct GradientRun {
   int64_t stage;
   mlir::Type elementType;
   int64_t offset, bytes; ///< both multiples of kSlotAlignment
+  /// Whether these are gradients of tied parameters, which are not added up
+  /// among the workers of the stage alone.
+  bool isTied = false;
 };
 
 /// The block of one worker. For each stage number that the worker holds by any
@@ -84,7 +87,8 @@ struct PersistentLayout {
   /// Where the tensors of a stage begin, without the losses; 0 if the worker
   /// holds none.
   int64_t beginOf(int64_t stage) const;
-  /// The runs of a stage: one per element type of its gradients.
+  /// The runs of a stage: one per element type of its gradients, those of tied
+  /// parameters apart.
   llvm::ArrayRef<GradientRun> runsOf(int64_t stage) const;
 };
 

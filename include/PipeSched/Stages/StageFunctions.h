@@ -30,6 +30,8 @@ struct RoleValue {
   std::string name;
   /// A ranked tensor of static shape; i64 for Microbatch and Step.
   mlir::Type type;
+  /// Of a parameter that is one with those of other stages, their name.
+  std::string tied;
 
   mlir::RankedTensorType getTensorType() const {
     return llvm::cast<mlir::RankedTensorType>(type);
@@ -52,6 +54,7 @@ struct StageFunction {
 struct NamedTensor {
   std::string name;
   mlir::RankedTensorType type;
+  std::string tied; ///< as of RoleValue
 };
 
 /// The functions of one stage and the tensors that they share.
@@ -75,10 +78,25 @@ struct Stage {
   }
 };
 
+/// Parameters of several stages that are one. Each stage has it for itself; the
+/// gradients of all are added up before their first update.
+struct Tie {
+  std::string name;
+  /// The stages in ascending order, each with an index into its gradients. A
+  /// stage stands here more than once if it has several such parameters.
+  llvm::SmallVector<std::pair<int64_t, unsigned>> gradients;
+
+  bool has(int64_t stage) const {
+    return llvm::any_of(gradients,
+                        [&](const auto &at) { return at.first == stage; });
+  }
+};
+
 /// All functions of a pipeline.
 struct StageFunctions {
   std::vector<Stage> stages; ///< by number
   std::optional<StageFunction> data, target, loss;
+  std::vector<Tie> ties; ///< in the order in which stages name them
 };
 
 /// The most bytes of one tensor, and of the tensors of all stages together.
@@ -98,7 +116,8 @@ bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
 /// of more than kMaxStageBytes, alone or together; a missing output, loss or
 /// gradient; a tensor of different types in two functions; a stage whose input
 /// is not the output of the stage before it, forward or backward; a residual
-/// that no earlier phase gives.
+/// that no earlier phase gives; tied parameters of different types, or of which
+/// some have no gradient or no update.
 mlir::FailureOr<StageFunctions>
 loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 

@@ -175,6 +175,16 @@ Value ActionEmitter::emit(uint32_t opcode, Words &words) {
                          words.i32(5)});
   case kAllReduce:
     return emitAllReduce(words);
+  case kAdd:
+    return runtime.call(builder, "add",
+                        {context, pointer(persistent, words.bytes(1)),
+                         pointer(persistent, words.bytes(2)), words.size(3),
+                         words.i32(5)});
+  case kCopy:
+    LLVM::MemcpyOp::create(builder, pointer(persistent, words.bytes(1)),
+                           pointer(persistent, words.bytes(2)), words.size(3),
+                           /*isVolatile=*/false);
+    return {};
   default:
     return emitKernel(opcode - kFirstKernel, words);
   }

@@ -15,6 +15,8 @@
 #include "PipeSched/Support/WordSections.h"
 #include "WorkerPlanner.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace pipesched;
 
@@ -32,7 +34,10 @@ unsigned pipesched::getNumWords(Opcode opcode) {
     return 7;
   case kOffload:
   case kReload:
+  case kAdd:
     return 6;
+  case kCopy:
+    return 5;
   case kAllReduce:
     return 9;
   case kFirstKernel:
@@ -147,9 +152,22 @@ uint32_t KernelNumbers::numberOf(const StageKernel &kernel,
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// Numbers the groups in the order of their blocks; members ascend.
-static GroupMap collectGroups(const LoadedProgram &loaded,
-                              std::vector<uint32_t> &members) {
+/// The workers that hold a stage of the tie by any path.
+static std::vector<uint32_t> workersOf(const Tie &tie,
+                                       const Placement &placement) {
+  std::set<uint32_t> workers;
+  for (const Path &path : placement.getPaths())
+    for (auto [stage, worker] : llvm::enumerate(path.workers))
+      if (tie.has(stage))
+        workers.insert(worker);
+  return {workers.begin(), workers.end()};
+}
+
+/// Numbers the groups in the order of their blocks, then those of ties; members
+/// ascend.
+static ReduceGroups collectGroups(const LoadedProgram &loaded,
+                                  ArrayRef<Tie> ties,
+                                  std::vector<uint32_t> &members) {
   std::map<std::pair<int64_t, int64_t>, std::vector<uint32_t>> byBlocks;
   const Program &program = loaded.program;
   for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker)
@@ -159,13 +177,18 @@ static GroupMap collectGroups(const LoadedProgram &loaded,
         BlockSpan blocks = program.groups[program.instructions[i].peer].blocks;
         byBlocks[{blocks.begin, blocks.end}].push_back(worker);
       }
-  GroupMap groups;
-  for (auto &[blocks, workers] : byBlocks) {
-    uint32_t number = groups.size();
-    groups[blocks] = {number, static_cast<uint32_t>(members.size()),
-                      static_cast<uint32_t>(workers.size())};
+  ReduceGroups groups;
+  uint32_t number = 0;
+  auto add = [&](ArrayRef<uint32_t> workers) {
+    Group group = {number++, static_cast<uint32_t>(members.size()),
+                   static_cast<uint32_t>(workers.size())};
     llvm::append_range(members, workers);
-  }
+    return group;
+  };
+  for (auto &[blocks, workers] : byBlocks)
+    groups.byBlocks[blocks] = add(workers);
+  for (const Tie &tie : ties)
+    groups.byTie.push_back(add(workersOf(tie, loaded.placement)));
   return groups;
 }
 
@@ -203,7 +226,8 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
   const LoadedProgram &loaded = plan->placed.loaded;
   plan->stageKernels = std::make_unique<StageKernels>(plan->functions);
   plan->layouts = layOutPersistent(plan->functions, loaded.placement);
-  GroupMap groups = collectGroups(loaded, plan->members);
+  ReduceGroups groups =
+      collectGroups(loaded, plan->functions.ties, plan->members);
   plan->workers.resize(loaded.program.getNumWorkers());
   KernelNumbers kernels(*plan);
   std::vector<uint32_t> words; // of one worker, so that its pages are reused

@@ -35,6 +35,9 @@ enum Opcode : uint32_t {
   kReload,      ///< likewise
   kAllReduce,   ///< persistent slot, size in elements, element type, group,
                 ///< first index into members, number of members, request
+  kAdd,         ///< persistent slots of the sum and of what is added to it,
+                ///< size in elements, element type
+  kCopy,        ///< persistent slots to copy to and from, size in bytes
   kFirstKernel, ///< this and above: slot of the stage in the persistent block,
                 ///< slot of the losses, microbatch, slot of each buffer
 };

@@ -22,13 +22,14 @@ static int64_t bytesOrNone(RankedTensorType type) {
 }
 
 WorkerPlanner::WorkerPlanner(StepPlan &step, KernelNumbers &kernels,
-                             const GroupMap &groups, Operation *owner,
+                             const ReduceGroups &groups, Operation *owner,
                              int64_t worker, std::vector<uint32_t> &words)
     : step(step), kernels(kernels), groups(groups), owner(owner),
       worker(worker), words(words), layout(step.layouts[worker]),
       plan(step.workers[worker]),
       rowBegin(step.placed.loaded.program.rowBegins[worker]),
       rowEnd(step.placed.loaded.program.rowBegins[worker + 1]),
+      summedTies(step.functions.ties.size()),
       firstRequest(rowEnd - rowBegin, kNone) {
   const PersistentTensor *tensor =
       layout.find(PersistentKind::Loss, step.functions.stages.back().number);
@@ -222,23 +223,92 @@ static std::optional<int64_t> elementTypeNumber(Type type) {
   return std::nullopt;
 }
 
+static InFlightDiagnostic emitNoSum(Operation *op, Type type) {
+  return pipe::emitTableError(op)
+         << "sums gradients of " << type
+         << "; the runtime sums f32, f64, f16, bf16, i32 and i64";
+}
+
 LogicalResult WorkerPlanner::planAllReduce(uint32_t instruction) {
   BlockSpan blocks =
       step.placed.loaded.program.groups[at(instruction).peer].blocks;
-  const Group &group = groups.at({blocks.begin, blocks.end});
+  const Group &group = groups.byBlocks.at({blocks.begin, blocks.end});
+  for (const GradientRun &run : layout.runsOf(at(instruction).cell.getStage()))
+    if (!run.isTied &&
+        failed(putSum(instruction, run.offset,
+                      run.bytes * 8 / run.elementType.getIntOrFloatBitWidth(),
+                      run.elementType, group)))
+      return failure();
+  return success();
+}
+
+LogicalResult WorkerPlanner::putSum(uint32_t instruction, int64_t offset,
+                                    int64_t size, Type type,
+                                    const Group &group) {
   if (group.numMembers == 1)
     return success();
-  for (const GradientRun &run :
-       layout.runsOf(at(instruction).cell.getStage())) {
-    std::optional<int64_t> type = elementTypeNumber(run.elementType);
-    if (!type)
-      return pipe::emitTableError(opOf(instruction))
-             << "sums gradients of " << run.elementType
-             << "; the runtime sums f32, f64, f16, bf16, i32 and i64";
-    int64_t size = run.bytes * 8 / run.elementType.getIntOrFloatBitWidth();
-    put({kAllReduce, slotOf(run.offset), lowOf(size), highOf(size),
-         static_cast<uint32_t>(*type), group.number, group.firstMember,
-         group.numMembers, startRequest(instruction)});
+  std::optional<int64_t> number = elementTypeNumber(type);
+  if (!number)
+    return emitNoSum(opOf(instruction), type);
+  put({kAllReduce, slotOf(offset), lowOf(size), highOf(size),
+       static_cast<uint32_t>(*number), group.number, group.firstMember,
+       group.numMembers, startRequest(instruction)});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ties
+//===----------------------------------------------------------------------===//
+
+/// Workers wait here for each other. None waits for one that is behind this, as
+/// long as nothing but steps of the optimizer is.
+LogicalResult WorkerPlanner::verifyLast(uint32_t instruction, const Tie &tie) {
+  for (uint32_t i = instruction + 1; i < rowEnd; ++i) {
+    const Instruction &later = at(i);
+    if (later.is(InstructionKind::Wait) ||
+        (later.is(InstructionKind::Compute) && later.cell.is(Phase::Optimizer)))
+      continue;
+    return pipe::emitTableError(opOf(instruction))
+           << "steps stage " << at(instruction).cell.getStage()
+           << ", whose parameter is tied as \"" << tie.name << "\", before "
+           << later.cell.str() << " on worker " << worker
+           << "; expected steps of the optimizer at the end of the row";
+  }
+  return success();
+}
+
+/// In front of the first O of a tied stage, adds up the gradients of its tied
+/// parameters, first those of this worker, then among all that have one:
+///
+///   kAdd a += b    kAllReduce a    kCopy b = a
+LogicalResult WorkerPlanner::planTies(uint32_t instruction) {
+  int64_t stage = at(instruction).cell.getStage();
+  for (auto [i, tie] : llvm::enumerate(step.functions.ties)) {
+    if (summedTies[i] || !tie.has(stage))
+      continue;
+    summedTies[i] = true;
+    if (failed(verifyLast(instruction, tie)))
+      return failure();
+    SmallVector<const PersistentTensor *> own;
+    for (auto [number, index] : tie.gradients)
+      if (const PersistentTensor *tensor =
+              layout.find(PersistentKind::Gradient, number, index))
+        own.push_back(tensor);
+    const PersistentTensor &sum = *own.front();
+    Type type = sum.type.getElementType();
+    std::optional<int64_t> number = elementTypeNumber(type);
+    if (!number)
+      return emitNoSum(opOf(instruction), type);
+    int64_t size = sum.type.getNumElements();
+    for (const PersistentTensor *other : llvm::drop_begin(own))
+      put({kAdd, slotOf(sum.offset), slotOf(other->offset), lowOf(size),
+           highOf(size), static_cast<uint32_t>(*number)});
+    if (failed(putSum(instruction, sum.offset, size, type, groups.byTie[i])))
+      return failure();
+    putWaits(instruction);
+    for (const PersistentTensor *other : llvm::drop_begin(own))
+      put({kCopy, slotOf(other->offset), slotOf(sum.offset), lowOf(sum.bytes),
+           highOf(sum.bytes)});
   }
   return success();
 }
@@ -278,6 +348,10 @@ LogicalResult WorkerPlanner::planNext(uint32_t instruction) {
   for (uint32_t waited : operands)
     putWaits(waited);
   words.push_back(kBegin);
+  if (kind == InstructionKind::Compute &&
+      at(instruction).cell.is(Phase::Optimizer) &&
+      failed(planTies(instruction)))
+    return failure();
   if (failed(planInstruction(instruction)))
     return failure();
   words.push_back(kEnd);

@@ -22,7 +22,10 @@ namespace pipesched {
 struct Group {
   uint32_t number, firstMember, numMembers;
 };
-using GroupMap = std::map<std::pair<int64_t, int64_t>, Group>; ///< by blocks
+struct ReduceGroups {
+  std::map<std::pair<int64_t, int64_t>, Group> byBlocks;
+  std::vector<Group> byTie; ///< of StageFunctions::ties
+};
 
 /// Gives kernels their opcodes; equal ones share one.
 class KernelNumbers {
@@ -42,9 +45,9 @@ private:
 /// the instructions and their buffers; nothing is looked up by name or op.
 class WorkerPlanner {
 public:
-  WorkerPlanner(StepPlan &step, KernelNumbers &kernels, const GroupMap &groups,
-                mlir::Operation *owner, int64_t worker,
-                std::vector<uint32_t> &words);
+  WorkerPlanner(StepPlan &step, KernelNumbers &kernels,
+                const ReduceGroups &groups, mlir::Operation *owner,
+                int64_t worker, std::vector<uint32_t> &words);
 
   mlir::LogicalResult run();
 
@@ -68,6 +71,10 @@ private:
   mlir::LogicalResult planMessage(uint32_t instruction, Opcode opcode);
   mlir::LogicalResult planCopy(uint32_t instruction, Opcode opcode);
   mlir::LogicalResult planAllReduce(uint32_t instruction);
+  mlir::LogicalResult planTies(uint32_t instruction);
+  mlir::LogicalResult verifyLast(uint32_t instruction, const Tie &tie);
+  mlir::LogicalResult putSum(uint32_t instruction, int64_t offset, int64_t size,
+                             mlir::Type type, const Group &group);
   mlir::LogicalResult verifySlot(uint32_t instruction, int64_t offset,
                                  int64_t bytes, int64_t blockBytes,
                                  llvm::StringRef block);
@@ -77,7 +84,7 @@ private:
 
   StepPlan &step;
   KernelNumbers &kernels;
-  const GroupMap &groups;
+  const ReduceGroups &groups;
   mlir::Operation *owner;
   int64_t worker;
   std::vector<uint32_t> &words;
@@ -88,6 +95,8 @@ private:
   /// By stage: the offset of its tensors, and the bytes of messages that carry
   /// its output and the gradient of its input, -1 where there is none.
   std::vector<int64_t> stageBegins, outputBytes, gradientBytes;
+
+  std::vector<bool> summedTies; ///< by tie
 
   /// What waits in front of the next compute or reload wait for.
   llvm::SmallVector<uint32_t> joined;

@@ -146,6 +146,13 @@ PIPESCHED_RT_API int32_t pipesched_rt_all_reduce(
     int32_t group, const int32_t *members, int32_t num_members,
     int32_t request);
 
+/// Adds the `count` elements at `from` to those at `to`, with the element types
+/// and roundings of loopback's sums. It has ended when it returns. Misuse: a
+/// bad element type or count.
+PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
+                                          const void *from, int64_t count,
+                                          int32_t element_type);
+
 //===----------------------------------------------------------------------===//
 // Waiting, failing
 //===----------------------------------------------------------------------===//

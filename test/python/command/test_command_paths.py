@@ -29,11 +29,13 @@ NEEDED = {
     "plan": ["--gpus", "8", "--global-batch", "8"],
     "reproduce": ["table1"],
     "completion": ["bash"],
+    "export": ["--schedule", "1f1b", "-o", "made.mlir"],
 }
 """What a verb cannot be parsed without, other than files."""
 
 POSITIONAL = {"verify": "file", "convert": "file", "fit": "files", "generate": "family"}
 POSITIONAL["whatif"] = "file"
+POSITIONAL["export"] = "model"
 """Files that a verb cannot be parsed without, and options likewise."""
 OPTIONS = {"plan": ["--system", "toy"], "show": ["--families"]}
 

@@ -134,6 +134,7 @@ LINES = {
     "optimize": ["--workers", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"],
     "plan": ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--global-batch", "8"],
     "run": ["--model", "gpt", "--schedule", "1f1b"],
+    "export": ["gpt", "--schedule", "1f1b", "--output", "other.mlir"],
     "sweep": ["--schedules", "1f1b", "--workers", "2", "--microbatches", "2"],
     "verify": ["kept.mlir"],
     "convert": ["kept.mlir"],

@@ -37,7 +37,7 @@ static constexpr RolePlace N = RolePlace::Nowhere, A = RolePlace::Argument,
 static constexpr RolePlace
     kPlaces[kNumEnumValues<StageRole>][kNumEnumValues<StageFunctionKind>] = {
         // init fwd rec bwd igr wgr upd data targ loss
-        {R, A, A, A, A, A, AR, N, N, N},  // param
+        {R, A, A, A, A, A, AR, A, A, N},  // param
         {N, A, A, A, A, A, N, R, N, N},   // input
         {N, R, R, A, A, A, N, N, N, A},   // output
         {N, R, AR, A, AR, A, N, N, N, N}, // residual
@@ -47,8 +47,8 @@ static constexpr RolePlace
         {N, N, N, N, N, N, AR, N, N, N},  // state
         {N, N, N, N, N, N, N, N, R, A},   // target
         {N, N, N, N, N, N, N, N, N, R},   // loss
-        {N, N, N, N, N, N, N, A, A, N},   // microbatch
-        {N, N, N, N, N, N, A, A, A, N}};  // step
+        {N, A, A, A, A, A, N, A, A, A},   // microbatch
+        {N, A, A, A, A, A, A, A, A, A}};  // step
 
 bool pipe::mayHaveRole(StageFunctionKind kind, StageRole role,
                        RolePlace place) {
@@ -67,6 +67,15 @@ static LogicalResult verifyRole(Operation *function, NamedAttribute attribute) {
   StringRef name = attribute.getName().strref();
   if (!name.consume_front("pipe."))
     return success();
+  if (attribute.getName() == kTiedAttrName) {
+    auto text = dyn_cast<StringAttr>(attribute.getValue());
+    if (text && !text.empty())
+      return success();
+    return function->emitError()
+           << "gives " << attribute.getName() << " the value "
+           << attribute.getValue()
+           << ", expected the name of what is tied, in quotes";
+  }
   std::optional<StageRole> role = enumFromName<StageRole>(name);
   if (!role)
     return function->emitError()

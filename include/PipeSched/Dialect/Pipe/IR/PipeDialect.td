@@ -48,7 +48,8 @@ def Pipe_Dialect : Dialect {
     `pipe.output_gradient`, `pipe.input_gradient`, `pipe.gradient`,
     `pipe.state`, `pipe.target`, `pipe.loss`, `pipe.microbatch`, `pipe.step`.
     Parameters, residuals, gradients and states may have a name as the value of
-    the attribute (docs/Stages.md).
+    the attribute. Beside `pipe.param`, `pipe.tied = "name"` says that the
+    parameters of that name of several stages are one (docs/Stages.md).
   }];
   let cppNamespace = "::pipesched::pipe";
   let dependentDialects = ["::mlir::DLTIDialect"];

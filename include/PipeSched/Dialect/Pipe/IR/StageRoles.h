@@ -48,6 +48,10 @@ enum class StageRole {
   Step
 };
 
+/// The attribute beside `pipe.param` that makes parameters of several stages
+/// one: those with the same text as its value.
+inline constexpr llvm::StringLiteral kTiedAttrName = "pipe.tied";
+
 /// Where a role may stand in a function.
 enum class RolePlace : uint8_t { Nowhere = 0, Argument = 1, Result = 2 };
 

@@ -1,0 +1,23 @@
+"""Models of other frameworks as files of functions of stages, which compile and run.
+
+`pipesched.frontends.torch` takes modules of PyTorch, `pipesched.frontends.jax` functions of JAX.
+Each needs packages that the extra `frontends` installs (`pip install pipesched[frontends]`);
+importing this package loads none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipesched import PipeSchedError
+
+if TYPE_CHECKING:
+    from ._file import ExportedModel as ExportedModel
+
+
+EXTRA = "install the extra that has it: pip install 'pipesched[frontends]'"
+"""What to do where a package is missing."""
+
+
+class FrontendError(PipeSchedError):
+    """A model cannot be divided into functions of stages; the text names what stands in the way."""

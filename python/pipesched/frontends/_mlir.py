@@ -1,0 +1,68 @@
+"""Reading the functions that torch-mlir's copy of MLIR has lowered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from . import FrontendError
+from ._file import Function, Port
+from ._partition import Role
+
+CLEAN_UP = (
+    "func.func(linalg-fold-unit-extent-dims, canonicalize, cse, linalg-fuse-elementwise-ops, "
+    "canonicalize, cse)"
+)
+"""Makes one loop of a chain of elementwise operations, of which there would be several times as
+many. LLVM would spend its time there.
+"""
+
+_OTHERS = re.compile(r"= \"?(tm_tensor|ml_program|torch|torch_c|stablehlo|chlo)\.([A-Za-z0-9_.]+)")
+
+
+def foreign_operation(text: str) -> str:
+    """An operation that LLVM does not have, empty if there is none."""
+    found = _OTHERS.search(text)
+    return f"{found[1]}.{found[2]}" if found else ""
+
+
+def only_function(module: Any, what: str) -> Any:
+    """The only operation of a module, without assertions: compiled schedules check indices
+    themselves (docs/Lowering.md).
+    """
+    operations = list(module.body.operations)
+    if len(operations) != 1:
+        names = ", ".join(sorted({str(each.operation.name) for each in operations}))
+        raise FrontendError(f"{what} needs more than one function ({names})")
+    found: list[Any] = []
+    _collect_assertions(operations[0].operation, found)
+    for assertion in found:
+        assertion.erase()
+    return operations[0]
+
+
+def _collect_assertions(operation: Any, found: list[Any]) -> None:
+    if operation.name == "cf.assert":
+        found.append(operation)
+    for region in operation.regions:
+        for block in region:
+            for inner in block.operations:
+                _collect_assertions(inner.operation, found)
+
+
+def function_of(lowered: Any, arguments: Sequence[Role], results: Sequence[Role]) -> Function:
+    """The function with roles."""
+    text = lowered.operation.get_asm(use_local_scope=True)
+    kinds = lowered.type
+    return Function(
+        _ports(arguments, kinds.inputs),
+        _ports(results, kinds.results),
+        "\n".join(line[2:] for line in text.splitlines()[1:-1]),
+    )
+
+
+def _ports(roles: Sequence[Role], types: Any) -> tuple[Port, ...]:
+    return tuple(
+        Port(role, str(kind), name) for (role, name), kind in zip(roles, types, strict=True)
+    )

@@ -1,0 +1,155 @@
+"""Cutting a graph of values into the functions of a stage, whatever framework has traced it.
+
+    forward          what the output needs
+    input_gradient   what the gradient of the input needs besides
+    weight_gradient  the rest
+    backward         both at once
+
+What a later function reads of an earlier one is a residual. What is cheap, as it only looks at a
+tensor in another way or needs no tensor, is not kept but computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value", bound=Hashable)
+Role = tuple[str, str]
+"""A role and its name, empty where it has none."""
+
+
+@dataclass
+class Graph(Generic[Value]):
+    """The values of a stage, forward and backward."""
+
+    order: Sequence[Value]
+    """All values, each behind what it is computed from."""
+    inputs: Callable[[Value], Sequence[Value]]
+    roles: Mapping[Value, Role]
+    """Those that are given."""
+    output: Value
+    input_gradient: Value | None
+    gradients: Mapping[str, Value]
+    """By the names of parameters."""
+    name: Callable[[Value], str]
+    is_cheap: Callable[[Value], bool]
+    whole: Mapping[Value, Value] = field(default_factory=dict)
+    """Of one of several results of an operation, all of them together, which are no tensor."""
+
+
+@dataclass
+class Piece(Generic[Value]):
+    """What one function takes, computes and gives, in the order of the graph."""
+
+    kind: str
+    taken: list[tuple[Role, Value]]
+    computed: list[Value]
+    results: list[tuple[Role, Value]]
+
+
+class _Cut(Generic[Value]):
+    """Cuts one graph."""
+
+    def __init__(self, graph: Graph[Value]) -> None:
+        self.graph = graph
+        self.place = {value: number for number, value in enumerate(graph.order)}
+        self.back = {value for value, role in graph.roles.items() if role[0] == "output_gradient"}
+        for value in graph.order:
+            if any(source in self.back for source in graph.inputs(value)):
+                self.back.add(value)
+        self.front = self._closed(self._above([graph.output]))
+        self.inner = self._closed(self._inner())
+
+    def _above(self, values: Iterable[Value]) -> set[Value]:
+        """The values, and all that they need."""
+        found: set[Value] = set()
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            if value not in found:
+                found.add(value)
+                stack.extend(self.graph.inputs(value))
+        return found
+
+    def _closed(self, values: set[Value]) -> set[Value]:
+        """With the other results of operations of which one result is there."""
+        return values | {part for part, whole in self.graph.whole.items() if whole in values}
+
+    def _inner(self) -> set[Value]:
+        """The values of the backward that input_gradient computes. A stage whose input has no
+        gradient computes there what several parameters need: the way back through its layers.
+        """
+        graph = self.graph
+        if graph.input_gradient is not None:
+            return self._above([graph.input_gradient]) & self.back
+        above = [self._above([value]) & self.back for value in graph.gradients.values()]
+        longest = max(above, key=len, default=set())
+        shared = {value for value in longest if sum(value in each for each in above) > 1}
+        return shared - set(graph.roles)
+
+    def run(self) -> dict[str, Piece[Value]]:
+        """The functions."""
+        graph = self.graph
+        weights: list[tuple[Role, Value]] = [
+            (("gradient", name), value) for name, value in graph.gradients.items()
+        ]
+        inputs: list[tuple[Role, Value]] = []
+        if graph.input_gradient is not None:
+            inputs.append((("input_gradient", ""), graph.input_gradient))
+        whole = self.piece("backward", [*inputs, *weights], self.front)
+        weight = self.piece("weight_gradient", weights, self.front | self.inner)
+        left = [each for each in self._read([weight]) if each[1] in self.inner]
+        inner = self.piece("input_gradient", [*inputs, *left], self.front)
+        kept = [
+            each for each in self._read([whole, weight, inner]) if each[1] not in self.inner
+        ]
+        front = self.piece("forward", [(("output", ""), graph.output), *kept], set())
+        return {each.kind: each for each in (front, whole, inner, weight)}
+
+    def _read(self, pieces: Sequence[Piece[Value]]) -> list[tuple[Role, Value]]:
+        """The residuals that the pieces take."""
+        read = {each for piece in pieces for each in piece.taken if each[0][0] == "residual"}
+        return sorted(read, key=lambda each: self.place[each[1]])
+
+    def piece(
+        self, kind: str, results: list[tuple[Role, Value]], known: set[Value]
+    ) -> Piece[Value]:
+        """The function that gives `results`, where values of `known` need not be computed."""
+        graph = self.graph
+        computed: set[Value] = set()
+        taken: set[Value] = set()
+        stack = [value for _, value in results]
+        while stack:
+            value = stack.pop()
+            if value in computed or value in taken:
+                continue
+            if value in graph.roles or (value in known and not graph.is_cheap(value)):
+                taken.add(value)
+            else:
+                computed.add(value)
+                stack.extend(graph.inputs(value))
+        roles = [(self._role(value), value) for value in sorted(taken, key=self._placed)]
+        return Piece(kind, roles, sorted(computed, key=self._placed), results)
+
+    def _placed(self, value: Value) -> int:
+        return self.place[value]
+
+    def _role(self, value: Value) -> Role:
+        graph = self.graph
+        if value in graph.roles:
+            return graph.roles[value]
+        return ("output", "") if value == graph.output else ("residual", graph.name(value))
+
+
+def stage_pieces(graph: Graph[Value]) -> dict[str, Piece[Value]]:
+    """The functions of a stage by their kinds."""
+    return _Cut(graph).run()
+
+
+def loss_piece(graph: Graph[Value]) -> Piece[Value]:
+    """The only function of a loss: `output` is its value, `input_gradient` that of its output."""
+    assert graph.input_gradient is not None
+    results = [(("loss", ""), graph.output), (("output_gradient", ""), graph.input_gradient)]
+    return _Cut(graph).piece("loss", results, set())

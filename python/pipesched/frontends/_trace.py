@@ -1,0 +1,316 @@
+"""From a stage to one graph of its forward and its backward.
+
+    parameters, constants, input, gradient of the output -> output, gradients
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.fx.traceback as fx_traceback
+from torch import Tensor, fx, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import _pytree as pytree
+
+from . import FrontendError
+from ._decompositions import decompositions
+
+_MODULE = "pipesched_module"
+
+
+def module_of(node: fx.Node) -> str:
+    """The module whose forward has made a node, empty if that is not known."""
+    return str(node.meta.get("custom", {}).get(_MODULE, ""))
+
+
+def op_name(node: fx.Node) -> str:
+    """`mm` of `aten.mm.default`."""
+    return str(getattr(node.target, "_opname", getattr(node.target, "__name__", node.target)))
+
+
+@dataclass
+class Joint:
+    """The graph of a stage. Each placeholder has one role."""
+
+    module: fx.GraphModule
+    roles: dict[fx.Node, tuple[str, str]]
+    """By placeholder the role and the name of parameters."""
+    output: fx.Node
+    input_gradient: fx.Node | None
+    gradients: dict[str, fx.Node]
+    """By the name of the parameter, of those that have one."""
+    constants: dict[str, Tensor] = field(default_factory=dict)
+    """Tensors that the code of the model makes, by the names of their placeholders."""
+
+
+# Values between stages
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How the value that one stage gives to the next becomes one tensor: the tensor itself, or
+    several ones behind each other. Everything else is the same in each microbatch and stays here.
+    """
+
+    spec: Any
+    leaves: tuple[Any, ...]
+    """In the place of each tensor its shape and dtype."""
+    dtype: torch.dtype
+
+    @property
+    def _tensors(self) -> list[torch.Size]:
+        return [leaf[0] for leaf in self.leaves if isinstance(leaf, tuple)]
+
+    @staticmethod
+    def of(value: Any, what: str) -> Packing:
+        """`what` is between which stages the value passes, for errors."""
+        leaves, spec = pytree.tree_flatten(value)
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        dtypes = {each.dtype for each in tensors if each.dtype != torch.bool}
+        if not tensors:
+            raise FrontendError(f"{what} passes no tensor; wanted at least one")
+        if len(dtypes) > 1 or (not dtypes and len(tensors) > 1):
+            found = ", ".join(
+                f"{each.dtype} of shape {list(each.shape)}".removeprefix("torch.")
+                for each in tensors
+            )
+            raise FrontendError(
+                f"{what} pass tensors of several types ({found}); one message carries numbers of "
+                "one type, so compute the others again in the later stage, or cut elsewhere"
+            )
+        described = tuple(
+            (each.shape, each.dtype) if isinstance(each, Tensor) else each for each in leaves
+        )
+        return Packing(spec, described, dtypes.pop() if dtypes else torch.bool)
+
+    def pack(self, value: Any) -> Tensor:
+        """One tensor."""
+        leaves, spec = pytree.tree_flatten(value)
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        assert spec == self.spec
+        if len(tensors) == 1:
+            return tensors[0] if self.dtype != torch.bool else tensors[0].to(torch.int8)
+        return torch.cat([each.to(self.dtype).reshape(-1) for each in tensors])
+
+    def unpack(self, packed: Tensor) -> Any:
+        """The value of a packed tensor."""
+        shapes = self._tensors
+        parts = [packed]
+        if len(shapes) > 1:
+            parts = list(torch.split(packed, [shape.numel() for shape in shapes]))
+        rest = iter(parts)
+        leaves = [
+            next(rest).reshape(leaf[0]).to(leaf[1]) if isinstance(leaf, tuple) else leaf
+            for leaf in self.leaves
+        ]
+        return pytree.tree_unflatten(leaves, self.spec)
+
+
+# Tracing
+
+
+@contextlib.contextmanager
+def _naming(module: nn.Module) -> Iterator[None]:
+    """Notes at each node the module that it comes from."""
+    stack: list[str] = []
+    hooks = []
+    whole_name = getattr(module, "whole_name", str)
+
+    def note() -> None:  # Tracing copies this entry alone.
+        fx_traceback.current_meta["custom"] = {_MODULE: stack[-1]} if stack else {}
+
+    def enter(name: str) -> Callable[..., None]:
+        def hook(*_: Any) -> None:
+            stack.append(name)
+            note()
+
+        return hook
+
+    def leave(*_: Any) -> None:
+        stack.pop()
+        note()
+
+    for name, each in module.named_modules():
+        hooks.append(each.register_forward_pre_hook(enter(whole_name(name))))
+        hooks.append(each.register_forward_hook(leave))
+    try:
+        with fx_traceback.preserve_node_meta():
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _graph_of(
+    function: Callable[..., list[Tensor]], example: Sequence[Tensor], what: str
+) -> fx.GraphModule:
+    """The graph of core operations that a function runs, without writes to memory."""
+    table = decompositions()
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            made = make_fx(function, decomposition_table=table, tracing_mode="fake")(*example)
+    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        raise FrontendError(
+            f"{what} cannot be traced: {type(error).__name__}: {str(error).strip()[:500]}"
+        ) from error
+    if any(_writes(node) for node in made.graph.nodes):
+        plain = made
+        replay = torch.func.functionalize(lambda *given: fx.Interpreter(plain).run(*given))
+        with fx_traceback.preserve_node_meta():
+            made = make_fx(replay, decomposition_table=table, tracing_mode="fake")(*example)
+    _simplify(made.graph)
+    made.recompile()
+    return made
+
+
+def _writes(node: fx.Node) -> bool:
+    return node.op == "call_function" and bool(
+        getattr(getattr(node.target, "_schema", None), "is_mutable", False)
+    )
+
+
+_SAME = ("alias", "detach", "clone", "lift_fresh_copy")
+"""Operations whose result is their operand, in a graph that writes nothing."""
+
+
+def _simplify(graph: fx.Graph) -> None:
+    for node in graph.nodes:
+        if node.op == "call_function" and op_name(node) in _SAME and not _writes(node):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+    graph.eliminate_dead_code()
+
+
+def _outputs(graph: fx.Graph) -> list[fx.Node]:
+    (output,) = graph.find_nodes(op="output")
+    return list(output.args[0])
+
+
+def _take_constants(module: fx.GraphModule) -> dict[fx.Node, Tensor]:
+    """Turns the tensors that the traced code has made into placeholders."""
+    graph = module.graph
+    made: dict[fx.Node, Tensor] = {}
+    last = list(graph.find_nodes(op="placeholder"))[-1]
+    for node in list(graph.find_nodes(op="get_attr")):
+        tensor = getattr(module, str(node.target))
+        with graph.inserting_after(last):
+            place = graph.placeholder(f"constant{len(made)}")
+        place.meta["val"] = tensor
+        node.replace_all_uses_with(place)
+        graph.erase_node(node)
+        made[place], last = tensor, place
+    return made
+
+
+def trace_stage(
+    stage: nn.Module,
+    trained: dict[str, Tensor],
+    fixed: dict[str, Tensor],
+    value: Tensor,
+    before: Packing,
+    after: Packing,
+    number: int,
+) -> Joint:
+    """The graph of stage `number`: `trained` and `fixed` are its parameters and buffers by their
+    names in the module, `value` an input.
+    """
+    names = [*trained, *fixed]
+    wants, what = value.is_floating_point() and number > 0, f"stage {number}"
+
+    def forward(tensors: Sequence[Tensor], packed: Tensor) -> Tensor:
+        called = dict(zip(names, tensors, strict=True))
+        found = torch.func.functional_call(stage, called, (before.unpack(packed),))
+        return after.pack(found)
+
+    def joint(*given: Tensor) -> list[Tensor]:
+        *tensors, packed, gradient = given
+        own = [
+            each.detach().requires_grad_(number < len(trained))
+            for number, each in enumerate(tensors)
+        ]
+        packed = packed.detach().requires_grad_(wants)
+        output = forward(own, packed)
+        wanted = [*own[: len(trained)], *([packed] if wants else [])]
+        found = torch.autograd.grad([output], wanted, [gradient], allow_unused=True)
+        made: list[Any] = [output, *found]
+        if wants and made[-1] is None:
+            made[-1] = torch.zeros_like(packed)
+        return made
+
+    example = [*(each.detach() for each in trained.values()), *fixed.values(), value]
+    with torch.no_grad():
+        output = forward(example[:-1], value)
+    with _naming(stage):
+        module = _graph_of(joint, [*example, torch.ones_like(output)], what)
+    whole_name = getattr(stage, "whole_name", str)
+    for node in module.graph.nodes:
+        if _writes(node) and isinstance(node.args[0], fx.Node):
+            changed = node.args[0]
+            number = list(module.graph.find_nodes(op="placeholder")).index(changed)
+            raise FrontendError(
+                f"{what}: the forward changes {whole_name(names[number])!r} in place "
+                f"({node.target}); functions of stages change no buffers"
+            )
+    return _joint(module, list(trained), list(fixed), wants)
+
+
+def _joint(module: fx.GraphModule, trained: list[str], fixed: list[str], wants: bool) -> Joint:
+    places = list(module.graph.find_nodes(op="placeholder"))
+    constants = _take_constants(module)
+    roles = {
+        place: ("param", name) for place, name in zip(places, [*trained, *fixed], strict=False)
+    }
+    roles[places[-2]], roles[places[-1]] = ("input", ""), ("output_gradient", "")
+    roles |= {place: ("param", place.name) for place in constants}
+    output, *found = _outputs(module.graph)
+    input_gradient = found.pop() if wants else None
+    gradients = {
+        name: node for name, node in zip(trained, found, strict=True) if node is not None
+    }
+    given = {place.name: tensor for place, tensor in constants.items()}
+    return Joint(module, roles, output, input_gradient, gradients, given)
+
+
+def trace_loss(
+    loss: Callable[[Any, Any], Tensor], output: Tensor, packing: Packing, target: Tensor,
+    targets: Packing, microbatches: int,
+) -> Joint:
+    """The graph of the loss of a microbatch, as its part of the mean over a step."""
+
+    def joint(packed: Tensor, given: Tensor) -> list[Tensor]:
+        packed = packed.detach().requires_grad_()
+        found = loss(packing.unpack(packed), targets.unpack(given)) / microbatches
+        (gradient,) = torch.autograd.grad([found], [packed])
+        return [found, gradient]
+
+    module = _graph_of(joint, [output, target], "the loss")
+    first, second = module.graph.find_nodes(op="placeholder")
+    value, gradient = _outputs(module.graph)
+    if (found := module.graph.find_nodes(op="get_attr")):
+        raise FrontendError(
+            f"the loss makes a tensor of its own ({found[0].target}), or has parameters; give it "
+            "what it needs with the targets"
+        )
+    return Joint(module, {first: ("output", ""), second: ("target", "")}, value, gradient, {})
+
+
+def rename(joint: Joint, names: Mapping[str, str]) -> None:
+    """Gives parameters other names."""
+    joint.roles = {
+        place: (role, names.get(name, name)) for place, (role, name) in joint.roles.items()
+    }
+    joint.gradients = {names[name]: node for name, node in joint.gradients.items()}
+
+
+def key_of(joint: Joint) -> tuple[Any, ...]:
+    """What equal graphs with equal roles have in common."""
+    places = tuple(
+        (role, name, tuple(place.meta["val"].shape), place.meta["val"].dtype)
+        for place, (role, name) in joint.roles.items()
+    )
+    return (joint.module.code, places, tuple(joint.gradients))
