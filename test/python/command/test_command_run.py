@@ -157,6 +157,17 @@ def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
         assert again == saved.schedule
 
 
+@needs_torch
+def test_slices_train_as_whole_microbatches(tmp_path: Path, marked: dict[str, str]) -> None:
+    line = f"--schedule 1f1b,seq1f1b,slimpipe,zb-h1 {SMALL} {SIZES} --dtype float64 --slices 4"
+    out, _ = finish(f"{line} --format json -o {tmp_path}/out", marked)
+    rows = {row["schedule"]: row for row in json.loads(out)}
+    for row in rows.values():
+        assert row["losses"] == pytest.approx(rows["1f1b"]["losses"], rel=1e-9)
+        assert 0 < row["step_s"] and 0 < row["predicted_s"]
+    assert pipesched.Schedule.from_file(tmp_path / "out" / "seq1f1b.mlir").slices == 4
+
+
 def losses_alone(text: str) -> list[float]:
     """The losses of six steps of the model of a file, without a pipeline."""
     import torch
