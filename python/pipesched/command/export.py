@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipesched.frontends import ExportedModel
 
 EXAMPLE = """  pipesched export gpt --schedule zb-v --workers 2 --microbatches 4 -o gpt.mlir
-  pipesched-run gpt.mlir --parameters=gpt.parameters --steps=20"""
+  pipesched run gpt.mlir --backend loopback --parameters gpt.parameters --steps 5"""
 
 DTYPES = ("float32", "float64", "bfloat16")
 ENDING = ".mlir"

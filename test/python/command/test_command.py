@@ -357,9 +357,11 @@ def test_bad_ranges(microbatches: str, capsys: Capture) -> None:
 def test_example_of_help(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    if verb == "run":
-        pytest.importorskip("torch")
+    for needed in {"run": ["torch"], "export": ["torch", "torch_mlir"]}.get(verb, []):
+        pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
+    tools = [str(ROOT / "build" / preset / "bin") for preset in ("release", "dev")]
+    monkeypatch.setenv("PATH", ":".join([*tools, os.environ["PATH"]]))
     made = pipesched.generate("1f1b", workers=4, microbatches=8)
     made.save("schedule.mlir")
     made.save("schedule.csv")
