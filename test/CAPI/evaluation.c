@@ -146,7 +146,8 @@ static void printSteps(void) {
   // CHECK-NEXT: error: data-parallel, sharding, rank-order, context-parallel,
   // CHECK-SAME: expert-parallel, expert-balance, context-exchange,
   // CHECK-SAME: expert-dispatch, used-per-node, kernel-launch, tensor-exposed,
-  // CHECK-SAME: gradient-buckets and slice-cut are about a system; none is given
+  // CHECK-SAME: gradient-buckets and slice-cut are about a system; none is
+  // CHECK-SAME: given
   peers.dataParallel = 0;
   peers.expertParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));

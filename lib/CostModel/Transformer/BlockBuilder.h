@@ -107,7 +107,7 @@ private:
   /// Of experts.
   CheckedInt routedParameters, routedActivations, routedWeightGrad;
   bool isRouting = false, isAgain = false;
-  bool hasTwin = false;     ///< the last kernel is the twin of the one before
+  bool hasTwin = false; ///< the last kernel is the twin of the one before
   int64_t seen = 0;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;

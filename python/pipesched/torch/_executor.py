@@ -74,9 +74,10 @@ class Parts:
     """The storages of parameters and buffers, which no offload moves."""
     streams: tuple[Any, Any]
     """The streams of D and U; None without an accelerator."""
-    slices: int = 1
+    slices: int
     """Into how many slices microbatches are cut. Cells have the slices as microbatches."""
-    checks_slices: bool = True
+    checks_slices: bool
+    """Whether slices are compared with whole microbatches."""
 
 
 @dataclass

@@ -138,9 +138,7 @@ class PipelineRuntime:
         self._watch.start()
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
-            self._parts = setup.parts()
-            self._parts.slices = schedule.slices
-            self._parts.checks_slices = check_slices
+            self._parts = setup.parts(schedule.slices, check_slices)
             self._clocks = Clocks(self._parts.link)
             self._clocks.compare()
         self._averages = setup.averages

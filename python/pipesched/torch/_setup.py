@@ -144,8 +144,8 @@ class Setup:
         if isinstance(options.stages, SequentialStages):
             self.sums.guard_buffers(options.stages.shared_buffers())
 
-    def parts(self) -> Parts:
-        """Makes the parts that the executor needs."""
+    def parts(self, slices: int, checks_slices: bool) -> Parts:
+        """Makes the parts that the executor needs, for microbatches of so many slices."""
         options, device = self.options, self._device()
         is_gloo = options.backend == "gloo"
         buffers = torch.device("cpu") if is_gloo or options.has_tags else device
@@ -172,6 +172,8 @@ class Setup:
             Budget(options.memory_budget),
             stored,
             (stream(device), stream(device)) if is_cuda else (None, None),
+            slices,
+            checks_slices,
         )
 
     def _device(self) -> torch.device:

@@ -19,12 +19,9 @@ from hypothesis import strategies as st
 from pipesched import PipeSchedError, Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request
-from pipesched.planning._launchers import TORCH_NAMES, needs_csv
 from pipesched.planning._request import bytes_of, divisors
 from pipesched.planning._search import Search
-from pipesched.planning._candidate import placement_kind
 from pipesched.planning._space import Space
-from points import SLICED
 from test_command import Capture, failure_of, rows_of, run_passes
 
 SMALL = ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", "--global-batch", "32"]
@@ -353,74 +350,6 @@ def test_nothing_fits() -> None:
     assert made.why()[0].startswith("nothing fits into 63.3 GiB")
     more = [h for p in made.missing for h in p.help if "accelerators" in h.change]
     assert more and any(help.fits for help in more)
-
-
-# Launchers
-
-
-def test_names_of_torch() -> None:
-    """The names of PyTorch's classes are aliases of these families."""
-    canonical = {
-        name: pipesched.generate(name, workers=2, microbatches=4).family
-        for name in TORCH_NAMES.values()
-    }
-    assert canonical == {torch: family for family, torch in TORCH_NAMES.items()}
-
-
-def test_each_family_has_lines_or_a_reason() -> None:
-    made = [
-        small(
-            schedules=[family],
-            stages=[4],
-            context=[1],
-            sharding=["optimizer"],
-            chunks=[2, 4],
-            top=1,
-            memory="200GB",
-        ).fitting[0]
-        for family in pipesched.families()
-    ]
-    for proposal in made:
-        check(proposal)
-        launchers = proposal.launchers("saved")
-        is_megatron = proposal.schedule in ("1f1b", "interleaved-1f1b")
-        assert (launchers.megatron.lines is not None) == is_megatron
-        has_csv = proposal.schedule not in SLICED
-        is_torch = has_csv and proposal.placement in ("linear", "interleaved", "v")
-        assert (launchers.torchtitan.lines is not None) == is_torch
-        if is_torch and needs_csv(proposal.candidate):
-            found = flags(launchers.torchtitan.lines or ())
-            file = found["--parallelism.pipeline_parallel_schedule_csv"]
-            assert file == f"saved/{proposal.name}.csv"
-            assert proposal.generate().to_csv()
-
-
-def test_megatron_interleaves_whole_groups() -> None:
-    best = small(schedules=["VPP"], gpus=8, stages=[4], global_batch=6, microbatch_size=[1]).fitting
-    assert best[0].shape.microbatches % 4
-    assert "which do not divide" in (best[0].launchers().megatron.reason or "")
-
-
-def test_placements() -> None:
-    assert placement_kind([(0, 1, 2)], 3) == "linear"
-    assert placement_kind([(0, 1, 1, 0, 0, 1, 1, 0)], 2) == "wave"
-    assert placement_kind([(0, 1), (1, 0)], 2) == "bidirectional"
-    assert placement_kind([(1, 0)], 2) == "other"
-
-
-def test_recomputation_and_precision() -> None:
-    best = small(recompute=["full"], precision="fp8", schedules=["1f1b"]).fitting[0]
-    megatron = flags(best.launchers().megatron.lines or ())
-    assert megatron["--recompute-granularity"] == "full"
-    assert megatron["--fp8-format"] == "hybrid"
-    assert "--fp8-param-gather" in megatron
-    torch = small(
-        recompute=["full"], precision="fp8", schedules=["1f1b"], launcher="torchtitan", stages=[2]
-    ).fitting[0]
-    launcher = torch.launchers().torchtitan
-    assert launcher.lines and launcher.lines[-1] == "activation-checkpoint:full"
-    assert any("FP8" in note for note in launcher.notes)
-    assert best.step_s < small(recompute=["full"], schedules=["1f1b"]).fitting[0].step_s
 
 
 # The command
