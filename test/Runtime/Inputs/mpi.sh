@@ -46,7 +46,7 @@ done
 run 4 ./few --steps=3 > steps
 echo "few: $(grep -c '^step' steps) steps"
 # The last worker is late in each step, so that a step which others began without it shows.
-PAUSE_MS=300 run 4 ./ring --steps=3 --first-step=1 --state-out=a --log=l > steps
+PAUSE_MS=900 run 4 ./ring --steps=3 --first-step=1 --state-out=a --log=l > steps
 run 4 ./ring --steps=2 --first-step=4 --state-in=a --state-out=b > steps
 od -An -td8 b.3
 python3 "$inputs/read-log.py" 4 l
