@@ -308,6 +308,17 @@ def add_costs(
 RESERVE = f"kept free of the memory of an accelerator, such as 4GiB; else {DEFAULT_RESERVE}%"
 
 
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of a model that is trained."""
+    parser.add_argument(
+        "--model-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the model, such as layers=12; may be repeated",
+    )
+
+
 def add_reserve(parser: argparse.ArgumentParser) -> None:
     """Adds what is kept free of a memory, where rows say what fits."""
     parser.add_argument("--reserve", metavar="BYTES|PART", help=RESERVE)

@@ -14,6 +14,7 @@ from pipesched import PipeSchedError, Schedule
 from .arguments import (
     UsageError,
     add_family_options,
+    add_model_options,
     canonical,
     given_family_options,
     options_for,
@@ -41,13 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a model that ships (gpt), a Python file as of `pipesched run`, or a folder with "
         "model.py",
     )
-    parser.add_argument(
-        "--model-option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the model, such as layers=12; may be repeated",
-    )
+    add_model_options(parser)
     parser.add_argument(
         "--schedule",
         required=True,

@@ -17,6 +17,7 @@ from . import compiled, trained
 from .arguments import (
     UsageError,
     add_family_options,
+    add_model_options,
     canonical,
     given_family_options,
     names,
@@ -55,13 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE|FOLDER",
         help="a model that ships (gpt), a Python file, or a folder with model.py",
     )
-    parser.add_argument(
-        "--model-option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the model, such as layers=12; may be repeated",
-    )
+    add_model_options(parser)
     parser.add_argument("--workers", type=positive, metavar="D", help="one process each")
     parser.add_argument("--microbatches", type=positive, metavar="N")
     add_family_options(parser)

@@ -189,7 +189,9 @@ def with_earlier(*tensors: Tensor, dim: int = -2) -> tuple[Tensor, ...]:
 
 def first_token() -> int:
     """How many tokens of the microbatch lie before the slice that runs."""
-    if not isinstance(_unit, _Unit):
+    if isinstance(_unit, str):
+        raise PipelineError(_unit)
+    if _unit is None:
         return 0
     return sum(_unit.kept.tokens[i] for i in range(_unit.number))
 
@@ -247,7 +249,7 @@ class Earlier:
     def backward(self, cell: Cell) -> Iterator[None]:
         """Runs a backward, in which no forward may run again by itself."""
         why = None if self.count == 1 else (
-            f"{self.place(cell)} calls `with_earlier` in its backward, as with "
+            f"{self.place(cell)} asks for earlier tokens in its backward, as under "
             "torch.utils.checkpoint; recompute by the R cells of a schedule instead"
         )
         with _running(why):

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from pipesched import Path, Schedule
 
-from ._errors import PipelineError
 from ._values import cut, flatten, unflatten
 
 TOKENS = 1
@@ -66,26 +65,7 @@ def cut_units(value: Any, schedule: Schedule, what: str) -> list[Any]:
     count = schedule.slices
     if count == 1:
         return microbatches
-    return [part for each in microbatches for part in _slices(each, count, what)]
-
-
-def _slices(value: Any, count: int, what: str) -> list[Any]:
-    if isinstance(value, list):
-        if len(value) != count:
-            raise PipelineError(
-                f"{what} has a microbatch of {len(value)} slices; the schedule has {count}"
-            )
-        return value
-    tensors, structure = flatten(value)
-    for tensor in tensors:
-        if not has_tokens(tensor) or tensor.shape[TOKENS] % count or not tensor.shape[TOKENS]:
-            raise PipelineError(
-                f"{what} has a tensor whose microbatches have shape {list(tensor.shape)}; its "
-                f"dimension {TOKENS}, that of the tokens, cannot be cut into {count} equal slices; "
-                "give lists of slices for microbatches that are cut otherwise"
-            )
-    parts = [tensor.chunk(count, TOKENS) for tensor in tensors]
-    return [unflatten([part[i] for part in parts], structure) for i in range(count)]
+    return [part for each in microbatches for part in cut(each, count, what, TOKENS, ("slice", "slices"))]
 
 
 def join_slices(outputs: list[Any], count: int) -> list[Any]:

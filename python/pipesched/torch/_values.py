@@ -393,24 +393,32 @@ def stamp(buffer: Tensor, flag: int, message: int, size: int = 0) -> None:
     words[0], words[1], words[2] = flag, message + 1, size
 
 
-def cut(value: Any, count: int, what: str) -> list[Any]:
-    """The microbatches of a batch: a list as it is; tensors, and tuples and dicts of them, along
-    dimension 0 into equal parts.
+PARTS = "microbatch", "microbatches"
+"""What `cut` makes of a batch: the words for one and for several."""
+
+
+def cut(
+    value: Any, count: int, what: str, dimension: int = 0, kind: tuple[str, str] = PARTS
+) -> list[Any]:
+    """The microbatches of a batch, or parts of another kind: a list as it is; tensors, and tuples
+    and dicts of them, along a dimension into equal parts.
     """
     if isinstance(value, list):
         if len(value) != count:
             raise PipelineError(
-                f"{what} has {len(value)} entries, wanted {count}, one per microbatch"
+                f"{what} has {len(value)} entries, wanted {count}, one per {kind[0]}"
             )
         return value
     tensors, structure = flatten(value)
     if not tensors:
         raise PipelineError(f"{what} has no tensors; wanted tensors to cut, or a list of {count}")
     for tensor in tensors:
-        if tensor.dim() == 0 or tensor.shape[0] % count or not tensor.shape[0]:
+        size = tensor.shape[dimension] if tensor.dim() > dimension else 0
+        if size % count or not size:
             raise PipelineError(
-                f"{what} has a tensor of shape {list(tensor.shape)}, whose dimension 0 cannot be "
-                f"cut into {count} equal microbatches; give a list of {count} for unequal ones"
+                f"{what} has a tensor of shape {list(tensor.shape)}, whose dimension {dimension} "
+                f"cannot be cut into {count} equal {kind[1]}; give a list of {count} for unequal "
+                "ones"
             )
-    parts = [tensor.chunk(count) for tensor in tensors]
-    return [unflatten([part[i] for part in parts], structure) for i in range(count)]
+    parts = [tensor.chunk(count, dimension) for tensor in tensors]
+    return [unflatten([each[i] for each in parts], structure) for i in range(count)]

@@ -11,7 +11,9 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -208,16 +210,33 @@ def test_checked_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert str(checked.value) == str(written.value)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_checked_permissions(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "file").chmod(0o400)
-    tmp_path.chmod(0o500)
+@pytest.fixture
+def own_folder() -> Iterator[Path]:
+    """A folder of a user who may not write everywhere, as whom the test runs."""
+    nobody = 65534
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        if os.geteuid() != 0:
+            yield folder
+            folder.chmod(0o700)
+            return
+        os.chown(folder, nobody, nobody)
+        os.setresuid(nobody, nobody, 0)
+        try:
+            yield folder
+        finally:
+            os.setresuid(0, 0, 0)
+
+
+def test_checked_permissions(own_folder: Path) -> None:
+    (own_folder / "file").write_text("")
+    (own_folder / "file").chmod(0o400)
+    own_folder.chmod(0o500)
     for path in ("file", "new"):
         with pytest.raises(PermissionError, match=path):
-            check_file(str(tmp_path / path))
+            check_file(str(own_folder / path))
     with pytest.raises(PermissionError, match="new"):
-        check_folder(str(tmp_path / "new"))
+        check_folder(str(own_folder / "new"))
 
 
 RUN = "import sys; from pipesched.command import main; sys.exit(main(sys.argv[1:]))"

@@ -19,6 +19,7 @@ from pipesched.torch import PipelineRuntime, slices, split_sequential
 from runtime_ranks import compare, difference, main, optimizer_of, stage_blocks
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
 
 SAMPLES, TOKENS, WIDTH, HEADS, WORDS = 2, 24, 8, 2, 11
 STEPS = 2
@@ -53,6 +54,14 @@ class Embedding(nn.Module):
         return found
 
 
+class Checkpointed(Embedding):
+    """Runs its forward again in its backward."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = checkpoint(super().forward, x, use_reentrant=False)
+        return found
+
+
 class Block(nn.Module):
     def __init__(self, dropout: float) -> None:
         super().__init__()
@@ -84,7 +93,8 @@ def model_of(kind: str, blocks: int) -> nn.Sequential:
     torch.manual_seed(5)
     made = Blind if kind == "blind" else Block
     layers = [made(0.5 if kind == "dropout" else 0.0) for _ in range(2 * blocks)]
-    parts: list[nn.Module] = [Embedding(), *layers, nn.Linear(WIDTH, WORDS, dtype=torch.float64)]
+    first = Checkpointed() if kind == "checkpointed" else Embedding()
+    parts: list[nn.Module] = [first, *layers, nn.Linear(WIDTH, WORDS, dtype=torch.float64)]
     sizes = [1 + 2] + [2] * (blocks - 2) + [2 + 1] if blocks > 1 else [len(parts)]
     whole = nn.Sequential()
     for i, size in enumerate(sizes):

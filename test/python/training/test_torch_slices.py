@@ -54,6 +54,16 @@ def test_gradients_are_those_of_whole_microbatches(tmp_path: Path) -> None:
     check(run(jobs(), tmp_path, "slice_ranks.py"))
 
 
+def test_a_forward_inside_of_a_backward_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RankFailed, match=r"asks for earlier tokens in its backward"):
+        run([SliceJob("again", made("seq1f1b"), "checkpointed")], tmp_path, "slice_ranks.py")
+
+
+def test_sizes_that_do_not_divide_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RankFailed, match=r"whose dimension 1 cannot be cut into 5 equal slices"):
+        run([SliceJob("cut", made("seq1f1b", slices=5))], tmp_path, "slice_ranks.py")
+
+
 def test_a_stage_that_does_not_see_earlier_tokens_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RankFailed, match=r"slice 2 of microbatch 0: output 0 of the stage is not"):
         run([SliceJob("blind", made("seq1f1b"), "blind")], tmp_path, "slice_ranks.py")
