@@ -65,7 +65,8 @@ def cut_units(value: Any, schedule: Schedule, what: str) -> list[Any]:
     count = schedule.slices
     if count == 1:
         return microbatches
-    return [part for each in microbatches for part in cut(each, count, what, TOKENS, ("slice", "slices"))]
+    kind = "slice", "slices"
+    return [part for each in microbatches for part in cut(each, count, what, TOKENS, kind)]
 
 
 def join_slices(outputs: list[Any], count: int) -> list[Any]:
