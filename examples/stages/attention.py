@@ -2,6 +2,9 @@
 
 Queries, keys and values have one row per token (batch times sequence) and the heads side by side.
 Letters of loops: b batch, h head, i query, j key, d number of a head.
+
+Where a microbatch has several slices of its sequences, keys and values are those of all slices,
+slice x row x number, and queries are those of one slice. A query sees no key that comes later.
 """
 
 from __future__ import annotations
@@ -10,9 +13,48 @@ from emit import Body, Value, function
 
 
 def _split(body: Body, x: Value, batch: int, heads: int) -> Value:
-    """Rows of tokens as batch x sequence x head x number."""
-    rows, width = x.shape
-    return body.reshape(x, (batch, rows // batch, heads, width // heads))
+    """Rows of tokens, of one slice or of all, as batch x sequence x head x number."""
+    rows, width = x.shape[-2:]
+    length = rows // batch
+    if len(x.shape) == 3:
+        slices = x.shape[0]
+        by_slice = body.reshape(x, (slices, batch, length, width))
+        turned = body.transpose(by_slice, (1, 0, 2, 3))
+        length *= slices
+        x = body.reshape(turned, (batch, length, width))
+    return body.reshape(x, (batch, length, heads, width // heads))
+
+
+def _rows_of_keys(body: Body, x: Value, shape: tuple[int, ...]) -> Value:
+    """The inverse: `shape` is that of the keys."""
+    if len(shape) == 2:
+        return _rows(body, x)
+    (slices, rows, width), batch = shape, x.shape[0]
+    joined = body.reshape(x, (batch, x.shape[1], width))
+    by_slice = body.reshape(joined, (batch, slices, rows // batch, width))
+    return body.reshape(body.transpose(by_slice, (1, 0, 2, 3)), shape)
+
+
+def _part(whole: Value, number: Value) -> tuple[str, str]:
+    """Where slice `number` is in a tensor of all slices, and the type of one."""
+    _, rows, width = whole.shape
+    place = whole.body.convert(number, "index")
+    at = f"[{place.name}, 0, 0] [1, {rows}, {width}] [1, 1, 1]"
+    return at, f"tensor<{rows}x{width}x{whole.element}>"
+
+
+def put_slice(body: Body, part: Value, whole: Value, number: Value) -> Value:
+    """All slices, of which one is new."""
+    at, one = _part(whole, number)
+    text = f"tensor.insert_slice {part.name} into {whole.name}{at} : {one} into {whole.type}"
+    return body.value(text, whole.element, whole.shape, "slices")
+
+
+def take_slice(body: Body, whole: Value, number: Value) -> Value:
+    """One of all slices."""
+    at, one = _part(whole, number)
+    text = f"tensor.extract_slice {whole.name}{at} : {whole.type} to {one}"
+    return body.value(text, whole.element, whole.shape[1:], "slice")
 
 
 def _turned(body: Body, x: Value) -> Value:
@@ -33,18 +75,22 @@ def _rows(body: Body, x: Value) -> Value:
 
 @function
 def attention(
-    body: Body, query: Value, key: Value, value: Value, *, batch: int, heads: int
+    body: Body, query: Value, key: Value, value: Value, slice: Value | None = None, *, batch: int,
+    heads: int,
 ) -> dict[str, Value]:
     """The mixed values, and the weights: softmax of query . key / sqrt(size) over the keys
-    that do not come later than the query.
+    that do not come later than the query. Queries are of slice number `slice`.
     """
     q, k, v = (_split(body, x, batch, heads) for x in (query, key, value))
     length, size = q.shape[1], q.shape[3]
+    first = body.convert(slice, "index") * length if slice else None
     scores = _product(body, "bhidj", (q, "bihd"), (_turned(body, k), "bhdj"), "bhij")
     rows = (batch, heads, length)
 
     def seen(b: Body, number: Value, otherwise: float) -> Value:
-        return b.where("ule", b.index(3), b.index(2), number, otherwise)
+        key_place, place = b.index(3), b.index(2)
+        place = place + first if first else place
+        return b.where("ule", key_place, place, number, otherwise)
 
     top = body.generic(
         lambda b, s, m: b.maximum(m, seen(b, s, -1e30)), "bhij", [(scores, "bhij")],
@@ -91,7 +137,10 @@ def attention_gradient(
         "key": _product(body, "bhijd", by_score, (q, "bihd"), "bjhd"),
         "value": _product(body, "bhijd", (weights, "bhij"), (m, "bihd"), "bjhd"),
     }
-    return {f"{name}_gradient": _rows(body, x) for name, x in gradients.items()}
+    shapes = {"query": query.shape, "key": key.shape, "value": value.shape}
+    return {
+        f"{name}_gradient": _rows_of_keys(body, x, shapes[name]) for name, x in gradients.items()
+    }
 
 
 # Embeddings
@@ -144,10 +193,35 @@ def embedding_gradient(body: Body, tokens: Value, x_gradient: Value, sum: Value)
     return result
 
 
+def _places_of_slice(table: Value, slice: Value, length: int) -> str:
+    """Where the places of a slice are in the table of all."""
+    first = table.body.convert(slice, "index") * length
+    return f"[{first.name}, 0] [{length}, {table.shape[1]}] [1, 1]"
+
+
+def places_of(body: Body, places: Value, slice: Value | None, length: int) -> Value:
+    """The rows of the places of a slice, or all."""
+    if slice is None:
+        return places
+    shape = (length, places.shape[1])
+    at = _places_of_slice(places, slice, length)
+    text = f"tensor.extract_slice {places.name}{at} : {places.type}"
+    kind = f"tensor<{shape[0]}x{shape[1]}x{places.element}>"
+    return body.value(f"{text} to {kind}", places.element, shape, "places")
+
+
 @function
-def places_gradient(body: Body, x_gradient: Value, sum: Value) -> Value:
-    """Adds the rows of each place in the sequence."""
-    length, width = sum.shape
-    rows = x_gradient.shape[0]
-    x = body.reshape(x_gradient, (rows // length, length, width))
-    return body.generic(lambda _, a, s: s + a, "bsh", [(x, "bsh")], [(sum, "sh")])[0]
+def places_gradient(
+    body: Body, x_gradient: Value, sum: Value, slice: Value | None = None, *, batch: int
+) -> Value:
+    """Adds the rows of each place in the sequence, or in a slice of it."""
+    rows, width = x_gradient.shape
+    length = rows // batch
+    x = body.reshape(x_gradient, (batch, length, width))
+    old = places_of(body, sum, slice, length)
+    new = body.generic(lambda _, a, s: s + a, "bsh", [(x, "bsh")], [(old, "sh")])[0]
+    if slice is None:
+        return new
+    at = _places_of_slice(sum, slice, length)
+    text = f"tensor.insert_slice {new.name} into {sum.name}{at} : {new.type} into {sum.type}"
+    return body.value(text, sum.element, sum.shape, "sums")

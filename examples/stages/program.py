@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from emit import wrapped
 
 POSITIVE = (
-    "stages", "microbatches", "microbatch_size", "hidden", "heads", "sequence", "vocabulary",
+    "stages", "microbatches", "microbatch_size", "hidden", "heads", "sequence", "slices",
+    "vocabulary",
 )
 
 
@@ -69,9 +70,10 @@ class Stage:
 
 def schedule(chosen: argparse.Namespace, stages: Sequence[Stage]) -> str:
     """A problem (a schedule without rows) whose stages are these."""
+    slices = getattr(chosen, "slices", 1)
     lines = [
         f"pipe.schedule @{chosen.name} workers {chosen.workers} "
-        f"microbatches {chosen.microbatches} {{",
+        f"microbatches {chosen.microbatches}{f' slices {slices}' * (slices > 1)} {{",
         f"  path on {chosen.path}",
         *(stage.line(number) for number, stage in enumerate(stages)),
         "  data @data", "  target @target", "  loss @loss", "}",

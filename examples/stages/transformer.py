@@ -8,7 +8,8 @@ and the scores of the next token. Stages of the same shape share their functions
 
     x += out(attention(norm1(x)));  x += mlp.out(gelu(mlp.in(norm2(x))))
 
-Sequences count up in steps of 1, 2 or 3, so that there is something to learn.
+Sequences count up in steps of 1, 2 or 3, so that there is something to learn. With `--slices` the
+functions are those of a slice of a sequence, which read the keys and values of earlier slices.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from attention import (
     attention,
@@ -23,6 +25,9 @@ from attention import (
     embedding,
     embedding_gradient,
     places_gradient,
+    places_of,
+    put_slice,
+    take_slice,
 )
 from emit import Body, Module, Port, Value, function, function_of_names
 from operations import (
@@ -57,6 +62,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--heads", type=int, default=4)
     add("--mlp", type=int, default=0, help="inner width; 0 is four times --hidden")
     add("--sequence", type=int, default=16, help="tokens of a sequence")
+    add("--slices", type=int, default=1, help="of a sequence: functions run for each")
     add("--vocabulary", type=int, default=64, help="different tokens")
     add("--microbatch-size", type=int, default=2, help="sequences of a microbatch")
     add("--norm", choices=["layer", "rms"], default="layer")
@@ -76,6 +82,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if 0 in chosen.layers[1:-1]:
         wanted = "at least 1, except in the first and the last stage"
         parser.error(f"stage {chosen.layers.index(0, 1)} has 0 layers; wanted {wanted}")
+    if chosen.sequence % chosen.slices:
+        parser.error(
+            f"--sequence {chosen.sequence} cannot be divided into {chosen.slices} equal slices"
+        )
     if chosen.hidden % chosen.heads:
         parser.error(f"--hidden {chosen.hidden} cannot be divided among {chosen.heads} heads")
     return chosen
@@ -127,7 +137,11 @@ def layer_forward(body: Body, given: Names, *, kind: str, gelu_kind: str, batch:
     x = given["x"]
     y, kept1 = normed(body, given, "norm1", x, kind)
     query, key, value = (dense(body, given, f"attention.{part}", y) for part in "qkv")
-    mixed, weights = attention(body, query, key, value, batch=batch, heads=heads)
+    keys, values, number = key, value, given.get("slice")
+    if number:
+        keys = put_slice(body, key, given["keys"], number)
+        values = put_slice(body, value, given["values"], number)
+    mixed, weights = attention(body, query, keys, values, number, batch=batch, heads=heads)
     kept = {"query": query, "key": key, "value": value, "weights": weights, "mixed": mixed}
     x = add(body, x, dense(body, given, "attention.out", mixed))
     y, kept2 = normed(body, given, "norm2", x, kind)
@@ -145,8 +159,16 @@ def layer_input_gradient(body: Body, given: Names, *, kind: str, gelu_kind: str,
     norm2 = linear_input_gradient(body, hidden, given["mlp.in"])
     between = add(body, y_gradient, normed_gradient(body, given, "norm2", norm2, kind))
     mixed = linear_input_gradient(body, between, given["attention.out"])
-    kept = (given[name] for name in ("query", "key", "value", "weights"))
-    parts = attention_gradient(body, *kept, mixed, batch=batch, heads=heads)
+    number = given.get("slice")
+    names = ("query", "keys", "values", "weights") if number else (
+        "query", "key", "value", "weights")
+    parts = list(attention_gradient(
+        body, *(given[name] for name in names), mixed, batch=batch, heads=heads))
+    passed: Names = {}
+    if number:
+        for part, name in ((1, "keys"), (2, "values")):
+            passed[f"{name}.gradient"] = add(body, given[f"{name}.gradient"], parts[part])
+            parts[part] = take_slice(body, passed[f"{name}.gradient"], number)
     terms = [
         linear_input_gradient(body, gradient, given[f"attention.{part}"])
         for part, gradient in zip("qkv", parts, strict=True)
@@ -156,7 +178,7 @@ def layer_input_gradient(body: Body, given: Names, *, kind: str, gelu_kind: str,
     return {
         "x_gradient": x_gradient, "hidden.gradient": hidden, "norm2.gradient": norm2,
         "between.gradient": between, "query.gradient": parts[0], "key.gradient": parts[1],
-        "value.gradient": parts[2], "norm1.gradient": norm1,
+        "value.gradient": parts[2], "norm1.gradient": norm1, **passed,
     }
 
 
@@ -214,7 +236,7 @@ class Shape:
         self.layers = chosen.layers[stage]
         parts = ["embedding"] * self.first + [f"layers{self.layers}"] + ["head"] * self.last
         self.name = "_".join(parts)
-        self.batch, self.length = chosen.microbatch_size, chosen.sequence
+        self.batch, self.length = chosen.microbatch_size, chosen.sequence // chosen.slices
         self.rows = self.batch * self.length
         self.fixed = {"kind": chosen.norm, "gelu_kind": chosen.gelu, "batch": self.batch,
                       "heads": chosen.heads}
@@ -238,6 +260,26 @@ class Shape:
             total = self.module.total
             return [(f"{n}.sum", Port(role, total, s, n)) for n, s in self.parameters.items()]
         return [(n, Port(role, self.module.element, s, n)) for n, s in self.parameters.items()]
+
+    def passed_on(self, gradients: bool = False) -> list[tuple[str, Port]]:
+        """The number of the slice, keys and values of all slices, and their gradients."""
+        if self.chosen.slices == 1:
+            return []
+        shape = (self.chosen.slices, self.rows, self.chosen.hidden)
+        ports = [("slice", Port("slice", "i64", None))]
+        for layer in range(self.layers):
+            for name in ("key", "value"):
+                known = f"layer{layer}.{name}"
+                earlier = Port("earlier", self.module.element, shape, known)
+                ports.append((f"{known}s", earlier))
+                if gradients:
+                    ports.append((f"{known}s.gradient", replace(earlier, role="earlier_gradient")))
+        return ports
+
+    def layer(self, given: Names, layer: int, **more: Value) -> Names:
+        """What a layer is given."""
+        number = {"slice": given["slice"]} if "slice" in given else {}
+        return {**within(given, f"layer{layer}."), **number, **more}
 
     def tensor(self, role: str, ids: bool = False, scores: bool = False) -> tuple[str, Port]:
         """What a stage exchanges: batch x sequence x numbers, or token ids."""
@@ -280,21 +322,22 @@ class Shape:
             x = given["input"]
             kept: Names = {}
             if self.first:
-                x = embedding(body, x, given["embedding.tokens"], given["embedding.places"])
+                table, number = given["embedding.places"], given.get("slice")
+                places = places_of(body, table, number, self.length)
+                x = embedding(body, x, given["embedding.tokens"], places)
             else:
                 x = self.flat(body, x)
             for layer in range(self.layers):
-                prefix = f"layer{layer}."
-                outcome = layer_forward(body, {**within(given, prefix), "x": x}, **self.fixed)
+                outcome = layer_forward(body, self.layer(given, layer, x=x), **self.fixed)
                 x = outcome.pop("y")
-                kept |= prefixed(outcome, prefix)
+                kept |= prefixed(outcome, f"layer{layer}.")
             if self.last:
                 y, more = normed(body, given, "final", x, self.chosen.norm)
                 kept |= more
                 x = linear(body, y, given["head"], None)
             return [(output, body.reshape(x, output.shape)), *self.keep(kept)]
 
-        arguments = [*self.arguments("param"), (name, port)]
+        arguments = [*self.arguments("param"), (name, port), *self.passed_on()]
         self.module.stage_function(f"{self.name}_{kind}", arguments, build)
 
     def recompute(self, kind: str) -> None:
@@ -302,14 +345,19 @@ class Shape:
 
         def build(body: Body, given: Names) -> Results:
             results: Names = {}
+            ending = "s" if "slice" in given else ""
             for layer in range(self.layers):
-                parts = (given[f"layer{layer}.{name}"] for name in ("query", "key", "value"))
-                mixed, weights = attention(body, *parts, batch=self.batch, heads=self.chosen.heads)
+                names = ("query", f"key{ending}", f"value{ending}")
+                parts = (given[f"layer{layer}.{name}"] for name in names)
+                mixed, weights = attention(
+                    body, *parts, given.get("slice"), batch=self.batch, heads=self.chosen.heads
+                )
                 results[f"layer{layer}.weights"] = weights
                 results[f"layer{layer}.mixed"] = mixed
             return self.keep(results)
 
-        self.module.stage_function(f"{self.name}_{kind}", self.residuals, build)
+        known = [*self.residuals, *self.passed_on()]
+        self.module.stage_function(f"{self.name}_{kind}", known, build)
 
     def input_gradients(self, body: Body, given: Names) -> tuple[Value, Names]:
         """The gradient of the stage's input (of the embedding's output in the first stage), and
@@ -325,7 +373,7 @@ class Shape:
             prefix = f"layer{layer}."
             if self.last or layer < self.layers - 1:
                 kept[f"{prefix}y_gradient"] = gradient
-            inner = {**within(given, prefix), "y_gradient": gradient}
+            inner = self.layer(given, layer, y_gradient=gradient)
             outcome = layer_input_gradient(body, inner, **self.fixed)
             gradient = outcome.pop("x_gradient")
             kept |= prefixed(outcome, prefix)
@@ -347,10 +395,11 @@ class Shape:
             results["head.sum"] = linear_weight_gradient(body, y, outer, given["head.sum"])
         if self.first:
             gradient = given["embedding.gradient"]
-            for part, source in (("tokens", (given["input"], gradient)), ("places", (gradient,))):
-                name = f"embedding.{part}.sum"
-                write = embedding_gradient if part == "tokens" else places_gradient
-                results[name] = write(body, *source, given[name])
+            tokens, places = "embedding.tokens.sum", "embedding.places.sum"
+            results[tokens] = embedding_gradient(body, given["input"], gradient, given[tokens])
+            results[places] = places_gradient(
+                body, gradient, given[places], given.get("slice"), batch=self.batch
+            )
         return [(port, results[name]) for name, port in self.arguments("gradient")]
 
     def backward(self, kind: str) -> None:
@@ -363,6 +412,9 @@ class Shape:
             if not self.first:
                 port = self.tensor("input_gradient")[1]
                 results.append((port, body.reshape(gradient, port.shape)))
+            for name, port in self.passed_on(gradients=True):
+                if port.role == "earlier_gradient":
+                    results.append((port, kept.pop(name)))
             rest = self.sums(body, given | kept) if whole else self.keep(kept)
             return results + rest
 
@@ -375,7 +427,7 @@ class Shape:
         """All that a backward function can have as an argument."""
         return [
             *self.arguments("param"), self.tensor("input", ids=self.first), *self.residuals,
-            self.tensor("output_gradient", scores=self.last),
+            self.tensor("output_gradient", scores=self.last), *self.passed_on(gradients=True),
             *(self.arguments("gradient") if sums else []),
         ]
 
@@ -407,10 +459,12 @@ def init(module: Module, chosen: argparse.Namespace, stage: int) -> str:
 
 @function
 def tokens(
-    body: Body, microbatch: Value, step: Value, *, shape: tuple[int, int], first: int, count: int
+    body: Body, microbatch: Value, step: Value, slice: Value | None = None, *,
+    shape: tuple[int, int], first: int, count: int,
 ) -> Value:
-    """Sequences that start at their token number `first`."""
+    """Sequences that start at their token number `first`, or a slice of them."""
     number = body.convert(step * 1_000_003 + microbatch * shape[0], "i32")
+    before = body.convert(slice * shape[1], "i32") if slice else None
 
     def formula(b: Body) -> Value:
         chance = hashed(b, number + b.convert(b.index(0), "i32"))
@@ -421,7 +475,9 @@ def tokens(
 
         pace = below(chance, 3) + 1
         start = below(hashed(b, chance), count)
-        return below(start + pace * (b.convert(b.index(1), "i32") + first), count)
+        place = b.convert(b.index(1), "i32") + first
+        place = place + before if before else place
+        return below(start + pace * place, count)
 
     into = body.empty(shape, "i32")
     return body.generic(formula, "bs", [], [(into, "bs")], "tokens")[0]
@@ -429,14 +485,15 @@ def tokens(
 
 def ends(module: Module, chosen: argparse.Namespace) -> None:
     """Writes what the first and the last stage are given: data, target and loss."""
-    shape = (chosen.microbatch_size, chosen.sequence)
-    when = [(name, Port(name, "i64", None)) for name in ("microbatch", "step")]
+    shape = (chosen.microbatch_size, chosen.sequence // chosen.slices)
+    named = ("microbatch", "step", "slice")[: 3 if chosen.slices > 1 else 2]
+    when = [(name, Port(name, "i64", None)) for name in named]
     for number, (symbol, role) in enumerate((("data", "input"), ("target", "target"))):
 
         def build(body: Body, given: Names, role: str = role, number: int = number) -> Results:
-            pair = (given["microbatch"], given["step"])
             count = chosen.vocabulary
-            value = tokens(body, *pair, shape=shape, first=number, count=count)
+            parts = (given[name] for name in named)
+            value = tokens(body, *parts, shape=shape, first=number, count=count)
             return [(Port(role, "i32", shape), value)]
 
         module.stage_function(symbol, when, build)
@@ -447,7 +504,7 @@ def ends(module: Module, chosen: argparse.Namespace) -> None:
     def loss(body: Body, given: Names) -> Results:
         flat = body.reshape(given["scores"], (rows, chosen.vocabulary))
         target = body.reshape(given["target"], (rows,))
-        samples = chosen.microbatches * rows
+        samples = chosen.microbatches * chosen.slices * rows
         value, gradient = cross_entropy(body, flat, target, samples=samples)
         port = Port("output_gradient", module.element, scores)
         return [(Port("loss", module.total, ()), value), (port, body.reshape(gradient, scores))]

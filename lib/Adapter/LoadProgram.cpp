@@ -280,8 +280,8 @@ LogicalResult ProgramLoader::loadPlacement() {
     return failure();
   if (path->workers.empty())
     return pipe::emitTableError(op) << "runs no cells";
-  llvm::Expected<Placement> placement =
-      Placement::create(op.getNumWorkers(), op.getNumMicrobatches(), {*path});
+  llvm::Expected<Placement> placement = Placement::create(
+      op.getNumWorkers(), op.getNumMicrobatches(), {*path}, op.getNumSlices());
   if (!placement)
     return pipe::emitTableError(op) << llvm::toString(placement.takeError());
   loaded.placement = std::move(*placement);
@@ -290,6 +290,7 @@ LogicalResult ProgramLoader::loadPlacement() {
 
 FailureOr<LoadedProgram> ProgramLoader::run() {
   loaded.gradientAfter = op.getGradientAfter();
+  loaded.program.numSlices = op.getNumSlices();
   loaded.program.rowBegins.push_back(0);
   loaded.program.operandBegins.push_back(0);
   for (auto [i, worker] : llvm::enumerate(workersByNumber(op))) {

@@ -199,7 +199,9 @@ static PipeschedProgram createProgram(Operation *op, const Program &program,
 PipeschedProgram pipeschedProgramCreate(MlirOperation scheduleOrProgram,
                                         PipeschedReceivePlacement receives) {
   Operation *op = readEvaluable(scheduleOrProgram);
-  if (!op)
+  if (!op ||
+      failed(pipe::verifyUnsliced(cast<pipe::PlacementOwnerOpInterface>(op),
+                                  "what a runtime reads")))
     return {nullptr};
   if (auto given = dyn_cast<exec::ProgramOp>(op)) {
     FailureOr<LoadedProgram> loaded = loadProgram(given, ListOps::No);
@@ -208,8 +210,6 @@ PipeschedProgram pipeschedProgramCreate(MlirOperation scheduleOrProgram,
     return createProgram(op, loaded->program, loaded->placement);
   }
   auto schedule = cast<pipe::ScheduleOp>(op);
-  if (failed(pipe::verifyUnsliced(schedule, "what a runtime reads")))
-    return {nullptr};
   llvm::Expected<ReceivePlacement> chosen =
       readEnum<ReceivePlacement>("receives", receives);
   if (!chosen) {

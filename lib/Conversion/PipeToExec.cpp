@@ -33,8 +33,6 @@ FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
   if (schedule.isProblem())
     return pipe::emitTableError(schedule)
            << "has no rows; run a pipe-schedule-* pass first";
-  if (failed(pipe::verifyUnsliced(schedule, "a program")))
-    return failure();
   pipe::ScheduleTable table(schedule);
   TableView view = table.view();
   if (std::optional<Violation> violation = verifyTable(view))
@@ -195,6 +193,7 @@ void ProgramEmitter::emitRow(exec::WorkerOp worker, int64_t row) {
 static void copyHeader(pipe::ScheduleOp schedule, exec::ProgramOp program) {
   program.setWorkers(schedule.getWorkers());
   program.setMicrobatches(schedule.getMicrobatches());
+  program.setSlices(schedule.getSlices());
   program.setFamilyAttr(schedule.getFamilyAttr());
   program.setFamilyOptionsAttr(schedule.getFamilyOptionsAttr());
   program.setGradientAfter(schedule.getGradientAfter());

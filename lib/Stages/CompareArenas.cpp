@@ -242,6 +242,11 @@ private:
   void start(uint32_t i);
   void finish(uint32_t i);
   SmallVector<ActivationName, 8> namesOf(const StageState &state) const;
+  bool isShared(uint32_t version) const {
+    return llvm::any_of(names[version], [](const Name &name) {
+      return name.tensor.isShared();
+    });
+  }
   void explain(const FullArena &full, ArenaComparison &result);
   void addOther(uint32_t version, ArenaComparison &result) const;
 
@@ -280,8 +285,7 @@ void RowComparison::readRow() {
 }
 
 int64_t RowComparison::bytesOf(const StageState &state) const {
-  const StageMemory &stage =
-      facts.stages[loaded.placement.globalStage(state.cell)];
+  const StageMemory &stage = facts.of(loaded.placement, state.cell);
   int64_t working = state.isWorking ? stage.workingBytes : 0;
   switch (state.held) {
   case Held::None:
@@ -326,6 +330,8 @@ void RowComparison::finish(uint32_t i) {
       state.held = Held::ForWeight;
     state.isWorking = false;
   });
+  if (cell.isIn(kBackwardStarts))
+    held += facts.of(loaded.placement, cell).leftForSlicesBytes;
 }
 
 /// The tensors that the functions of a stage keep in a state.
@@ -406,8 +412,15 @@ void RowComparison::explain(const FullArena &full, ArenaComparison &result) {
   }
   result.kept = kept;
   result.unknown = held - kept;
+  if (llvm::any_of(kernels.getFunctions().stages,
+                   [](const Stage &stage) { return !stage.earlier.empty(); }))
+    result.slices = -std::exchange(result.unknown, 0);
   int64_t found = 0;
   for (uint32_t version : full.versions) {
+    if (isShared(version)) {
+      result.slices += row.versions[version].bytes;
+      continue;
+    }
     int64_t times = llvm::count_if(names[version], [&](const Name &name) {
       return llvm::is_contained(counted[name.cell.getRaw()], name.tensor);
     });

@@ -34,6 +34,10 @@ RankedTensorType pipesched::typeOf(const StageFunctions &functions,
     return stage.inputGradient;
   case Role::Residual:
     return stage.residuals[name.index].type;
+  case Role::Earlier:
+    return stage.earlier[name.index].type;
+  case Role::EarlierGradient:
+    return stage.earlierGradients[name.index].type;
   case Role::Target:
     return functions.target->findResult(Role::Target)->getTensorType();
   default:
@@ -43,7 +47,7 @@ RankedTensorType pipesched::typeOf(const StageFunctions &functions,
 
 bool KernelCall::givesSum(unsigned result) const {
   const RoleValue &value = function->results[result];
-  return function->findArgument(Role::Gradient, value.name) != nullptr;
+  return function->findArgument(value.role, value.name) != nullptr;
 }
 
 namespace {
@@ -69,12 +73,21 @@ private:
   bool addCalls();
   KernelOperand place(const RoleValue &value, bool isResult);
   unsigned bufferOf(ActivationName name, bool isResult);
+  unsigned sharedBufferOf(ActivationName name);
+  void addCopies();
 
   const StageFunctions &functions;
   const Stage &stage;
   StageKernel kernel;
 };
 } // namespace
+
+static unsigned indexOf(ArrayRef<NamedTensor> tensors, StringRef name) {
+  const auto *found = llvm::find_if(
+      tensors, [&](const NamedTensor &tensor) { return tensor.name == name; });
+  assert(found != tensors.end() && "loading collects all names");
+  return found - tensors.begin();
+}
 
 unsigned KernelBuilder::bufferOf(ActivationName name, bool isResult) {
   auto *found = llvm::find_if(kernel.buffers, [&](const KernelBuffer &buffer) {
@@ -92,11 +105,21 @@ unsigned KernelBuilder::bufferOf(ActivationName name, bool isResult) {
   return found - kernel.buffers.begin();
 }
 
-static unsigned indexOf(ArrayRef<NamedTensor> tensors, StringRef name) {
-  const auto *found = llvm::find_if(
-      tensors, [&](const NamedTensor &tensor) { return tensor.name == name; });
-  assert(found != tensors.end() && "loading collects all names");
-  return found - tensors.begin();
+unsigned KernelBuilder::sharedBufferOf(ActivationName name) {
+  unsigned index = bufferOf(name, /*isResult=*/false);
+  kernel.buffers[index].isWritten = kernel.buffers[index].isBegun = true;
+  return index;
+}
+
+/// Residuals of forward that other slices read.
+void KernelBuilder::addCopies() {
+  for (auto [i, earlier] : llvm::enumerate(stage.earlier)) {
+    unsigned residual =
+        bufferOf({Role::Residual, indexOf(stage.residuals, earlier.name)},
+                 /*isResult=*/true);
+    kernel.copies.push_back(
+        {residual, sharedBufferOf({Role::Earlier, static_cast<unsigned>(i)})});
+  }
 }
 
 KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
@@ -111,8 +134,18 @@ KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
     return {OperandKind::Loss};
   case Role::Microbatch:
     return {OperandKind::Microbatch};
+  case Role::Slice:
+    return {OperandKind::Slice};
   case Role::Step:
     return {OperandKind::Step};
+  case Role::Earlier:
+    return {OperandKind::Buffer,
+            bufferOf({Role::Earlier, indexOf(stage.earlier, value.name)},
+                     isResult)};
+  case Role::EarlierGradient:
+    return {OperandKind::Buffer,
+            sharedBufferOf({Role::EarlierGradient,
+                            indexOf(stage.earlierGradients, value.name)})};
   case Role::Residual:
     return {OperandKind::Buffer,
             bufferOf({Role::Residual, indexOf(stage.residuals, value.name)},
@@ -172,8 +205,13 @@ bool KernelBuilder::addCalls() {
       {Phase::Recompute, Kind::Recompute},
       {Phase::Optimizer, Kind::Update}};
   for (auto [own, kind] : kKinds)
-    if (own == phase)
-      return add(kind) || (phase == Phase::Recompute && add(Kind::Forward));
+    if (own == phase) {
+      if (!add(kind) && !(phase == Phase::Recompute && add(Kind::Forward)))
+        return false;
+      if (phase == Phase::Forward)
+        addCopies();
+      return true;
+    }
   return false;
 }
 

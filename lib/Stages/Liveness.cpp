@@ -48,6 +48,10 @@ private:
     Series tensors;
     int64_t bytes;
     bool isRead, isWritten, isActivation;
+    /// All slices of a microbatch have one tensor, which the slice `begunBy`
+    /// makes and others change in place; -1: others read it.
+    bool isShared = false;
+    int64_t begunBy = -1;
   };
   /// What a stage hands on and takes along one path.
   struct Edges {
@@ -66,6 +70,15 @@ private:
       return cell.getUnit();
     return llvm::lower_bound(ranked, cell.getUnit()) - ranked.begin();
   }
+  /// The first rank of the microbatch of a cell: that of its first slice.
+  uint32_t firstRankOf(Cell cell) const {
+    int64_t numSlices = loaded.placement.getNumSlices();
+    return rankOf(Cell(cell.getStage(), cell.getPhase(),
+                       cell.getUnit() / numSlices * numSlices));
+  }
+  uint32_t tensorOf(const Access &access) const {
+    return access.tensors.at(access.isShared ? firstRank : rank);
+  }
   bool isHere(int64_t stage, int64_t path) const;
   Edges edgesOf(int64_t stage, int64_t path) const;
   Series seriesOf(int64_t stage, int64_t path, ActivationName name) const;
@@ -74,6 +87,8 @@ private:
   }
   Access accessTo(int64_t stage, int64_t path, ActivationName name,
                   int64_t bytes, bool isRead, bool isWritten) const;
+  Access accessTo(int64_t stage, int64_t path,
+                  const KernelBuffer &buffer) const;
   FailureOr<SmallVector<Access, 4>> listAccesses(uint32_t instruction,
                                                  int64_t path) const;
   FailureOr<SmallVector<Access, 4>> listReceived(uint32_t instruction,
@@ -81,6 +96,7 @@ private:
   LogicalResult findAccesses(uint32_t instruction);
   LogicalResult findMoved();
   LogicalResult makeVersions(uint32_t instruction);
+  std::string describeUnit(int64_t unit) const;
   LogicalResult read(uint32_t instruction, uint32_t tensor);
   uint32_t makeVersion(uint32_t instruction, int64_t bytes, bool isActivation);
   LogicalResult copy(uint32_t instruction);
@@ -97,7 +113,8 @@ private:
   std::vector<int64_t> ranked; ///< microbatches; empty: each is its own rank
 
   ArrayRef<Access> accesses; ///< of the current instruction
-  uint32_t rank = 0;         ///< of the microbatch of the current instruction
+  uint32_t rank = 0;         ///< of the unit of the current instruction
+  uint32_t firstRank = 0;    ///< of its microbatch
   /// By path, stage, phase and kind of instruction, once they are listed.
   std::vector<std::optional<SmallVector<Access, 4>>> known;
   /// By the first tensor of a stage and microbatch: what its reload brings.
@@ -139,7 +156,8 @@ LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
           return path.workers[stage.number] == this->worker;
         });
     begins.push_back(numTensors);
-    widths.push_back(5 + stage.residuals.size());
+    widths.push_back(5 + stage.residuals.size() + stage.earlier.size() +
+                     stage.earlierGradients.size());
     if (!isHosted)
       continue;
     uint64_t end = numTensors + widths.back() * numRanks;
@@ -187,6 +205,11 @@ LivenessFinder::Series LivenessFinder::seriesOf(int64_t stage, int64_t path,
     return own(3);
   case StageRole::Target:
     return own(4);
+  case StageRole::Earlier:
+    return own(5 + stageOf(stage).residuals.size() + name.index);
+  case StageRole::EarlierGradient:
+    return own(5 + stageOf(stage).residuals.size() +
+               stageOf(stage).earlier.size() + name.index);
   default:
     return own(5 + name.index);
   }
@@ -199,6 +222,22 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
   bool isActivation =
       name.role == StageRole::Input || name.role == StageRole::Residual;
   return {seriesOf(stage, path, name), bytes, isRead, isWritten, isActivation};
+}
+
+/// What slices share begins with the first F of a microbatch, its gradient with
+/// the first backward, which is of the last slice.
+LivenessFinder::Access
+LivenessFinder::accessTo(int64_t stage, int64_t path,
+                         const KernelBuffer &buffer) const {
+  Access access = accessTo(stage, path, buffer.name, buffer.bytes,
+                           buffer.isRead, buffer.isWritten);
+  access.isShared = buffer.name.isShared();
+  if (!buffer.isBegun)
+    return access;
+  access.isActivation = buffer.name.role == StageRole::Earlier;
+  access.begunBy =
+      access.isActivation ? 0 : loaded.placement.getNumSlices() - 1;
+  return access;
 }
 
 /// Lists what messages and computes read and write. `moved` lists that for
@@ -231,8 +270,7 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
              << ", which has no function for it";
     if (!cell.isPerPath())
       for (const KernelBuffer &buffer : kernel->buffers)
-        listed.push_back(accessTo(stage, path, buffer.name, buffer.bytes,
-                                  buffer.isRead, buffer.isWritten));
+        listed.push_back(accessTo(stage, path, buffer));
     return listed;
   }
   case InstructionRole::Copy:
@@ -273,6 +311,7 @@ LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   if (cell.isPerPath())
     return listAccesses(instruction, /*path=*/0);
   rank = rankOf(cell);
+  firstRank = firstRankOf(cell);
   int64_t path = loaded.placement.pathOf(cell.getUnit());
   size_t place = path * begins.size() + cell.getStage();
   place = place * kNumPhases + static_cast<unsigned>(cell.getPhase());
@@ -311,6 +350,8 @@ LogicalResult LivenessFinder::findMoved() {
     if (failed(findAccesses(i)))
       return failure();
     for (const Access &access : accesses) {
+      if (access.isShared) // not copied: other slices need it
+        continue;
       uint32_t tensor = access.tensors.at(rank);
       if (access.isWritten)
         keep(tensor);
@@ -347,11 +388,21 @@ uint32_t LivenessFinder::makeVersion(uint32_t instruction, int64_t bytes,
   return result.versions.size() - 1;
 }
 
+/// "microbatch 3", or "slice 1 of microbatch 3".
+std::string LivenessFinder::describeUnit(int64_t unit) const {
+  const Placement &placement = loaded.placement;
+  std::string text =
+      "microbatch " + std::to_string(placement.microbatchOf(unit));
+  if (placement.getNumSlices() == 1)
+    return text;
+  return "slice " + std::to_string(placement.sliceOf(unit)) + " of " + text;
+}
+
 LogicalResult LivenessFinder::read(uint32_t instruction, uint32_t tensor) {
   if (current[tensor] == kNone)
     return emitTableError(loaded.ops[instruction])
            << "reads a tensor of stage " << at(instruction).cell.getStage()
-           << " and microbatch " << at(instruction).cell.getUnit()
+           << " and " << describeUnit(at(instruction).cell.getUnit())
            << " that no instruction of worker " << worker
            << " in front of it has made or received";
   TensorVersion &version = result.versions[current[tensor]];
@@ -388,12 +439,17 @@ LogicalResult LivenessFinder::makeVersions(uint32_t instruction) {
     return copy(instruction);
   if (failed(findAccesses(instruction)))
     return failure();
+  int64_t slice = loaded.placement.sliceOf(at(instruction).cell.getUnit());
+  auto isMade = [&](const Access &access) {
+    return access.isShared ? access.begunBy == slice : access.isWritten;
+  };
   for (const Access &access : accesses)
-    if (access.isRead && failed(read(instruction, access.tensors.at(rank))))
+    if (access.isRead && !(access.isShared && isMade(access)) &&
+        failed(read(instruction, tensorOf(access))))
       return failure();
   for (const Access &access : accesses) {
-    uint32_t tensor = access.tensors.at(rank);
-    if (access.isWritten)
+    uint32_t tensor = tensorOf(access);
+    if (isMade(access))
       current[tensor] =
           makeVersion(instruction, access.bytes, access.isActivation);
     result.buffers.push_back(current[tensor]);

@@ -60,7 +60,7 @@ public:
   explicit BlockBuilder(PersistentLayout &layout) : layout(layout) {}
 
   void addStage(const Stage &stage);
-  void addLosses(const StageFunctions &functions, int64_t numMicrobatches);
+  void addLosses(const StageFunctions &functions, int64_t numUnits);
 
 private:
   void add(PersistentKind kind, int64_t stage, unsigned index,
@@ -115,11 +115,11 @@ void BlockBuilder::addStage(const Stage &stage) {
 }
 
 void BlockBuilder::addLosses(const StageFunctions &functions,
-                             int64_t numMicrobatches) {
+                             int64_t numUnits) {
   RankedTensorType one =
       functions.loss->findResult(StageRole::Loss)->getTensorType();
   add(PersistentKind::Loss, functions.stages.back().number, 0,
-      {"loss", RankedTensorType::get(numMicrobatches, one.getElementType()),
+      {"loss", RankedTensorType::get(numUnits, one.getElementType()),
        /*tied=*/""});
 }
 
@@ -136,7 +136,8 @@ pipesched::layOutPersistent(const StageFunctions &functions,
     for (int64_t stage : stages)
       block.addStage(functions.stages[stage]);
     if (functions.loss && stages.count(functions.stages.size() - 1))
-      block.addLosses(functions, placement.getNumMicrobatches());
+      block.addLosses(functions, placement.getNumMicrobatches() *
+                                     placement.getNumSlices());
   }
   return layouts;
 }

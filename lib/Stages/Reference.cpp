@@ -35,9 +35,9 @@ PersistentLayout pipesched::layOutReference(const StageFunctions &functions,
                                             int64_t numMicrobatches) {
   Path path;
   path.workers.resize(functions.stages.size()); // all on worker 0
-  return layOutPersistent(functions,
-                          llvm::cantFail(Placement::create(
-                              /*numWorkers=*/1, numMicrobatches, {path})))
+  return layOutPersistent(functions, llvm::cantFail(Placement::create(
+                                         /*numWorkers=*/1, numMicrobatches,
+                                         {path}, functions.numSlices)))
       .front();
 }
 
@@ -100,8 +100,11 @@ static func::FuncOp createFunction(OpBuilder &builder, ModuleOp module,
 namespace {
 
 /// The values of the tensors of one stage at the current point of the code.
+/// Those of a slice are apart; slices share parameters, their gradients and
+/// what they pass on.
 class StageValues {
 public:
+  void setSlice(int64_t number) { slice = number; }
   Value get(Role role, StringRef name = "") const {
     return values.lookup(key(role, name));
   }
@@ -110,10 +113,17 @@ public:
   }
 
 private:
-  static std::string key(Role role, StringRef name) {
-    return (enumName(role) + " " + name).str();
+  static bool isShared(Role role) {
+    return role == Role::Param || role == Role::State ||
+           role == Role::Gradient || role == Role::Earlier ||
+           role == Role::EarlierGradient;
+  }
+  std::string key(Role role, StringRef name) const {
+    int64_t part = isShared(role) ? 0 : slice;
+    return (enumName(role) + " " + Twine(part) + " " + name).str();
   }
   llvm::StringMap<Value> values;
+  int64_t slice = 0;
 };
 
 class StepBuilder {
@@ -135,6 +145,11 @@ private:
   Value zero(RankedTensorType type);
   void sumTies();
   void runMicrobatches();
+  void setSlice(int64_t number);
+  void beginSlices();
+  void copyToEarlier(const Stage &stage);
+  void runForward(Value number);
+  void runBackward();
   void runMicrobatch(Value number);
   void call(const StageFunction *function, StageValues &known);
   void keepLoss(Value number);
@@ -147,7 +162,8 @@ private:
   const PersistentLayout &layout;
   int64_t numMicrobatches;
   std::vector<StageValues> values; ///< by stage
-  Value step, microbatch, losses;
+  Value step, microbatch, slice, losses;
+  int64_t sliceNumber = 0;
 };
 
 } // namespace
@@ -165,15 +181,15 @@ Value StepBuilder::zero(RankedTensorType type) {
 void StepBuilder::addGradient(const StageFunction &function,
                               const RoleValue &result, Value value,
                               StageValues &known) {
-  if (!function.findArgument(Role::Gradient, result.name)) {
-    Value sum = known.get(Role::Gradient, result.name);
+  if (!function.findArgument(result.role, result.name)) {
+    Value sum = known.get(result.role, result.name);
     Value empty =
         tensor::EmptyOp::create(builder, loc, result.getTensorType().getShape(),
                                 result.getTensorType().getElementType());
     value = linalg::AddOp::create(builder, loc, ValueRange{sum, value}, empty)
                 .getResult(0);
   }
-  known.set(Role::Gradient, result.name, value);
+  known.set(result.role, result.name, value);
 }
 
 /// Calls a function with the known values, and adds its results to them. Does
@@ -184,6 +200,7 @@ void StepBuilder::call(const StageFunction *function, StageValues &known) {
   SmallVector<Value> arguments;
   for (const RoleValue &value : function->arguments)
     arguments.push_back(value.role == Role::Microbatch ? microbatch
+                        : value.role == Role::Slice    ? slice
                         : value.role == Role::Step
                             ? step
                             : known.get(value.role, value.name));
@@ -191,32 +208,72 @@ void StepBuilder::call(const StageFunction *function, StageValues &known) {
   auto results = func::CallOp::create(builder, loc, function->op, arguments);
   for (auto [value, result] :
        llvm::zip(function->results, results.getResults()))
-    if (value.role == Role::Gradient)
+    if (value.role == Role::Gradient || value.role == Role::EarlierGradient)
       addGradient(*function, value, result, known);
     else
       known.set(value.role, value.name, result);
 }
 
 void StepBuilder::keepLoss(Value number) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value first =
+      arith::MulIOp::create(builder, loc, number, index(functions.numSlices));
+  Value unit = arith::AddIOp::create(builder, loc, first, index(sliceNumber));
   Value loss = values.back().get(Role::Loss);
   Value scalar = tensor::ExtractOp::create(builder, loc, loss, ValueRange());
-  losses = tensor::InsertOp::create(builder, loc, scalar, losses, number);
+  losses = tensor::InsertOp::create(builder, loc, scalar, losses, unit);
 }
 
 static const StageFunction *orNull(const std::optional<StageFunction> &given) {
   return given ? &*given : nullptr;
 }
 
-void StepBuilder::runMicrobatch(Value number) {
-  microbatch =
-      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), number);
-  StageValues *next = &values.front();
-  call(orNull(functions.data), *next);
+void StepBuilder::setSlice(int64_t number) {
+  sliceNumber = number;
+  slice = arith::ConstantIntOp::create(builder, loc, number, 64);
+  for (StageValues &known : values)
+    known.setSlice(number);
+}
+
+/// What slices pass on begins at zero.
+void StepBuilder::beginSlices() {
+  for (const Stage &stage : functions.stages) {
+    for (const NamedTensor &tensor : stage.earlier)
+      values[stage.number].set(Role::Earlier, tensor.name, zero(tensor.type));
+    for (const NamedTensor &tensor : stage.earlierGradients)
+      values[stage.number].set(Role::EarlierGradient, tensor.name,
+                               zero(tensor.type));
+  }
+}
+
+void StepBuilder::copyToEarlier(const Stage &stage) {
+  StageValues &known = values[stage.number];
+  for (const NamedTensor &tensor : stage.earlier) {
+    ArrayRef<int64_t> shape = tensor.type.getShape();
+    SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(shape.size(), builder.getIndexAttr(1));
+    SmallVector<OpFoldResult> sizes =
+        getAsIndexOpFoldResult(builder.getContext(), shape);
+    offsets[0] = builder.getIndexAttr(sliceNumber);
+    sizes[0] = builder.getIndexAttr(1);
+    known.set(Role::Earlier, tensor.name,
+              tensor::InsertSliceOp::create(
+                  builder, loc, known.get(Role::Residual, tensor.name),
+                  known.get(Role::Earlier, tensor.name), offsets, sizes,
+                  strides));
+  }
+}
+
+void StepBuilder::runForward(Value number) {
+  call(orNull(functions.data), values.front());
   for (const Stage &stage : functions.stages) {
     StageValues &known = values[stage.number];
     if (stage.number > 0)
       known.set(Role::Input, "", values[stage.number - 1].get(Role::Output));
     call(stage.get(Kind::Forward), known);
+    copyToEarlier(stage);
   }
   if (!functions.loss)
     return;
@@ -224,6 +281,9 @@ void StepBuilder::runMicrobatch(Value number) {
     call(orNull(functions.target), values.back());
   call(orNull(functions.loss), values.back());
   keepLoss(number);
+}
+
+void StepBuilder::runBackward() {
   for (const Stage &stage : llvm::reverse(functions.stages)) {
     StageValues &known = values[stage.number];
     if (&stage != &functions.stages.back())
@@ -235,6 +295,23 @@ void StepBuilder::runMicrobatch(Value number) {
     }
     call(stage.get(Kind::InputGradient), known);
     call(stage.get(Kind::WeightGradient), known);
+  }
+}
+
+/// Forwards of the slices in their order, then backwards in the reverse order.
+void StepBuilder::runMicrobatch(Value number) {
+  microbatch =
+      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), number);
+  beginSlices();
+  for (int64_t each = 0; each < functions.numSlices; ++each) {
+    setSlice(each);
+    runForward(number);
+  }
+  if (!functions.loss)
+    return;
+  for (int64_t each = functions.numSlices; each-- > 0;) {
+    setSlice(each);
+    runBackward();
   }
 }
 

@@ -203,7 +203,7 @@ static bool hasFewBytes(RankedTensorType tensor) {
 }
 
 LogicalResult RoleReader::verifyType(Role role, Type type) {
-  if (role == Role::Microbatch || role == Role::Step) {
+  if (role == Role::Microbatch || role == Role::Slice || role == Role::Step) {
     if (type.isInteger(64))
       return success();
     return emitError() << "has type " << type << "; pipe." << enumName(role)
@@ -303,7 +303,9 @@ static LogicalResult verifyResults(const StageFunction &function) {
 namespace {
 class StageLoader {
 public:
-  explicit StageLoader(PlacementOwnerOpInterface owner) : owner(owner) {}
+  explicit StageLoader(PlacementOwnerOpInterface owner) : owner(owner) {
+    functions.numSlices = owner.getNumSlices();
+  }
 
   FailureOr<StageFunctions> run();
 

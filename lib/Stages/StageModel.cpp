@@ -38,6 +38,12 @@ static CheckedInt sumBytes(const RangeT &tensors) {
   return bytes;
 }
 
+/// What the slices of a microbatch pass on, together.
+static int64_t bytesOfEarlier(const Stage &stage) {
+  CheckedInt bytes = sumBytes(stage.earlier);
+  return bytes.get(); // at most kMaxStageBytes
+}
+
 namespace {
 /// The set of tensors that a stage holds for a microbatch.
 class HeldTensors {
@@ -103,6 +109,8 @@ private:
   LogicalResult addWork(const Stage &stage, BlockFacts &block);
   LogicalResult addLossWork(const Stage &stage, BlockFacts &block);
   LogicalResult addBytes(const Stage &stage, BlockFacts &block);
+  LogicalResult joinSlices(const Stage &stage, BlockFacts &block);
+  void addKeys(const Stage &stage, BlockFacts &block);
   HeldTensors heldForBackward(const Stage &stage) const;
   bool isLast(const Stage &stage) const {
     return &stage == &functions.stages.back();
@@ -270,6 +278,11 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
     betweenSplit.addGradient(weight->arguments);
   }
   CheckedInt weightGrad = betweenSplit.getBytes();
+  int64_t ofEarlier = bytesOfEarlier(stage) / functions.numSlices;
+  activation += ofEarlier;
+  checkpoint += ofEarlier;
+  if (stage.get(Kind::WeightGradient))
+    weightGrad += ofEarlier;
   CheckedInt weights = sumBytes(stage.params);
   CheckedInt gradients = sumBytes(stage.gradients);
   CheckedInt states = sumBytes(stage.states);
@@ -292,14 +305,76 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+/// A slice is so many tokens of the model, a number that ranks may divide: what
+/// functions do says nothing of tokens.
+static constexpr int64_t kTokensOfSlice = 322560; // 2^10 x 3^2 x 5 x 7
+
+/// Makes a block of a slice one of a microbatch, of which analyses take the
+/// slices again (CostModel/Slices.h). The optimizer runs once.
+LogicalResult StageModelBuilder::joinSlices(const Stage &stage,
+                                            BlockFacts &block) {
+  bool isValid = true;
+  auto join = [&](int64_t &number) {
+    CheckedInt product = CheckedInt(number) * functions.numSlices;
+    isValid &= product.isValid();
+    number = isValid ? product.get() : 0;
+  };
+  auto joinWork = [&](Work &work) {
+    join(work.flops);
+    join(work.bytes);
+  };
+  for (Kernel &kernel : block.kernels) {
+    for (auto work :
+         {&Kernel::forward, &Kernel::inputGrad, &Kernel::weightGrad})
+      joinWork(kernel.*work);
+    for (auto work : {&Kernel::backward, &Kernel::recompute})
+      if (kernel.*work)
+        joinWork(*(kernel.*work));
+  }
+  for (auto bytes : {&BlockFacts::activationBytes, &BlockFacts::recomputedBytes,
+                     &BlockFacts::weightGradBytes})
+    join(block.*bytes);
+  join(block.messages->activation);
+  join(block.messages->gradient);
+  if (!isValid)
+    return emitTableError(stage.op)
+           << "has over 2^63 - 1 FLOPs or bytes in the " << functions.numSlices
+           << " slices of a microbatch";
+  addKeys(stage, block);
+  return success();
+}
+
+/// Says that slices hold what they pass on until the microbatch has passed, and
+/// its gradients from the last slice on, as they do keys and values.
+void StageModelBuilder::addKeys(const Stage &stage, BlockFacts &block) {
+  int64_t bytes = bytesOfEarlier(stage);
+  if (bytes == 0)
+    return;
+  Kernel &keys = block.kernels.emplace_back();
+  keys.name = "earlier slices";
+  keys.engine = Engine::Context;
+  keys.core = true;
+  keys.forward.bytes = bytes;
+  keys.inputGrad.bytes = 2 * bytes;
+  keys.seen = functions.numSlices * kTokensOfSlice;
+}
+
 FailureOr<ModelFacts> StageModelBuilder::build() {
   ModelFacts model;
+  bool isSliced = functions.numSlices > 1;
+  if (isSliced)
+    model.sequence = functions.numSlices * kTokensOfSlice;
   model.weightBytesPerParameter = model.gradientBytesPerParameter =
       model.optimizerBytesPerParameter = 0;
   for (const Stage &stage : functions.stages) {
     BlockFacts &block = model.blocks.emplace_back();
     block.name = "stage " + std::to_string(stage.number);
-    if (failed(addWork(stage, block)) || failed(addBytes(stage, block)))
+    if (failed(addWork(stage, block)) || failed(addBytes(stage, block)) ||
+        (isSliced && failed(joinSlices(stage, block))))
       return failure();
     model.boundaryBytes =
         std::max({model.boundaryBytes, block.messages->activation,

@@ -71,8 +71,8 @@ class StageVerifier {
 public:
   /// `data` and `target` are those that run in cells of the stage, or null.
   StageVerifier(Stage &stage, const StageFunction *data,
-                const StageFunction *target)
-      : stage(stage), data(data), target(target) {}
+                const StageFunction *target, int64_t numSlices)
+      : stage(stage), data(data), target(target), numSlices(numSlices) {}
 
   LogicalResult run();
 
@@ -103,6 +103,7 @@ private:
 
   Stage &stage;
   const StageFunction *data, *target;
+  int64_t numSlices;
 };
 } // namespace
 
@@ -116,6 +117,10 @@ SmallVector<NamedTensor> *StageVerifier::tensorsOf(Role role) {
     return &stage.states;
   case Role::Residual:
     return &stage.residuals;
+  case Role::Earlier:
+    return &stage.earlier;
+  case Role::EarlierGradient:
+    return &stage.earlierGradients;
   default:
     return nullptr;
   }
@@ -317,7 +322,8 @@ LogicalResult StageVerifier::run() {
         return failure();
   if (failed(collectParams(data)) || failed(collectParams(target)))
     return failure();
-  if (failed(verifyGradients()) || failed(verifyResiduals()))
+  if (failed(verifyGradients()) || failed(verifyResiduals()) ||
+      failed(verifyEarlier(stage, numSlices)))
     return failure();
   if (const StageFunction *update = stage.get(Kind::Update))
     if (failed(verifyUpdate(*update)))
@@ -466,7 +472,8 @@ static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
   };
   for (const Stage &stage : stages) {
     for (const auto *tensors :
-         {&stage.params, &stage.gradients, &stage.states, &stage.residuals})
+         {&stage.params, &stage.gradients, &stage.states, &stage.residuals,
+          &stage.earlier, &stage.earlierGradients})
       for (const NamedTensor &tensor : *tensors)
         add(tensor.type);
     for (RankedTensorType type :
@@ -487,7 +494,8 @@ LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
   for (Stage &stage : functions.stages) {
     bool isLast = &stage == &functions.stages.back();
     StageVerifier verifier(stage, orNull(functions.data, stage.number == 0),
-                           orNull(functions.target, isLast));
+                           orNull(functions.target, isLast),
+                           functions.numSlices);
     if (failed(verifier.run()))
       return failure();
   }

@@ -26,6 +26,12 @@ mlir::FailureOr<int64_t> countStages(pipe::PlacementOwnerOpInterface owner);
 /// that functions agree, within a stage and from stage to stage.
 mlir::LogicalResult verifyStageFunctions(StageFunctions &functions);
 
+/// Verifies what slices of a microbatch pass on in a stage whose tensors are
+/// set. Errors: a pipe.earlier that is not slices x the residual of its name,
+/// or whose gradient a backward does not give; a gradient without it, or of
+/// another shape.
+mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_STAGES_VERIFYSTAGES_H

@@ -94,7 +94,7 @@ static std::string describeInstruction(const PreparedProgram &program,
     std::string text = " (";
     if (!instruction.is(InstructionKind::Compute))
       text += (enumName(instruction.kind) + " ").str();
-    text += instruction.cell.str();
+    text += rows.nameOf(instruction.cell).str();
     if (instruction.is(InstructionRole::Message))
       text += (instruction.is(InstructionKind::Send) ? " to " : " from ") +
               std::to_string(instruction.peer);

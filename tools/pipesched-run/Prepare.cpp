@@ -163,6 +163,10 @@ fillFamily(PlacementOwnerOpInterface owner, const Options &options) {
       options.familyOptionsFor(**family);
   if (!familyOptions)
     return fail(familyOptions.takeError());
+  // The functions of the stages are those of as many slices.
+  if (!familyOptions->slices && (*family)->takes(FamilyOption::Slices) &&
+      owner.getNumSlices() > 1)
+    familyOptions->slices = owner.getNumSlices();
   int64_t workers = options.workers, microbatches = options.microbatches;
   llvm::Expected<Table> table =
       generate(**family, workers > 0 ? workers : owner.getNumWorkers(),

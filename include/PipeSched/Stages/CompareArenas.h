@@ -28,7 +28,7 @@ namespace pipesched {
 ///   - unknown                     what costs count, and functions do not keep
 ///   = kept                        the tensors that functions keep now
 ///   - handedOver - missing        of these, what is there only once, or not
-///   + ahead + outputs + gradients + passing
+///   + ahead + outputs + gradients + passing + slices
 ///   = live                        the tensors in the arena
 ///   + alignment + inFlight + gaps
 ///   = arena
@@ -51,6 +51,9 @@ struct ArenaComparison {
   int64_t outputs = 0;   ///< of F, until they are sent
   int64_t gradients = 0; ///< of inputs and outputs, and targets
   int64_t passing = 0;   ///< what only this instruction uses
+  /// What the slices of a microbatch pass on, whole from its first F to its
+  /// last backward, less what costs count of it.
+  int64_t slices = 0;
   int64_t live = 0;
   int64_t alignment = 0;  ///< to 64 bytes
   int64_t inFlight = 0;   ///< sends or copies may still be reading

@@ -21,8 +21,15 @@ namespace pipesched {
 
 /// A tensor of a stage and microbatch, in the arena of its worker.
 struct ActivationName {
-  pipe::StageRole role; ///< Input, Output, their gradients, Residual or Target
-  unsigned index = 0;   ///< Residual: into Stage::residuals
+  /// Input, Output, their gradients, Residual, Target; Earlier or its gradient,
+  /// which the slices of a microbatch share.
+  pipe::StageRole role;
+  unsigned index = 0; ///< of named roles: into their list of Stage
+
+  bool isShared() const {
+    return role == pipe::StageRole::Earlier ||
+           role == pipe::StageRole::EarlierGradient;
+  }
 
   friend bool operator==(ActivationName a, ActivationName b) {
     return a.role == b.role && a.index == b.index;
@@ -42,6 +49,7 @@ struct KernelOperand {
     State,    ///< Stage::states[index]
     Loss,     ///< the loss of the microbatch
     Microbatch,
+    Slice,
     Step
   };
   Kind kind;
@@ -52,17 +60,27 @@ struct KernelCall {
   const StageFunction *function;
   llvm::SmallVector<KernelOperand> arguments, results; ///< as the function's
 
-  /// Whether a result of kind Gradient is the new sum, since the function
-  /// takes the sum so far; else it is to be added to the sum.
+  /// Whether a result that is a gradient, or an EarlierGradient, is the new
+  /// sum, since the function takes the sum so far; else it is to be added to
+  /// the sum.
   bool givesSum(unsigned result) const;
+};
+
+/// A residual that the kernel also writes into its slice of an Earlier.
+struct KernelCopy {
+  unsigned residual, earlier; ///< into StageKernel::buffers
 };
 
 struct KernelBuffer {
   ActivationName name;
   mlir::RankedTensorType type;
-  int64_t bytes;          ///< of its elements
-  bool isRead = false;    ///< before the kernel writes it
-  bool isWritten = false; ///< in full
+  int64_t bytes;       ///< of its elements
+  bool isRead = false; ///< before the kernel writes it
+  /// In full; of what slices share, a part.
+  bool isWritten = false;
+  /// Of what slices share: it begins at zero, with the first F or the first
+  /// backward of the microbatch.
+  bool isBegun = false;
 };
 
 /// What F, R, B, I, W or O of a stage runs, in order:
@@ -80,6 +98,7 @@ struct StageKernel {
   /// The activations that the kernel touches, each once, in the order in which
   /// its calls name them. Arguments come before results.
   llvm::SmallVector<KernelBuffer> buffers;
+  llvm::SmallVector<KernelCopy, 2> copies;
 };
 
 /// The kernels of all stages. Keeps a reference to `functions`.

@@ -28,7 +28,7 @@ struct RoleValue {
   /// states no name, it is the position among the arguments (or results) of the
   /// role, from "0" on.
   std::string name;
-  /// A ranked tensor of static shape; i64 for Microbatch and Step.
+  /// A ranked tensor of static shape; i64 for Microbatch, Slice and Step.
   mlir::Type type;
   /// Of a parameter that is one with those of other stages, their name.
   std::string tied;
@@ -68,6 +68,9 @@ struct Stage {
   /// functions name them. The other lists have the same order. Gradients have
   /// the names of their parameters.
   llvm::SmallVector<NamedTensor> params, gradients, states, residuals;
+  /// What the slices of a microbatch pass on, by the names of residuals: the
+  /// residuals of all slices, slices x their shape, and the gradients of these.
+  llvm::SmallVector<NamedTensor> earlier, earlierGradients;
   mlir::RankedTensorType input, output;
   /// Null if no function of the stage has it.
   mlir::RankedTensorType outputGradient, inputGradient;
@@ -94,6 +97,7 @@ struct Tie {
 
 /// All functions of a pipeline.
 struct StageFunctions {
+  int64_t numSlices = 1;     ///< of a microbatch; functions run for each
   std::vector<Stage> stages; ///< by number
   std::optional<StageFunction> data, target, loss;
   std::vector<Tie> ties; ///< in the order in which stages name them
@@ -112,12 +116,14 @@ bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
 /// differently; a function without a body, that may write memory or that calls
 /// itself; an argument or result without a role, with two, or with one that its
 /// kind of function does not have; a type that is no static tensor (i64 for
-/// microbatch and step); elements of other than 8, 16, 32 or 64 bits; tensors
-/// of more than kMaxStageBytes, alone or together; a missing output, loss or
-/// gradient; a tensor of different types in two functions; a stage whose input
-/// is not the output of the stage before it, forward or backward; a residual
-/// that no earlier phase gives; tied parameters of different types, or of which
-/// some have no gradient or no update.
+/// microbatch, slice and step); elements of other than 8, 16, 32 or 64 bits;
+/// tensors of more than kMaxStageBytes, alone or together; a missing output,
+/// loss or gradient; a tensor of different types in two functions; a stage
+/// whose input is not the output of the stage before it, forward or backward; a
+/// residual that no earlier phase gives; a pipe.earlier that is not slices x a
+/// residual of forward, or whose gradient the backward does not give; tied
+/// parameters of different types, or of which some have no gradient or no
+/// update.
 mlir::FailureOr<StageFunctions>
 loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 

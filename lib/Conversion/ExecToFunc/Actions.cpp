@@ -103,9 +103,9 @@ Value ActionEmitter::emitAllReduce(Words &words) {
                        words.i32(7), words.i32(8)});
 }
 
-void ActionEmitter::emitZero(Words &words) {
+void ActionEmitter::emitZero(Value block, Words &words) {
   Value zero = constant(0, builder.getI8Type());
-  LLVM::MemsetOp::create(builder, pointer(persistent, words.bytes(1)), zero,
+  LLVM::MemsetOp::create(builder, pointer(block, words.bytes(1)), zero,
                          words.size(2), /*isVolatile=*/false);
 }
 
@@ -157,7 +157,8 @@ Value ActionEmitter::emit(uint32_t opcode, Words &words) {
                  {context, words.instruction()}, /*hasStatus=*/false);
     return {};
   case kZero:
-    emitZero(words);
+  case kClear:
+    emitZero(opcode == kZero ? persistent : arena, words);
     return {};
   case kSend:
     return emitMessage("send", words);

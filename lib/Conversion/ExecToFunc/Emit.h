@@ -30,10 +30,11 @@ mlir::func::FuncOp createPrivate(mlir::ImplicitLocOpBuilder &builder,
                                  llvm::StringRef name, mlir::FunctionType type);
 
 /// Creates the function of a kernel: memrefs of its arguments in their order,
-/// then the microbatch, the step and the context. It returns a status.
+/// then the unit (microbatch x slices + slice), the step and the context. It
+/// returns a status.
 mlir::func::FuncOp createKernel(mlir::ImplicitLocOpBuilder &builder,
-                                llvm::StringRef program,
-                                const KernelPlan &plan);
+                                llvm::StringRef program, const KernelPlan &plan,
+                                int64_t numSlices);
 
 /// The runtime functions, declared on first use.
 class RuntimeCalls {
@@ -82,7 +83,7 @@ private:
   mlir::Value pointer(mlir::Value base, mlir::Value bytes);
   mlir::Value emitMessage(llvm::StringRef name, Words &words);
   mlir::Value emitAllReduce(Words &words);
-  void emitZero(Words &words);
+  void emitZero(mlir::Value block, Words &words);
   mlir::Value emitKernel(unsigned number, Words &words);
   mlir::Value view(mlir::Value block, mlir::Value bytes,
                    mlir::RankedTensorType type);

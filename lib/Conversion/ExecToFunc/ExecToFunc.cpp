@@ -169,7 +169,8 @@ static void convert(Operation *owner, StepPlan &plan, ProgramForm form,
   StringRef name = nameOf(owner);
   SmallVector<func::FuncOp> kernels;
   for (const KernelPlan &kernel : plan.kernels)
-    kernels.push_back(createKernel(builder, name, kernel));
+    kernels.push_back(
+        createKernel(builder, name, kernel, plan.functions.numSlices));
   noteUses(plan, kernels);
   RuntimeCalls runtime(module);
   if (form == ProgramForm::Table)

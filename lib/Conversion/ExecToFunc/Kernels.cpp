@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -45,30 +46,35 @@ struct Slot {
 class KernelEmitter {
 public:
   KernelEmitter(ImplicitLocOpBuilder &builder, const KernelPlan &plan,
-                func::FuncOp function);
+                int64_t numSlices, func::FuncOp function);
 
   void run();
 
 private:
+  Value getMicrobatch();
+  Value getSlice();
   Slot &slotOf(KernelOperand operand);
   Value read(KernelOperand operand);
   void write(const KernelCall &call, unsigned index, Value result);
+  void copyToEarlier(KernelCopy copy);
   Value addToSum(Value sum, Value term);
   void store(Value tensor, Value memref);
 
   ImplicitLocOpBuilder &builder;
   const KernelPlan &plan;
   SmallVector<Slot> slots;
-  Value microbatch, step;
+  int64_t numSlices;
+  Value unit, step;
 };
 } // namespace
 
 KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
-                             const KernelPlan &plan, func::FuncOp function)
-    : builder(builder), plan(plan) {
+                             const KernelPlan &plan, int64_t numSlices,
+                             func::FuncOp function)
+    : builder(builder), plan(plan), numSlices(numSlices) {
   builder.setInsertionPointToStart(function.addEntryBlock());
   size_t numTensors = plan.arguments.size();
-  microbatch = function.getArgument(numTensors);
+  unit = function.getArgument(numTensors);
   step = function.getArgument(numTensors + 1);
   for (const KernelArgument &argument : plan.arguments) {
     Value memref = function.getArgument(slots.size());
@@ -77,6 +83,22 @@ KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
         /*writable=*/argument.isWritten);
     slots.push_back({&argument, memref, tensor});
   }
+}
+
+/// A unit is microbatch x slices + slice; kernels that do not tell them apart
+/// have no code for it.
+Value KernelEmitter::getMicrobatch() {
+  if (numSlices == 1)
+    return unit;
+  Value slices = arith::ConstantIntOp::create(builder, numSlices, 64);
+  return arith::DivUIOp::create(builder, unit, slices);
+}
+
+Value KernelEmitter::getSlice() {
+  if (numSlices == 1)
+    return arith::ConstantIntOp::create(builder, 0, 64);
+  Value slices = arith::ConstantIntOp::create(builder, numSlices, 64);
+  return arith::RemUIOp::create(builder, unit, slices);
 }
 
 Slot &KernelEmitter::slotOf(KernelOperand operand) {
@@ -88,7 +110,9 @@ Slot &KernelEmitter::slotOf(KernelOperand operand) {
 
 Value KernelEmitter::read(KernelOperand operand) {
   if (operand.kind == Kind::Microbatch)
-    return microbatch;
+    return getMicrobatch();
+  if (operand.kind == Kind::Slice)
+    return getSlice();
   if (operand.kind == Kind::Step)
     return step;
   return slotOf(operand).tensor;
@@ -113,14 +137,33 @@ Value KernelEmitter::addToSum(Value sum, Value term) {
 /// between other ops could overwrite what these read (RationaleRun.md).
 void KernelEmitter::write(const KernelCall &call, unsigned index,
                           Value result) {
-  Slot &slot = slotOf(call.results[index]);
-  bool isTerm = slot.argument->isRead &&
-                call.results[index].kind == Kind::Gradient &&
-                !call.givesSum(index);
+  KernelOperand operand = call.results[index];
+  Slot &slot = slotOf(operand);
+  bool isGradient = operand.kind == Kind::Gradient ||
+                    (operand.kind == Kind::Buffer &&
+                     plan.kernel->buffers[operand.index].name.isShared());
+  bool isTerm = slot.argument->isRead && isGradient && !call.givesSum(index);
   slot.tensor =
       isTerm
           ? addToSum(slot.tensor, result)
           : linalg::CopyOp::create(builder, result, slot.tensor).getResult(0);
+}
+
+/// Writes a residual into its slice of what slices share.
+void KernelEmitter::copyToEarlier(KernelCopy copy) {
+  Slot &from = slotOf({Kind::Buffer, copy.residual});
+  Slot &to = slotOf({Kind::Buffer, copy.earlier});
+  ArrayRef<int64_t> shape = to.argument->type.getShape();
+  SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(shape.size(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes =
+      getAsIndexOpFoldResult(builder.getContext(), shape);
+  Value place =
+      arith::IndexCastOp::create(builder, builder.getIndexType(), getSlice());
+  offsets[0] = place;
+  sizes[0] = builder.getIndexAttr(1);
+  to.tensor = tensor::InsertSliceOp::create(builder, from.tensor, to.tensor,
+                                            offsets, sizes, strides);
 }
 
 void KernelEmitter::run() {
@@ -133,6 +176,8 @@ void KernelEmitter::run() {
     for (auto [index, result] : llvm::enumerate(results))
       write(call, index, result);
   }
+  for (KernelCopy copy : plan.kernel->copies)
+    copyToEarlier(copy);
   for (Slot &slot : slots)
     if (slot.argument->isWritten)
       store(slot.tensor, slot.memref);
@@ -141,8 +186,8 @@ void KernelEmitter::run() {
 }
 
 func::FuncOp pipesched::createKernel(ImplicitLocOpBuilder &builder,
-                                     StringRef program,
-                                     const KernelPlan &plan) {
+                                     StringRef program, const KernelPlan &plan,
+                                     int64_t numSlices) {
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<Type> inputs;
   for (const KernelArgument &argument : plan.arguments)
@@ -156,6 +201,6 @@ func::FuncOp pipesched::createKernel(ImplicitLocOpBuilder &builder,
   for (size_t i = 0; i < plan.arguments.size(); ++i)
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
                         builder.getUnitAttr());
-  KernelEmitter(builder, plan, function).run();
+  KernelEmitter(builder, plan, numSlices, function).run();
   return function;
 }

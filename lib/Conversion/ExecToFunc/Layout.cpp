@@ -21,10 +21,17 @@ using namespace pipesched;
 
 void StepPlan::describe(uint32_t instruction, std::string &text) const {
   auto [cell, peer, kind] = placed.loaded.program.instructions[instruction];
+  int64_t numSlices = placed.loaded.program.numSlices;
   auto addCell = [&](Cell added) {
     text += llvm::utostr(added.getStage());
     text += phaseLetter(added.getPhase());
-    text += llvm::utostr(added.getNumber());
+    if (!CellName{added, numSlices}.hasSlice()) {
+      text += llvm::utostr(added.getNumber());
+      return;
+    }
+    text += llvm::utostr(added.getUnit() / numSlices);
+    text += '.';
+    text += llvm::utostr(added.getUnit() % numSlices);
   };
   if (kind != InstructionKind::Compute) {
     text += enumName(kind);

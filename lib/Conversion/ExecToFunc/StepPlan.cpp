@@ -28,6 +28,7 @@ unsigned pipesched::getNumWords(Opcode opcode) {
   case kWait:
     return 2;
   case kZero:
+  case kClear:
     return 4;
   case kSend:
   case kRecv:
@@ -62,7 +63,8 @@ static RankedTensorType typeOfPlace(const StageKernel &kernel,
 static void addOperand(KernelPlan &plan, KernelOperand operand,
                        const RoleValue &value, bool isResult) {
   using Kind = KernelOperand::Kind;
-  if (operand.kind == Kind::Microbatch || operand.kind == Kind::Step)
+  if (operand.kind == Kind::Microbatch || operand.kind == Kind::Slice ||
+      operand.kind == Kind::Step)
     return;
   auto *found = llvm::find_if(plan.arguments, [&](KernelArgument &argument) {
     return argument.operand.kind == operand.kind &&
@@ -77,6 +79,26 @@ static void addOperand(KernelPlan &plan, KernelOperand operand,
     found->isWritten = true;
   if (operand.kind == Kind::Gradient || (!isResult && !found->isWritten))
     found->isRead = true;
+}
+
+/// Adds what slices share and no call names, and says that parts of it stay.
+static void addShared(KernelPlan &plan) {
+  for (auto [i, buffer] : llvm::enumerate(plan.kernel->buffers)) {
+    if (!buffer.name.isShared())
+      continue;
+    auto *found = llvm::find_if(plan.arguments, [&](KernelArgument &argument) {
+      return argument.operand.kind == KernelOperand::Kind::Buffer &&
+             argument.operand.index == i;
+    });
+    if (found == plan.arguments.end()) {
+      KernelOperand operand{KernelOperand::Kind::Buffer,
+                            static_cast<unsigned>(i)};
+      plan.arguments.push_back({operand, buffer.type});
+      found = &plan.arguments.back();
+    }
+    found->isRead = true;
+    found->isWritten = buffer.isWritten;
+  }
 }
 
 static PersistentKind kindOf(KernelOperand::Kind kind) {
@@ -108,6 +130,8 @@ static std::vector<int64_t> keyOf(const KernelPlan &plan) {
         key.push_back(operand.index);
       }
   }
+  for (KernelCopy copy : plan.kernel->copies)
+    llvm::append_values(key, copy.residual, copy.earlier);
   for (const KernelArgument &argument : plan.arguments)
     key.push_back(argument.offset);
   return key;
@@ -130,6 +154,7 @@ uint32_t KernelNumbers::numberOf(const StageKernel &kernel,
          llvm::zip_equal(call.results, call.function->results))
       addOperand(added, operand, value, /*isResult=*/true);
   }
+  addShared(added);
   int64_t begin = layout.beginOf(stage);
   for (KernelArgument &argument : added.arguments)
     if (argument.operand.kind != KernelOperand::Kind::Buffer &&
@@ -300,8 +325,10 @@ static FailureOr<BufferAssignment> readBuffers(exec::ProgramOp program,
 }
 
 /// "0F1 from worker 0".
-static std::string describeMessage(const Instruction &recv) {
-  return recv.cell.str() + " from worker " + std::to_string(recv.peer);
+static std::string describeMessage(const Program &program,
+                                   const Instruction &recv) {
+  return program.nameOf(recv.cell).str() + " from worker " +
+         std::to_string(recv.peer);
 }
 
 /// A message arrives at the receive that has its tag, and of several with this
@@ -319,13 +346,13 @@ static LogicalResult verifyTag(const LoadedProgram &loaded,
     return diagnostic;
   };
   if (tags[recv] != tags[send])
-    return fail("receives " + describeMessage(self) + " with tag " +
+    return fail("receives " + describeMessage(program, self) + " with tag " +
                     Twine(tags[recv]) + ", but it is sent with tag " +
                     Twine(tags[send]) + "; run exec-assign-buffers again",
                 send, "sent here");
   if (before && program.partner[*before] > send)
-    return fail("receives " + describeMessage(self) + " behind " +
-                    program.instructions[*before].cell.str() +
+    return fail("receives " + describeMessage(program, self) + " behind " +
+                    program.nameOf(program.instructions[*before].cell).str() +
                     ", which has the same tag " + Twine(tags[recv]) +
                     " and is sent later; run exec-assign-buffers again",
                 *before, "received here");

@@ -29,6 +29,7 @@ enum Opcode : uint32_t {
   kBegin,       ///< of the next instruction of the worker
   kEnd,         ///< of the same
   kZero,        ///< slot in the persistent block, size in bytes
+  kClear,       ///< slot in the arena, size in bytes
   kSend,        ///< slot in the arena, size in bytes, peer, tag, request
   kRecv,        ///< likewise
   kOffload,     ///< slot in host memory, slot in the arena, size, request
@@ -39,7 +40,7 @@ enum Opcode : uint32_t {
                 ///< size in elements, element type
   kCopy,        ///< persistent slots to copy to and from, size in bytes
   kFirstKernel, ///< this and above: slot of the stage in the persistent block,
-                ///< slot of the losses, microbatch, slot of each buffer
+                ///< slot of the losses, unit, slot of each buffer
 };
 
 /// Words of an action below kFirstKernel, the opcode included.

@@ -122,22 +122,39 @@ LogicalResult WorkerPlanner::verifyBuffers(uint32_t instruction,
 }
 
 /// Plans one cell with as many of `offsets` as it has buffers, and drops these.
+/// What slices share begins at zero, with F of the first slice or the backward
+/// of the last.
+void WorkerPlanner::putBegun(Cell cell, const StageKernel &kernel,
+                             ArrayRef<int64_t> offsets) {
+  const Placement &placement = step.placed.loaded.placement;
+  int64_t slice = placement.sliceOf(cell.getUnit());
+  for (auto [buffer, offset] : llvm::zip_equal(kernel.buffers, offsets)) {
+    int64_t begunBy = buffer.name.role == pipe::StageRole::Earlier
+                          ? 0
+                          : placement.getNumSlices() - 1;
+    if (buffer.isBegun && slice == begunBy)
+      put({kClear, slotOf(offset), lowOf(buffer.bytes), highOf(buffer.bytes)});
+  }
+}
+
 LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
                                       ArrayRef<int64_t> &offsets) {
   const StageKernel *kernel =
       step.stageKernels->find(cell.getStage(), cell.getPhase());
   if (!kernel)
     return pipe::emitTableError(opOf(instruction))
-           << "runs " << cell.str() << ", but stage " << cell.getStage()
+           << "runs " << nameOf(cell).str() << ", but stage " << cell.getStage()
            << " names no function for phase " << phaseLetter(cell.getPhase());
   if (offsets.size() < kernel->buffers.size())
     return pipe::emitTableError(opOf(instruction))
-           << "has too few buffers for " << cell.str() << ", which needs "
-           << kernel->buffers.size() << "; run exec-assign-buffers again";
+           << "has too few buffers for " << nameOf(cell).str()
+           << ", which needs " << kernel->buffers.size()
+           << "; run exec-assign-buffers again";
   ArrayRef<int64_t> own = offsets.take_front(kernel->buffers.size());
   offsets = offsets.drop_front(own.size());
   if (failed(verifyBuffers(instruction, *kernel, own)))
     return failure();
+  putBegun(cell, *kernel, own);
   put({kernels.numberOf(*kernel, layout), slotOf(stageBegins[cell.getStage()]),
        slotOf(losses), static_cast<uint32_t>(cell.getUnit())});
   for (int64_t offset : own)
@@ -271,7 +288,7 @@ LogicalResult WorkerPlanner::verifyLast(uint32_t instruction, const Tie &tie) {
     return pipe::emitTableError(opOf(instruction))
            << "steps stage " << at(instruction).cell.getStage()
            << ", whose parameter is tied as \"" << tie.name << "\", before "
-           << later.cell.str() << " on worker " << worker
+           << nameOf(later.cell).str() << " on worker " << worker
            << "; expected steps of the optimizer at the end of the row";
   }
   return success();

@@ -59,7 +59,12 @@ private:
   void put(std::initializer_list<uint32_t> added) {
     words.insert(words.end(), added);
   }
+  CellName nameOf(Cell cell) const {
+    return step.placed.loaded.program.nameOf(cell);
+  }
   void putZeros();
+  void putBegun(Cell cell, const StageKernel &kernel,
+                llvm::ArrayRef<int64_t> offsets);
   void putWaits(uint32_t instruction);
   uint32_t startRequest(uint32_t instruction);
 

@@ -38,10 +38,10 @@ static void report(exec::ProgramOp program, ArrayRef<ArenaUse> uses) {
 /// Reports the predicted peak beside the size of the arena, and explains the
 /// difference.
 static void report(const ArenaComparison &result, StringRef at,
-                   InFlightDiagnostic remark) {
+                   int64_t numSlices, InFlightDiagnostic remark) {
   remark << "the memory analysis predicts " << result.predicted << " bytes";
   if (result.peakCell)
-    remark << " at " << result.peakCell->str();
+    remark << " at " << CellName{*result.peakCell, numSlices}.str();
   remark << ", the arena has " << result.arena << " at " << at;
   const std::pair<int64_t, StringRef> terms[] = {
       {-result.elsewhere, "the peak is not here"},
@@ -52,6 +52,7 @@ static void report(const ArenaComparison &result, StringRef at,
       {result.outputs, "outputs to be sent"},
       {result.gradients, "gradients and targets"},
       {result.passing, "used by this instruction alone"},
+      {result.slices, "passed on by slices"},
       {result.alignment, "alignment"},
       {result.inFlight, "being sent or copied"},
       {result.gaps, "gaps"}};
@@ -83,7 +84,8 @@ static LogicalResult reportPeaks(exec::ProgramOp program) {
     const Instruction &at = loaded->program.instructions[result.instruction];
     std::string where =
         at.is(InstructionKind::Compute) ? "" : (enumName(at.kind) + " ").str();
-    report(result, where + at.cell.str(), emitRemark(worker.getLoc()));
+    report(result, where + loaded->program.nameOf(at.cell).str(),
+           program.getNumSlices(), emitRemark(worker.getLoc()));
   }
   return success();
 }

@@ -12,22 +12,41 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::exec;
+using pipe::nameCell;
 using pipe::parseCell;
 using pipe::parseFamily;
+using pipe::printCell;
 using pipe::printFamily;
 
 //===----------------------------------------------------------------------===//
 // Syntax
 //===----------------------------------------------------------------------===//
 
-static void printCell(OpAsmPrinter &printer, Operation *, Cell cell) {
-  pipe::printCell(printer, cell);
+/// Reads the slices of a program; files before BytecodeVersion::kProgramSlices
+/// have 1.
+static LogicalResult readSlices(DialectBytecodeReader &reader,
+                                int64_t &slices) {
+  return readSince<ExecDialect>(reader, BytecodeVersion::kProgramSlices, 1,
+                                slices);
+}
+
+static ParseResult parseWorkers(OpAsmParser &parser, Region &body,
+                                int64_t slices) {
+  return pipe::parseSlicedRegion(parser, ProgramOp::getOperationName(), body,
+                                 slices);
+}
+
+static void printWorkers(OpAsmPrinter &printer, ProgramOp, Region &body,
+                         int64_t) {
+  printer.printRegion(body, /*printEntryBlockArgs=*/true,
+                      /*printBlockTerminators=*/false);
 }
 
 static ParseResult parseCellPair(OpAsmParser &parser, Cell &cell,
@@ -43,13 +62,13 @@ static ParseResult parseCellPair(OpAsmParser &parser, Cell &cell,
   return success();
 }
 
-static void printCellPair(OpAsmPrinter &printer, ComputeOp, Cell cell,
+static void printCellPair(OpAsmPrinter &printer, ComputeOp op, Cell cell,
                           std::optional<Cell> overlapped) {
-  pipe::printCell(printer, cell);
+  pipe::printCell(printer, op, cell);
   if (!overlapped)
     return;
   printer << '+';
-  pipe::printCell(printer, *overlapped);
+  pipe::printCell(printer, op, *overlapped);
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,10 +139,20 @@ static int64_t homeStage(Operation *op) {
   return -1;
 }
 
+/// The number of a cell in the name of a result: `4`, or `4_1` of a slice.
+static std::string numberOf(Operation *op, Cell cell) {
+  CellName name = nameCell(op, cell);
+  if (!name.hasSlice())
+    return std::to_string(cell.getNumber());
+  return (Twine(cell.getUnit() / name.numSlices) + "_" +
+          Twine(cell.getUnit() % name.numSlices))
+      .str();
+}
+
 /// Names a result `f0`, or `f0_4` if its stage is not the worker's first.
 static void nameResult(OpAsmSetValueNameFn setName, Operation *op,
-                       StringRef prefix, int64_t number, int64_t stage) {
-  std::string name = (prefix + Twine(number)).str();
+                       StringRef prefix, Cell cell, int64_t stage) {
+  std::string name = prefix.str() + numberOf(op, cell);
   if (int64_t home = homeStage(op); home != -1 && stage != home)
     name += ("_" + Twine(stage)).str();
   setName(op->getResult(0), name);
@@ -131,8 +160,7 @@ static void nameResult(OpAsmSetValueNameFn setName, Operation *op,
 
 static void nameByPhase(OpAsmSetValueNameFn setName, Operation *op, Cell cell) {
   char letter = llvm::toLower(phaseLetter(cell.getPhase()));
-  nameResult(setName, op, StringRef(&letter, 1), cell.getNumber(),
-             cell.getStage());
+  nameResult(setName, op, StringRef(&letter, 1), cell, cell.getStage());
 }
 
 void ComputeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -143,14 +171,14 @@ void ComputeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   llvm::raw_string_ostream os(name);
   for (Cell cell : {getCell(), *overlapped})
     os << (name.empty() ? "" : "_")
-       << llvm::toLower(phaseLetter(cell.getPhase())) << cell.getNumber();
+       << llvm::toLower(phaseLetter(cell.getPhase())) << numberOf(*this, cell);
   setName(getDone(), name);
 }
 
 void SendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   Cell cell = getCell();
-  nameResult(setName, *this, cell.is(Phase::Forward) ? "s" : "sg",
-             cell.getNumber(), cell.getStage());
+  nameResult(setName, *this, cell.is(Phase::Forward) ? "s" : "sg", cell,
+             cell.getStage());
 }
 
 /// Names a receive by the stage that needs the message.
@@ -159,9 +187,9 @@ void RecvOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   if (cell.isIn(kWidePhases))
     nameByPhase(setName, *this, cell);
   else if (cell.is(Phase::Forward))
-    nameResult(setName, *this, "act", cell.getNumber(), cell.getStage() + 1);
+    nameResult(setName, *this, "act", cell, cell.getStage() + 1);
   else
-    nameResult(setName, *this, "g", cell.getNumber(), cell.getStage() - 1);
+    nameResult(setName, *this, "g", cell, cell.getStage() - 1);
 }
 
 /// Names a result as the table of instructions says.
@@ -170,7 +198,7 @@ static void nameByTraits(OpAsmSetValueNameFn setName, Operation *op, Cell cell,
   StringRef prefix = traitsOf(kind).resultName;
   if (prefix.empty())
     return nameByPhase(setName, op, cell);
-  nameResult(setName, op, prefix, cell.getNumber(), cell.getStage());
+  nameResult(setName, op, prefix, cell, cell.getStage());
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,12 +220,12 @@ static PhaseSet phasesOf(InstructionKind kind) {
 static LogicalResult verifyPhase(InstructionOpInterface op, Cell cell) {
   PhaseSet wanted = phasesOf(op.getInstructionKind());
   if (!cell.isIn(wanted))
-    return op->emitOpError() << "cell " << cell.str() << " has phase "
-                             << phaseLetter(cell.getPhase()) << ", wanted "
-                             << describePhases(wanted, " or ");
+    return op->emitOpError() << "cell " << nameCell(op, cell).str()
+                             << " has phase " << phaseLetter(cell.getPhase())
+                             << ", wanted " << describePhases(wanted, " or ");
   if (cell.overlapsNext())
-    return op->emitOpError()
-           << "cell " << cell.str() << " has the overlap bit of a row";
+    return op->emitOpError() << "cell " << nameCell(op, cell).str()
+                             << " has the overlap bit of a row";
   return success();
 }
 
@@ -217,7 +245,7 @@ static LogicalResult verifyCells(InstructionOpInterface op) {
     return failure();
   if (*overlapped == *cell)
     return op->emitOpError()
-           << "overlaps cell " << cell->str() << " with itself";
+           << "overlaps cell " << nameCell(op, *cell).str() << " with itself";
   return success();
 }
 
@@ -246,9 +274,10 @@ static LogicalResult verifyMessageEnd(InstructionOpInterface op) {
            << ", its own; a message needs another worker";
   Cell cell = *op.getInstructionCell();
   if (isSend && !waitsForCompute(op, cell))
-    return op->emitOpError() << "does not wait for the compute of its cell "
-                             << cell.str() << "; add the token of 'compute "
-                             << cell.str() << "' of this worker to 'after'";
+    return op->emitOpError()
+           << "does not wait for the compute of its cell "
+           << nameCell(op, cell).str() << "; add the token of 'compute "
+           << nameCell(op, cell).str() << "' of this worker to 'after'";
   return success();
 }
 
@@ -268,7 +297,7 @@ static LogicalResult verifyBlockMember(InstructionOpInterface op) {
   };
   if (llvm::none_of(op.getWaits(), computesGradient))
     return op->emitOpError()
-           << "of cell " << cell.str()
+           << "of cell " << nameCell(op, cell).str()
            << " waits for no weight gradient (B or W) of stage "
            << cell.getStage() << "; add the token of the last to 'after'";
   return success();
@@ -284,8 +313,9 @@ static LogicalResult verifyUnitMember(InstructionOpInterface op) {
     Cell need = cell.withPhase(phase);
     if (succeeded(result) && !waitsForCompute(op, need))
       result = op->emitOpError()
-               << "of cell " << cell.str() << " does not wait for "
-               << need.str() << "; add the token of 'compute " << need.str()
+               << "of cell " << nameCell(op, cell).str()
+               << " does not wait for " << nameCell(op, need).str()
+               << "; add the token of 'compute " << nameCell(op, need).str()
                << "' of this worker to 'after'";
   });
   return result;

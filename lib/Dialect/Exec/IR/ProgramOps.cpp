@@ -63,8 +63,10 @@ int64_t ProgramOp::getNumMicrobatches() {
         if (!cell.isPerPath())
           highest = std::max(highest, cell.getNumber());
       });
-  return highest + 1;
+  return highest / getNumSlices() + 1;
 }
+
+int64_t ProgramOp::getNumSlices() { return getSlices(); }
 
 //===----------------------------------------------------------------------===//
 // Local checks
@@ -126,7 +128,8 @@ namespace {
 class ProgramVerifier {
 public:
   explicit ProgramVerifier(ProgramOp program)
-      : program(program), numWorkers(program.getNumWorkers()) {}
+      : program(program), numWorkers(program.getNumWorkers()),
+        numSlices(program.getNumSlices()) {}
 
   LogicalResult verify();
 
@@ -142,6 +145,10 @@ private:
   LogicalResult verifyRange(Operation &op, Cell cell);
   LogicalResult verifyPeer(Operation *op, int64_t peer);
   LogicalResult verifyRunOnce();
+  LogicalResult verifySliceOrder();
+  std::string nameOf(Cell cell) const {
+    return CellName{cell, numSlices}.str();
+  }
   LogicalResult verifyOnce(ArrayRef<MessageEnd> ends);
   LogicalResult verifyPaired();
   LogicalResult verifyOffloads();
@@ -154,7 +161,7 @@ private:
                              const Twine &what);
 
   ProgramOp program;
-  int64_t numWorkers, numMicrobatches = 0, numPaths = 0;
+  int64_t numWorkers, numMicrobatches = 0, numSlices, numPaths = 0;
   std::optional<Placement> placement; ///< none: no paths
   std::vector<WorkerOp> byNumber;
   std::vector<Operation *> ops;
@@ -165,7 +172,8 @@ private:
 };
 } // namespace
 
-/// program_c2, program_c3: sizes are in range, also those not declared.
+/// program_c2, program_c3, program_c17: sizes are in range, also those not
+/// declared.
 LogicalResult ProgramVerifier::verifySizes() {
   if (numWorkers < 1 || numWorkers > kMaxWorkers)
     return pipe::emitTableError(program)
@@ -175,6 +183,11 @@ LogicalResult ProgramVerifier::verifySizes() {
     return pipe::emitTableError(program)
            << "has " << numMicrobatches << " microbatches, wanted 1 to "
            << Cell::kMaxMicrobatches;
+  if (numSlices < 1 || numSlices > Cell::kMaxMicrobatches / numMicrobatches)
+    return pipe::emitTableError(program)
+           << "has " << numSlices << " slices of each of " << numMicrobatches
+           << " microbatches, wanted 1 to "
+           << Cell::kMaxMicrobatches / numMicrobatches;
   return success();
 }
 
@@ -219,13 +232,14 @@ LogicalResult ProgramVerifier::verifyPlacement() {
 }
 
 LogicalResult ProgramVerifier::verifyRange(Operation &op, Cell cell) {
-  int64_t number = cell.getNumber();
+  int64_t number =
+      cell.isPerPath() ? cell.getPath() : cell.getUnit() / numSlices;
   int64_t limit =
       cell.isPerPath() ? std::max<int64_t>(1, numPaths) : numMicrobatches;
   if (number < limit) // program_c3
     return success();
   return pipe::emitTableError(&op)
-         << "cell " << cell.str() << " is of "
+         << "cell " << nameOf(cell) << " is of "
          << (cell.isPerPath() ? "path " : "microbatch ") << number
          << ", the program has " << limit;
 }
@@ -241,13 +255,13 @@ LogicalResult ProgramVerifier::verifyCell(Operation &op, Cell cell,
       placement->getPath(placement->pathOf(cell)).getNumStages();
   if (cell.getStage() >= numStages)
     return pipe::emitTableError(&op)
-           << "cell " << cell.str() << " is of stage " << cell.getStage()
+           << "cell " << nameOf(cell) << " is of stage " << cell.getStage()
            << ", its path has " << numStages << " stages";
   int64_t home = placement->workerOf(placement->globalStage(cell));
   if (home == worker) // program_c6
     return success();
   return pipe::emitTableError(&op)
-         << "cell " << cell.str() << " runs on worker " << worker
+         << "cell " << nameOf(cell) << " runs on worker " << worker
          << ", by its path stage " << cell.getStage() << " is on worker "
          << home;
 }
@@ -331,7 +345,39 @@ LogicalResult ProgramVerifier::verifyRunOnce() {
   if (repeated == runs.end())
     return success();
   return emitRepeated(repeated->instruction, std::next(repeated)->instruction,
-                      "runs cell " + repeated->cell.str() + " a second time");
+                      "runs cell " + nameOf(repeated->cell) + " a second time");
+}
+
+/// program_c18. `runs` are sorted by phase, stage and unit, so that the slices
+/// of a microbatch are neighbours:
+///
+///   runs          0F0.0  0F0.1  0F1.0  0F1.1  ..  0B0.0  0B0.1
+///   instruction   0      2      4      6          9      7
+LogicalResult ProgramVerifier::verifySliceOrder() {
+  if (numSlices == 1)
+    return success();
+  for (auto [run, next] : llvm::zip(runs, ArrayRef(runs).drop_front())) {
+    SliceOrder order = traitsOf(run.cell.getPhase()).order.slices;
+    bool areOfOneMicrobatch =
+        run.cell.getPhase() == next.cell.getPhase() &&
+        run.cell.getStage() == next.cell.getStage() &&
+        run.cell.getUnit() / numSlices == next.cell.getUnit() / numSlices;
+    bool isAscending = run.instruction < next.instruction;
+    if (order == SliceOrder::Any || !areOfOneMicrobatch ||
+        isAscending == (order == SliceOrder::Ascending))
+      continue;
+    const RunCell &early = isAscending ? run : next;
+    const RunCell &late = isAscending ? next : run;
+    InFlightDiagnostic diagnostic =
+        pipe::emitTableError(ops[late.instruction])
+        << "runs " << nameOf(late.cell) << " behind " << nameOf(early.cell)
+        << "; expected the slices of a microbatch in "
+        << (isAscending ? "descending" : "ascending") << " order";
+    diagnostic.attachNote(ops[early.instruction]->getLoc())
+        << nameOf(early.cell) << " is here";
+    return diagnostic;
+  }
+  return success();
 }
 
 /// program_c5: no message has two sends, or two receives.
@@ -344,7 +390,7 @@ LogicalResult ProgramVerifier::verifyOnce(ArrayRef<MessageEnd> ends) {
     return success();
   return emitRepeated(repeated->instruction, std::next(repeated)->instruction,
                       "repeats the message " +
-                          Cell::fromRaw(repeated->cell).str() +
+                          nameOf(Cell::fromRaw(repeated->cell)) +
                           " from worker " + Twine(repeated->source) +
                           " to worker " + Twine(repeated->destination));
 }
@@ -364,7 +410,7 @@ LogicalResult ProgramVerifier::verifyPaired() {
   if (sendIsLeft && recvIsLeft)
     sendIsLeft = send->getName() < recv->getName();
   const MessageEnd &end = sendIsLeft ? *send : *recv;
-  std::string cell = Cell::fromRaw(end.cell).str();
+  std::string cell = nameOf(Cell::fromRaw(end.cell));
   InFlightDiagnostic diagnostic = pipe::emitTableError(ops[end.instruction]);
   if (sendIsLeft)
     return diagnostic << "has no partner: worker " << end.destination
@@ -384,7 +430,7 @@ LogicalResult ProgramVerifier::verifyOffload(InstructionOpInterface offload,
     return success();
   InFlightDiagnostic diagnostic =
       pipe::emitTableError(offload)
-      << "frees the output of " << Cell::fromRaw(send.cell).str()
+      << "frees the output of " << nameOf(Cell::fromRaw(send.cell))
       << " and does not wait for its send to worker " << send.destination
       << "; add the token of that send to 'after'";
   diagnostic.attachNote(sender.getLoc()) << "the send is here";
@@ -473,7 +519,8 @@ LogicalResult ProgramVerifier::verify() {
     return failure();
   sortByName(sends);
   sortByName(receives);
-  return success(succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
+  return success(succeeded(verifyRunOnce()) && succeeded(verifySliceOrder()) &&
+                 succeeded(verifyOnce(sends)) &&
                  succeeded(verifyOnce(receives)) && succeeded(verifyPaired()) &&
                  succeeded(verifyOffloads()));
 }

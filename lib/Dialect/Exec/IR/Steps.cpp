@@ -62,7 +62,7 @@ LogicalResult StepVerifier::verifyGradient(const RunCell &run) const {
     return success();
   InFlightDiagnostic diagnostic =
       pipe::emitTableError(ops[run.instruction])
-      << "runs " << run.cell.str()
+      << "runs " << pipe::nameCell(mark, run.cell).str()
       << (mark == ops[run.instruction] ? " beside" : " behind")
       << " the step or the all-reduce of its blocks";
   diagnostic.attachNote(mark->getLoc()) << "which is here";
@@ -125,13 +125,14 @@ LogicalResult StepVerifier::visitAllReduce(const CollectiveEnd &end) {
     const std::optional<RunCell> &last = lastGradients[stage];
     if (failed(result) || !last || waitsFor(op, ops[last->instruction]))
       return;
+    std::string gradient = pipe::nameCell(op, last->cell).str();
     InFlightDiagnostic diagnostic =
         pipe::emitTableError(op)
-        << "of cell " << cell.str() << " does not wait for " << last->cell.str()
+        << "of cell " << cell.str() << " does not wait for " << gradient
         << ", which adds to its gradients; add the token of 'compute "
-        << last->cell.str() << "' to 'after'";
+        << gradient << "' to 'after'";
     diagnostic.attachNote(ops[last->instruction]->getLoc())
-        << last->cell.str() << " is here";
+        << gradient << " is here";
     result = diagnostic;
   });
   return result;

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/APInt.h"
@@ -314,9 +315,13 @@ static char *writeCellText(char *out, CellName name) {
   return writeNumber(out, cell.getUnit() % name.numSlices);
 }
 
-void printCell(AsmPrinter &printer, Cell cell) {
+void printCell(AsmPrinter &printer, CellName name) {
   char text[kMaxCellText];
-  printer.getStream() << StringRef(text, writeCellText(text, {cell}) - text);
+  printer.getStream() << StringRef(text, writeCellText(text, name) - text);
+}
+
+void printCell(AsmPrinter &printer, Operation *op, Cell cell) {
+  printCell(printer, nameCell(op, cell));
 }
 
 void printCells(AsmPrinter &printer, ArrayRef<Cell> cells, int64_t numSlices) {

@@ -25,6 +25,11 @@ InFlightDiagnostic pipe::emitTableError(Operation *op) {
   return emitError(op->getLoc()) << "'" << op->getName() << "' op ";
 }
 
+CellName pipe::nameCell(Operation *op, Cell cell) {
+  auto owner = op->getParentOfType<PlacementOwnerOpInterface>();
+  return {cell, owner ? owner.getNumSlices() : 1};
+}
+
 //===----------------------------------------------------------------------===//
 // Placement
 //===----------------------------------------------------------------------===//
@@ -85,16 +90,8 @@ int64_t ScheduleOp::getNumSlices() { return getSlices(); }
 /// Parses the body of a schedule, whose cells name slices if it has several.
 static ParseResult parseRows(OpAsmParser &parser, Region &body,
                              int64_t slices) {
-  if (slices < 1) // schedule_c10
-    return parser.emitError(parser.getNameLoc())
-           << "'pipe.schedule' op has " << slices
-           << " slices a microbatch: there must be 1 or more";
-  SlicesInText scope(slices);
-  if (parser.parseRegion(body))
-    return failure();
-  if (body.empty())
-    body.emplaceBlock();
-  return success();
+  return parseSlicedRegion(parser, ScheduleOp::getOperationName(), body,
+                           slices);
 }
 
 static void printRows(OpAsmPrinter &printer, ScheduleOp, Region &body,

@@ -43,11 +43,12 @@ TableView ScheduleTable::view() const {
   return view;
 }
 
-LogicalResult pipe::verifyUnsliced(ScheduleOp schedule, StringRef reader) {
-  if (schedule.getSlices() == 1)
+LogicalResult pipe::verifyUnsliced(PlacementOwnerOpInterface owner,
+                                   StringRef reader) {
+  if (owner.getNumSlices() == 1)
     return success();
-  return emitTableError(schedule)
-         << "has " << schedule.getSlices() << " slices a microbatch; " << reader
+  return emitTableError(owner)
+         << "has " << owner.getNumSlices() << " slices a microbatch; " << reader
          << " takes whole microbatches only";
 }
 

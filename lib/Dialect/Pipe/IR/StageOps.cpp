@@ -37,18 +37,21 @@ static constexpr RolePlace N = RolePlace::Nowhere, A = RolePlace::Argument,
 static constexpr RolePlace
     kPlaces[kNumEnumValues<StageRole>][kNumEnumValues<StageFunctionKind>] = {
         // init fwd rec bwd igr wgr upd data targ loss
-        {R, A, A, A, A, A, AR, A, A, N},  // param
-        {N, A, A, A, A, A, N, R, N, N},   // input
-        {N, R, R, A, A, A, N, N, N, A},   // output
-        {N, R, AR, A, AR, A, N, N, N, N}, // residual
-        {N, N, N, A, A, A, N, N, N, R},   // output_gradient
-        {N, N, N, R, R, N, N, N, N, N},   // input_gradient
-        {N, N, N, AR, N, AR, A, N, N, N}, // gradient
-        {N, N, N, N, N, N, AR, N, N, N},  // state
-        {N, N, N, N, N, N, N, N, R, A},   // target
-        {N, N, N, N, N, N, N, N, N, R},   // loss
-        {N, A, A, A, A, A, N, A, A, A},   // microbatch
-        {N, A, A, A, A, A, A, A, A, A}};  // step
+        {R, A, A, A, A, A, AR, A, A, N},   // param
+        {N, A, A, A, A, A, N, R, N, N},    // input
+        {N, R, R, A, A, A, N, N, N, A},    // output
+        {N, R, AR, A, AR, A, N, N, N, N},  // residual
+        {N, N, N, A, A, A, N, N, N, R},    // output_gradient
+        {N, N, N, R, R, N, N, N, N, N},    // input_gradient
+        {N, N, N, AR, N, AR, A, N, N, N},  // gradient
+        {N, N, N, N, N, N, AR, N, N, N},   // state
+        {N, N, N, N, N, N, N, N, R, A},    // target
+        {N, N, N, N, N, N, N, N, N, R},    // loss
+        {N, A, A, A, A, A, N, A, A, A},    // microbatch
+        {N, A, A, A, A, A, N, A, A, A},    // slice
+        {N, A, A, A, A, A, A, A, A, A},    // step
+        {N, A, A, A, A, A, N, N, N, N},    // earlier
+        {N, N, N, AR, AR, N, N, N, N, N}}; // earlier_gradient
 
 bool pipe::mayHaveRole(StageFunctionKind kind, StageRole role,
                        RolePlace place) {
@@ -59,7 +62,8 @@ bool pipe::mayHaveRole(StageFunctionKind kind, StageRole role,
 
 bool pipe::isNamedRole(StageRole role) {
   return role == StageRole::Param || role == StageRole::Residual ||
-         role == StageRole::Gradient || role == StageRole::State;
+         role == StageRole::Gradient || role == StageRole::State ||
+         role == StageRole::Earlier || role == StageRole::EarlierGradient;
 }
 
 /// Verifies one attribute of an argument or result of `function`.

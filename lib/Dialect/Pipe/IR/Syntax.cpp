@@ -26,24 +26,30 @@ namespace pipesched::pipe {
 // Numbers that only newer bytecode has
 //===----------------------------------------------------------------------===//
 
-/// Reads a number of files from version `since` on; older ones have `before`.
-static LogicalResult readSince(DialectBytecodeReader &reader, uint64_t since,
-                               int64_t before, int64_t &number) {
-  FailureOr<const DialectVersion *> version =
-      reader.getDialectVersion<PipeDialect>();
-  if (succeeded(version) &&
-      static_cast<const BytecodeVersion *>(*version)->number >= since)
-    return reader.readSignedVarInt(number);
-  number = before;
-  return success();
-}
-
 LogicalResult readSlices(DialectBytecodeReader &reader, int64_t &slices) {
-  return readSince(reader, BytecodeVersion::kSlices, 1, slices);
+  return readSince<PipeDialect>(reader, BytecodeVersion::kSlices, 1, slices);
 }
 
 LogicalResult readSeen(DialectBytecodeReader &reader, int64_t &seen) {
-  return readSince(reader, BytecodeVersion::kSeen, 0, seen);
+  return readSince<PipeDialect>(reader, BytecodeVersion::kSeen, 0, seen);
+}
+
+//===----------------------------------------------------------------------===//
+// Cells of slices
+//===----------------------------------------------------------------------===//
+
+ParseResult parseSlicedRegion(OpAsmParser &parser, StringRef opName,
+                              Region &region, int64_t slices) {
+  if (slices < 1) // schedule_c10, program_c17
+    return parser.emitError(parser.getNameLoc())
+           << "'" << opName << "' op has " << slices
+           << " slices a microbatch: there must be 1 or more";
+  SlicesInText scope(slices);
+  if (parser.parseRegion(region))
+    return failure();
+  if (region.empty())
+    region.emplaceBlock();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

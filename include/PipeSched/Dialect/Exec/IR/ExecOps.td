@@ -29,11 +29,25 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // Programs and workers
 //===----------------------------------------------------------------------===//
 
+/// As Pipe_SlicesProp; programs have slices from version 4 of bytecode on.
+def Exec_SlicesValueProp : IntProp<"int64_t"> {
+  let summary = "slices of a microbatch";
+  let writeToMlirBytecode = [{
+    $_writer.writeSignedVarInt($_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(readSlices($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+def Exec_SlicesProp : DefaultValuedProp<Exec_SlicesValueProp, "1">;
+
 def Exec_ProgramOp : Exec_Op<"program", [
     IsolatedFromAbove, NoRegionArguments, NoTerminator, SingleBlock, Symbol,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>,
-    DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface>]> {
+    DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface,
+                              ["getNumSlices"]>]> {
   let summary = "what all workers of a pipeline run";
   let description = [{
     One `worker` per process of a pipeline-parallel training step. The header
@@ -70,6 +84,19 @@ def Exec_ProgramOp : Exec_Op<"program", [
     }
     ```
 
+    With `slices`, cells are of a slice, as `2F3.1`.
+
+    ```mlir
+    exec.program @sliced microbatches 1 slices 2 {
+      worker 0 {
+        %f0_0 = compute 0F0.0
+        %f0_1 = compute 0F0.1
+        %b0_1 = compute 0B0.1
+        %b0_0 = compute 0B0.0
+      }
+    }
+    ```
+
     Constraints:
     - `program_c1`: the body holds `pipe.path` ops and clauses of functions
       (`pipe.stage`, `pipe.data`, `pipe.target`, `pipe.loss`), then
@@ -98,11 +125,16 @@ def Exec_ProgramOp : Exec_Op<"program", [
       if there is one.
     - `program_c16`: a collective of a microbatch is on each worker of its path
       once, with the same `bytes`.
+    - `program_c17`: `slices` is 1 or more, and all microbatches together have
+      at most 2147483647.
+    - `program_c18`: on a worker the slices of a microbatch run in their order,
+      backwards in the reverse order.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     OptionalProp<I64Prop>:$workers,
     OptionalProp<I64Prop>:$microbatches,
+    Exec_SlicesProp:$slices,
     OptionalAttr<StrAttr>:$family,
     OptionalAttr<DictionaryAttr>:$familyOptions,
     Pipe_GradientAfterProp:$gradientAfter,
@@ -113,10 +145,10 @@ def Exec_ProgramOp : Exec_Op<"program", [
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
     $sym_name (`workers` $workers^)? (`microbatches` $microbatches^)?
-    (custom<Family>($family, $familyOptions)^)?
+    (`slices` $slices^)? (custom<Family>($family, $familyOptions)^)?
     (`gradient` `after` $gradientAfter^)? (`recompute` $recompute^)?
     (`model` $model^)? (`profile` $profile^)?
-    attr-dict-with-keyword $bodyRegion
+    attr-dict-with-keyword custom<Workers>($bodyRegion, ref($slices))
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

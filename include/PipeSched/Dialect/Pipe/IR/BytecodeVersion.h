@@ -24,14 +24,30 @@ namespace pipesched {
 ///   1   the same, and the version is written
 ///   2   schedules with their number of slices
 ///   3   kernels with the tokens that a token sees
+///   4   programs with their number of slices
 struct BytecodeVersion : mlir::DialectVersion {
-  static constexpr uint64_t kCurrent = 3;
+  static constexpr uint64_t kCurrent = 4;
   static constexpr uint64_t kSlices = 2;
   static constexpr uint64_t kSeen = 3;
+  static constexpr uint64_t kProgramSlices = 4;
 
   explicit BytecodeVersion(uint64_t number) : number(number) {}
   uint64_t number;
 };
+
+/// Reads a number of an op of a dialect, which files have from version `since`
+/// on; older ones have `before`.
+template <typename DialectT>
+mlir::LogicalResult readSince(mlir::DialectBytecodeReader &reader,
+                              uint64_t since, int64_t before, int64_t &number) {
+  mlir::FailureOr<const mlir::DialectVersion *> version =
+      reader.getDialectVersion<DialectT>();
+  if (mlir::succeeded(version) &&
+      static_cast<const BytecodeVersion *>(*version)->number >= since)
+    return reader.readSignedVarInt(number);
+  number = before;
+  return mlir::success();
+}
 
 /// Writes and reads the version; everything else is written by the properties
 /// of ops, and attributes as text.

@@ -40,15 +40,16 @@ mlir::ParseResult parseCell(mlir::AsmParser &parser, Cell &cell);
 /// Parses a row: `[0F0 _2 0F1+0B0]`.
 mlir::ParseResult parseCells(mlir::AsmParser &parser, std::vector<Cell> &cells);
 
-void printCell(mlir::AsmPrinter &printer, Cell cell);
+void printCell(mlir::AsmPrinter &printer, CellName name);
+inline void printCell(mlir::AsmPrinter &printer, Cell cell) {
+  printCell(printer, CellName{cell});
+}
 void printCells(mlir::AsmPrinter &printer, llvm::ArrayRef<Cell> cells,
                 int64_t numSlices = 1);
 
 /// For `custom<Cell>`, which emits one error; a property in a format would add
 /// a second one ("invalid value for property").
-inline void printCell(mlir::AsmPrinter &printer, mlir::Operation *, Cell cell) {
-  printCell(printer, cell);
-}
+void printCell(mlir::AsmPrinter &printer, mlir::Operation *op, Cell cell);
 
 using EmitErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
 

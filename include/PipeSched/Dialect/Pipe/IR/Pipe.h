@@ -63,6 +63,10 @@ mlir::LogicalResult verifyFamilyClause(mlir::Operation *op,
                                        mlir::StringAttr family,
                                        mlir::DictionaryAttr options);
 
+/// The name of a cell of `op`, which stands in a schedule or a program: with
+/// its slice, if microbatches have several there.
+CellName nameCell(mlir::Operation *op, Cell cell);
+
 /// Like emitOpError, but never prints the op, whose rows may be long.
 mlir::InFlightDiagnostic emitTableError(mlir::Operation *op);
 

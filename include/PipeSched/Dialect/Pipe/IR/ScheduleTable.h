@@ -38,10 +38,11 @@ private:
   llvm::SmallVector<llvm::ArrayRef<Cell>> rows;
 };
 
-/// Errors: the microbatches of the schedule have slices, which `reader` does
-/// not treat. What counts microbatches calls it, so that no unit is taken for a
-/// whole microbatch.
-mlir::LogicalResult verifyUnsliced(ScheduleOp schedule, llvm::StringRef reader);
+/// Errors: the microbatches of the schedule or program have slices, which
+/// `reader` does not treat. What counts microbatches calls it, so that no unit
+/// is taken for a whole microbatch.
+mlir::LogicalResult verifyUnsliced(PlacementOwnerOpInterface owner,
+                                   llvm::StringRef reader);
 
 /// Replaces the paths of a schedule.
 void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);

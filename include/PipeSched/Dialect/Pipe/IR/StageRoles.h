@@ -45,7 +45,10 @@ enum class StageRole {
   Target,
   Loss,
   Microbatch,
-  Step
+  Slice,
+  Step,
+  Earlier,
+  EarlierGradient
 };
 
 /// The attribute beside `pipe.param` that makes parameters of several stages
@@ -104,7 +107,12 @@ struct EnumNames<pipe::StageRole> {
       {Role::Target, "target", "What the loss compares with"},
       {Role::Loss, "loss", "The loss of a microbatch"},
       {Role::Microbatch, "microbatch", "The number of the microbatch"},
-      {Role::Step, "step", "The number of the step, from 0"}};
+      {Role::Slice, "slice", "The number of the slice of its microbatch"},
+      {Role::Step, "step", "The number of the step, from 0"},
+      {Role::Earlier, "earlier",
+       "The residual of its name of all slices of the microbatch"},
+      {Role::EarlierGradient, "earlier_gradient",
+       "The gradient of the pipe.earlier of its name"}};
 };
 
 } // namespace pipesched

@@ -45,6 +45,11 @@ mlir::LogicalResult readGradientAfter(mlir::DialectBytecodeReader &reader,
 /// BytecodeVersion::kSlices have 1.
 mlir::LogicalResult readSlices(mlir::DialectBytecodeReader &reader,
                                int64_t &slices);
+/// Parses the region of an op whose microbatches have `slices`, which its cells
+/// then name. Errors: below 1 slice.
+mlir::ParseResult parseSlicedRegion(mlir::OpAsmParser &parser,
+                                    llvm::StringRef opName,
+                                    mlir::Region &region, int64_t slices);
 /// Reads the tokens that a token sees in a kernel; files before
 /// BytecodeVersion::kSeen have 0.
 mlir::LogicalResult readSeen(mlir::DialectBytecodeReader &reader,

@@ -1,0 +1,81 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+
+// program_c17
+// expected-error@+1 {{'exec.program' op has 0 slices a microbatch: there must be 1 or more}}
+exec.program @none slices 0 {
+  worker 0 {}
+}
+
+// -----
+
+// program_c17
+// expected-error@+1 {{'exec.program' op has 3 slices of each of 1000000000 microbatches, wanted 1 to 2}}
+exec.program @many microbatches 1000000000 slices 3 {
+  worker 0 {}
+}
+
+// -----
+
+// program_c18
+exec.program @forward slices 2 {
+  worker 0 {
+    // expected-note@+1 {{0F3.1 is here}}
+    compute 0F3.1
+    // expected-error@+1 {{'exec.compute' op runs 0F3.0 behind 0F3.1; expected the slices of a microbatch in ascending order}}
+    compute 0F3.0
+  }
+}
+
+// -----
+
+// program_c18
+exec.program @backward slices 2 {
+  worker 0 {
+    compute 0F0.0
+    compute 0F0.1
+    // expected-note@+1 {{0I0.0 is here}}
+    compute 0I0.0
+    // expected-error@+1 {{'exec.compute' op runs 0I0.1 behind 0I0.0; expected the slices of a microbatch in descending order}}
+    compute 0I0.1
+  }
+}
+
+// -----
+
+// program_c3
+exec.program @range microbatches 2 slices 2 {
+  worker 0 {
+    // expected-error@+1 {{'exec.compute' op cell 0F2.0 is of microbatch 2, the program has 2}}
+    compute 0F2.0
+  }
+}
+
+// -----
+
+exec.program @unsliced slices 2 {
+  worker 0 {
+    // expected-error@+1 {{'0F2' names no slice; wanted a cell as 2F0.1, with a slice from 0 to 1}}
+    compute 0F2
+  }
+}
+
+// -----
+
+exec.program @none {
+  worker 0 {
+    // expected-error@+1 {{'0F2.0' names a slice, but its schedule has no slices}}
+    compute 0F2.0
+  }
+}
+
+// -----
+
+// program_c5
+exec.program @unpaired slices 2 {
+  worker 0 {
+    %f = compute 0F0.1
+    // expected-error@+1 {{'exec.send' op has no partner: worker 1 has no 'recv 0F0.1 from 0'}}
+    send 0F0.1 to 1 after %f
+  }
+  worker 1 {}
+}
