@@ -1,0 +1,141 @@
+"""Schedules of slices: SlimPipe's memory and bubble, and a measured step of Seq1F1B."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pipesched
+from pipesched import Costs, Simulation
+
+from .study import Basis, Study, data
+
+GIB = 2**30
+SYSTEM = "h100-sxm"
+
+
+def _row(
+    source: str, case: str, quantity: str, published: float | None, ours: float
+) -> dict[str, Any]:
+    known = published is not None
+    return {
+        "source": source,
+        "case": case,
+        "quantity": quantity,
+        "published": published if published is not None else np.nan,
+        "ours": ours,
+        "error_percent": 100 * (ours / published - 1) if known and published else np.nan,
+    }
+
+
+def _slimpipe() -> list[dict[str, Any]]:
+    """Bubble from the table; activations as table and costs count them. The publication counts
+    whole activations of slices, ours also what the first backward of a microbatch leaves of the
+    gradients of keys and values.
+    """
+    row = data("slices.json")["slimpipe"]
+    workers, ranks = row["workers"], row["ranks_per_stage"]
+    made = pipesched.generate(
+        "slimpipe",
+        workers=workers,
+        microbatches=row["microbatches"],
+        chunks=row["chunks"],
+        slices=row["slices"],
+    )
+    costs = Costs(model=row["model"], system=SYSTEM, microbatch_size=1, accelerators=ranks)
+    report = made.simulate(costs)
+    assert report.memory is not None and report.table is not None
+    stages = workers * row["chunks"]
+    alone = pipesched.generate("gpipe", workers=stages, microbatches=1).simulate(costs)
+    assert alone.memory is not None
+    # A stage in the middle has layers alone, and holds one whole microbatch.
+    whole = float(alone.memory.peak_activation_bytes[stages // 2])
+    held = float(report.table.peak_activations.max()) / row["slices"] * whole
+    peak = float(report.memory.peak_activation_bytes.max())
+    case = f"Llama 13B, {workers} stages, {row['slices']} slices"
+    return [
+        _row(
+            "2504.14519",
+            case,
+            "bubble [%]",
+            row["bubble_percent"],
+            100 * report.table.bubble_ratio,
+        ),
+        _row(
+            "2504.14519",
+            case,
+            "activations of slices [GiB]",
+            row["activations_gib"],
+            held / ranks / GIB,
+        ),
+        _row(
+            "2504.14519",
+            case,
+            "with gradients of keys and values [GiB]",
+            None,
+            peak / ranks / GIB,
+        ),
+    ]
+
+
+def _seq1f1b() -> list[dict[str, Any]]:
+    """Steps and memory of Seq1F1B beside 1F1B. Slices are cut by equal compute, as its authors do,
+    and everything is recomputed.
+    """
+    row = data("slices.json")["seq1f1b"]
+    costs = Costs(
+        model=row["model"],
+        system=SYSTEM,
+        sequence=row["sequence"],
+        microbatch_size=1,
+        accelerators=1,
+        recompute="full",
+        slice_cut="work",
+    )
+
+    def report(family: str, microbatches: int, **options: int) -> Simulation:
+        made = pipesched.generate(
+            family, workers=row["workers"], microbatches=microbatches, **options
+        )
+        return made.transform("pipe-add-recompute").simulate(costs)
+
+    def ratio(quantity: str) -> float:
+        return float(row[quantity]["seq1f1b"] / row[quantity]["1f1b"])
+
+    rows = []
+    for microbatches in row["microbatches"]:
+        whole, sliced = (
+            report("1f1b", microbatches),
+            report("seq1f1b", microbatches, slices=row["slices"]),
+        )
+        assert whole.memory is not None and sliced.memory is not None
+        case = f"Qwen3 4B, {row['slices']} slices, {microbatches} microbatches"
+        found = sliced.execution.makespan_ps / whole.execution.makespan_ps
+        rows.append(_row("MindSpeed-LLM", case, "step to 1F1B's", ratio("step_ms"), found))
+    found = float(sliced.memory.peak_bytes[0]) / float(whole.memory.peak_bytes[0])
+    rows.append(_row("MindSpeed-LLM", case, "memory to 1F1B's", ratio("memory_mb"), found))
+    return rows
+
+
+def slices() -> Study:
+    """Published numbers of schedules of slices, beside ours.
+
+    >>> frame = slices().frame.set_index("quantity")
+    >>> round(float(frame.ours["bubble [%]"]), 2)
+    1.08
+    >>> round(float(frame.ours["activations of slices [GiB]"]), 2)
+    29.59
+    """
+    frame = pd.DataFrame([*_slimpipe(), *_seq1f1b()])
+    return Study(
+        title="Schedules of slices: SlimPipe and Seq1F1B",
+        frame=frame,
+        basis=Basis(
+            given="sizes, slices, chunks; SlimPipe's numbers are computed, those of Seq1F1B measured"
+            " on other hardware, so that only ratios are compared",
+            fitted="nothing",
+            open="the number of microbatches of the Seq1F1B row, three are shown; what its"
+            " recomputation covers, all activations here: its memory is not met",
+        ),
+    )
