@@ -16,7 +16,7 @@ from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
 from pipesched.planning._why import gib
 
-from . import assumed, banded, equal_memory, files, passes, stragglers
+from . import assumed, banded, equal_memory, files, passes, sliced, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -495,6 +495,14 @@ def run(arguments: argparse.Namespace) -> int:
         write_text("".join(f"{line}\n" for line in lines), arguments.output)
         return 0
     order = banded.add_order(groups.values())
-    below = [line for part in parts for line in part.below(remarks(part.pairs))]
+    below = [
+        line
+        for part in parts
+        for line in part.below(
+            [*remarks(part.pairs), *sliced.remarks(part.entries, part.pairs)]
+            if arguments.format == "text"
+            else remarks(part.pairs)
+        )
+    ]
     _write(arguments, rows, groups, _title(parts), parts, order, below)
     return 0 if any(part.simulations for part in parts) else 1

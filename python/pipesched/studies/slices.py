@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pipesched
-from pipesched import Costs, Simulation
+from pipesched import Configuration, Costs, FamilyOptions, Simulation
 
 from .study import Basis, Study, data
 
@@ -94,11 +94,14 @@ def _seq1f1b() -> list[dict[str, Any]]:
         slice_cut="work",
     )
 
-    def report(family: str, microbatches: int, **options: int) -> Simulation:
-        made = pipesched.generate(
-            family, workers=row["workers"], microbatches=microbatches, **options
-        )
+    def report(family: str, microbatches: int, slices: int = 1) -> Simulation:
+        options = FamilyOptions(slices=slices) if slices > 1 else FamilyOptions()
+        made = Configuration(family, row["workers"], microbatches, options).generate()
         return made.transform("pipe-add-recompute").simulate(costs)
+
+    def peak(simulation: Simulation) -> float:
+        assert simulation.memory is not None
+        return float(simulation.memory.peak_bytes[0])
 
     def ratio(quantity: str) -> float:
         return float(row[quantity]["seq1f1b"] / row[quantity]["1f1b"])
@@ -107,13 +110,12 @@ def _seq1f1b() -> list[dict[str, Any]]:
     for microbatches in row["microbatches"]:
         whole, sliced = (
             report("1f1b", microbatches),
-            report("seq1f1b", microbatches, slices=row["slices"]),
+            report("seq1f1b", microbatches, row["slices"]),
         )
-        assert whole.memory is not None and sliced.memory is not None
         case = f"Qwen3 4B, {row['slices']} slices, {microbatches} microbatches"
         found = sliced.execution.makespan_ps / whole.execution.makespan_ps
         rows.append(_row("MindSpeed-LLM", case, "step to 1F1B's", ratio("step_ms"), found))
-    found = float(sliced.memory.peak_bytes[0]) / float(whole.memory.peak_bytes[0])
+    found = peak(sliced) / peak(whole)
     rows.append(_row("MindSpeed-LLM", case, "memory to 1F1B's", ratio("memory_mb"), found))
     return rows
 
