@@ -35,7 +35,7 @@ struct WalkCase {
   Table table;
   TableView view;
   Groups groups;
-  CostInputs costs = makeCosts(4 * kNumWorkers);
+  CostInputs costs;
   PhaseCounts counts;
   StageCosts stageCosts;
   WalkInputs inputs;
@@ -57,9 +57,18 @@ static Table generateAbout(const Subject &subject, int64_t numCells) {
   return make(std::max<int64_t>(1, numCells / cellsPerRound) * kRound);
 }
 
+/// Slices need a length of sequences to divide.
+static CostInputs makeCostsFor(const Placement &placement) {
+  CostInputs costs = makeCosts(4 * kNumWorkers);
+  if (placement.getNumSlices() > 1)
+    costs.model->sequence = 4096;
+  return costs;
+}
+
 WalkCase::WalkCase(const Subject &subject, int64_t numCells)
     : table(generateAbout(subject, numCells)), view(table.view()),
-      groups(take(Groups::create(view))), counts(countPhases(view)),
+      groups(take(Groups::create(view))),
+      costs(makeCostsFor(table.placement)), counts(countPhases(view)),
       stageCosts(
           take(computeStageCosts(table.placement, costs, counts.phases))) {
   inputs.costs = &stageCosts;
@@ -170,6 +179,7 @@ void bench::registerWalks(int64_t numCells) {
   };
   static constexpr Subject kSubjects[] = {
       {"1f1b", "1f1b"},
+      {"seq1f1b", "seq1f1b"},
       {"interleaved-1f1b", "interleaved-1f1b"},
       {"zb-v", "zb-v"},
       {"chimera", "chimera"},

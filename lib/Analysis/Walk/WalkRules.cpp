@@ -129,21 +129,42 @@ static bool hasMeasuredWaits(const StageCosts &costs) {
          llvm::any_of(costs.stages, waits);
 }
 
-/// Whether what cells of a stage cost depends on their slice.
-static bool isSliced(const StageCost &cost) {
-  return cost.cells.getNumSlices() > 1;
-}
+namespace {
+/// Tells how many cells of a stage and phase each slice has. If all units have
+/// one, as those of F, each slice has as many. If some have none, as those of
+/// R may, or B where others have I and W, the rows have to be counted.
+class SliceCounts {
+public:
+  SliceCounts(const Placement &placement, const PhaseCounts &counts,
+              const StageCosts &costs)
+      : placement(placement), counts(counts), costs(costs) {}
 
-/// Calls `visit(worker, cell)` for all cells of such stages that compute.
-template <typename Visit>
-static void forSlicedCells(const TableView &table, const StageCosts &costs,
-                           Visit &&visit) {
-  for (auto [worker, row] : llvm::enumerate(table.rows))
-    for (Cell cell : row)
-      if (cell.isIn(phasesOfKind(InstructionKind::Compute)) &&
-          isSliced(costs.stages[table.placement->globalStage(cell)]))
-        visit(worker, cell);
-}
+  bool areEven(int64_t stage, Phase phase) const {
+    int64_t count = counts.of(stage, phase);
+    return numSlices(stage, phase) == 1 || count == 0 ||
+           count == placement.countOnPath(placement.pathOfStage(stage));
+  }
+  /// How many slices a stage has costs of: those of O are of no slice.
+  int64_t numSlices(int64_t stage, Phase phase) const {
+    return kPerPathPhases.contains(phase)
+               ? 1
+               : costs.stages[stage].cells.getNumSlices();
+  }
+  bool areAllEven() const {
+    bool areEven = true;
+    for (size_t stage = 0; stage < costs.stages.size(); ++stage)
+      phasesOfKind(InstructionKind::Compute).forEach([&](Phase phase) {
+        areEven &= this->areEven(stage, phase);
+      });
+    return areEven;
+  }
+
+private:
+  const Placement &placement;
+  const PhaseCounts &counts;
+  const StageCosts &costs;
+};
+} // namespace
 
 std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
                                              const TableView &table,
@@ -152,8 +173,9 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
                                              const Groups *groups) {
   GradientAfter gradientAfter = table.gradientAfter;
   bool isMeasured = hasMeasuredWaits(costs);
-  bool anySliced = llvm::any_of(costs.stages, isSliced);
-  if ((isMeasured || anySliced) &&
+  SliceCounts slices(placement, counts, costs);
+  bool countsRows = !slices.areAllEven();
+  if ((isMeasured || countsRows) &&
       placement.getNumMicrobatches() != table.placement->getNumMicrobatches())
     return std::nullopt;
   Traffic traffic(placement.getNumWorkers());
@@ -175,8 +197,10 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
     });
     auto compute = [&, stage = stage, &cost = cost](Phase phase) {
       int64_t count = counts.of(stage, phase);
-      if (!isSliced(cost))
-        wait(worker, count, cost.cells.of(phase));
+      int64_t numSlices = slices.numSlices(stage, phase);
+      if (slices.areEven(stage, phase))
+        for (int64_t slice = 0; slice < numSlices; ++slice)
+          wait(worker, count / numSlices, cost.cells.of(phase, slice));
       std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
       if (!flow)
         return;
@@ -192,10 +216,12 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
     };
     phasesOfKind(InstructionKind::Compute).forEach(compute);
   }
-  if (anySliced)
-    forSlicedCells(table, costs, [&](int64_t worker, Cell cell) {
-      wait(worker, 1, costs.of(placement, cell));
-    });
+  if (countsRows)
+    for (auto [worker, row] : llvm::enumerate(table.rows))
+      for (Cell cell : row)
+        if (cell.isIn(phasesOfKind(InstructionKind::Compute)) &&
+            !slices.areEven(placement.globalStage(cell), cell.getPhase()))
+          wait(worker, 1, costs.of(placement, cell));
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
     for (CellRef member : groups->membersOf(number))
       send(member.row, 1, cost.bytes);

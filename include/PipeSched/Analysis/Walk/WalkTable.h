@@ -44,8 +44,9 @@ bool canAddUp(const Placement &placement, const PhaseCounts &counts,
 /// The traffic of a complete table, as computeTraffic finds it, but for rows of
 /// experts, which walks add up. If the rows leave microbatches out, `placement`
 /// and `counts` include these. Nothing if bytes exceed int64. Also nothing if
-/// rows leave microbatches out while costs depend on slices, or while pairs
-/// have a measured time and cells wait for peers.
+/// rows leave microbatches out while costs depend on slices of which some have
+/// a phase and others do not, or while pairs have a measured time and cells
+/// wait for peers.
 std::optional<Traffic> sumTraffic(const Placement &placement,
                                   const TableView &table,
                                   const PhaseCounts &counts,
