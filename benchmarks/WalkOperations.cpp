@@ -67,8 +67,8 @@ static CostInputs makeCostsFor(const Placement &placement) {
 
 WalkCase::WalkCase(const Subject &subject, int64_t numCells)
     : table(generateAbout(subject, numCells)), view(table.view()),
-      groups(take(Groups::create(view))),
-      costs(makeCostsFor(table.placement)), counts(countPhases(view)),
+      groups(take(Groups::create(view))), costs(makeCostsFor(table.placement)),
+      counts(countPhases(view)),
       stageCosts(
           take(computeStageCosts(table.placement, costs, counts.phases))) {
   inputs.costs = &stageCosts;

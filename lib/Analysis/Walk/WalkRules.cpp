@@ -159,6 +159,25 @@ public:
     return areEven;
   }
 
+  /// Calls `visit(slice, count)` for the slices of an even phase.
+  template <typename Visit>
+  void forEven(int64_t stage, Phase phase, Visit &&visit) const {
+    if (!areEven(stage, phase))
+      return;
+    int64_t number = numSlices(stage, phase);
+    for (int64_t slice = 0; slice < number; ++slice)
+      visit(slice, counts.of(stage, phase) / number);
+  }
+  /// Calls `visit(worker, cell)` for the cells of phases that are not even.
+  template <typename Visit>
+  void forUneven(const TableView &table, Visit &&visit) const {
+    for (auto [worker, row] : llvm::enumerate(table.rows))
+      for (Cell cell : row)
+        if (cell.isIn(phasesOfKind(InstructionKind::Compute)) &&
+            !areEven(placement.globalStage(cell), cell.getPhase()))
+          visit(worker, cell);
+  }
+
 private:
   const Placement &placement;
   const PhaseCounts &counts;
@@ -197,10 +216,9 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
     });
     auto compute = [&, stage = stage, &cost = cost](Phase phase) {
       int64_t count = counts.of(stage, phase);
-      int64_t numSlices = slices.numSlices(stage, phase);
-      if (slices.areEven(stage, phase))
-        for (int64_t slice = 0; slice < numSlices; ++slice)
-          wait(worker, count / numSlices, cost.cells.of(phase, slice));
+      slices.forEven(stage, phase, [&](int64_t slice, int64_t ofSlice) {
+        wait(worker, ofSlice, cost.cells.of(phase, slice));
+      });
       std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
       if (!flow)
         return;
@@ -217,11 +235,9 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
     phasesOfKind(InstructionKind::Compute).forEach(compute);
   }
   if (countsRows)
-    for (auto [worker, row] : llvm::enumerate(table.rows))
-      for (Cell cell : row)
-        if (cell.isIn(phasesOfKind(InstructionKind::Compute)) &&
-            !slices.areEven(placement.globalStage(cell), cell.getPhase()))
-          wait(worker, 1, costs.of(placement, cell));
+    slices.forUneven(table, [&](int64_t worker, Cell cell) {
+      wait(worker, 1, costs.of(placement, cell));
+    });
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
     for (CellRef member : groups->membersOf(number))
       send(member.row, 1, cost.bytes);

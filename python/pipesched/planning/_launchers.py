@@ -77,7 +77,9 @@ def launchers(
 
     names: tuple[LauncherName, LauncherName] = ("torchtitan", "megatron")
     torchtitan, megatron = (_made(name, request, candidate, csv) for name in names)
-    return Launchers(Launcher(None, unknown) if unknown else torchtitan, megatron)
+    if unknown and torchtitan.lines is not None:
+        torchtitan = Launcher(None, unknown)
+    return Launchers(torchtitan, megatron)
 
 
 def _made(name: LauncherName, request: Request, candidate: Candidate, csv: str) -> Launcher:
@@ -169,6 +171,8 @@ def _torch_placement(candidate: Candidate) -> str:
     """The schedule by whose name torchtitan places the stages of a file; for a schedule that needs
     none, its own name.
     """
+    if candidate.slices > 1:
+        raise Cannot("torchtitan runs whole microbatches; pipesched.torch runs slices")
     if candidate.schedule in TORCH_NAMES:
         return TORCH_NAMES[candidate.schedule]
     kind = placement_kind(candidate.paths, candidate.shape.pipeline)

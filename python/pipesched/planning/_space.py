@@ -44,11 +44,19 @@ def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) ->
 
 
 SLICED = ("seq1f1b", "slimpipe", "terapipe")
-"""Families over slices of microbatches, which are searched only where `schedules` names them: no
-launcher of `for` runs them.
-"""
+"""Families over slices of microbatches."""
 
 SLICES = (2, 4, 8, 16)
+
+LONG_SEQUENCE = 32768
+"""From this length on slices are searched although `schedules` does not name their families, unless
+a launcher is named: none runs them.
+"""
+
+SHORTEST_SLICE = 4096
+"""The fewest tokens of a slice that is searched unnamed: runs of Seq1F1B gain from there on, as
+MindSpeed-LLM's documentation says.
+"""
 
 
 class Space:
@@ -75,7 +83,19 @@ class Space:
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
         known = [name for name in self._known if name not in ("greedy", *SLICED)]
-        return (ALONE, *(name for name in known if name != ALONE))
+        sliced = ("seq1f1b", "slimpipe") if self._is_long else ()
+        return (ALONE, *(name for name in known if name != ALONE), *sliced)
+
+    @cached_property
+    def _is_long(self) -> bool:
+        return self.request.launcher is None and self.request.sizes["sequence"] >= LONG_SEQUENCE
+
+    def _slices(self) -> list[int]:
+        """The numbers of slices to search: all of a family that is named, else long ones."""
+        if self.request.schedules is not None:
+            return list(SLICES)
+        sequence = self.request.sizes["sequence"]
+        return [slices for slices in SLICES if sequence // slices >= SHORTEST_SLICE]
 
     def _chunks(self, pipeline: int) -> list[int]:
         most = self.request.sizes["layers"] // pipeline
@@ -94,7 +114,7 @@ class Space:
     def _variants(self, family: str, pipeline: int) -> list[tuple[tuple[str, Any], ...]]:
         options = self._known[family].options
         if family in SLICED:
-            return [(("slices", slices),) for slices in SLICES]
+            return [(("slices", slices),) for slices in self._slices()]
         if "chunks" in options:
             return [(("chunks", chunks),) for chunks in self._chunks(pipeline)]
         if "waves" in options:

@@ -134,8 +134,8 @@ def slices() -> Study:
         title="Schedules of slices: SlimPipe and Seq1F1B",
         frame=frame,
         basis=Basis(
-            given="sizes, slices, chunks; SlimPipe's numbers are computed, those of Seq1F1B measured"
-            " on other hardware, so only ratios are compared",
+            given="sizes, slices, chunks; SlimPipe's numbers are computed, those of Seq1F1B are"
+            " measured on other hardware, so that only ratios are compared",
             fitted="nothing",
             open="the number of microbatches of the Seq1F1B row, three are shown; what its"
             " recomputation covers, all activations here: its memory is not met",
