@@ -228,9 +228,7 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
           placement.workerOf(target) == worker)
         return;
       traffic.messages += count;
-      send(worker, count,
-           *flow == Flow::Activation ? cost.activation.bytes
-                                     : cost.gradient.bytes);
+      send(worker, count, cost.of(*flow).bytes);
     };
     phasesOfKind(InstructionKind::Compute).forEach(compute);
   }
