@@ -82,3 +82,14 @@ LogicalResult pipesched::verifyEarlier(const Stage &stage, int64_t numSlices) {
   }
   return success();
 }
+
+LogicalResult pipesched::verifyTellsSlices(const StageFunction &function,
+                                           int64_t numSlices) {
+  if (numSlices == 1 || function.findArgument(Role::Slice))
+    return success();
+  return emitTableError(function.op)
+         << "is the " << enumName(function.kind) << " of " << numSlices
+         << " slices a microbatch and takes no pipe.slice, so that all slices "
+            "would have the same; functions of whole microbatches need a "
+            "schedule without slices";
+}

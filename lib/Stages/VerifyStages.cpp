@@ -505,6 +505,9 @@ LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
   for (auto [stage, next] : llvm::zip(stages, stages.drop_front()))
     if (failed(verifyNeighbours(stage, next)))
       return failure();
+  for (const auto *function : {&functions.data, &functions.target})
+    if (*function && failed(verifyTellsSlices(**function, functions.numSlices)))
+      return failure();
   if (functions.data) {
     const RoleValue *made = functions.data->findResult(Role::Input);
     if (failed(verifySame(*functions.data, Role::Input, made->getTensorType(),

@@ -32,6 +32,11 @@ mlir::LogicalResult verifyStageFunctions(StageFunctions &functions);
 /// another shape.
 mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
 
+/// Verifies that data, or target, gives each slice its own: it takes pipe.slice
+/// if there are several.
+mlir::LogicalResult verifyTellsSlices(const StageFunction &function,
+                                      int64_t numSlices);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_STAGES_VERIFYSTAGES_H

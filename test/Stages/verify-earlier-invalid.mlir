@@ -82,3 +82,19 @@ pipe.schedule @role workers 1 microbatches 1 slices 2 {
   // expected-remark@+1 {{named here}}
   stage 0 forward @forward
 }
+
+// -----
+
+// expected-error@+1 {{'func.func' op is the data of 2 slices a microbatch and takes no pipe.slice, so that all slices would have the same; functions of whole microbatches need a schedule without slices}}
+func.func @data(%m: i64 {pipe.microbatch}) -> (tensor<4xf32> {pipe.input}) {
+  %x = tensor.empty() : tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+func.func @forward(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+pipe.schedule @same workers 1 microbatches 1 slices 2 {
+  path on [0]
+  stage 0 forward @forward
+  data @data
+}

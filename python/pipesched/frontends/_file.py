@@ -187,7 +187,14 @@ def write_module(
 
 
 def count_stages(schedule: Schedule) -> int:
-    """The stages of each path, which all paths have in common."""
+    """The stages of each path, which all paths have in common. Refuses slices: what is exported
+    computes whole microbatches.
+    """
+    if schedule.slices > 1:
+        raise FrontendError(
+            f"schedule {schedule.name!r} has {schedule.slices} slices a microbatch; exported models "
+            "run whole microbatches (docs/Stages.md says how functions of slices are written)"
+        )
     placed = {
         (stage.path, stage.stage): stage.blocks
         for worker in range(schedule.workers)

@@ -240,6 +240,15 @@ def test_what_has_no_form_is_refused(middle: nn.Module, wanted: str) -> None:
         export(model, schedule, (X, torch.randn(2, 8)), loss=nn.functional.mse_loss)
 
 
+def test_slices_are_refused() -> None:
+    """What is exported computes whole microbatches: as slices it would be another model."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    sliced = pipesched.generate("seq1f1b", workers=2, microbatches=2, slices=4)
+    x = torch.zeros(SIZE, 2)
+    with pytest.raises(FrontendError, match="has 4 slices a microbatch; exported models run whole"):
+        export(model, sliced, (x, x), loss=nn.functional.mse_loss)
+
+
 def test_other_optimizers_are_refused() -> None:
     schedule = pipesched.generate("gpipe", workers=2, microbatches=2)
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
