@@ -19,8 +19,10 @@ llvm::Error CellTimes::storeIn(CellCosts &cells, int64_t slice) const {
     Phase phase = entry.value;
     if (all[phase] != 0)
       cells.set(phase, all[phase], slice);
-    if (int64_t ps = dispatch[phase])
-      if (auto error = cells.splitOff(phase, {Resource::Experts, ps}, slice))
+    if (int64_t ps = dispatch[phase], hidden = hiddenDispatch[phase];
+        ps != 0 || hidden != 0)
+      if (auto error =
+              cells.splitOff(phase, {Resource::Experts, ps, hidden}, slice))
         return error;
     const Exchange &passed = context[phase];
     if (passed.ps == 0 && passed.bytes == 0)

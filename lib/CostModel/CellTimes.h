@@ -27,7 +27,10 @@ struct CellTimes {
   /// those of CellCosts::setSegments.
   llvm::Error storeIn(CellCosts &cells, int64_t slice) const;
 
-  PhaseMap<int64_t> all = {}, dispatch = {};
+  PhaseMap<int64_t> all = {};
+  /// Rows on their way to experts and back: what the cell waits for, and what
+  /// the compute of another cell hides, which is no part of its time.
+  PhaseMap<int64_t> dispatch = {}, hiddenDispatch = {};
   PhaseMap<Exchange> context = {};
 };
 

@@ -114,15 +114,20 @@ struct BlockTimes {
       Recompute again = phase == Phase::Recompute ? recompute : Recompute::Full;
       HostTime host = hostTime(block, phase, system, again);
       double device = rooflinePs(block, phase, system, again);
-      if (host.waits) {
-        waiting[phase] = std::max(device, host.launchPs) + host.synchronizePs;
-      } else {
-        ahead[phase] = device;
-        launched[phase] = host.launchPs;
-      }
       if (system.expertParallel > 1)
         dispatch[phase] =
             enginePs(block, phase, Engine::AllToAll, system, again);
+      if (host.waits) {
+        auto withHost = [&](double ps) {
+          return std::max(ps, host.launchPs) + host.synchronizePs;
+        };
+        waiting[phase] = withHost(device);
+        waitingAlone[phase] = withHost(device - dispatch[phase]);
+      } else {
+        ahead[phase] = device;
+        aheadAlone[phase] = device - dispatch[phase];
+        launched[phase] = host.launchPs;
+      }
       if (system.contextParallel > 1)
         context[phase] = contextSums(block, phase, system, again);
     }
@@ -131,7 +136,8 @@ struct BlockTimes {
   void add(const BlockTimes &block, int64_t count) {
     kCostedPhases.forEach([&](Phase phase) {
       for (auto part :
-           {&BlockTimes::ahead, &BlockTimes::launched, &BlockTimes::waiting})
+           {&BlockTimes::ahead, &BlockTimes::aheadAlone, &BlockTimes::launched,
+            &BlockTimes::waiting, &BlockTimes::waitingAlone})
         (this->*part)[phase] += double(count) * (block.*part)[phase];
       dispatch[phase] += double(count) * block.dispatch[phase];
       for (auto part :
@@ -147,9 +153,16 @@ struct BlockTimes {
     return waiting[phase] + std::max(ahead[phase], launched[phase]);
   }
 
+  /// The same if no rows were on their way to experts.
+  double alone(Phase phase) const {
+    return waitingAlone[phase] + std::max(aheadAlone[phase], launched[phase]);
+  }
+
   /// Of the device and of the host in blocks in which the host does not wait;
   /// of the others.
   PhaseMap<double> ahead = {}, launched = {}, waiting = {}, dispatch = {};
+  /// Without the way of rows to experts.
+  PhaseMap<double> aheadAlone = {}, waitingAlone = {};
   PhaseMap<ContextSums> context = {};
 };
 
@@ -188,6 +201,7 @@ private:
   llvm::Error costBackward(const StageBlocks &blocks, double ps,
                            CellTimes &cost) const;
   llvm::Error costDispatches(const BlockTimes &sum, CellTimes &cost) const;
+  void hideDispatches(const BlockTimes &sum, CellTimes &cost) const;
   llvm::Error costContext(const BlockTimes &sum, CellTimes &cost) const;
   llvm::Error costCopies(const StageMemory &memory, CellTimes &cost) const;
   llvm::Error costStep(const StageBlocks &owned, const StageMemory &memory,
@@ -259,7 +273,34 @@ llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
     at(Phase::InputGrad) += at(Phase::Recompute);
     at(Phase::Backward) += at(Phase::Recompute);
   }
+  hideDispatches(sum, cost);
   return llvm::Error::success();
+}
+
+/// The exchanges of a forward go on while a backward of another microbatch
+/// computes, and those of a backward while a forward does, as far as these take
+/// as long. Where the host takes longer than the device there is less to hide.
+void StageCostBuilder::hideDispatches(const BlockTimes &sum,
+                                      CellTimes &cost) const {
+  if (system.expertExposed == kAllPercent)
+    return;
+  double forward = sum.alone(Phase::Forward);
+  double input = sum.alone(Phase::InputGrad);
+  if (recomputesInBackward)
+    input += sum.alone(Phase::Recompute);
+  double backward = input + sum.alone(Phase::WeightGrad);
+  double part = double(kAllPercent - system.expertExposed) / kAllPercent;
+  auto hide = [&](Phase phase, double alone, double other) {
+    double hidden = std::min({part * double(cost.dispatch[phase]),
+                              double(cost[phase]) - alone, other});
+    auto ps = std::max(int64_t(0), int64_t(std::nearbyint(hidden)));
+    cost[phase] -= ps;
+    cost.dispatch[phase] -= ps;
+    cost.hiddenDispatch[phase] = ps;
+  };
+  hide(Phase::Forward, forward, backward);
+  hide(Phase::InputGrad, input, forward);
+  hide(Phase::Backward, backward, forward);
 }
 
 /// What ranks that divide a sequence pass on, put together in the same way.

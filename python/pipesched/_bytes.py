@@ -12,10 +12,24 @@ for _power, _letter in enumerate("KMGT", start=1):
     _UNITS[f"{_letter}B"], _UNITS[f"{_letter}iB"] = 10 ** (3 * _power), 2 ** (10 * _power)
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)")
 
-DEFAULT_RESERVE = "15%"
-"""The memory that is kept free for what the cost model does not count. docs/Planning.md says why it
-is so much.
+DEFAULT_RESERVE = "parts"
+"""The memory that is kept free for what the cost model does not count: the sum of `PARTS`."""
+
+PARTS = {
+    "CUDA context": "0.95GiB",
+    "collectives": "7GB",
+    "workspaces": "0.2GiB",
+    "fragmentation": "2.4%",
+}
+"""What takes memory that no tensor holds, on one accelerator. docs/Planning.md, "The reserve", has
+the sources.
 """
+
+OF_EXPERTS = {"collectives": "9.5GB"}
+"""What is more where experts are divided, among groups of their own."""
+
+MOST_RESERVE = "15%"
+"""What the parts are together at most: on small accelerators they are not known."""
 
 
 def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
@@ -39,12 +53,40 @@ def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
     return integer(what, round(float(match[1]) * units[match[2].casefold()]), 0)
 
 
-def reserve_of(given: int | str, whole: int) -> int:
-    """Parses what is kept free: one or several numbers of bytes or parts of `whole`, added.
+def parts_of(has_experts: bool) -> dict[str, str]:
+    """The parts of the reserve.
+
+    >>> parts_of(True)["collectives"]
+    '9.5GB'
+    """
+    return PARTS | OF_EXPERTS if has_experts else PARTS
+
+
+def reserve_text(given: int | str, has_experts: bool = False) -> str:
+    """What a reserve consists of, for `assumed:`.
+
+    >>> reserve_text("4GiB"), reserve_text("parts")[:32]
+    ('4GiB', 'CUDA context 0.95GiB + collectiv')
+    """
+    if given != DEFAULT_RESERVE:
+        return str(given)
+    parts = " + ".join(f"{name} {size}" for name, size in parts_of(has_experts).items())
+    return f"{parts} (at most {MOST_RESERVE})"
+
+
+def reserve_of(given: int | str, whole: int, has_experts: bool = False) -> int:
+    """Parses what is kept free: one or several numbers of bytes or parts of `whole`, added, or
+    `parts`, what is known to take memory.
 
     >>> reserve_of("1KiB+10%", whole=1000), reserve_of(0, whole=1000)
     (1124, 0)
+    >>> reserve_of("parts", whole=80 * 10**9) < reserve_of("15%", whole=80 * 10**9)
+    True
     """
     if isinstance(given, int):
         return bytes_of("reserve", given)
+    if given == DEFAULT_RESERVE:
+        sizes = parts_of(has_experts).values()
+        known = sum(bytes_of("reserve", size, whole) for size in sizes)
+        return min(known, bytes_of("reserve", MOST_RESERVE, whole))
     return sum(bytes_of("reserve", part, whole) for part in given.split("+"))

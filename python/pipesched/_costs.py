@@ -127,6 +127,13 @@ def held_bytes(model: Description | None) -> LauncherName | None:
     return DEFAULT
 
 
+def has_experts(costs: Costs | None) -> bool:
+    """Whether costs are those of a model with experts."""
+    if costs is None or costs.model is None:
+        return False
+    return bool(json.loads(costs._raw.model())["expert_parameters"])
+
+
 def _path(file: str | os.PathLike[str]) -> str:
     path = os.fspath(file)
     if valid(path) != path:

@@ -33,6 +33,7 @@ class HeldOptions(TypedDict, total=False):
     expert_dispatch: ExpertDispatch
     kernel_launch: KernelLaunch
     tensor_exposed: int
+    expert_exposed: int
     gradient_buckets: GradientBuckets
     slice_cut: SliceCut
 
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
         expert_dispatch: ExpertDispatch = "all-to-all"
         kernel_launch: KernelLaunch = "single"
         tensor_exposed: int = 100
+        expert_exposed: int = 100
         gradient_buckets: GradientBuckets = "auto"
         slice_cut: SliceCut = "tokens"
 

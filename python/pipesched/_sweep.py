@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._batch import Configuration, Metric, evaluate_points
+from ._costs import Costs, has_experts
 from ._division import layers_text
 from ._errors import PipeSchedError
 from ._families import OwnFamily, restore, used
@@ -120,12 +121,16 @@ def _activations(found: Row) -> float | None:
     return peak * workers / stages if peak is not None and stages else None
 
 
-def _fits(capacity: int | None, peak: int | None, accelerators: int, reserve: str) -> bool | None:
+def _fits(
+    capacity: int | None, peak: int | None, accelerators: int, reserve: str, costs: Costs | None
+) -> bool | None:
     """Whether the fullest worker leaves the reserve free on each of its accelerators."""
     if capacity is None or peak is None:
         return None
     each = capacity // (accelerators or 1)
-    return -(-peak // (accelerators or 1)) <= each - reserve_of(reserve, each)
+    return -(-peak // (accelerators or 1)) <= each - reserve_of(
+        reserve, each, has_experts(costs)
+    )
 
 
 def _finished(point: Configuration, found: Row, reserve: str) -> Row:
@@ -143,7 +148,7 @@ def _finished(point: Configuration, found: Row, reserve: str) -> Row:
         "activations": _activations(found),
         **_rates(point, found),
         "layers": _layers(point),
-        "fits": _fits(capacity, peak, accelerators, reserve),
+        "fits": _fits(capacity, peak, accelerators, reserve, point.costs),
         "error": None,
     }
 

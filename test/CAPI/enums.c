@@ -148,6 +148,8 @@ static void printDeploymentOptions(void) {
   // CHECK-NEXT: tensor-exposed 0 100 100 [percent]
   // CHECK-SAME: [tensor collectives exposed] given
   // CHECK-NEXT: gradient-buckets 2 auto 0 [] [] given: In which
+  // CHECK-NEXT: expert-exposed 0 100 100 [percent]
+  // CHECK-SAME: [expert exchanges exposed] given
   // CHECK-NEXT: slice-cut 2 tokens 0 [] [] given: Where
 }
 

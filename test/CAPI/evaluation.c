@@ -146,8 +146,8 @@ static void printSteps(void) {
   // CHECK-NEXT: error: data-parallel, sharding, rank-order, context-parallel,
   // CHECK-SAME: expert-parallel, expert-balance, context-exchange,
   // CHECK-SAME: expert-dispatch, used-per-node, kernel-launch, tensor-exposed,
-  // CHECK-SAME: gradient-buckets and slice-cut are about a system; none is
-  // CHECK-SAME: given
+  // CHECK-SAME: gradient-buckets, expert-exposed and slice-cut are about a
+  // CHECK-SAME: system; none is given
   peers.dataParallel = 0;
   peers.expertParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));

@@ -186,3 +186,63 @@ TEST(TensorExposed, LinearLayersHideWhatTheyCan) {
   EXPECT_EQ(ps(firstCost(reduceBetween(), system), Phase::InputGrad),
             std::llround(400 + 32.6));
 }
+
+//===----------------------------------------------------------------------===//
+// Rows of experts behind another microbatch
+//===----------------------------------------------------------------------===//
+
+/// Two layers of experts on two ranks: 60 ps of compute in F and 30 in I, and
+/// an exchange of 320 bytes in both, half of which leaves each of two ranks.
+static BlockFacts exchangeBetween() {
+  BlockFacts block = threeKernels();
+  block.kernels.push_back(
+      {"dispatch_exchange", Engine::AllToAll, {0, 320}, {0, 320}, {}});
+  ExpertFacts experts;
+  experts.count = 4;
+  experts.perToken = 2;
+  experts.rows = 32;
+  block.experts = experts;
+  return block;
+}
+
+static int64_t hiddenOf(const StageCost &cost, Phase phase) {
+  return sumOn(Resource::Experts, cost.cells.of(phase)).ps -
+         sumOn(Resource::Experts, cost.cells.of(phase)).exposedPs;
+}
+
+TEST(ExpertExposed, OtherMicrobatchesHideWhatTheyCan) {
+  SystemFacts system = toySystem();
+  system.accelerators = system.expertParallel = 2;
+  system.link = {1000000000000, 3, {}};
+  // Kernels take half as long on two accelerators: 30 and 15 ps a layer. An
+  // exchange takes 320 / 2 / 2 + 3 = 83 ps.
+  StageCost plain = firstCost(exchangeBetween(), system);
+  EXPECT_EQ(ps(plain, Phase::Forward), 2 * (30 + 83));
+  EXPECT_EQ(ps(plain, Phase::InputGrad), 2 * (15 + 83));
+  EXPECT_EQ(hiddenOf(plain, Phase::Forward), 0);
+  // Of the 166 ps of F a backward hides the 30 in which it computes, and of
+  // those of I a forward its 60.
+  system.expertExposed = 1;
+  StageCost hidden = firstCost(exchangeBetween(), system);
+  EXPECT_EQ(ps(hidden, Phase::Forward), 2 * (30 + 83) - 30);
+  EXPECT_EQ(ps(hidden, Phase::InputGrad), 2 * (15 + 83) - 60);
+  EXPECT_EQ(hiddenOf(hidden, Phase::Forward), 30);
+  EXPECT_EQ(hiddenOf(hidden, Phase::InputGrad), 60);
+  // A part is always seen: 90 % of 166 ps.
+  system.expertExposed = 90;
+  EXPECT_EQ(ps(firstCost(exchangeBetween(), system), Phase::Forward),
+            std::llround(226 - 16.6));
+}
+
+/// Where the host takes longer than the device, it hides nothing more.
+TEST(ExpertExposed, TheHostIsNotHidden) {
+  SystemFacts system = toySystem();
+  system.accelerators = system.expertParallel = 2;
+  system.link = {1000000000000, 3, {}};
+  system.launchPs = 25; // of 4 kernels
+  int64_t plain = ps(firstCost(exchangeBetween(), system), Phase::Forward);
+  EXPECT_EQ(plain, 2 * (30 + 83));
+  system.expertExposed = 1;
+  EXPECT_EQ(ps(firstCost(exchangeBetween(), system), Phase::Forward),
+            std::max<int64_t>(plain - 2 * 50, 2 * 100));
+}

@@ -154,6 +154,7 @@ private:
   void denseMlp();
   void experts(const Experts &experts);
   void routing(const Experts &experts, CheckedInt rows);
+  void expertBias(const Experts &experts, CheckedInt rows, CheckedInt touched);
   void sortRows(llvm::StringRef name, CheckedInt rows);
   void combine(const Experts &experts, CheckedInt rows);
   void sharedExperts(const Experts &experts);

@@ -21,6 +21,8 @@ static constexpr int64_t kIndexBytes = 4;
 /// Kernels that choose the experts of tokens, once fused: Megatron-LM,
 /// docs/discussions/deepseek-v3-gb200-optimization, section 2.1.4.
 static constexpr int64_t kRouterLaunches = 31;
+/// Bytes of an element in FP32, and kernels that add the bias of an expert.
+static constexpr int64_t kFloatBytes = 4, kBiasLaunches = 3;
 
 namespace {
 /// An activation as kernels: the names of its function and of the kernel that
@@ -180,6 +182,7 @@ void BlockExpander::experts(const Experts &experts) {
   block.saves("expert input", keptBytes(rows * z.h, saved.linearInputs),
               LastUse::WeightGrad);
   mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
+  expertBias(experts, rows, touched);
   mlpWeights("experts", experts.feedforward, experts.biases, experts.count,
              experts.perToken);
   sortRows("unsort_rows", rows);
@@ -214,6 +217,25 @@ void BlockExpander::sortRows(StringRef name, CheckedInt rows) {
   CheckedWork moved = {0, 2 * z.e * rows * z.h};
   vector(name, moved, moved);
   block.ofLast([](Kernel &kernel) { kernel.exchanged = true; });
+}
+
+/// Megatron-Core adds the bias of each expert's second matrix, times the weight
+/// of the row, in FP32 (`_apply_bias` of its grouped MLP): the product of bias
+/// and weight, the sum, the concatenation of all experts and a cast. The
+/// backward casts back, casts the gradient of the rows, and sums those of the
+/// weights and of the biases from a product each.
+void BlockExpander::expertBias(const Experts &experts, CheckedInt rows,
+                               CheckedInt touched) {
+  if (!experts.biases || !isFused)
+    return;
+  CheckedInt y = rows * z.h, whole = kFloatBytes * y,
+             bias = z.e * touched * z.h;
+  CheckedInt row = z.e * y;
+  block.kernel("expert_bias", Engine::Vector,
+               {2 * y, 2 * row + 6 * whole + bias},
+               {4 * y, 2 * row + 8 * whole + bias}, {}, Part::Rest,
+               Share::Divided, bias);
+  block.ofLast([](Kernel &kernel) { kernel.launches = kBiasLaunches; });
 }
 
 /// Sums the results of each token. Unfused, it also weighs them, and keeps them

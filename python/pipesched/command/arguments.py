@@ -305,7 +305,10 @@ def add_costs(
     group.add_argument("--balance", choices=names_of(Balance), default="auto", help=BALANCE)
 
 
-RESERVE = f"kept free of the memory of an accelerator, such as 4GiB; else {DEFAULT_RESERVE}%"
+RESERVE = (
+    f"kept free of the memory of an accelerator, such as 4GiB; else {DEFAULT_RESERVE}, what is"
+    " known to take it"
+)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

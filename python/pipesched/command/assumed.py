@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pipesched import Costs, _core, _deployment, systems
-from pipesched._bytes import DEFAULT_RESERVE
+from pipesched._bytes import DEFAULT_RESERVE, reserve_text
+from pipesched._costs import has_experts
 from pipesched._division import Counts
 from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
 from pipesched.planning import Request
@@ -47,7 +48,13 @@ OF_SLICED = {
 """And of families over slices, where it differs."""
 
 
-LOADED = {"h100-sxm": "h100-load", "dgx-h100": "h100-load"}
+LOADED = {
+    "h100-sxm": "h100-load",
+    "dgx-h100": "h100-load",
+    "b200-sxm": "b200-load",
+    "dgx-b200": "b200-load",
+    "gb200-nvl72": "gb200-load",
+}
 """Systems with the rates of data sheets, and the one with the same chip in a training that lasts,
 which predicts published steps better (docs/CostModel.md, "Which H100").
 """
@@ -101,7 +108,7 @@ def _matters(costs: Costs, option: _deployment.Option) -> bool:
     """Whether an option of a deployment can move an answer, beside the values of the others."""
     if option.matters == "experts":
         ranks = (costs._accelerators or 1) * costs.data_parallel
-        return ranks > 1 and _has_experts(costs)
+        return ranks > 1 and has_experts(costs)
     if option.matters in _deployment.OPTIONS:
         return int(getattr(costs, option.matters)) > 1
     return option.matters == "always"
@@ -109,10 +116,6 @@ def _matters(costs: Costs, option: _deployment.Option) -> bool:
 
 def _said(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _has_experts(costs: Costs) -> bool:
-    return costs.model is not None and bool(json.loads(costs._raw.model())["expert_parameters"])
 
 
 def _are_messages_free(costs: Costs | None) -> bool:
@@ -128,7 +131,7 @@ def of_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) ->
     if costs is None or costs.model is None or costs.system is None:
         return found
     if reserve and not is_given("reserve"):
-        found["reserve"] = DEFAULT_RESERVE
+        found["reserve"] = reserve_text(DEFAULT_RESERVE, has_experts(costs))
     if isinstance(costs.parameter_bytes, str) and not is_given("parameter_bytes"):
         name: LauncherName = costs.parameter_bytes
         held = parameter_bytes(name, costs.precision, costs.sharding)
@@ -251,7 +254,7 @@ def of_plan(request: Request, is_given: Given) -> Facts:
         found["messages"] = "free (no comm)"
     found |= {"transport": request.transport, "receive placement": "arrival", "runtime": "table"}
     if request.model is not None:
-        found["reserve"] = str(request.reserve_text)
+        found["reserve"] = reserve_text(request.reserve_text, request.has_experts)
         found |= _divided_by(request)
     found = {n: value for n, value in found.items() if not is_given(n.replace(" ", "_"))}
     if request.model is not None and not is_given("for"):

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pipesched
-from pipesched import PipeSchedError, Simulation
+from pipesched import Costs, PipeSchedError, Simulation
 from pipesched._options import FamilyOptions, PlacementName, Recompute, names_of
 from pipesched.planning._candidate import placement_kind
 from pipesched._bytes import DEFAULT_RESERVE, bytes_of, reserve_of
+from pipesched._costs import has_experts
 from pipesched.planning._why import gib
 
 from . import passes
@@ -61,7 +62,9 @@ def take_budget(arguments: argparse.Namespace) -> int | None:
     if arguments.show_passes:
         raise UsageError("--show-passes: give the chosen --recompute and options in place of bytes")
     arguments.memory = None
-    reserve = reserve_of(arguments.reserve or DEFAULT_RESERVE, budget)
+    reserve = reserve_of(
+        arguments.reserve or DEFAULT_RESERVE, budget, has_experts(Costs(model=arguments.model))
+    )
     if reserve >= budget:
         raise UsageError(f"a reserve of {arguments.reserve} leaves nothing of {gib(budget)}")
     return budget - reserve

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
 from pipesched._bytes import DEFAULT_RESERVE, reserve_of
+from pipesched._costs import has_experts
 from pipesched._division import layers_text
 from pipesched._report import Formula
 from pipesched._saved import Saved, saved
@@ -88,7 +89,7 @@ def memory_of(
     usable = fits = None
     if memory.capacity_bytes is not None:
         each = memory.capacity_bytes // (accelerators or 1)
-        usable = each - reserve_of(reserve, each)
+        usable = each - reserve_of(reserve, each, has_experts(costs))
         fits = -(-peak // (accelerators or 1)) <= usable
     values = (peak, per_gpu(peak, accelerators), worst, usable, fits)
     return dict(zip(keys, values, strict=True))

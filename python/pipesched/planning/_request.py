@@ -68,7 +68,7 @@ class Limits(HeldOptions, total=False):
     and optimizer state, and only what it can run is chosen from. Without it memory is that of
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
-    `"15%"`. `sequence`, `attention`, `precision` (bf16, fp8), `transport`, `context_exchange` (by
+    `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8), `transport`, `context_exchange` (by
     default all that the framework has), `expert_balance` and `expert_dispatch` are as for `Costs`
     and `Schedule.simulate`. `times` and `times_of` are measured ones (`plan`).
     """
@@ -383,9 +383,14 @@ class Request(Held):
         return DEFAULT_RESERVE if self.reserve is None else self.reserve
 
     @property
+    def has_experts(self) -> bool:
+        """Whether the model has experts."""
+        return bool(self._summary.get("expert_parameters"))
+
+    @property
     def reserve_bytes(self) -> int:
         """The bytes of an accelerator's memory that are kept free."""
-        return reserve_of(self.reserve_text, self.capacity_bytes)
+        return reserve_of(self.reserve_text, self.capacity_bytes, self.has_experts)
 
 
 def divisors(number: int) -> list[int]:

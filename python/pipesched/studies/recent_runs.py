@@ -2,13 +2,13 @@
 data parallelism, small models, FP8 and Blackwell.
 
 The file recent_runs.json says for each source what it states, what it does not, and what is taken
-in its place. H100 are those of `h100-sxm-load`, which is fitted to two rows; these stand apart, and
-nothing is fitted to the others.
+in its place. H100 are those of `h100-sxm-load`, which is fitted to two rows, and Blackwell those of
+`b200-sxm-load`, which is fitted to one; these stand apart, and nothing is fitted to the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -19,9 +19,13 @@ from .study import data
 from .validation import TITAN_MEMORY, TORCHAO_BITS, Row, peak_gib, tokens_per_s
 
 BLACKWELL = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72")
-LOADED = "h100-sxm-load"
-"""H100 in a training that lasts, and what of it holds for other parts with the same chip."""
-CHIP = ("sustained", "host_time", "matrix", "link")
+HOPPER = ("h100-sxm", "h200-sxm")
+LOADED, BLACKWELL_LOADED = "h100-sxm-load", "b200-sxm-load"
+"""Accelerators in a training that lasts."""
+CHIP, LOAD = ("sustained", "host_time", "matrix", "link"), ("sustained", "host_time")
+"""What of `LOADED` holds for other parts with the same chip, and of `BLACKWELL_LOADED`."""
+SCALED_IN_BLOCKS = "h800-sxm"
+"""The system whose products in FP8 have scales for blocks of 128 elements."""
 DOMAIN_USED = 64
 """Of the 72 accelerators of a domain, with degrees that are powers of two."""
 MEGATRON_EXPOSED = 75
@@ -38,8 +42,11 @@ TERMS = {
     "rows by rank": "expert_dispatch",
     "domains": "used_per_node",
     "hidden": "tensor_exposed",
+    "rows hidden": "expert_exposed",
+    "scales of blocks": "fp8_blocks",
+    "stated recomputation": "recomputed",
 }
-"""What can be switched off: a field of `LOADED`, or an option."""
+"""What can be switched off: a field of a system under load, an option, or a field of a row."""
 
 
 @cache
@@ -56,15 +63,24 @@ def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in description.items() if k not in ("aliases", "sources")}
 
 
-def _model(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The model of a row: one of the file, or one that ships."""
+def _states(row: Mapping[str, Any], field: str, off: str | None) -> bool:
+    """Whether a row states something that is not switched off."""
+    return bool(row.get(field)) and TERMS.get(off or "") != field
+
+
+def _model(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
+    """The model of a row, without the term `off`: one of the file, or one that ships."""
     own = published()["models"].get(row["model"])
     fields = _fields(own if own is not None else pipesched.models()[row["model"]])
     fields |= {"name": row["model"], "description": row["model"], "sequence": row["sequence"]}
     if row.get("repeated"):
         fields["repeated_key_values"] = True
-    if "recomputed" in row:
+    if _states(row, "recomputed", off):
         fields["recomputed"] = row["recomputed"]
+    if _states(row, "fp8_blocks", off):
+        fields["separate_casts"] = True
+    if "prediction_layers" in row:
+        fields["prediction_layers"] = row["prediction_layers"]
     if row["source"].startswith("torchtitan"):
         fields |= {"saved_bits": TORCHAO_BITS, "separate_loss": True}
     return fields
@@ -74,9 +90,14 @@ def _system(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
     """The system of a row, without the term `off`."""
     name = "h100-sxm" if row["system"] == "h100-500w" else row["system"]
     fields = _fields(pipesched.systems()[name])
-    if name in ("h100-sxm", "h200-sxm"):
-        loaded = pipesched.systems()[LOADED]
-        fields |= {k: loaded[k] for k in CHIP if k != TERMS.get(off or "")}
+    loaded, parts = (LOADED, CHIP) if name in HOPPER else (BLACKWELL_LOADED, LOAD)
+    if name in HOPPER + BLACKWELL:
+        under_load = pipesched.systems()[loaded]
+        fields |= {k: under_load[k] for k in parts if k != TERMS.get(off or "")}
+    if _states(row, "fp8_blocks", off):
+        in_blocks = pipesched.systems()[SCALED_IN_BLOCKS]["matrix"]
+        rates = {"fp8_efficiency_by_gflop": in_blocks["fp8_efficiency_by_gflop"]}
+        fields["matrix"] = {**fields["matrix"], **rates}
     # A layer alone is measured in a few milliseconds, so that its clocks do not fall.
     if row["quantity"].startswith("layer"):
         fields.pop("sustained", None)
@@ -85,8 +106,12 @@ def _system(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
     return fields
 
 
-def _options(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
-    """How a training is divided beyond its degrees, without the term `off`."""
+def _options(
+    row: Mapping[str, Any], off: str | None = None, given: Container[str] = ()
+) -> dict[str, Any]:
+    """How a training is divided beyond its degrees, without the term `off`; `given` options are
+    replaced anyhow.
+    """
     found: dict[str, Any] = {}
     if row.get("dispatcher") in ("DeepEP", "HybridEP"):
         found["expert_dispatch"] = "per-rank"
@@ -94,8 +119,9 @@ def _options(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
         found["used_per_node"] = DOMAIN_USED
     if row["source"] in MEGATRON and row.get("tensor", 1) > 1:
         found["tensor_exposed"] = MEGATRON_EXPOSED
-    if row.get("async_tensor"):
-        found["tensor_exposed"] = async_exposed()
+    for field, option, percent in FITTED_OPTIONS:
+        if row.get(field) and option not in given:
+            found[option] = percent()
     found.pop(TERMS.get(off or "", ""), None)
     return found
 
@@ -115,7 +141,7 @@ def gradient_bytes(row: Mapping[str, Any]) -> int:
 
 
 def _costs(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Costs:
-    model, system = _model(row), _system(row, off)
+    model, system = _model(row, off), _system(row, off)
     accelerators = row.get("tensor", 1) * row.get("context", 1)
     sharding = row.get("sharding", "optimizer")
     pipelines = row["gpus"] // (accelerators * row.get("pipeline", 1))
@@ -125,7 +151,7 @@ def _costs(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Co
         "accelerators": accelerators,
         "context_parallel": row.get("context", 1),
         "expert_parallel": row.get("expert", 1),
-        **_options(row, off),
+        **_options(row, off, options),
         "microbatch_size": row["microbatch"],
         "data_parallel": pipelines,
         "sharding": sharding if pipelines > 1 else None,
@@ -144,6 +170,7 @@ def point(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Con
     pipelines = row["gpus"] // (row.get("tensor", 1) * row.get("context", 1) * workers)
     microbatches = row["batch"] // (pipelines * row["microbatch"])
     stages, layers = workers * chunks, _model(row)["layers"]
+    is_layer = row["quantity"].startswith("layer")
     # With more stages than layers, embedding and head have stages of their own.
     blocks = [0, *[1] * (stages - 2), 0]
     path = Path([stage % workers for stage in range(stages)], blocks=blocks)
@@ -154,7 +181,7 @@ def point(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Con
         FamilyOptions() if chunks == 1 else FamilyOptions(chunks=chunks),
         paths=[path] if stages > layers else None,
         costs=_costs(row, off, **options),
-        optimizer_step="none" if row["quantity"].startswith("layer") else "overlapped",
+        optimizer_step="none" if is_layer else row.get("ends", "overlapped"),
     )
 
 
@@ -204,13 +231,34 @@ def predicted(row: Mapping[str, Any], off: str | None = None, **options: Any) ->
 # Fits
 
 
-def _find(case: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(row for row in published()["rows"] if row["case"] == case)
+def _find(case: str, system: str | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        row
+        for row in published()["rows"]
+        if row["case"] == case and system in (None, row["system"])
+    )
     return found
 
 
-FITTED = ("Qwen3 8B, BF16", "Qwen3 235B, EP 8, TP 4, PP 8", "70B, BF16, asynchronous TP")
-"""The rows to which `sustained`, `launch_us` and what AsyncTP shows are fitted, in this order."""
+FITTED = (
+    "Qwen3 8B, BF16",
+    "Qwen3 235B, EP 8, TP 4, PP 8",
+    "70B, BF16, asynchronous TP",
+    "Qwen3 235B, EP 32, PP 8, exchange overlapped",
+)
+"""The rows to which `sustained`, `launch_us`, what AsyncTP shows and what the overlap of exchanges
+shows are fitted, in this order.
+"""
+FITTED_BLACKWELL = ("Llama 3 8B FP8, 25.11", "b200-sxm")
+"""The row to which `sustained` of Blackwell is fitted: its case and its system."""
+
+
+ROWS_OF_FITS = "rows of fits"
+"""The group of these rows."""
+
+
+def _is_fitted(row: Mapping[str, Any]) -> bool:
+    return row["case"] in FITTED or (row["case"], row["system"]) == FITTED_BLACKWELL
 
 
 def _with(row: Mapping[str, Any], **fields: Any) -> float:
@@ -226,6 +274,13 @@ def fitted_sustained() -> float:
 
 
 @cache
+def fitted_blackwell() -> float:
+    """The same for the row of `FITTED_BLACKWELL`."""
+    row = _find(*FITTED_BLACKWELL)
+    return min((s / 100 for s in range(60, 101)), key=lambda s: abs(_with(row, sustained=s)))
+
+
+@cache
 def fitted_launch_us() -> int:
     """The time of a launch, to a microsecond, with which the second of `FITTED` is met best."""
     row, host = _find(FITTED[1]), pipesched.systems()[LOADED]["host_time"]
@@ -235,23 +290,43 @@ def fitted_launch_us() -> int:
     )
 
 
+def _by_gain(option: str, fast: str, plain: str) -> int:
+    """The value of an option, in percent, that makes a row as much faster than the one without as
+    was measured.
+    """
+    row, other = _find(fast), _find(plain)
+    gain = row["measured"] / other["measured"]
+    wanted = gain * predicted(other)
+    return min(
+        range(1, 101), key=lambda percent: abs(predicted(row, **{option: percent}) - wanted)
+    )
+
+
 @cache
 def async_exposed() -> int:
-    """Percent of collectives that AsyncTP shows: what makes 70B in BF16 as much faster than without
-    it as was measured.
+    """Percent of collectives that AsyncTP shows, by its gain for 70B in BF16."""
+    return _by_gain("tensor_exposed", FITTED[2], "70B, BF16")
+
+
+@cache
+def exchanges_exposed() -> int:
+    """Percent of the way of rows to experts that shows although another microbatch computes
+    meanwhile, by the gain of that overlap for Qwen3 235B.
     """
-    fast, plain = _find(FITTED[2]), _find("70B, BF16")
-    wanted = fast["measured"] / plain["measured"] * predicted(plain)
-    return min(
-        range(1, 101),
-        key=lambda percent: abs(predicted({**plain}, tensor_exposed=percent) - wanted),
-    )
+    return _by_gain("expert_exposed", FITTED[3], "Qwen3 235B, EP 32, PP 8")
+
+
+FITTED_OPTIONS = (
+    ("overlapped_experts", "expert_exposed", exchanges_exposed),
+    ("async_tensor", "tensor_exposed", async_exposed),
+)
+"""Fields of rows, the options that they stand for, and their values."""
 
 
 def group(row: Mapping[str, Any]) -> str:
     """The group of a row, for medians: hardware, and what divides the model."""
-    if row["case"] in FITTED:
-        return "H100, rows of fits"
+    if _is_fitted(row):
+        return ROWS_OF_FITS
     if row["quantity"] == "memory":
         return "memory, recent"
     if row["system"] in BLACKWELL:
@@ -271,8 +346,10 @@ def group(row: Mapping[str, Any]) -> str:
 
 def _curves(row: Mapping[str, Any]) -> str:
     """What the rates of its system are fitted to."""
-    if row["case"] in FITTED:
+    if _is_fitted(row):
         return "this row"
+    if row["system"] in BLACKWELL:
+        return "one row"
     return "two rows" if row["system"].startswith(("h100", "h200")) else "as shipped"
 
 

@@ -143,10 +143,10 @@ def rows() -> Iterator[dict[str, Any]]:
         sold = replace(row.point, costs=replace(costs, system=_as_sold(system)))
         traits = traits_of(sold.costs, who)
         assert traits is not None
-        is_fitted = row.group != "" and case in recent_runs.FITTED
+        is_fitted = row.group == recent_runs.ROWS_OF_FITS
         if not is_fitted:
             yield _made(row, traits._replace(rates=UNDER_LOAD), ratio)
-        if is_fitted and case == recent_runs.FITTED[2]:
+        if is_fitted and case in recent_runs.FITTED[2:]:
             continue  # what its collectives show is fitted to this row
         faster = row.point.simulate().execution.makespan_ps / sold.simulate().execution.makespan_ps
         yield _made(row, traits, ratio * faster)

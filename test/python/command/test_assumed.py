@@ -99,7 +99,7 @@ SAID_OTHERWISE = {"--times-of"}
 
 WHOLE = {
     *("--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"),
-    *("--slice-cut", "--gradient-buckets"),
+    *("--slice-cut", "--gradient-buckets", "--expert-exposed"),
 }
 """Sequences and nodes are whole or cut evenly, kernels start one by one, nothing hides a
 collective, and gradients go as the end of the step says, unless these say otherwise.
@@ -173,7 +173,7 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
         *("--recompute", "none", "--global-batch", "32", "--accelerators", "8"),
         *("--no-sequence-parallel", "--data-parallel", "1", "--transport", "overlap"),
         *("--receive-placement", "arrival", "--runtime", "table", "--optimizer-step", "none"),
-        *("--gradient-after", "I", "--split-backward", "--balance", "auto", "--reserve", "15%"),
+        *("--gradient-after", "I", "--split-backward", "--balance", "auto", "--reserve", "parts"),
     ]
     said = compared(capsys, ["1f1b", *MODEL, *everything])[1]
     assert said == (
@@ -230,7 +230,7 @@ def test_notes_of_readers_are_said(capsys: Capture) -> None:
         ("--attention", "attention fused", "flash-3", "step_s"),
         ("--precision", "precision bf16", "fp8", "step_s"),
         ("--transport", "transport overlap", "blocking", "step_s"),
-        ("--reserve", "reserve 15%", "50%", "step_s"),
+        ("--reserve", "reserve CUDA context 0.95GiB + collectives 7GB", "50%", "step_s"),
     ],
 )
 def test_plan_says_what_it_assumed(

@@ -9,6 +9,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Costs, PipeSchedError
+from pipesched._bytes import reserve_of
 from pipesched.command import main
 from test_command import Capture, failure_of, rows_of, run_passes
 
@@ -46,13 +47,14 @@ def test_the_run_that_disagreed(capsys: Capture) -> None:
     line = ["1f1b", *COSTS, "--workers", "4", "--microbatches", "16", "--microbatch-size", "3"]
     (row,) = rows_of(capsys, "compare", *line, "--accelerators", "2")
     whole = 80 * 10**9
-    assert row["usable_bytes_per_gpu"] == 0.85 * whole
-    assert 0.85 * whole < row["peak_bytes_per_gpu"] < whole
+    usable = whole - reserve_of("parts", whole)
+    assert row["usable_bytes_per_gpu"] == usable
+    assert usable < row["peak_bytes_per_gpu"] < whole
     assert row["fits"] is False
     (free,) = rows_of(capsys, "compare", *line, "--accelerators", "2", "--reserve", "0")
     assert free["fits"] is True and free["peak_bytes_per_gpu"] == row["peak_bytes_per_gpu"]
     rows = rows_of(capsys, "compare", *line, *MORE, "--memory", "80GB")
-    assert rows[0]["budget_bytes_per_gpu"] == whole - 0.15 * whole
+    assert rows[0]["budget_bytes_per_gpu"] == usable
     assert rows[0]["uses"] != "nothing"
 
 
@@ -63,7 +65,7 @@ def test_it_is_assumed(verb: str, capsys: Capture) -> None:
     assert main([verb, *first, *SAME, *MORE, *search]) == 0
     (said,) = (s for s in capsys.readouterr().out.splitlines() if s.startswith("assumed:"))
     assert "memory as in Megatron-LM (2 + 4 + 12 bytes a parameter)" in said
-    assert ("reserve 15%" in said) == (verb in ("compare", "sweep"))
+    assert ("reserve CUDA context 0.95GiB" in said) == (verb in ("compare", "sweep"))
 
 
 def test_passes_count_the_same(capsys: Capture) -> None:

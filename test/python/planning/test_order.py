@@ -73,7 +73,7 @@ def test_most_pairs_of_schedules_are_within_their_tolerance() -> None:
             tolerance = of_schedules(without(first.cluster))
             assert tolerance is not None
             held.append(abs(math.log(first.ratio / second.ratio)) <= tolerance.log)
-    assert len(held) >= 40 and sum(held) / len(held) >= 0.8
+    assert len(held) >= 40 and sum(held) / len(held) >= 0.75
 
 
 def test_experts_are_told_apart_least() -> None:

@@ -23,7 +23,10 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Proposal, plan
-from pipesched.planning._request import reserve_of
+from pipesched._bytes import PARTS, reserve_of
+from pipesched.planning import Request
+
+PLANNING = (ROOT / "docs" / "Planning.md").read_text()
 
 ELEMENT = 2
 """Bytes of an activation in bfloat16."""
@@ -304,6 +307,25 @@ def test_reserves(given: int | str, whole: int, found: int) -> None:
     assert reserve_of(given, whole) == found
 
 
+def test_the_reserve_is_the_sum_of_its_parts() -> None:
+    """0.95 + 0.2 GiB, 7 or 9.5 GB and 2.4 %, but at most 15 %; the page has both sums."""
+    gib, whole = 2**30, 192 * 10**9
+    fixed = round(0.95 * gib) + round(0.2 * gib) + round(0.024 * whole)
+    assert reserve_of("parts", whole) == fixed + 7 * 10**9
+    assert reserve_of("parts", whole, has_experts=True) == fixed + 95 * 10**8
+    assert reserve_of("parts", 80 * 10**9, has_experts=True) == 12 * 10**9
+    assert f"{reserve_of('parts', 80 * 10**9) / gib:.1f} GiB instead of" in PLANNING
+    assert all(f"| {name} | " in PLANNING for name in PARTS)
+
+
+def test_plans_of_experts_keep_more() -> None:
+    given: Any = {"gpus": 8, "global_batch": 8, "system": "b200-sxm"}
+    dense = Request(model="qwen3-8b", **given)
+    experts = Request(model="qwen3-30b-a3b", **given)
+    assert experts.reserve_bytes - dense.reserve_bytes == 25 * 10**8
+    assert Request(model="qwen3-8b", reserve="15%", **given).reserve_bytes == 0.15 * 192e9
+
+
 def test_a_reserve_is_numbers_of_bytes() -> None:
     for wrong in ("", "+", "1GiB+", "a lot", "-1"):
         with pytest.raises(pipesched.PipeSchedError, match="reserve is a number of bytes"):
@@ -316,7 +338,7 @@ def test_no_reserve() -> None:
     none = plan("llama3-8b", "dgx-h100", reserve="0", **given).fitting[0].request
     assert none.usable_bytes == none.capacity_bytes
     assert kept.usable_bytes == kept.capacity_bytes - kept.reserve_bytes
-    assert kept.reserve_bytes == round(0.15 * kept.capacity_bytes)
+    assert kept.reserve_bytes == reserve_of("parts", kept.capacity_bytes)
 
 
 # Lines and memory say the same

@@ -56,9 +56,38 @@ def test_shipped_numbers_are_those_of_the_fits() -> None:
     assert shipped["host_time"]["launch_us"] == recent_runs.fitted_launch_us()
     assert f"| {recent_runs.async_exposed()} % |" in PAGE
     # What is fitted is not shown with the rows that it predicts.
-    fitted = [row for row in ROWS if row["case"] in recent_runs.FITTED]
-    assert len(fitted) == len(recent_runs.FITTED)
-    assert {recent_runs.group(row) for row in fitted} == {"H100, rows of fits"}
+    fitted = [row for row in ROWS if recent_runs.group(row) == "rows of fits"]
+    assert {row["case"] for row in fitted} == {
+        *recent_runs.FITTED,
+        recent_runs.FITTED_BLACKWELL[0],
+    }
+    assert len(fitted) == len(recent_runs.FITTED) + 1
+
+
+def test_blackwell_is_fitted_to_one_row() -> None:
+    """The share of a dense step in FP8 on B200 holds for GB200 and for experts in BF16."""
+    for name in (recent_runs.BLACKWELL_LOADED, "gb200-nvl72-load"):
+        assert pipesched.systems()[name]["sustained"] == recent_runs.fitted_blackwell()
+    for case, least, most in (
+        ("DeepSeek-V3 BF16, 25.11", 0.9, 1.1),
+        ("Qwen3 235B BF16, 25.11", 0.9, 1.1),
+        ("Llama 3 70B FP8, 25.11", 0.9, 1.1),
+    ):
+        row = next(r for r in ROWS if r["case"] == case and r["system"] == "gb200-nvl72")
+        assert least < recent_runs.predicted(row) / row["measured"] < most, case
+
+
+def test_exchanges_hide_behind_other_microbatches() -> None:
+    """Two runs of one layout, with and without the overlap, are predicted in order."""
+    plain = next(row for row in ROWS if row["case"] == "Qwen3 235B, EP 32, PP 8")
+    hidden = next(r for r in ROWS if r["case"] == "Qwen3 235B, EP 32, PP 8, exchange overlapped")
+    assert recent_runs.predicted(hidden) < 0.95 * recent_runs.predicted(plain)
+    assert recent_runs.predicted(hidden, "rows hidden") == recent_runs.predicted(plain)
+
+
+def test_products_in_blocks_are_slower() -> None:
+    row = next(row for row in ROWS if row.get("fp8_blocks"))
+    assert recent_runs.predicted(row) > 1.1 * recent_runs.predicted(row, "scales of blocks")
 
 
 def test_terms_can_be_switched_off() -> None:

@@ -175,7 +175,9 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     begin of the next. Without them the host is never waited for.
     `kernel_launch` says how kernels are started, "single" or in "graphs", and
     `tensor_exposed` which percentage of the collectives of tensor parallelism
-    no linear layer hides (default 100).
+    no linear layer hides (default 100). Likewise `expert_exposed` says which
+    percentage of the way of rows to experts and back the compute of another
+    microbatch does not hide (default 100).
 
     `data_parallel` is the number of equal pipelines (default 1), of which a
     schedule describes one. `sharding` says what the pipelines divide among
