@@ -428,8 +428,7 @@ TEST(BadConfigurations, PatternsOfLayersAreChecked) {
   EXPECT_EQ(pattern("M-x"),
             "config.json: hybrid_override_pattern: expected M (mamba), * "
             "(attention), - (mlp) or E (moe), found x");
-  EXPECT_EQ(pattern("MME"),
-            "config.json: needs the field 'n_routed_experts'");
+  EXPECT_EQ(pattern("MME"), "config.json: needs the field 'n_routed_experts'");
 }
 
 TEST(BadConfigurations, OtherKindsOfModelsAreNamed) {
