@@ -24,7 +24,9 @@ extern "C" {
 typedef struct PipeschedSizes {
   int64_t layers;
   int64_t attentionHeads;      ///< of queries
-  int64_t keyValueHeads;       ///< for latent attention the same as queries
+  int64_t keyValueHeads;       ///< for latent attention the same as queries;
+                               ///< with a recurrence also a divisor of the
+                               ///< heads of its keys
   int64_t experts;             ///< of a layer that has some
   int64_t sequence;            ///< tokens
   int64_t globalBatch;         ///< sequences of a step, by the model

@@ -13,6 +13,7 @@
 #include "PipeSched-c/Planning.h"
 #include "PipeSched/CostModel/BalanceLayers.h"
 #include "Wrap.h"
+#include <numeric>
 
 using namespace pipesched;
 
@@ -22,6 +23,14 @@ static void addModel(PipeschedSizes &sizes, const Architecture &model) {
   sizes.keyValueHeads = model.latent || model.keyValueHeads == 0
                             ? model.attentionHeads
                             : model.keyValueHeads;
+  // Ranks divide the heads of a recurrence, too, with what they share.
+  if (const std::optional<LinearAttention> &linear = model.linear) {
+    bool sharesKeys = linear->recurrence == Recurrence::GatedDelta ||
+                      linear->recurrence == Recurrence::Mamba2;
+    sizes.keyValueHeads =
+        std::gcd(sizes.keyValueHeads,
+                 sharesKeys ? linear->keyHeads : linear->valueHeads);
+  }
   sizes.experts = model.experts ? model.experts->count : 0;
   sizes.sequence = model.sequence;
   sizes.globalBatch = model.globalBatch;

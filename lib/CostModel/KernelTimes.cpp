@@ -167,6 +167,23 @@ public:
                sendPs(pods * nodes * part, system.link);
   }
 
+  /// Each rank sends every other one an equal part of what it has, over all
+  /// levels at once, and keeps one.
+  double allToAll(double bytes) const {
+    auto share = [&](int64_t others, int64_t all) {
+      return bytes * double(others - 1) / double(all);
+    };
+    double onLink = share(group.perNode, group.size());
+    double ps = group.perNode > 1 ? sendPs(onLink, system.link) : 0;
+    int64_t nodes = group.numNodes * group.numPods;
+    if (nodes > 1)
+      ps = std::max(ps, sendPs(share(nodes, nodes), network));
+    return group.numPods > 1
+               ? std::max(ps,
+                          sendPs(share(group.numPods, group.numPods), spine))
+               : ps;
+  }
+
 private:
   /// All ranks pass something on at once, some of them to another node or pod.
   double hop(double bytes) const {
@@ -183,13 +200,16 @@ private:
 } // namespace
 
 /// The time that attention of `attentionPs` waits for keys and values, or in
-/// its backward for half of `bytes`, and hands on gradients, the other half.
-static double contextPs(double bytes, double attentionPs, bool isBackward,
-                        const SystemFacts &system) {
+/// its backward for half of `bytes`, and hands on gradients, the other half;
+/// and that of an all-to-all, which nothing hides.
+static double contextPs(double bytes, const Kernel &kernel, double attentionPs,
+                        bool isBackward, const SystemFacts &system) {
   if (system.contextParallel == 1 || bytes == 0)
     return 0;
   ContextTimes times(system);
   double part = bytes / double(system.accelerators);
+  if (!passesKeys(kernel))
+    return times.allToAll(part);
   if (isBackward)
     part /= 2;
   if (system.contextExchange == ContextExchange::Gather)
@@ -200,9 +220,12 @@ static double contextPs(double bytes, double attentionPs, bool isBackward,
 }
 
 /// What all accelerators of a worker send of `bytes`: each of c ranks passes
-/// its parts on c - 1 times; in a ring gradients return home with one more.
-static double contextBytes(double bytes, bool isBackward,
+/// its parts on c - 1 times; in a ring gradients return home with one more. In
+/// an all-to-all each keeps its own part.
+static double contextBytes(double bytes, const Kernel &kernel, bool isBackward,
                            const SystemFacts &system) {
+  if (!passesKeys(kernel))
+    return bytes * (1 - 1 / double(system.contextParallel));
   double steps = double(system.contextParallel) - 1;
   bool isRing = system.contextExchange == ContextExchange::Ring;
   return (steps + (isBackward && isRing ? 0.5 : 0)) * bytes;
@@ -411,7 +434,7 @@ double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,
   case Engine::AllToAll:
     return allToAllPs(bytes, block, system);
   case Engine::Context:
-    return contextPs(bytes,
+    return contextPs(bytes, kernel,
                      isBackward ? attentionBackwardPs : attentionForwardPs,
                      isBackward, system);
   case Engine::Matrix:
@@ -532,14 +555,14 @@ ContextSums pipesched::contextSums(const BlockFacts &block, Phase phase,
         block, phase, recompute,
         [&](const Work &work, const Kernel &kernel, bool isBackward) {
           return kernel.engine == Engine::Context
-                     ? count(double(work.bytes), isBackward, system)
+                     ? count(double(work.bytes), kernel, isBackward, system)
                      : 0;
         });
   };
   // Beside no attention at all, everything would be waited for.
-  auto unhiddenPs = [](double bytes, bool isBackward,
+  auto unhiddenPs = [](double bytes, const Kernel &kernel, bool isBackward,
                        const SystemFacts &facts) {
-    return contextPs(bytes, /*attentionPs=*/0, isBackward, facts);
+    return contextPs(bytes, kernel, /*attentionPs=*/0, isBackward, facts);
   };
   return {sum(unhiddenPs),
           enginePs(block, phase, Engine::Context, system, recompute),

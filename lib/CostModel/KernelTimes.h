@@ -18,6 +18,13 @@
 
 namespace pipesched {
 
+/// Whether a kernel on the engine `context` passes keys and values of an
+/// attention core. Any other is an all-to-all around a recurrence, after which
+/// ranks have all tokens of some heads.
+inline bool passesKeys(const Kernel &kernel) {
+  return kernel.core || kernel.seen > 0;
+}
+
 /// Time of a transfer without its latency, ps.
 double transferPs(double bytes, const LinkFacts &link);
 

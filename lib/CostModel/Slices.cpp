@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/Slices.h"
+#include "KernelTimes.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/FormatError.h"
 #include <cmath>
@@ -304,7 +305,7 @@ ModelFacts pipesched::takeSlice(const ModelFacts &model, TokenSpan span) {
 int64_t pipesched::keyValueBytes(const BlockFacts &block) {
   int64_t bytes = 0;
   for (const Kernel &kernel : block.kernels)
-    if (kernel.engine == Engine::Context)
+    if (kernel.engine == Engine::Context && passesKeys(kernel))
       bytes += kernel.count * kernel.forward.bytes;
   return bytes;
 }

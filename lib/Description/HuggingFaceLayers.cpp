@@ -30,8 +30,9 @@ static constexpr StringRef kExpertWidth[] = {"moe_intermediate_size",
 static constexpr StringRef kSharedCount[] = {
     "n_shared_experts", "num_shared_experts", "moe_num_shared_experts",
     "num_shared_expert"};
-static constexpr StringRef kSharedWidth[] = {"shared_expert_intermediate_size",
-                                             "shared_intermediate_size"};
+static constexpr StringRef kSharedWidth[] = {
+    "shared_expert_intermediate_size", "shared_intermediate_size",
+    "moe_shared_expert_intermediate_size"};
 
 //===----------------------------------------------------------------------===//
 // MLP and experts
@@ -56,6 +57,8 @@ HuggingFaceReader::listLayers(llvm::function_ref<bool(int64_t)> isMember) {
 /// The rules of DeepSeek (each `every` from `first` on), of Qwen and Llama 4
 /// (the last of each `step`), of ERNIE (a range), and lists.
 LayerSet HuggingFaceReader::readExpertLayers() {
+  if (expertLayers)
+    return *expertLayers;
   auto integer = [&](StringRef name, int64_t least, int64_t otherwise) {
     return config.integer(name, least).value_or(otherwise);
   };
@@ -118,15 +121,32 @@ void HuggingFaceReader::readExpertGroups(Experts &experts) {
   experts.groupsPerToken = chosen;
 }
 
+/// The width of the MLP of models without experts, if a layer has one.
+void HuggingFaceReader::readMlp() {
+  if (isFamily("granitemoehybrid")) {
+    arch.feedforward = config.require("shared_intermediate_size", 1);
+    config.find(field::kFeedforward);
+    return;
+  }
+  bool hasMlp = !failed() && llvm::any_of(layerRuns(arch), [](const auto &run) {
+    return run.hasMlp();
+  });
+  if (!hasMlp && !failed())
+    return;
+  arch.feedforward = config.require(field::kFeedforward, 1);
+  if (isFamily("qwen")) // its field covers gate and value
+    arch.feedforward /= 2;
+  if (isFamily("lfm2"))
+    adjustFeedforward();
+}
+
 void HuggingFaceReader::readExperts() {
   int64_t count = config.integer(kExpertCount, 0).value_or(0);
   std::optional<int64_t> width = config.integer(kExpertWidth, 1);
-  if (count <= 1) {
-    arch.feedforward = config.require(field::kFeedforward, 1);
-    if (isFamily("qwen")) // its field covers gate and value
-      arch.feedforward /= 2;
-    return;
-  }
+  bool hasNone =
+      expertLayers && expertLayers->listed && expertLayers->listed->empty();
+  if (count <= 1 || hasNone)
+    return readMlp();
   Experts &experts = arch.experts.emplace();
   experts.count = count;
   experts.perToken = config.require(kExpertsPerToken, 1);
@@ -144,8 +164,8 @@ void HuggingFaceReader::readExperts() {
   if (failed())
     return;
 
-  bool hasMlp = llvm::any_of(
-      layerRuns(arch), [](const LayerRun &run) { return !run.hasExperts; });
+  bool hasMlp = llvm::any_of(layerRuns(arch),
+                             [](const LayerRun &run) { return run.hasMlp(); });
   static constexpr StringRef denseNames[] = {
       "intermediate_size_mlp", "intermediate_size", "ffn_hidden_size"};
   if (hasMlp)
@@ -174,6 +194,8 @@ bool HuggingFaceReader::readLayerTypes() {
   arch.window.fullLayers = listLayers([&](int64_t layer) {
     StringRef type = (*types)[layer].getAsString().value_or("");
     isChunked |= type == "chunked_attention";
+    if (arch.linear && isLinearWord(type))
+      return true;
     if (type == "sliding_attention" || type == "chunked_attention")
       return false;
     if (type != "full_attention" && type != "attention")

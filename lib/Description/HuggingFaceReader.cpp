@@ -25,7 +25,8 @@ static constexpr StringRef kHeads[] = {
     "num_attention_heads", "n_head", "n_heads", "attention_heads", "num_heads"};
 static constexpr StringRef kKeyValueHeads[] = {"num_key_value_heads",
                                                "num_kv_heads", "n_head_kv"};
-static constexpr StringRef kHeadSize[] = {"head_dim", "kv_channels"};
+static constexpr StringRef kHeadSize[] = {"head_dim", "kv_channels",
+                                          "attention_head_dim"};
 static constexpr StringRef kVocabulary[] = {"vocab_size", "padded_vocab_size"};
 static constexpr StringRef kPositions[] = {"max_position_embeddings",
                                            "n_positions",
@@ -38,7 +39,7 @@ static constexpr StringRef kDropout[] = {"resid_pdrop", "hidden_dropout",
                                          "resid_dropout", "dropout"};
 static constexpr StringRef kPredictionLayers[] = {
     "num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers",
-    "mtp_num_layers"};
+    "mtp_num_layers", "mtp_num_hidden_layers"};
 
 /// The longest sequence that is assumed if no training length is given, because
 /// published limits are for inference.
@@ -48,7 +49,9 @@ static constexpr int64_t kShortestAssumed = 2048;
 void HuggingFaceReader::read(int64_t sequence) {
   flattenChildren();
   applyDefaults();
+  prepareLinear();
   readSizes();
+  readLinear();
   readExperts();
   config.finish();
   if (failed())
@@ -227,7 +230,7 @@ void HuggingFaceReader::readBiases() {
   if (isFamily("falcon"))
     biases.mlp = biases.queryKeyValue;
   static constexpr StringRef allNames[] = {"use_bias", "enable_bias"};
-  if (config.has(allNames))
+  if (config.has(allNames) && !arch.linear)
     biases.queryKeyValue = biases.output = biases.mlp =
         config.flag(allNames, false);
   if (config.has("no_bias"))
@@ -250,7 +253,9 @@ void HuggingFaceReader::readBiases() {
 //===----------------------------------------------------------------------===//
 
 void HuggingFaceReader::readEmbedding() {
-  arch.tiedEmbeddings = config.flag("tie_word_embeddings", family.has(kTied));
+  static constexpr StringRef tiedNames[] = {"tie_word_embeddings",
+                                            "tie_embedding"};
+  arch.tiedEmbeddings = config.flag(tiedNames, family.has(kTied));
   arch.embeddingNorm = family.has(kEmbeddingNorm);
   arch.dropout = config.number(kDropout) > 0;
   if (family.has(kLearnedPositions)) {

@@ -45,8 +45,20 @@ private:
   void readEmbedding();
   void readExpertGroups(Experts &experts);
   void readExperts();
+  void readMlp();
   LayerSet readExpertLayers();
   int64_t readSharedWidth();
+  // HuggingFaceLinear.cpp
+  void prepareLinear();
+  void readLinear();
+  void readGatedDelta();
+  void readStateSpace();
+  void readMamba();
+  void readPattern();
+  void readShortConvolution();
+  void adjustFeedforward();
+  std::optional<LayerSet> readLinearWords();
+
   void readWindow();
   bool readLayerTypes();
   bool readLocalLayers();
@@ -63,14 +75,20 @@ private:
   const ModelFamily &family;
   Architecture &arch;
   int64_t maxPositions = 0;
+  /// The layers with experts, where recurrences are read with them.
+  std::optional<LayerSet> expertLayers;
 };
+
+/// Whether a word of `layer_types` stands for a recurrence.
+bool isLinearWord(llvm::StringRef word);
 
 /// Field names that several readers use.
 namespace field {
 inline constexpr llvm::StringRef kLayers[] = {"num_hidden_layers", "n_layer",
                                               "num_layers", "n_layers"};
 inline constexpr llvm::StringRef kFeedforward[] = {
-    "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"};
+    "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size",
+    "block_ff_dim"};
 inline constexpr llvm::StringRef kActivation[] = {
     "hidden_act", "activation_function", "hidden_activation", "activation"};
 } // namespace field

@@ -158,11 +158,37 @@ static void readWindow(FieldReader &parent, Architecture &arch) {
   reader.finish();
 }
 
+static void readLinearAttention(FieldReader &parent, Architecture &arch) {
+  arch.attentionGate = parent.flag("attention_gate", false);
+  arch.mixerOnly = readLayerSet(parent, "mixer_only", LayerSet::none());
+  arch.feedforwardOnly =
+      readLayerSet(parent, "feedforward_only", LayerSet::none());
+  const json::Value *value = parent.find("linear_attention");
+  if (!value)
+    return;
+  FieldReader reader(value, "linear_attention", parent.getErrors());
+  LinearAttention &linear = arch.linear.emplace();
+  linear.recurrence = reader.choice<Recurrence>("recurrence");
+  linear.keyHeads = reader.integer("key_heads", 1, 1);
+  linear.keyHeadSize = reader.integer("key_head_size", 1, 0);
+  linear.valueHeads = reader.integer("value_heads", 1);
+  linear.valueHeadSize = reader.integer("value_head_size", 1);
+  linear.convolution = reader.integer("convolution", 1, 4);
+  linear.chunk = reader.integer("chunk", 1, 64);
+  linear.timeRank = reader.integer("time_rank", 1, 0);
+  linear.convolutionBias = reader.flag("convolution_bias", false);
+  linear.projectionBias = reader.flag("projection_bias", false);
+  linear.innerNorms = reader.flag("inner_norms", false);
+  linear.layers = readLayerSet(reader, "layers", LayerSet());
+  reader.finish();
+}
+
 static void readSizes(FieldReader &reader, Architecture &arch) {
   arch.hidden = reader.integer("hidden", 1);
   readExperts(reader, arch);
+  readLinearAttention(reader, arch);
   std::optional<int64_t> noMlp;
-  if (arch.experts)
+  if (arch.experts || reader.find("mixer_only"))
     noMlp = 0;
   arch.feedforward = reader.integer("feedforward", 1, noMlp);
   arch.sequence = reader.integer("sequence", 1);

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // MLIR's language server with PipeSched's dialects, for editors. While a
-// schedule is edited, it also shows what `pipe-verify` without options finds.
+// schedule is edited, it also shows what `pipe-verify` without options finds,
+// what each cell waits for, and which cells a row lacks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +17,10 @@
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/StandardStreams.h"
+#include "Requests.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -48,5 +51,12 @@ int main(int argc, char **argv) {
   registry.addExtension(+[](MLIRContext *, pipe::PipeDialect *dialect) {
     dialect->addInterfaces<VerifyWhileEditing>();
   });
+  // Rows that are being written are read without any checks.
+  DialectRegistry unchecked;
+  registerAllDialects(unchecked);
+  if (!filterStandardInput(unchecked)) {
+    llvm::errs() << "error: no memory to read the standard input\n";
+    return 1;
+  }
   return failed(MlirLspServerMain(argc, argv, registry));
 }

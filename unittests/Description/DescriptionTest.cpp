@@ -177,9 +177,10 @@ TEST(Shipped, UnknownNamesSuggest) {
             "unknown model 'lama3-70b', the closest is 'llama3-70b'");
   EXPECT_EQ(errorOrNothing(findArchitecture("nope")),
             "unknown model 'nope' (known: deepseek-v3, gpt3-175b, llama3-405b, "
-            "llama3-70b, llama3-8b, mistral-7b, mixtral-8x7b, paper-gpt, "
-            "qwen3-0.6b, qwen3-1.7b, qwen3-14b, qwen3-235b-a22b, "
-            "qwen3-30b-a3b, qwen3-32b, qwen3-4b, qwen3-8b, toy)");
+            "llama3-70b, llama3-8b, mistral-7b, mixtral-8x7b, nemotron-h-8b, "
+            "paper-gpt, qwen3-0.6b, qwen3-1.7b, qwen3-14b, qwen3-235b-a22b, "
+            "qwen3-30b-a3b, qwen3-32b, qwen3-4b, qwen3-8b, "
+            "qwen3-next-80b-a3b, toy)");
   std::string error = errorOrNothing(findSystem("basline"));
   EXPECT_EQ(error, "unknown system 'basline', the closest is 'baseline'");
 }

@@ -63,6 +63,7 @@ struct Published {
 } // namespace
 
 static constexpr Published kPublished[] = {
+    {"bamba-9b", 9780235392},
     {"bloom", 176247271424},
     {"bloom-560m", 559214592},
     {"command-r", 34980831232},
@@ -76,6 +77,7 @@ static constexpr Published kPublished[] = {
     {"falcon-40b", 41303293952},
     {"falcon-7b", 6921720704},
     {"falcon-rw-1b", 1311625216},
+    {"falcon-mamba-7b", 7272665088},
     {"gemma-2-9b", 9241705984},
     {"gemma-2b", 2506172416},
     {"gemma-3-1b", 999885952},
@@ -91,7 +93,9 @@ static constexpr Published kPublished[] = {
     {"gpt2", 124439808},
     {"gpt2-xl", 1557611200},
     {"granite-3.1-8b", 8170848256},
+    {"jamba-v0.1", 51570323328, 12110311296},
     {"kimi-k2", 1026408209408, 32861477888},
+    {"lfm2-1.2b", 1170340608},
     {"llama-1-7b", 6738415616},
     {"llama-2-13b", 13015864320},
     {"llama-2-70b", 68976648192},
@@ -103,6 +107,7 @@ static constexpr Published kPublished[] = {
     {"llama-3.2-3b", 3212749824},
     {"llama-4-maverick", 400711848960, 17184691200},
     {"llama-4-scout", 107769861120, 17172894720},
+    {"mamba-2.8b", 2768345600},
     {"minicpm3-4b", 4073875968},
     {"mistral-7b-v0.1", 7241732096},
     {"mistral-nemo-12b", 12247782400},
@@ -110,6 +115,7 @@ static constexpr Published kPublished[] = {
     {"mixtral-8x7b", 46702792704, 12879925248},
     {"mpt-7b", 6649286656},
     {"nemotron-4-340b", 341029195776},
+    {"nemotron-h-8b", 8100852736},
     {"olmo-2-13b", 13716198400},
     {"olmo-7b", 6888095744},
     {"olmoe-1b-7b", 6919161856, 1282017280},
@@ -131,6 +137,7 @@ static constexpr Published kPublished[] = {
     {"qwen3-30b-a3b", 30532122624, 3353032704},
     {"qwen3-32b", 32762123264},
     {"qwen3-8b", 8190735360},
+    {"qwen3-next-80b-a3b", 79674391296, 3874929408},
     {"smollm3-3b", 3075098624},
     {"stablelm-2-1.6b", 1644515328},
     {"stablelm-2-12b", 12143185920},
@@ -185,6 +192,23 @@ TEST(Variants, HaveTheirParametersAndFlops) {
     if (std::optional<int64_t> flops = variant.getInteger("forward_flops")) {
       EXPECT_EQ(summary.flopsPerToken, 3 * *flops / tokens) << text;
     }
+  }
+}
+
+/// Four configurations of each family with recurrences, and their parameters.
+TEST(Hybrids, HaveTheirParameters) {
+  auto buffer = llvm::MemoryBuffer::getFile(pathOf("hybrids"));
+  ASSERT_TRUE(bool(buffer));
+  json::Value file = llvm::cantFail(json::parse((*buffer)->getBuffer()));
+  const json::Array &hybrids = *file.getAsArray();
+  EXPECT_EQ(hybrids.size(), 48u);
+  for (const json::Value &value : hybrids) {
+    const json::Object &hybrid = *value.getAsObject();
+    std::string text = llvm::formatv("{0}", *hybrid.get("config"));
+    llvm::Expected<Architecture> arch = readText(text, /*sequence=*/16);
+    ASSERT_TRUE(bool(arch)) << llvm::toString(arch.takeError()) << text;
+    EXPECT_EQ(summaryOf(*arch).parameters, hybrid.getInteger("parameters"))
+        << text;
   }
 }
 
@@ -247,6 +271,32 @@ TEST(HuggingFace, TextConfigurationsHaveDefaults) {
   EXPECT_THAT(
       arch.notes,
       Contains("assumes vocab_size 262208, the default of gemma3_text"));
+}
+
+TEST(HuggingFace, QwenNextHasAttentionInEveryFourthLayer) {
+  Architecture arch =
+      llvm::cantFail(readArchitecture(pathOf("qwen3-next-80b-a3b")));
+  std::vector<LayerRun> runs = layerRuns(arch);
+  ASSERT_EQ(runs.size(), 24u);
+  EXPECT_EQ(runs[0].count, 3);
+  EXPECT_TRUE(runs[0].isLinear && runs[0].hasExperts);
+  EXPECT_EQ(runs[1].count, 1);
+  EXPECT_TRUE(runs[1].hasAttention() && runs[1].hasExperts);
+  EXPECT_TRUE(arch.attentionGate);
+}
+
+TEST(HuggingFace, NemotronHasLayersOfOnePart) {
+  Architecture arch = llvm::cantFail(readArchitecture(pathOf("nemotron-h-8b")));
+  int64_t recurrences = 0, attentions = 0, mlps = 0;
+  for (const LayerRun &run : layerRuns(arch)) {
+    EXPECT_NE(run.hasMixer, run.hasFeedforward);
+    recurrences += run.isLinear ? run.count : 0;
+    attentions += run.hasAttention() ? run.count : 0;
+    mlps += run.hasMlp() ? run.count : 0;
+  }
+  EXPECT_EQ(recurrences, 24);
+  EXPECT_EQ(attentions, 4);
+  EXPECT_EQ(mlps, 24);
 }
 
 static constexpr const char *kLlama = R"({"model_type": "llama",
@@ -361,6 +411,26 @@ TEST(BadConfigurations, LayersOfOtherKindsAreNamed) {
             "found 1");
 }
 
+TEST(BadConfigurations, PatternsOfLayersAreChecked) {
+  auto pattern = [](StringRef letters) {
+    return errorOf(("{\"model_type\": \"nemotron_h\", \"hidden_size\": 32, "
+                    "\"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
+                    "\"intermediate_size\": 64, \"mamba_num_heads\": 4, "
+                    "\"mamba_head_dim\": 8, \"ssm_state_size\": 8, "
+                    "\"vocab_size\": 97, \"hybrid_override_pattern\": \"" +
+                    letters + "\"}")
+                       .str());
+  };
+  EXPECT_EQ(pattern("M-*"), "");
+  EXPECT_EQ(pattern("M-"),
+            "config.json: hybrid_override_pattern: expected one for each of "
+            "the 3 layers, found 2");
+  EXPECT_EQ(pattern("M-x"),
+            "config.json: hybrid_override_pattern: expected M (mamba), * "
+            "(attention), - (mlp) or E (moe), found x");
+  EXPECT_EQ(pattern("MME"), "config.json: needs the field 'n_routed_experts'");
+}
+
 TEST(BadConfigurations, OtherKindsOfModelsAreNamed) {
   auto type = [](StringRef name) {
     return errorOf(llamaWith("\"llama\"", ("\"" + name + "\"").str()));
@@ -369,9 +439,13 @@ TEST(BadConfigurations, OtherKindsOfModelsAreNamed) {
                         "decoder, a pipeline has one stack of layers");
   EXPECT_EQ(type("bert"), "config.json: model_type: 'bert' is an encoder, a "
                           "decoder with a head is wanted");
-  EXPECT_EQ(type("mamba2"),
-            "config.json: model_type: 'mamba2' has recurrent or "
-            "linear-attention layers, which have no cost model");
+  EXPECT_EQ(type("rwkv"),
+            "config.json: model_type: 'rwkv' has recurrent or "
+            "linear-attention layers of a kind that has no cost model");
+  EXPECT_EQ(errorOf(llamaWith("\"llama\",", "\"new\", \"mamba_d_state\": 16,")),
+            "config.json: mamba_d_state: belongs to recurrent or "
+            "linear-attention layers, whose cost model follows from a known "
+            "model_type");
   EXPECT_EQ(errorOf(llamaWith("\"hidden_act\"",
                               "\"is_encoder_decoder\": true, \"hidden_act\"")),
             "config.json: is_encoder_decoder: a pipeline has one stack of "

@@ -28,13 +28,11 @@ static bool windowMatters(const Architecture &arch) {
          arch.attention != Attention::Unfused;
 }
 
-static bool isAllOrNone(const LayerSet &set) {
-  return !set.listed && (set.every == 0 || (set.every == 1 && set.first == 0));
-}
-
 bool pipesched::hasMixedLayers(const Architecture &arch) {
-  return (arch.experts && !isAllOrNone(arch.experts->layers)) ||
-         (windowMatters(arch) && !isAllOrNone(arch.window.fullLayers));
+  return (arch.experts && !arch.experts->layers.isAllOrNone()) ||
+         (windowMatters(arch) && !arch.window.fullLayers.isAllOrNone()) ||
+         (arch.linear && !arch.linear->layers.isAllOrNone()) ||
+         !arch.feedforwardOnly.isAllOrNone() || !arch.mixerOnly.isAllOrNone();
 }
 
 int64_t pipesched::headSizeOf(const Architecture &arch) {
@@ -47,9 +45,18 @@ int64_t pipesched::headSizeOf(const Architecture &arch) {
 
 std::vector<LayerRun> pipesched::layerRuns(const Architecture &arch) {
   bool hasWindows = windowMatters(arch);
-  auto kindOf = [&](int64_t layer) -> LayerRun {
-    return {1, arch.experts && arch.experts->layers.contains(layer),
-            hasWindows && !arch.window.fullLayers.contains(layer)};
+  auto kindOf = [&](int64_t layer) {
+    LayerRun run;
+    run.count = 1;
+    run.hasMixer = !arch.feedforwardOnly.contains(layer);
+    run.hasFeedforward = !arch.mixerOnly.contains(layer);
+    run.isLinear =
+        run.hasMixer && arch.linear && arch.linear->layers.contains(layer);
+    run.hasExperts = run.hasFeedforward && arch.experts &&
+                     arch.experts->layers.contains(layer);
+    run.hasWindow = run.hasAttention() && hasWindows &&
+                    !arch.window.fullLayers.contains(layer);
+    return run;
   };
   std::vector<LayerRun> runs = {kindOf(0)};
   if (!hasMixedLayers(arch)) {
@@ -59,7 +66,7 @@ std::vector<LayerRun> pipesched::layerRuns(const Architecture &arch) {
   for (int64_t layer = 1; layer < arch.layers; ++layer) {
     LayerRun kind = kindOf(layer);
     LayerRun &last = runs.back();
-    if (kind.hasExperts == last.hasExperts && kind.hasWindow == last.hasWindow)
+    if (kind.isLike(last))
       ++last.count;
     else
       runs.push_back(kind);
@@ -186,6 +193,51 @@ static llvm::Error checkExperts(const Experts &experts) {
   return llvm::Error::success();
 }
 
+static llvm::Error checkLinear(const LinearAttention &linear) {
+  bool hasState = linear.recurrence != Recurrence::Convolution;
+  bool isMamba = linear.recurrence == Recurrence::Mamba;
+  if (llvm::Error error = checkFields({
+          {"linear_attention.key_heads", linear.keyHeads, 1},
+          {"linear_attention.key_head_size", linear.keyHeadSize, hasState},
+          {"linear_attention.value_heads", linear.valueHeads, 1},
+          {"linear_attention.value_head_size", linear.valueHeadSize, 1},
+          {"linear_attention.convolution", linear.convolution, 1},
+          {"linear_attention.chunk", linear.chunk, 1},
+          {"linear_attention.time_rank", linear.timeRank, isMamba},
+          {"linear_attention.layers.first", linear.layers.first, 0},
+      }))
+    return error;
+  if (linear.valueHeads % linear.keyHeads)
+    return makeError("linear_attention.value_heads: expected a multiple of "
+                     "the " +
+                     Twine(linear.keyHeads) + " key_heads, found " +
+                     Twine(linear.valueHeads));
+  if (!linear.values().isValid() || !linear.keys().isValid())
+    return makeError("linear_attention: all heads together are wider than "
+                     "2^63 - 1");
+  if (!isMamba && (linear.timeRank || linear.innerNorms))
+    return makeError("linear_attention: time_rank and inner_norms are those of "
+                     "recurrence mamba, found " +
+                     enumName(linear.recurrence));
+  return llvm::Error::success();
+}
+
+/// A layer has at least one of its two parts.
+static llvm::Error checkParts(const Architecture &arch) {
+  int64_t layer = 0;
+  for (const LayerRun &run : layerRuns(arch)) {
+    if (!run.hasMixer && !run.hasFeedforward)
+      return makeError("mixer_only: layer " + Twine(layer) +
+                       " is in feedforward_only, too");
+    if (!(run.hasMixer && run.hasFeedforward) &&
+        arch.branches != Branches::Sequential)
+      return makeError("branches: layer " + Twine(layer) +
+                       " has one part, and so no parallel branches");
+    layer += run.count;
+  }
+  return llvm::Error::success();
+}
+
 /// Checks features that need or exclude one another.
 static llvm::Error checkForm(const Architecture &arch) {
   if (arch.branches != Branches::Sequential &&
@@ -219,9 +271,12 @@ static llvm::Error checkForm(const Architecture &arch) {
   if (arch.recomputed.experts && !arch.experts)
     return makeError("recomputed: the model has no experts");
   if (arch.recomputed.operations &&
-      (arch.latent || arch.experts || arch.attention == Attention::Unfused))
+      (arch.latent || arch.experts || arch.linear || arch.attentionGate ||
+       arch.attention == Attention::Unfused))
     return makeError("recomputed: operations are those of layers with plain "
                      "fused attention and an MLP");
+  if (arch.attentionGate && arch.latent)
+    return makeError("attention_gate: latent attention has none");
   if (arch.learnedPositions && arch.sequence > arch.learnedPositions)
     return makeError("sequence: expected at most the " +
                      Twine(arch.learnedPositions) +
@@ -240,10 +295,15 @@ llvm::Error pipesched::checkArchitecture(const Architecture &arch) {
   if (arch.experts)
     if (llvm::Error error = checkExperts(*arch.experts))
       return error;
+  if (arch.linear)
+    if (llvm::Error error = checkLinear(*arch.linear))
+      return error;
   if (llvm::Error error = checkForm(arch))
     return error;
-  bool hasMlp = llvm::any_of(
-      layerRuns(arch), [](const LayerRun &run) { return !run.hasExperts; });
+  if (llvm::Error error = checkParts(arch))
+    return error;
+  bool hasMlp = llvm::any_of(layerRuns(arch),
+                             [](const LayerRun &run) { return run.hasMlp(); });
   if (hasMlp && arch.feedforward == 0)
     return makeError("feedforward: expected at least 1, found 0");
   return llvm::Error::success();

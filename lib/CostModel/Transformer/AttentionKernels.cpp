@@ -32,6 +32,8 @@ void BlockExpander::attention() {
   isFused ? fusedCore() : unfusedCore();
   block.sees(0);
   coreTensors();
+  if (arch.attentionGate)
+    gateOutput();
   linear("proj", z.T, z.o, z.h, byRows());
   if (arch.recomputed.operations)
     productAgain("proj", z.T, z.o, z.h);
@@ -49,19 +51,20 @@ void BlockExpander::attention() {
 /// One GEMM for queries, keys and values, or one for each if unfused.
 void BlockExpander::projections() {
   bool hasBias = arch.biases.queryKeyValue;
+  CheckedInt queries = arch.attentionGate ? z.q + z.o : z.q;
   if (isFused) {
-    linear("qkv", z.T, z.h, z.q + z.k + z.v, byColumns());
+    linear("qkv", z.T, z.h, queries + z.k + z.v, byColumns());
     // Of queries, keys and values those in the middle are every second.
     if (arch.recomputed.operations)
       keepsProducts() ? productAgain("k", z.T, z.h, z.k)
                       : productAgain("qkv", z.T, z.h, z.q + z.k + z.v);
   } else {
     fork("qkv_fork", z.x, 3);
-    linear("q", z.T, z.h, z.q, byColumns());
+    linear("q", z.T, z.h, queries, byColumns());
     linear("k", z.T, z.h, z.k, byColumns());
     linear("v", z.T, z.h, z.v, byColumns());
   }
-  weights("q", z.h, z.q, hasBias);
+  weights("q", z.h, queries, hasBias);
   weights("k", z.h, z.k, hasBias);
   weights("v", z.h, z.v, hasBias);
 }
@@ -198,6 +201,17 @@ void BlockExpander::fusedCore() {
   block.attention(
       "attention", {*kernel, headSizeOf(arch), arch.sequence, masked.get()},
       {seenQuery + seenValue, read}, {3 * seenQuery + 2 * seenValue, moreRead});
+}
+
+/// The output times the sigmoid of its gate (Qwen3-Next; arXiv 2505.06708,
+/// position G1): the sigmoid costs four FLOPs, its gradient two more. The core
+/// and the gate read the output in their backward.
+void BlockExpander::gateOutput() {
+  CheckedInt elements = z.T * z.o, bytes = z.e * elements;
+  vector("attention_gate", {5 * elements, 3 * bytes},
+         {9 * elements, 5 * bytes});
+  block.saves("attention gate", bytes, LastUse::InputGrad);
+  block.saves("attention output", bytes, LastUse::InputGrad);
 }
 
 void BlockExpander::coreTensors() {

@@ -60,10 +60,10 @@ public:
         stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
 
   void embedding();
-  void layer(bool hasExperts);
+  void layer(const LayerRun &kind);
   void head();
   /// A layer that predicts one more token, with what it has of its own.
-  void predictionLayer(bool hasExperts);
+  void predictionLayer(const LayerRun &kind);
 
 private:
   /// Which engine runs a linear layer and what its accelerators divide.
@@ -143,6 +143,25 @@ private:
   void repeatKeyValues();
   void fusedCore();
   void coreTensors();
+  void gateOutput();
+
+  // LinearKernels.cpp
+  /// A product of a recurrence, which has no weights: FLOPs and bytes of the
+  /// forward. The backward runs two such products, and the forward again if
+  /// `isAgain`.
+  void product(llvm::StringRef name, CheckedWork forward, bool isAgain);
+  void convolve(const LinearAttention &linear, CheckedInt width);
+  void exchangeHeads(CheckedInt width, CheckedInt outputs);
+  void gatedNorm(CheckedInt width, CheckedInt gains);
+  void recurrence(const LinearAttention &linear);
+  void gatedDelta(const LinearAttention &linear);
+  void gatedDeltaCore(const LinearAttention &linear);
+  void mamba2(const LinearAttention &linear);
+  void mamba2Core(const LinearAttention &linear);
+  void mamba(const LinearAttention &linear);
+  void selectiveScan(const LinearAttention &linear);
+  void shortConvolution(const LinearAttention &linear);
+  void outProjection(const LinearAttention &linear);
 
   // FeedforwardKernels.cpp
   /// An MLP over `rows`, each of which goes through one of `copies` equal MLPs.
@@ -167,8 +186,11 @@ private:
                   CheckedInt count = 1, CheckedInt active = 1);
 
   // TransformerBlock.cpp
-  void sequentialLayer(bool hasExperts);
-  void parallelLayer(bool hasExperts);
+  void sequentialLayer(const LayerRun &kind);
+  void mixerBranch(const LayerRun &kind);
+  void feedforwardBranch(const LayerRun &kind);
+  void parallelLayer(const LayerRun &kind);
+  void mixer(const LayerRun &kind);
   void feedforward(bool hasExperts);
 
   const Architecture &arch;

@@ -242,64 +242,76 @@ void BlockExpander::weights(StringRef name, CheckedInt in, CheckedInt out,
 // Layers
 //===----------------------------------------------------------------------===//
 
-void BlockExpander::layer(bool hasExperts) {
+void BlockExpander::layer(const LayerRun &kind) {
   // A norm reads the input again in its backward; without a norm before it, a
   // projection reads it in W.
   block.savesInput("layer input", z.e * z.x, stream);
-  arch.branches == Branches::Sequential ? sequentialLayer(hasExperts)
-                                        : parallelLayer(hasExperts);
+  arch.branches == Branches::Sequential ? sequentialLayer(kind)
+                                        : parallelLayer(kind);
+}
+
+void BlockExpander::mixer(const LayerRun &kind) {
+  kind.isLinear ? recurrence(*arch.linear) : attention();
 }
 
 void BlockExpander::feedforward(bool hasExperts) {
   hasExperts ? experts(*arch.experts) : denseMlp();
 }
 
-void BlockExpander::sequentialLayer(bool hasExperts) {
-  bool hasBefore = arch.norms != NormPlacement::After;
-  bool hasAfter = arch.norms != NormPlacement::Before;
-  CheckedInt bytes = z.e * z.x;
-  auto before = [&](StringRef name) {
-    streamNorm(name);
-    normBefore(name, z.x);
-  };
-  auto normAfter = [&](StringRef name) {
-    streamNorm(name);
-    savesStream("branch output", bytes, LastUse::WeightGrad);
-  };
-
-  fork("attn_fork", z.x, 2, stream);
-  if (hasBefore)
-    before("ln1");
-  attention();
-  reduce("attention_reduce", /*forward=*/true, /*inputGrad=*/true);
-  if (hasAfter)
-    normAfter("ln1_after");
-  residual("drop1", "res1");
-
-  if (arch.recomputed.operations) {
-    vector("res1_again", {}, {z.x, 3 * bytes}, Part::Rest, stream);
-    block.leavesGradient("mlp branch input", bytes, stream);
-  } else {
-    savesStream("mlp branch input", bytes, LastUse::WeightGrad);
+void BlockExpander::sequentialLayer(const LayerRun &kind) {
+  if (kind.hasMixer)
+    mixerBranch(kind);
+  if (kind.hasMixer && kind.hasFeedforward) {
+    CheckedInt bytes = z.e * z.x;
+    if (arch.recomputed.operations) {
+      vector("res1_again", {}, {z.x, 3 * bytes}, Part::Rest, stream);
+      block.leavesGradient("mlp branch input", bytes, stream);
+    } else {
+      savesStream("mlp branch input", bytes, LastUse::WeightGrad);
+    }
   }
+  if (kind.hasFeedforward)
+    feedforwardBranch(kind);
+}
+
+void BlockExpander::mixerBranch(const LayerRun &kind) {
+  fork("attn_fork", z.x, 2, stream);
+  if (arch.norms != NormPlacement::After) {
+    streamNorm("ln1");
+    normBefore("ln1", z.x);
+  }
+  mixer(kind);
+  reduce("attention_reduce", /*forward=*/true, /*inputGrad=*/true);
+  if (arch.norms != NormPlacement::Before) {
+    streamNorm("ln1_after");
+    savesStream("branch output", z.e * z.x, LastUse::WeightGrad);
+  }
+  residual("drop1", "res1");
+}
+
+void BlockExpander::feedforwardBranch(const LayerRun &kind) {
   fork("mlp_fork", z.x, 2, stream);
-  if (hasBefore)
-    before("ln2");
-  feedforward(hasExperts);
+  if (arch.norms != NormPlacement::After) {
+    streamNorm("ln2");
+    normBefore("ln2", z.x);
+  }
+  feedforward(kind.hasExperts);
   // Ranks that divide experts get the results of their own tokens back, if the
   // stream is divided, so that only shared experts leave a sum.
-  block.route(hasExperts && arch.experts->sharedFeedforward == 0 &&
+  block.route(kind.hasExperts && arch.experts->sharedFeedforward == 0 &&
               stream == Share::Divided);
   reduce("mlp_reduce", /*forward=*/true, /*inputGrad=*/true);
   block.route(false);
-  if (hasAfter)
-    normAfter("ln2_after");
+  if (arch.norms != NormPlacement::Before) {
+    streamNorm("ln2_after");
+    savesStream("branch output", z.e * z.x, LastUse::WeightGrad);
+  }
   residual("drop2", "res2");
 }
 
 /// GPT-J's form: x + attention(norm(x)) + mlp(norm(x)). The two branches are
 /// summed before the all-reduce.
-void BlockExpander::parallelLayer(bool hasExperts) {
+void BlockExpander::parallelLayer(const LayerRun &kind) {
   bool sharesNorm = arch.branches == Branches::ParallelSharedNorm;
   CheckedInt bytes = z.e * z.x;
   fork("layer_fork", z.x, sharesNorm ? 2 : 3, stream);
@@ -311,8 +323,8 @@ void BlockExpander::parallelLayer(bool hasExperts) {
     streamNorm("ln2");
     normBefore("ln2", z.x);
   }
-  attention();
-  feedforward(hasExperts);
+  mixer(kind);
+  feedforward(kind.hasExperts);
   vector("branch_add", {z.x, 3 * bytes}, {});
   reduce("layer_reduce", /*forward=*/true, /*inputGrad=*/true);
   residual("drop", "res");
@@ -402,7 +414,7 @@ void BlockExpander::head() {
 /// next token and what comes out of the model, both normalized, go through one
 /// linear layer into a layer like the last one, and from there through the
 /// head. Table and head are those of the model; the head is on the same stage.
-void BlockExpander::predictionLayer(bool hasExperts) {
+void BlockExpander::predictionLayer(const LayerRun &kind) {
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
   CheckedInt ids = kIdBytes * z.T, rows = z.T * width;
   block.kernel("prediction_embedding", Engine::Vector,
@@ -415,7 +427,7 @@ void BlockExpander::predictionLayer(bool hasExperts) {
   }
   linear("prediction_proj", z.T, 2 * z.h, z.h, onStream(linears));
   weights("prediction_proj", 2 * z.h, z.h, /*hasBias=*/false);
-  layer(hasExperts);
+  layer(kind);
   streamNorm("prediction_final_norm");
   savesStream("prediction_final_norm input", z.e * z.x, LastUse::WeightGrad);
   logits(width);
@@ -440,22 +452,34 @@ namespace {
 struct LayerKinds {
   explicit LayerKinds(llvm::ArrayRef<LayerRun> runs) {
     for (const LayerRun &run : runs) {
-      (run.hasExperts ? hasExperts : hasDense) = true;
-      (run.hasWindow ? hasWindow : hasFull) = true;
+      if (run.hasFeedforward)
+        (run.hasExperts ? hasExperts : hasDense) = true;
+      if (run.hasAttention())
+        (run.hasWindow ? hasWindow : hasFull) = true;
+      hasLinear |= run.isLinear;
+      hasHalves |= !run.hasMixer || !run.hasFeedforward;
     }
   }
 
-  /// "layer", with a prefix for each property in which layers differ.
+  /// "layer", with a prefix for each property in which layers differ. A layer
+  /// of one part is called by that part.
   std::string nameOf(const LayerRun &run) const {
     std::string name;
-    if (hasWindow && hasFull)
+    if (run.isLinear)
+      name += "linear_";
+    else if (run.hasMixer && ((hasWindow && hasFull) || hasLinear))
       name += run.hasWindow ? "window_" : "full_";
-    if (hasExperts && hasDense)
+    if (run.hasFeedforward && hasExperts && hasDense)
       name += run.hasExperts ? "expert_" : "dense_";
+    if (hasHalves && !run.hasMixer)
+      name += "mlp_";
+    else if (hasHalves && run.hasFeedforward)
+      name += "whole_";
     return name + "layer";
   }
 
   bool hasDense = false, hasExperts = false, hasFull = false, hasWindow = false;
+  bool hasLinear = false, hasHalves = false;
 };
 
 /// Expands the blocks of one model.
@@ -475,9 +499,9 @@ public:
     std::vector<LayerRun> runs = layerRuns(arch);
     LayerKinds kinds(runs);
     for (const LayerRun &run : runs)
-      if (llvm::Error error = add(
-              kinds.nameOf(run), BlockPosition::Layer, run.count, run,
-              [&](BlockExpander &expander) { expander.layer(run.hasExperts); }))
+      if (llvm::Error error =
+              add(kinds.nameOf(run), BlockPosition::Layer, run.count, run,
+                  [&](BlockExpander &expander) { expander.layer(run); }))
         return error;
     if (!arch.vocabulary)
       return llvm::Error::success();
@@ -488,10 +512,9 @@ public:
     if (!arch.predictionLayers)
       return llvm::Error::success();
     const LayerRun &last = runs.back();
-    return add("prediction_layer", BlockPosition::Last, arch.predictionLayers,
-               last, [&](BlockExpander &expander) {
-                 expander.predictionLayer(last.hasExperts);
-               });
+    return add(
+        "prediction_layer", BlockPosition::Last, arch.predictionLayers, last,
+        [&](BlockExpander &expander) { expander.predictionLayer(last); });
   }
 
 private:

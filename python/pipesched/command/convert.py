@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from pipesched import PipeSchedError, Schedule
 
@@ -29,10 +30,38 @@ EXPORTS = {
 }
 
 
+_ONCE = "give OUTPUT once, behind the file or with -o"
+
+
+class _Once(argparse.Action):
+    """Takes a value that has two places on the line, from one of them."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest, None) is not None:
+            parser.error(_ONCE)
+        setattr(namespace, self.dest, values)
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `convert`."""
     files.add_input(parser)
-    parser.add_argument("output", metavar="OUTPUT", help="- for standard output")
+    parser.add_argument(
+        "output",
+        metavar="OUTPUT",
+        nargs="?",
+        action=_Once,
+        default=argparse.SUPPRESS,
+        help="- for standard output",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", action=_Once, help="the same, as other verbs have it"
+    )
     parser.add_argument("--to", choices=FORMATS, help="in place of what OUTPUT ends in")
     parser.add_argument("--width", type=width, help=WIDTH)
     parser.add_argument("--pipeline", help="passes to run first, such as pipe-align-slots")
@@ -73,6 +102,8 @@ def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes
 
 def run(arguments: argparse.Namespace) -> int:
     """Converts the one schedule of the file."""
+    if arguments.output is None:
+        raise UsageError(_ONCE)
     format = _format(arguments)
     if arguments.width and format not in DRAWN[:4]:
         raise UsageError(f"--width is that of {', '.join(DRAWN[:4])}, not of {format}")

@@ -116,7 +116,21 @@ def _load(path: str) -> tuple[Origin, list[Schedule]]:
     return origin, loads(text, filename="<stdin>")
 
 
+def _beside_plan(path: str) -> str:
+    """The schedule that `plan --save` wrote beside the numbers of a proposal."""
+    if Path(path).suffix != ".json" or not os.path.isfile(path):
+        return path
+    schedule = str(Path(path).with_suffix(".mlir"))
+    if not os.path.isfile(schedule):
+        raise PipeSchedError(
+            f"{path}: a schedule is IR or PyTorch's CSV, not JSON; if these are the rows of a plan,"
+            " plan --save DIR writes their schedules, and whatif reads them as they are"
+        )
+    return schedule
+
+
 def _loaded(path: str) -> list[Schedule]:
+    path = _beside_plan(path)
     try:
         return load(path)
     except FileNotFoundError:

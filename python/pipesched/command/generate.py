@@ -9,7 +9,13 @@ import pipesched
 from pipesched import PipeSchedError, Schedule
 
 from . import passes
-from .arguments import add_family_options, canonical, given_family_options, positive
+from .arguments import (
+    UsageError,
+    add_family_options,
+    canonical,
+    given_family_options,
+    positive,
+)
 from .output import cells, json_text, write_text
 
 EXAMPLE = "  pipesched generate zb-h1 --workers 4 --microbatches 8 --align"
@@ -17,7 +23,15 @@ EXAMPLE = "  pipesched generate zb-h1 --workers 4 --microbatches 8 --align"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `generate`."""
-    parser.add_argument("family", help="a family or one of its other names, such as VPP")
+    parser.add_argument(
+        "family",
+        metavar="FAMILY",
+        nargs="?",
+        help="a family or one of its other names, such as VPP",
+    )
+    parser.add_argument(
+        "--schedule", metavar="FAMILY", help="the same, as other verbs have it"
+    )
     parser.add_argument("--workers", type=positive, required=True, metavar="D")
     parser.add_argument("--microbatches", type=positive, required=True, metavar="N")
     parser.add_argument("--name", default="schedule", help="the symbol of the schedule")
@@ -49,6 +63,9 @@ def _text(schedule: Schedule, format: str) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Generates the schedule, and writes or prints it."""
+    if (arguments.family is None) == (arguments.schedule is None):
+        raise UsageError("give one family, by itself or with --schedule")
+    arguments.family = arguments.family or arguments.schedule
     options = given_family_options(arguments)
     align = ["pipe-align-slots"] if arguments.align else []
     schedule = pipesched.generate(

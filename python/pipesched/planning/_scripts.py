@@ -37,7 +37,16 @@ BRIDGE = {
 }
 """Recipes of Megatron-Bridge for models that ship."""
 
-_UNKNOWN_TO_ARGUMENTS = ("latent_attention", "window", "attention_width", "prediction_layers")
+_UNKNOWN_TO_ARGUMENTS = (
+    "latent_attention",
+    "window",
+    "attention_width",
+    "prediction_layers",
+    "linear_attention",
+    "attention_gate",
+    "mixer_only",
+    "feedforward_only",
+)
 """Parts of models for which `model_arguments` has none."""
 
 

@@ -177,7 +177,7 @@ def test_outputs_are_checked_first(
             wrong = {"kept.mlir": "File exists", "kept.mlir/x": "Not a directory"}
         for path, cause in wrong.items():
             assert main([verb, *LINES[verb], *filter(None, (flag, path))]) == 1
-            said = f"error: {flag or 'OUTPUT'} {path}: {cause}\n"
+            said = f"error: {flag or '--output'} {path}: {cause}\n"
             assert capsys.readouterr().err == said
     assert sorted(os.listdir()) == ["folder", "kept.mlir"]
     assert Path("kept.mlir").read_text() == "as it was"

@@ -120,6 +120,29 @@ def test_families_among_files(
     assert main(["optimize", "1f1b", *SIZES, "--times", "F=1ms,I=1ms,W=1ms", "--time", "1s"]) == 0
 
 
+def test_one_way_to_name_what_is_made(tmp_path: Path, capsys: Capture) -> None:
+    """`generate` takes its family as other verbs do, and `convert` its output."""
+    sizes = ["--stages", "2", "--microbatches", "2"]
+    made = []
+    for words in (["gpipe", *sizes], ["--schedule", "gpipe", *sizes], ["--family=gpipe", *sizes]):
+        assert main(["generate", *words]) == 0
+        made.append(capsys.readouterr().out)
+    assert made[0] == made[1] == made[2]
+    file = tmp_path / "s.mlir"
+    file.write_text(made[0], encoding="utf-8")
+    assert main(["convert", str(file), "-", "--to", "mlir"]) == 0
+    by_place = capsys.readouterr().out
+    assert main(["convert", str(file), "-o", "-", "--to", "mlir"]) == 0
+    assert capsys.readouterr().out == by_place
+    assert "one family" in failure_of(capsys, "generate", *sizes, status=2)
+    twice = ["generate", "gpipe", "--schedule", "1f1b", *sizes]
+    assert "one family" in failure_of(capsys, *twice, status=2)
+    assert "give OUTPUT once" in failure_of(capsys, "convert", str(file), status=2)
+    with pytest.raises(SystemExit):
+        main(["convert", str(file), "a.svg", "-o", "b.svg"])
+    assert "give OUTPUT once" in capsys.readouterr().err
+
+
 # Hints
 
 

@@ -35,6 +35,24 @@ def save(proposal: pipesched.Proposal, folder: Path) -> str:
     return str(file)
 
 
+def test_numbers_stand_for_their_schedule(tmp_path: Path, capsys: Capture) -> None:
+    """Verbs that read a schedule find it beside the JSON that `plan --save` wrote with it."""
+    line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8"]
+    line += ["--global-batch", "8", "--top", "1", "--stages", "2", "--schedules", "1f1b"]
+    assert main([*line, "--save", str(tmp_path)]) == 0
+    (numbers,) = tmp_path.glob("01-*.json")
+    for verb in ("simulate", "verify", "show"):
+        capsys.readouterr()
+        printed = []
+        for file in (numbers, numbers.with_suffix(".mlir")):
+            assert main([verb, str(file)]) == 0
+            printed.append(capsys.readouterr().out)
+        assert printed[0] == printed[1]
+    numbers.with_suffix(".mlir").unlink()
+    error = failure_of(capsys, "simulate", str(numbers))
+    assert "a schedule is IR or PyTorch's CSV, not JSON" in error
+
+
 @pytest.mark.parametrize("verb", ["simulate", "compare"])
 def test_throughput_and_memory_are_kept(
     made: pipesched.Proposal, verb: str, tmp_path: Path, capsys: Capture

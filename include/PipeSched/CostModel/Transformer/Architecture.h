@@ -14,9 +14,9 @@
 #ifndef PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
 #define PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
 
+#include "PipeSched/CostModel/Transformer/LinearAttention.h"
 #include "PipeSched/Facts/Facts.h"
 #include "PipeSched/Support/EnumNames.h"
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 #include <string>
@@ -198,21 +198,6 @@ struct Biases {
   bool queryKeyValue = false, output = false, mlp = false, head = false;
 };
 
-/// A set of layers, counted from 0: `first`, first + every, ..., or those that
-/// are listed.
-struct LayerSet {
-  int64_t first = 0;
-  int64_t every = 1;                          ///< 0: none
-  std::optional<std::vector<int64_t>> listed; ///< ascending
-
-  static LayerSet none() { return {0, 0, std::nullopt}; }
-  bool contains(int64_t layer) const {
-    if (listed)
-      return llvm::binary_search(*listed, layer);
-    return every > 0 && layer >= first && (layer - first) % every == 0;
-  }
-};
-
 /// Layers whose tokens see only the last `size` tokens.
 struct Window {
   int64_t size = 0; ///< 0: every token sees all tokens before it
@@ -296,6 +281,13 @@ struct Architecture {
   std::optional<LatentAttention> latent;
   std::optional<Experts> experts;
   Window window;
+  std::optional<LinearAttention> linear;
+  /// Whether attention outputs are multiplied by the sigmoid of a gate for each
+  /// element, which is computed beside the queries.
+  bool attentionGate = false;
+  /// Layers that are an MLP, or experts, without attention before it, and those
+  /// that are attention, or a recurrence, without an MLP behind it.
+  LayerSet feedforwardOnly = LayerSet::none(), mixerOnly = LayerSet::none();
   Activation activation = Activation::Gelu;
   Norm norm = Norm::LayerNorm;
   NormPlacement norms = NormPlacement::Before;
@@ -344,6 +336,16 @@ struct Architecture {
 struct LayerRun {
   int64_t count = 0;
   bool hasExperts = false, hasWindow = false;
+  bool isLinear = false; ///< a recurrence in place of attention
+  bool hasMixer = true, hasFeedforward = true;
+
+  bool hasMlp() const { return hasFeedforward && !hasExperts; }
+  bool hasAttention() const { return hasMixer && !isLinear; }
+  bool isLike(const LayerRun &other) const {
+    return hasExperts == other.hasExperts && hasWindow == other.hasWindow &&
+           isLinear == other.isLinear && hasMixer == other.hasMixer &&
+           hasFeedforward == other.hasFeedforward;
+  }
 };
 
 /// The layers of an architecture in their order, with equal neighbours in one

@@ -1,0 +1,40 @@
+//===- RowHelp.h - What a cell of a row means -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What an editor shows of a cell, and the cells that it offers for a row.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_LSPSERVER_ROWHELP_H
+#define PIPESCHED_TOOLS_LSPSERVER_ROWHELP_H
+
+#include "RowText.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace pipesched {
+
+/// A cell that a row could have next.
+struct CellOffer {
+  std::string name, detail;
+};
+
+/// What a cell does, when, what it waits for and what waits for it, as
+/// Markdown; nothing if the place is at no cell, or the text has syntax errors,
+/// which the server shows anyway.
+std::optional<std::string> describeCell(const RowText &row,
+                                        const mlir::DialectRegistry &dialects);
+
+/// The cells that the row lacks, and those of phases that some may have and
+/// that the schedule uses elsewhere. What could run at the place comes first.
+/// Nothing if the rest of the text has syntax errors.
+std::optional<std::vector<CellOffer>>
+offerCells(const RowText &row, const mlir::DialectRegistry &dialects);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_TOOLS_LSPSERVER_ROWHELP_H

@@ -1,0 +1,71 @@
+//===- RowText.h - Rows in the text of a file -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds the row of a schedule around a place in a file that is being edited,
+// and may not parse as it is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_LSPSERVER_ROWTEXT_H
+#define PIPESCHED_TOOLS_LSPSERVER_ROWTEXT_H
+
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipesched {
+
+/// Offsets of a piece of text, without its end.
+struct TextSpan {
+  size_t begin = 0, end = 0;
+};
+
+/// A row, `worker 1 runs [1F0 1B0]`, around a place in a file. All offsets are
+/// those of `chunk`.
+struct RowText {
+  /// The part of the file between the lines `// -----` around the place, which
+  /// is a module of its own, and where it begins in the file.
+  std::string chunk;
+  size_t chunkBegin = 0;
+  /// The line and column, from 1, of the op.
+  unsigned line = 1, column = 1;
+  /// Its cells in their order, and the end of the row: its bracket, or what
+  /// cannot belong to a row any more.
+  std::vector<TextSpan> words;
+  size_t end = 0;
+  bool isClosed = false;
+  /// The place, the number of words before it, and that of the word that it is
+  /// in or behind.
+  size_t place = 0, numBefore = 0;
+  std::optional<size_t> word;
+
+  /// The chunk with what its rows lack to be read while one of them is typed:
+  /// words that are no cells become spaces, rows that are not closed get their
+  /// bracket. `dropsWord`: without the word at the place, too.
+  std::string repaired(bool dropsWord) const;
+  llvm::StringRef textOf(TextSpan span) const {
+    return llvm::StringRef(chunk).slice(span.begin, span.end);
+  }
+};
+
+/// The row around an offset in a file, or nothing.
+std::optional<RowText> findRow(llvm::StringRef file, size_t offset);
+
+/// The text in quotes behind the word `family`, up to its closing quote or the
+/// end of the line, if the offset lies in it.
+std::optional<TextSpan> findFamily(llvm::StringRef file, size_t offset);
+
+/// The offset of a line and a UTF-16 character, both from 0, in a file, and
+/// back. Places behind the end of a line are its end.
+size_t offsetOf(llvm::StringRef file, int64_t line, int64_t character);
+std::pair<int64_t, int64_t> placeOf(llvm::StringRef file, size_t offset);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_TOOLS_LSPSERVER_ROWTEXT_H
