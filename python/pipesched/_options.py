@@ -35,9 +35,16 @@ Phase = Literal[
     "G",
     "d",
     "u",
+    "S",
+    "T",
+    "X",
+    "Y",
+    "Z",
 ]
 """F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
-optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads."""
+optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads. Of a
+vocabulary that is spread over the workers: S logits of a shard, T their gradients, X broadcast of
+the last output, Y softmax over the shards, Z sum of the gradients of that output."""
 InstructionKind = Literal[
     "compute",
     "send",
@@ -46,8 +53,20 @@ InstructionKind = Literal[
     "reload",
     "wait",
     "all_reduce",
+    "broadcast",
+    "combine",
+    "reduce",
 ]
-Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
+Lane = Literal[
+    "compute",
+    "send",
+    "receive",
+    "offload",
+    "reload",
+    "all-reduce",
+    "broadcast",
+    "reduction",
+]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused", "flash-2", "flash-3", "cudnn"]
 Precision = Literal["bf16", "fp8"]
