@@ -81,6 +81,7 @@ OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
 Construction = Literal["concat", "doubling", "halving"]
+Vocabulary = Literal["vocab-1", "vocab-2"]
 GradientAfter = Literal["I", "W"]
 Slots = Literal["unit", "blocks", "durations"]
 Objective = Literal["makespan", "period"]
@@ -109,6 +110,7 @@ ENUMS: dict[object, str] = {
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",
     Construction: "construction",
+    Vocabulary: "vocabulary",
     GradientAfter: "gradient-after",
     Slots: "slots",
     Objective: "objective",
@@ -140,6 +142,7 @@ class FamilyOptions(TypedDict, total=False):
     memory: int
     construction: Construction
     slices: int
+    vocabulary: Vocabulary
     split_backward: bool
     gradient_after: GradientAfter
 
