@@ -30,7 +30,12 @@
   entry(AllReduce, 8) /* G */                                                  \
   entry(OffloadJoin, 9) /* d */                                                \
   entry(ReloadJoin, 10) /* u */                                                \
-  entry(Idle, 11)     /* _ */
+  entry(Idle, 11)     /* _ */                                                  \
+  entry(Logits, 12)   /* S, of a vocabulary spread over workers */             \
+  entry(LogitsGrad, 13) /* T */                                                \
+  entry(Broadcast, 14) /* X */                                                 \
+  entry(Combine, 15)  /* Y */                                                  \
+  entry(Reduce, 16)   /* Z */
 // clang-format on
 
 #define PIPESCHED_PHASE(name, number) PipeschedPhase##name = number,
@@ -50,7 +55,10 @@ typedef enum PipeschedPhase {
   entry(Offload, 3)                                                            \
   entry(Reload, 4)                                                             \
   entry(Wait, 5)                                                               \
-  entry(AllReduce, 6)
+  entry(AllReduce, 6)                                                          \
+  entry(Broadcast, 7)                                                          \
+  entry(Combine, 8)                                                            \
+  entry(Reduce, 9)
 // clang-format on
 
 #define PIPESCHED_INSTRUCTION(name, number) PipeschedInstruction##name = number,

@@ -41,6 +41,11 @@ struct WriteOption {
                ? Attribute()
                : builder.getStringAttr(enumName(construction));
   }
+  Attribute operator()(VocabularyAlgorithm algorithm) {
+    return algorithm == VocabularyAlgorithm::Vocab1
+               ? Attribute()
+               : builder.getStringAttr(enumName(algorithm));
+  }
   Attribute operator()(GradientAfter) {
     llvm_unreachable("the schedule itself has the gradient rule");
   }
@@ -62,6 +67,10 @@ struct ReadOption {
   void operator()(std::optional<ChimeraConstruction> &construction) {
     if (auto name = dyn_cast<StringAttr>(written))
       construction = enumFromName<ChimeraConstruction>(name.getValue());
+  }
+  void operator()(std::optional<VocabularyAlgorithm> &algorithm) {
+    if (auto name = dyn_cast<StringAttr>(written))
+      algorithm = enumFromName<VocabularyAlgorithm>(name.getValue());
   }
   void operator()(std::optional<GradientAfter> &) {
     llvm_unreachable("the schedule itself has the gradient rule");

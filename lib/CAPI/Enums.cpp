@@ -169,6 +169,7 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<SvgVariant>("svg-variant"),
     makeListed<TorchCsvFormat>("torch-csv-format"),
     makeListed<ChimeraConstruction>("construction"),
+    makeListed<VocabularyAlgorithm>("vocabulary"),
     makeListed<GradientAfter>("gradient-after"),
     makeListed<SlotMeasure>("slots"),
     makeListed<Balance>("balance"),

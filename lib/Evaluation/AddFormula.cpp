@@ -55,11 +55,12 @@ static SharedValue sharedDelay(const Placement &placement,
 }
 
 /// The times of one stage if all stages have the same. Formulas know only the
-/// phases F, B, I and W.
+/// phases F, B, I and W, and the shards of a vocabulary: S, T and free
+/// collectives.
 static std::optional<FormulaInputs::Times>
 uniformTimes(const Placement &placement, const StageCosts &stageCosts,
              PhaseSet phases) {
-  if (!(phases - kBackwardPhases - Phase::Forward).isEmpty())
+  if (!(phases - kBackwardPhases - Phase::Forward - kSpreadPhases).isEmpty())
     return std::nullopt;
   // What pairs of different stages take in order depends on all segments.
   if (stageCosts.pairRule == PairRule::InOrder &&
@@ -68,11 +69,18 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   bool isSplit = phases.intersects(kSplitBackward);
   bool usesWhole = phases.contains(Phase::Backward);
   SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
+  SharedValue logits, logitsGrad;
   auto add = [&](const StageCost &stage, int64_t slice) {
     auto of = [&](Phase phase) { return stage.cells.alonePs(phase, slice); };
     if (usesWhole && isSplit &&
         of(Phase::Backward) != of(Phase::InputGrad) + of(Phase::WeightGrad))
       return false;
+    bool isFree = true;
+    kDetachedPhases.forEach([&](Phase phase) { isFree &= of(phase) == 0; });
+    if (phases.intersects(kDetachedPhases) && !isFree)
+      return false;
+    logits.add(of(Phase::Logits));
+    logitsGrad.add(of(Phase::LogitsGrad));
     // I and W take together what a B takes.
     llvm::SmallVector<Segment, 8> backward;
     for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
@@ -94,12 +102,13 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
       if (!add(stage, slice))
         return std::nullopt;
   SharedValue delay = sharedDelay(placement, stageCosts);
-  for (const SharedValue &value :
-       {forward, inputGrad, weightGrad, overlapped, dispatches, delay})
+  for (const SharedValue &value : {forward, inputGrad, weightGrad, overlapped,
+                                   dispatches, delay, logits, logitsGrad})
     if (!value.holds())
       return std::nullopt;
-  return FormulaInputs::Times{forward.get(), inputGrad.get(), weightGrad.get(),
-                              delay.get(), overlapped.get()};
+  return FormulaInputs::Times{
+      forward.get(),    inputGrad.get(), weightGrad.get(), delay.get(),
+      overlapped.get(), logits.get(),    logitsGrad.get()};
 }
 
 /// Whether the slots of the rows are proportional to the times.

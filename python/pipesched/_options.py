@@ -35,9 +35,16 @@ Phase = Literal[
     "G",
     "d",
     "u",
+    "S",
+    "T",
+    "X",
+    "Y",
+    "Z",
 ]
 """F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
-optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads."""
+optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads. Of a
+vocabulary that is spread over the workers: S logits of a shard, T their gradients, X broadcast of
+the last output, Y softmax over the shards, Z sum of the gradients of that output."""
 InstructionKind = Literal[
     "compute",
     "send",
@@ -46,8 +53,20 @@ InstructionKind = Literal[
     "reload",
     "wait",
     "all_reduce",
+    "broadcast",
+    "combine",
+    "reduce",
 ]
-Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
+Lane = Literal[
+    "compute",
+    "send",
+    "receive",
+    "offload",
+    "reload",
+    "all-reduce",
+    "broadcast",
+    "reduction",
+]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused", "flash-2", "flash-3", "cudnn"]
 Precision = Literal["bf16", "fp8"]
@@ -62,6 +81,7 @@ OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
 Construction = Literal["concat", "doubling", "halving"]
+Vocabulary = Literal["vocab-1", "vocab-2"]
 GradientAfter = Literal["I", "W"]
 Slots = Literal["unit", "blocks", "durations"]
 Objective = Literal["makespan", "period"]
@@ -90,6 +110,7 @@ ENUMS: dict[object, str] = {
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",
     Construction: "construction",
+    Vocabulary: "vocabulary",
     GradientAfter: "gradient-after",
     Slots: "slots",
     Objective: "objective",
@@ -121,6 +142,7 @@ class FamilyOptions(TypedDict, total=False):
     memory: int
     construction: Construction
     slices: int
+    vocabulary: Vocabulary
     split_backward: bool
     gradient_after: GradientAfter
 

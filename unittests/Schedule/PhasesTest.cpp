@@ -16,15 +16,15 @@ static std::string letters(PhaseSet phases) {
 }
 
 TEST(Phases, AreDividedAsTheirTableSays) {
-  EXPECT_EQ(letters(kCostedPhases), "F, B, I, W, R, D, U, O, G");
-  EXPECT_EQ(letters(kComputePhases), "F, B, I, W, R, O, G");
-  EXPECT_EQ(letters(kUnitComputePhases), "F, B, I, W, R");
+  EXPECT_EQ(letters(kCostedPhases), "F, B, I, W, R, D, U, O, G, S, T, X, Y, Z");
+  EXPECT_EQ(letters(kComputePhases), "F, B, I, W, R, O, G, S, T");
+  EXPECT_EQ(letters(kUnitComputePhases), "F, B, I, W, R, S, T");
   EXPECT_EQ(letters(kCopyPhases), "D, U");
   EXPECT_EQ(letters(kJoinPhases), "d, u");
   EXPECT_EQ(letters(kPerPathPhases), "O, G");
-  EXPECT_EQ(letters(kIndexedPhases), "F, B, I, W, R, D, U");
+  EXPECT_EQ(letters(kIndexedPhases), "F, B, I, W, R, D, U, S, T, X, Y, Z");
   EXPECT_EQ(letters(kBackwardStarts), "B, I");
-  EXPECT_EQ(letters(kGradientPhases), "B, W");
+  EXPECT_EQ(letters(kGradientPhases), "B, W, T");
   EXPECT_EQ(letters(kReleasingPhases), "B, W");
   EXPECT_EQ(letters(kActivationUsers), "B, I, R");
   EXPECT_EQ(letters(kActivationMakers), "F, R");
@@ -40,6 +40,8 @@ TEST(Phases, ExcludeWhatMustNotStandBefore) {
   EXPECT_EQ(letters(kExcludedBefore[Phase::Recompute]), "B, I");
   EXPECT_EQ(letters(kExcludedBefore[Phase::Offload]), "");
   EXPECT_EQ(letters(kExcludedBefore[Phase::Reload]), "B, I, R");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::Combine]), "B, I");
+  EXPECT_EQ(letters(kExcludedBefore[Phase::LogitsGrad]), "");
 }
 
 /// The short list of what a cell waits for on its own stage: needs, then uses.
@@ -54,11 +56,14 @@ TEST(Phases, ListWhatTheirCellsWaitFor) {
     return text;
   };
   EXPECT_EQ(edges(Phase::Forward), "");
-  EXPECT_EQ(edges(Phase::Backward), "F|RU");
+  EXPECT_EQ(edges(Phase::Backward), "F|RUYZ");
   EXPECT_EQ(edges(Phase::WeightGrad), "I");
   EXPECT_EQ(edges(Phase::Recompute), "F|U");
   EXPECT_EQ(edges(Phase::Reload), "D");
   EXPECT_EQ(edges(Phase::ReloadJoin), "U");
+  EXPECT_EQ(edges(Phase::Logits), "X");
+  EXPECT_EQ(edges(Phase::LogitsGrad), "Y");
+  EXPECT_EQ(edges(Phase::Reduce), "T");
 }
 
 TEST(Phases, PassFlowsToNeighbours) {
@@ -71,7 +76,11 @@ TEST(Phases, PassFlowsToNeighbours) {
 }
 
 TEST(Phases, MeetInTheirGroups) {
-  EXPECT_EQ(letters(kCollectivePhases), "G");
+  EXPECT_EQ(letters(kCollectivePhases), "G, X, Y, Z");
+  EXPECT_EQ(letters(kMeetingPhases), "G");
+  EXPECT_EQ(letters(kDetachedPhases), "X, Y, Z");
+  EXPECT_EQ(letters(kSpreadPhases), "S, T, X, Y, Z");
+  EXPECT_EQ(groupingOf(Phase::Combine), Grouping::Unit);
   EXPECT_EQ(groupingOf(Phase::AllReduce), Grouping::Blocks);
   EXPECT_EQ(groupingOf(Phase::Idle), Grouping::None);
   EXPECT_EQ(describePhase(Phase::AllReduce), "an all-reduce");
@@ -86,7 +95,7 @@ TEST(Phases, JoinsAreOfCopies) {
 /// Whatever a backward is divided into, all that is allocated is freed.
 TEST(Phases, FreeWhatTheyAllocate) {
   constexpr HeldAmounts held{/*activation=*/100, /*kept=*/30,
-                             /*inputGrad=*/40};
+                             /*inputGrad=*/40, /*shard=*/7};
   auto sum = [&](PhaseSet phases) {
     int64_t amount = 0;
     phases.forEach([&](Phase phase) {
@@ -98,6 +107,8 @@ TEST(Phases, FreeWhatTheyAllocate) {
   EXPECT_EQ(sum({Phase::Forward, Phase::Backward}), 0);
   EXPECT_EQ(sum({Phase::Forward, Phase::InputGrad, Phase::WeightGrad}), 0);
   EXPECT_EQ(sum(kCopyPhases), 0);
+  EXPECT_EQ(sum(Phase::Logits), 7);
+  EXPECT_EQ(sum(kSpreadPhases), 0);
   // F keeps 30 of 100 at its end where there is an R.
   EXPECT_EQ(sum({Phase::Forward, Phase::Recompute, Phase::Backward}),
             held.activation - held.kept);

@@ -51,8 +51,9 @@ inline int64_t largest(const std::vector<int64_t> &values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// Ends of all cells with the given times of F, I and W (B takes I + W). A
-/// message to another worker delays its consumer and uses no queue.
+/// Ends of all cells with the given times of F, I, W, S and T (B takes I + W).
+/// A message to another worker delays its consumer and uses no queue; X, Y and
+/// Z take no time once all workers of the path have come.
 struct Simulation {
   int64_t makespan = 0;
   int64_t longestSpan = 0; ///< from the first to the last cell of a worker
@@ -65,8 +66,11 @@ inline Simulation simulate(const Table &table,
   std::vector<int64_t> ends(view.getNumCells()), clock(view.rows.size());
   std::vector<int64_t> firsts(view.rows.size(), -1);
   auto durationOf = [&](Phase phase) {
-    return phase == Phase::Forward     ? times.forwardPs
-           : phase == Phase::InputGrad ? times.inputGradPs
+    return phase == Phase::Forward           ? times.forwardPs
+           : phase == Phase::InputGrad       ? times.inputGradPs
+           : phase == Phase::Logits          ? times.logitsPs
+           : phase == Phase::LogitsGrad      ? times.logitsGradPs
+           : kDetachedPhases.contains(phase) ? 0
            : phase == Phase::WeightGrad
                ? times.weightGradPs
                : times.inputGradPs + times.weightGradPs;
@@ -80,6 +84,16 @@ inline Simulation simulate(const Table &table,
         start = std::max(start,
                          ends[producer.flat] +
                              (producer.worker == step.row ? 0 : times.commPs));
+      // By the rule of the phases, not by the groups that sweeps use.
+      const OwnEdges &edges = kOwnEdges[cell.getPhase()];
+      for (unsigned edge = 0; edge != edges.count; ++edge)
+        if (kDetachedPhases.contains(edges.phases[edge]))
+          for (int64_t stage = 0; stage != table.placement.getNumStages(0);
+               ++stage)
+            if (uint32_t flat =
+                    index.lookup(stage, edges.phases[edge], cell.getUnit());
+                flat != CellIndex::kNone)
+              start = std::max(start, ends[flat]);
     }
     if (firsts[step.row] < 0)
       firsts[step.row] = start;

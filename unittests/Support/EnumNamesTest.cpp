@@ -157,6 +157,7 @@ static std::vector<PassOption> passOptions() {
       takes<pipe::AsymmetricPaths>("pipe-place-asymmetric", "on"),
       takes<Balance>("pipe-place-blocks", "balance"),
       takes<ChimeraConstruction>("pipe-schedule-chimera", "construction"),
+      takes<VocabularyAlgorithm>("pipe-schedule-vocab-1f1b", "vocabulary"),
       takes<GradientAfter>("pipe-schedule-1f1b", "gradient-after"),
   };
   for (const DeploymentOption &option : deploymentOptions())
@@ -222,5 +223,6 @@ static void checkFamilyOption(llvm::StringRef option) {
 
 TEST(EnumNames, FamiliesTakeEveryName) {
   checkFamilyOption<ChimeraConstruction>("construction");
+  checkFamilyOption<VocabularyAlgorithm>("vocabulary");
   checkFamilyOption<GradientAfter>("gradient-after");
 }

@@ -53,6 +53,8 @@ inline std::ostream &operator<<(std::ostream &os, const FamilyCase &one) {
   print("slices", one.options.slices);
   if (one.options.construction)
     os << ' ' << enumName(*one.options.construction).str();
+  if (one.options.vocabulary)
+    os << ' ' << enumName(*one.options.vocabulary).str();
   if (one.options.splitBackward)
     os << (*one.options.splitBackward ? " split" : " whole");
   if (one.sendsAfterInput())
@@ -120,6 +122,10 @@ optionsOf(const Family &family, int64_t workers, int64_t microbatches) {
                                        {ChimeraConstruction::Concat,
                                         ChimeraConstruction::Doubling,
                                         ChimeraConstruction::Halving});
+  if (family.takes(FamilyOption::Vocabulary))
+    options.cross<VocabularyAlgorithm>(
+        &FamilyOptions::vocabulary,
+        {VocabularyAlgorithm::Vocab1, VocabularyAlgorithm::Vocab2});
   if (family.takes(FamilyOption::Group)) {
     std::vector<FamilyOptions> ungrouped = options.all;
     options.crossUpTo(&FamilyOptions::group, 1, microbatches + 1);

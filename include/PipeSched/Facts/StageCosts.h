@@ -144,10 +144,13 @@ struct StageMemory {
   /// Of the blocks that the stage owns: a worker holds a block once, whichever
   /// of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
+  /// What a shard of the vocabulary keeps between S and T: its logits, and the
+  /// output of the last stage.
+  int64_t shardBytes = 0;
 
   /// The bytes of one unit.
   constexpr HeldAmounts amounts() const {
-    return {activationBytes, boundaryBytes, inputGradFreedBytes};
+    return {activationBytes, boundaryBytes, inputGradFreedBytes, shardBytes};
   }
 };
 

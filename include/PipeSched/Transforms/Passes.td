@@ -23,6 +23,7 @@ include "PipeSched/Transforms/OptimizerPasses.td"
 include "PipeSched/Transforms/PassBase.td"
 include "PipeSched/Transforms/PlacementPasses.td"
 include "PipeSched/Transforms/StagePasses.td"
+include "PipeSched/Transforms/VocabularyPasses.td"
 
 //===----------------------------------------------------------------------===//
 // Problems

@@ -28,10 +28,17 @@ static bool isCall(const Instruction &instruction) {
          instruction.is(InstructionRole::Collective);
 }
 
+/// Whether it is a collective beside which its row goes on.
+static bool isDetached(const Instruction &instruction) {
+  return traitsOf(instruction.kind).isDetached;
+}
+
 namespace {
 
 /// Calls are the instructions that involve other workers, numbered row by row;
-/// computes and copies between them wait only for their own row. A step here is
+/// computes and copies between them wait only for their own row. Collectives
+/// beside rows hold none; what waits for one is a call too, as computes and
+/// copies are that take its token, directly or by a join. A step here is
 /// the calls that a row waits for at once. A meeting is a send and its receive,
 /// or the calls of an all-reduce.
 ///
@@ -63,6 +70,18 @@ private:
   bool needsMessageSince(uint32_t instruction, uint32_t runBegin) const;
   void findMeetings();
   void orderChannels();
+  void noteAwaited(uint32_t call, uint32_t instruction);
+  void orderDetached();
+  /// Calls `visit(call)` for each collective beside rows that a call awaits.
+  template <typename Visit>
+  void forAwaited(uint32_t call, Visit &&visit) const {
+    for (auto it = llvm::lower_bound(awaited, std::pair(call, uint32_t(0)));
+         it != awaited.end() && it->first == call; ++it)
+      visit(callOf[it->second]);
+  }
+  const Instruction &instructionOf(uint32_t call) const {
+    return program.instructions[calls[call]];
+  }
 
   uint32_t numCalls() const { return calls.size(); }
   bool isStep(uint32_t node) const { return node >= numCalls(); }
@@ -89,6 +108,11 @@ private:
   std::vector<uint32_t> meetingOf;  ///< by call: the leading call
   /// By meeting, under Fifo only: the one before it in its channel, or kNone.
   std::vector<uint32_t> previousInChannel;
+  /// By call: the collective beside rows that is before it in its queue, or
+  /// kNone. Empty if there are none.
+  std::vector<uint32_t> previousDetached;
+  /// Pairs of a call, ascending, and an instruction beside rows that it awaits.
+  std::vector<std::pair<uint32_t, uint32_t>> awaited;
   std::vector<uint32_t> stepBegins;   ///< by step: its first call; and the end
   std::vector<uint32_t> previousStep; ///< by step: in its row, or kNone
 };
@@ -99,10 +123,37 @@ private:
 // Calls, steps and meetings
 //===----------------------------------------------------------------------===//
 
+/// Notes what an instruction awaits by its own operands.
+void MessageGraph::noteAwaited(uint32_t call, uint32_t instruction) {
+  for (uint32_t operand : program.operandsOf(instruction))
+    if (isDetached(program.instructions[operand]))
+      awaited.emplace_back(call, operand);
+}
+
+/// Numbers the calls. A join awaits nothing itself: it holds the next compute
+/// or reload of its row.
 llvm::Error MessageGraph::numberCalls() {
   callOf.assign(program.instructions.size(), kNone);
-  for (auto [i, instruction] : llvm::enumerate(program.instructions))
-    if (isCall(instruction)) {
+  llvm::SmallVector<uint32_t> joins;
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row, joins.clear())
+    for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+         ++i) {
+      const Instruction &instruction = program.instructions[i];
+      if (instruction.is(InstructionRole::Join)) {
+        joins.push_back(i);
+        continue;
+      }
+      size_t numAwaited = awaited.size();
+      if (!instruction.is(InstructionRole::Message))
+        noteAwaited(calls.size(), i);
+      if (instruction.is(InstructionRole::Compute) ||
+          instruction.is(InstructionKind::Reload)) {
+        for (uint32_t join : joins)
+          noteAwaited(calls.size(), join);
+        joins.clear();
+      }
+      if (!isCall(instruction) && awaited.size() == numAwaited)
+        continue;
       callOf[i] = calls.size();
       calls.push_back(i);
     }
@@ -144,7 +195,9 @@ bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
   case InstructionRole::Message:
   case InstructionRole::Copy:
     return semantics != MessageSemantics::Batched ||
-           program.instructions[runBegin].is(InstructionRole::Collective) ||
+           !program.instructions[runBegin].is(InstructionRole::Message) ||
+           (callOf[instruction] != kNone &&
+            !program.instructions[instruction].is(InstructionRole::Message)) ||
            needsMessageSince(instruction, runBegin);
   }
   llvm_unreachable("covered switch");
@@ -209,11 +262,34 @@ void MessageGraph::orderChannels() {
     }
 }
 
+/// Finds what is before each collective beside rows in its queue.
+void MessageGraph::orderDetached() {
+  auto isAny = [&](uint32_t call) { return isDetached(instructionOf(call)); };
+  if (llvm::none_of(llvm::seq<uint32_t>(0, numCalls()), isAny))
+    return;
+  previousDetached.assign(numCalls(), kNone);
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row) {
+    std::array<uint32_t, kNumQueues> last;
+    last.fill(kNone);
+    for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+         ++i)
+      if (isDetached(program.instructions[i]))
+        queuesOf(program.instructions[i].kind, Transport::Overlap)
+            .forEach([&](Queue queue) {
+              previousDetached[callOf[i]] =
+                  std::exchange(last[static_cast<unsigned>(queue)], callOf[i]);
+            });
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Waits
 //===----------------------------------------------------------------------===//
 
+/// Whether a row waits for the meeting of its call.
 bool MessageGraph::holdsRow(uint32_t call) const {
+  if (!isCall(instructionOf(call)) || isDetached(instructionOf(call)))
+    return false;
   bool isBuffered = semantics == MessageSemantics::Unbounded ||
                     semantics == MessageSemantics::Fifo;
   return !isBuffered ||
@@ -225,9 +301,13 @@ void MessageGraph::listEdges(uint32_t node, std::vector<Edge> &edges) const {
     uint32_t step = node - numCalls();
     if (previousStep[step] != kNone)
       edges.push_back({numCalls() + previousStep[step]});
-    for (uint32_t call = stepBegins[step]; call < stepBegins[step + 1]; ++call)
+    for (uint32_t call = stepBegins[step]; call < stepBegins[step + 1];
+         ++call) {
       if (holdsRow(call))
         edges.push_back({meetingOf[call]});
+      forAwaited(call,
+                 [&](uint32_t other) { edges.push_back({meetingOf[other]}); });
+    }
     return;
   }
   if (meetingOf[node] != node)
@@ -235,6 +315,8 @@ void MessageGraph::listEdges(uint32_t node, std::vector<Edge> &edges) const {
   forMeeting(node, [&](uint32_t call) {
     if (uint32_t before = nodeBefore(call); before != kNone)
       edges.push_back({before});
+    if (!previousDetached.empty() && previousDetached[call] != kNone)
+      edges.push_back({meetingOf[previousDetached[call]]});
   });
   if (!previousInChannel.empty() && previousInChannel[node] != kNone)
     edges.push_back({previousInChannel[node]});
@@ -248,6 +330,7 @@ llvm::Error MessageGraph::verify() {
     cutRow(row);
   stepBegins.push_back(numCalls());
   findMeetings();
+  orderDetached();
   if (semantics == MessageSemantics::Fifo)
     orderChannels();
   TopologicalOrder order = orderTopologically<Edge>(
@@ -275,13 +358,31 @@ uint32_t MessageGraph::findWaiter(uint32_t meeting, uint32_t stepNode) const {
 
 /// The call of a step that holds it until a meeting.
 uint32_t MessageGraph::findAwaited(uint32_t stepNode, uint32_t meeting) const {
-  uint32_t call = stepBegins[stepNode - numCalls()];
-  while (meetingOf[call] != meeting || !holdsRow(call))
-    ++call;
-  return call;
+  uint32_t step = stepNode - numCalls(), found = kNone;
+  for (uint32_t call = stepBegins[step]; call < stepBegins[step + 1]; ++call) {
+    if (found == kNone && meetingOf[call] == meeting && holdsRow(call))
+      found = call;
+    forAwaited(call, [&](uint32_t other) {
+      if (found == kNone && meetingOf[other] == meeting)
+        found = other;
+    });
+  }
+  assert(found != kNone && "the step does not wait for the meeting");
+  return found;
 }
 
+/// The wait of a meeting for the one before it in a channel, or in a queue of
+/// collectives beside rows.
 Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
+  Wait wait = {kNone, kNone, WaitReason::Queue};
+  if (isDetached(instructionOf(meeting)))
+    forMeeting(meeting, [&](uint32_t call) {
+      uint32_t before = previousDetached[call];
+      if (before != kNone && meetingOf[before] == previous)
+        wait = {calls[call], calls[before], WaitReason::Queue};
+    });
+  if (wait.waiter != kNone)
+    return wait;
   return {program.partner[calls[meeting]], program.partner[calls[previous]],
           WaitReason::Channel};
 }

@@ -134,6 +134,7 @@ public:
   std::optional<Violation> check(int64_t group) const;
 
 private:
+  std::optional<Violation> checkUsers(int64_t group) const;
   int64_t startOf(CellRef at) const {
     return slots.start[index.rowBegin(at.row) + at.index];
   }
@@ -166,10 +167,40 @@ private:
 };
 } // namespace
 
+/// Beside rows: what uses a cell of the group starts when the last row has come
+/// to its own.
+std::optional<Violation> MeetingVerifier::checkUsers(int64_t group) const {
+  ArrayRef<CellRef> members = groups.membersOf(group);
+  CellRef last = *llvm::max_element(
+      members, [&](CellRef a, CellRef b) { return startOf(a) < startOf(b); });
+  std::optional<Violation> violation;
+  for (CellRef at : members)
+    kUnitComputePhases.forEach([&](Phase phase) {
+      Cell cell = cellAt(table, at);
+      const OwnEdges &edges = kOwnEdges[phase];
+      uint32_t user = index.at(index.entryOf(cell), phase);
+      if (violation || user == CellIndex::kNone ||
+          !llvm::is_contained(ArrayRef(edges.phases, edges.count),
+                              cell.getPhase()) ||
+          startOf(index.refOf(user)) >= startOf(last))
+        return;
+      CellRef here = index.refOf(user);
+      violation = describe(
+          here, last,
+          formatv("cell {0} ({1}) of worker {2} starts at slot {3}, before "
+                  "worker {4} has come to {5}, which is at slot {6}",
+                  here.index, cellAt(table, here), here.row, startOf(here),
+                  last.row, cellAt(table, last), startOf(last)));
+    });
+  return violation;
+}
+
 /// The cells of one group start together. A cell in several groups starts when
 /// all their rows are free.
 std::optional<Violation> MeetingVerifier::check(int64_t group) const {
   ArrayRef<CellRef> members = groups.membersOf(group);
+  if (cellAt(table, members.front()).isIn(kDetachedPhases))
+    return checkUsers(group);
   bool isOneMeeting =
       llvm::all_of(members, [&](CellRef at) { return meetsOnce(at); });
   if (isOneMeeting) {

@@ -38,6 +38,7 @@ private:
   };
 
   std::optional<Violation> readRow(int64_t row);
+  std::optional<Violation> checkStage(CellRef here) const;
   std::optional<Violation> checkUnit(int64_t unit) const;
   bool hasCell(int64_t row, int64_t unit) const {
     return llvm::any_of(table.rows[row], [&](Cell cell) {
@@ -57,12 +58,33 @@ private:
 };
 } // namespace
 
+/// On the worker of the last stage, what takes its output is a cell of it: that
+/// is what the order of the row and its waits go by.
+std::optional<Violation> SpreadVerifier::checkStage(CellRef here) const {
+  Cell cell = table.rows[here.row][here.index];
+  int64_t path = placement.pathOf(cell.getUnit());
+  int64_t last = placement.getNumStages(path) - 1;
+  if (!traitsOf(phase).order.isOfLast || cell.getStage() == last ||
+      placement.workerOf(placement.stageOffset(path) + last) != here.row)
+    return std::nullopt;
+  return Violation{
+      here,
+      formatv("cell {0} ({1}) is of stage {2}, but worker {3} has the last "
+              "stage of its path, from which shards take and to which they "
+              "give: it has to be {4}",
+              here.index, nameAt(here), cell.getStage(), here.row,
+              placement.nameOf(Cell(last, phase, cell.getUnit()))),
+      {}};
+}
+
 std::optional<Violation> SpreadVerifier::readRow(int64_t row) {
   ArrayRef<Cell> cells = table.rows[row];
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {
     if (!cells[i].is(phase))
       continue;
     CellRef here = {row, i};
+    if (std::optional<Violation> violation = checkStage(here))
+      return violation;
     Shards &shards = byUnit[cells[i].getUnit()];
     if (shards.last.row == row)
       return Violation{

@@ -45,6 +45,9 @@ static void read(const FamilyOptions &given, ChimeraOptions &options) {
   options.pairs = given.pairs;
   options.construction = given.getConstruction();
 }
+static void read(const FamilyOptions &given, VocabularyOptions &options) {
+  options.algorithm = given.getVocabulary();
+}
 static void read(const FamilyOptions &given, ZBAutoOptions &options) {
   options.memory = given.memory;
 }
@@ -93,6 +96,7 @@ static constexpr uint32_t kSplit =
 static constexpr uint32_t kChunks = bitsOf(FamilyOption::Chunks);
 static constexpr uint32_t kGroups = kChunks | bitsOf(FamilyOption::Group);
 static constexpr uint32_t kSlices = bitsOf(FamilyOption::Slices);
+static constexpr uint32_t kVocabulary = bitsOf(FamilyOption::Vocabulary);
 
 /// With receives at the slots in which their messages arrive, all tables finish
 /// under Unbounded, Fifo and Batched; Rendezvous stops where two workers send
@@ -345,6 +349,40 @@ static constexpr Family kFamilies[] = {
      kUnboundedAtConsumer,
      adapt<generateDualPipe>,
      formulas::evaluateDualPipe},
+    {"vocab-1f1b",
+     "1F1B with shards of the vocabulary on all workers",
+     "Yeung et al. 2024, arXiv 2411.05288",
+     {},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/std::nullopt,
+     kVocabulary,
+     kFifoAtConsumer,
+     adapt<generateVocab1F1B>,
+     formulas::evaluateVocab1F1B},
+    {"vocab-v-half",
+     "V-Half with shards of the vocabulary on all workers",
+     "Yeung et al. 2024, arXiv 2411.05288",
+     {},
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kVocabulary,
+     kUnboundedAtConsumer,
+     adapt<generateVocabVHalf>,
+     nullptr,
+     "what its steps of the head cost depends on their lengths"},
+    {"interlaced-1f1b",
+     "1F1B in which all workers stop for the head of a microbatch",
+     "Lin et al. 2024, nnScaler; Yeung et al. 2024, arXiv 2411.05288",
+     {},
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kFifoAtConsumer,
+     adapt<generateInterlaced1F1B>,
+     formulas::evaluateInterlaced1F1B},
     {"greedy",
      "slot by slot the ready cell that is furthest along",
      "Barley et al. 2026, arXiv 2605.24006",

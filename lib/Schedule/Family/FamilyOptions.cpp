@@ -23,6 +23,8 @@ using llvm::StringRef;
 llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
   static const std::string constructions =
       describeEnumNames<ChimeraConstruction>();
+  static const std::string algorithms =
+      describeEnumNames<VocabularyAlgorithm>();
   static const std::string gradients = describeEnumNames<GradientAfter>();
   static const FamilyOptionInfo options[] = {
       {FamilyOption::Chunks, "chunks", "an integer from 1", "stages per worker",
@@ -54,6 +56,9 @@ llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
        "as the schedule says; of whole microbatches seq1f1b and terapipe make "
        "4, slimpipe D, others 1",
        &FamilyOptions::slices, /*isWritten=*/false},
+      {FamilyOption::Vocabulary, "vocabulary", algorithms,
+       "how the shards of a vocabulary find the gradient of the last output",
+       "", &FamilyOptions::vocabulary, /*isWritten=*/true},
   };
   return options;
 }

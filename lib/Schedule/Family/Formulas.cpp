@@ -79,6 +79,7 @@ FormulaInputs pipesched::formulaInputsOf(const Placement &placement,
                            options.gradientAfter == GradientAfter::InputGrad;
   inputs.group = options.group;
   inputs.construction = options.getConstruction();
+  inputs.vocabulary = options.getVocabulary();
   return inputs;
 }
 

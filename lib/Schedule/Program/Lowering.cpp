@@ -375,7 +375,7 @@ void Lowering::emitRow(int64_t worker) {
     if (cells[i].isIdle())
       continue;
     if (!isSecondHalf) {
-      bool isMeeting = cells[i].isIn(kCollectivePhases);
+      bool isMeeting = cells[i].isIn(kMeetingPhases);
       int64_t slot = isMeeting ? meetingSlot({row, i}) : slots.start[flat];
       emitMessagesBefore(slot);
       clearOutbox();

@@ -41,7 +41,7 @@ class Meetings {
 public:
   Meetings(const TableView &table, const CellIndex &index,
            ArrayRef<int64_t> clock)
-      : table(table), groups(index.getGroups()), clock(clock) {
+      : table(table), index(index), groups(index.getGroups()), clock(clock) {
     if (groups)
       slots.assign(groups->size(), -1);
   }
@@ -59,8 +59,20 @@ public:
     return latest;
   }
 
+  /// The slot at which the last row has come to a group beside which rows go
+  /// on; all have. `starts` has the slots of the cells.
+  int64_t arrivalOf(int64_t group, ArrayRef<int64_t> starts) {
+    int64_t &slot = slots[group];
+    if (slot < 0)
+      for (CellRef member : groups->membersOf(group))
+        slot =
+            std::max(slot, starts[index.rowBegin(member.row) + member.index]);
+    return slot;
+  }
+
 private:
   const TableView &table;
+  const CellIndex &index;
   const Groups *groups;
   ArrayRef<int64_t> clock;    ///< by row
   std::vector<int64_t> slots; ///< by group; -1: not computed
@@ -90,8 +102,12 @@ static Expected<SlotAssignment> sweepInto(const Slots &lengths,
     uint32_t flat = index.rowBegin(step.row) + step.index;
     Cell cell = row[step.index];
     int64_t start = clock[step.row];
-    if (isWide && cell.isIn(kCollectivePhases))
+    if (isWide && cell.isIn(kMeetingPhases))
       start = std::max(start, meetings.slotOf({step.row, step.index}));
+    for (unsigned i = 0; isWide && index.getGroups() && i < step.count; ++i)
+      forEachAwaitedGroup(index, row[step.index + i], [&](int64_t group) {
+        start = std::max(start, meetings.arrivalOf(group, slots.start));
+      });
     for (unsigned i = 0; i < step.count; ++i)
       if (Dependences::Producer producer = step.producers[i])
         start = std::max(start, endOf(producer));

@@ -93,6 +93,12 @@ struct MakeOption {
     return std::make_unique<TypedOption<C>>(
         pass, info, field, llvm::cl::init(C::Concat), enumOptionValues<C>());
   }
+  Result
+  operator()(std::optional<VocabularyAlgorithm> FamilyOptions::*field) const {
+    using V = VocabularyAlgorithm;
+    return std::make_unique<TypedOption<V>>(
+        pass, info, field, llvm::cl::init(V::Vocab1), enumOptionValues<V>());
+  }
 };
 
 /// The options `slots` and `slot`, the same as in pipe-align-slots.

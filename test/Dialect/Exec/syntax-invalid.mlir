@@ -2,8 +2,8 @@
 
 exec.program @phase_letter {
   worker 0 {
-    // expected-error@+1 {{unknown phase 'X' in '0X0'; wanted one of F, B, I, W, R, D, U, O, G, d, u}}
-    %f0 = compute 0X0
+    // expected-error@+1 {{unknown phase 'K' in '0K0'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z}}
+    %f0 = compute 0K0
   }
 }
 
@@ -39,7 +39,7 @@ exec.program @no_source {
 
 exec.program @phase_of_message {
   worker 0 {
-    // expected-error@+1 {{unknown phase 'Z' in '0Z0'}}
-    %act0 = recv 0Z0 from 1
+    // expected-error@+1 {{unknown phase 'K' in '0K0'}}
+    %act0 = recv 0K0 from 1
   }
 }

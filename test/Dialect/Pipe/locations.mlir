@@ -8,9 +8,9 @@
 //--- letter.mlir
 pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
-  worker 0 runs [0F0 0F1 0X1]
+  worker 0 runs [0F0 0F1 0K1]
 }
-// LETTER:      letter.mlir:3:26: error: custom op 'pipe.worker' unknown phase 'X' in '0X1'
+// LETTER:      letter.mlir:3:26: error: custom op 'pipe.worker' unknown phase 'K' in '0K1'
 
 //--- number.mlir
 pipe.schedule @s workers 1 microbatches 2 {

@@ -41,6 +41,7 @@ struct FormulaResult;
 struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory, slices;
   std::optional<ChimeraConstruction> construction;
+  std::optional<VocabularyAlgorithm> vocabulary;
   std::optional<bool> splitBackward;
   /// This option has no effect on whole backwards.
   std::optional<GradientAfter> gradientAfter;
@@ -50,6 +51,9 @@ struct FamilyOptions {
   ChimeraConstruction getConstruction() const {
     return construction.value_or(ChimeraConstruction::Concat);
   }
+  VocabularyAlgorithm getVocabulary() const {
+    return vocabulary.value_or(VocabularyAlgorithm::Vocab1);
+  }
 };
 
 /// The member of FamilyOptions that holds an option.
@@ -57,7 +61,8 @@ using FamilyOptionField =
     std::variant<std::optional<int64_t> FamilyOptions::*,
                  std::optional<bool> FamilyOptions::*,
                  std::optional<GradientAfter> FamilyOptions::*,
-                 std::optional<ChimeraConstruction> FamilyOptions::*>;
+                 std::optional<ChimeraConstruction> FamilyOptions::*,
+                 std::optional<VocabularyAlgorithm> FamilyOptions::*>;
 
 /// The options that have a name and a text form.
 enum class FamilyOption : uint8_t {
@@ -70,6 +75,7 @@ enum class FamilyOption : uint8_t {
   SplitBackward,
   GradientAfter,
   Slices,
+  Vocabulary,
 };
 
 struct FamilyOptionInfo {

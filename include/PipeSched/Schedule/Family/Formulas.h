@@ -27,6 +27,8 @@ struct FormulaInputs {
     int64_t forwardPs = 0, inputGradPs = 0, weightGradPs = 0, commPs = 0;
     /// The time of an overlapped pair F+B. No value: the sum of its cells.
     std::optional<int64_t> overlappedPs = std::nullopt;
+    /// S and T of a shard of the vocabulary.
+    int64_t logitsPs = 0, logitsGradPs = 0;
   };
 
   int64_t workers = 0;
@@ -43,6 +45,7 @@ struct FormulaInputs {
   /// The group of interleaved families. No value: their default.
   std::optional<int64_t> group = std::nullopt;
   ChimeraConstruction construction = ChimeraConstruction::Concat;
+  VocabularyAlgorithm vocabulary = VocabularyAlgorithm::Vocab1;
   int64_t slices = 1; ///< of a microbatch
 };
 

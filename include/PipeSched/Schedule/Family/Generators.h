@@ -221,6 +221,47 @@ llvm::Expected<Table> generateDualPipe(const Placement &placement,
                                        const GeneratorOptions &options = {});
 
 //===----------------------------------------------------------------------===//
+// A vocabulary that is spread over the workers: each has a shard of the head,
+// so that F .. X S Y T Z of a microbatch stand on all workers (arXiv
+// 2411.05288, vocabulary parallelism)
+//===----------------------------------------------------------------------===//
+
+/// How shards find the gradient of the last output.
+enum class VocabularyAlgorithm : uint8_t {
+  Vocab1, ///< two barriers: the softmax after S, and the gradient after T
+  Vocab2, ///< one: the gradient comes with the softmax, T may come later
+};
+
+template <>
+struct EnumNames<VocabularyAlgorithm> {
+  static constexpr EnumName<VocabularyAlgorithm> values[] = {
+      {VocabularyAlgorithm::Vocab1, "vocab-1",
+       "Two barriers: the softmax after S, the gradient after T"},
+      {VocabularyAlgorithm::Vocab2, "vocab-2",
+       "One barrier: the gradient comes with the softmax"}};
+};
+
+struct VocabularyOptions : GeneratorOptions {
+  VocabularyAlgorithm algorithm = VocabularyAlgorithm::Vocab1;
+};
+
+/// 1F1B with one S and one T in each interval on each worker (arXiv 2411.05288,
+/// section 5). Peaks: min(N, D-r+2) microbatches with Vocab-1, min(N, D-r+1)
+/// with Vocab-2.
+llvm::Expected<Table> generateVocab1F1B(const Placement &placement,
+                                        const VocabularyOptions &options = {});
+
+/// V-Half with S and T in its building block (same paper, appendix).
+llvm::Expected<Table> generateVocabVHalf(const Placement &placement,
+                                         const VocabularyOptions &options = {});
+
+/// 1F1B in which all workers stop for S and T of a microbatch together
+/// (interlaced, same paper, section 6; nnScaler). Peak about 1.5 D.
+llvm::Expected<Table>
+generateInterlaced1F1B(const Placement &placement,
+                       const GeneratorOptions &options = {});
+
+//===----------------------------------------------------------------------===//
 // Any paths
 //===----------------------------------------------------------------------===//
 

@@ -29,6 +29,9 @@ enum class InstructionKind : uint8_t {
   Wait,      ///< join: the next Compute or Reload of the row waits for
              ///< the operands
   AllReduce, ///< part of a G, among the workers that hold the blocks
+  Broadcast, ///< X, among the workers of the path
+  Combine,   ///< Y, likewise
+  Reduce,    ///< Z, likewise
 };
 
 /// The names are those of exec's ops.
@@ -46,6 +49,12 @@ struct EnumNames<InstructionKind> {
        "A join: an instruction behind it waits for copies"},
       {InstructionKind::AllReduce, "all_reduce",
        "Sums gradients of blocks among the workers that hold them"},
+      {InstructionKind::Broadcast, "broadcast",
+       "Gives the output of the last stage to all workers of the path"},
+      {InstructionKind::Combine, "combine",
+       "Combines the maxima and sums of the shards of logits"},
+      {InstructionKind::Reduce, "reduce",
+       "Sums what the shards say of the gradient of the last output"},
   };
 };
 
@@ -78,6 +87,8 @@ enum class Queue : uint8_t {
   Reloads,     ///< copies from the host
   Pair,        ///< messages with one other worker, a queue for each
   Collectives, ///< collectives, beside the messages
+  Broadcasts,  ///< outputs of last stages, to the shards of a vocabulary
+  Reductions,  ///< what shards of a vocabulary put together
 };
 
 template <>
@@ -90,7 +101,11 @@ struct EnumNames<Queue> {
       {Queue::Reloads, "reload queue", "Copies from the host"},
       {Queue::Pair, "queue of the pair", "Messages with one other worker"},
       {Queue::Collectives, "collective queue",
-       "Collectives apart from messages"}};
+       "Collectives apart from messages"},
+      {Queue::Broadcasts, "broadcast queue",
+       "Outputs of last stages, to all workers"},
+      {Queue::Reductions, "reduction queue",
+       "Sums over the shards of a vocabulary"}};
 };
 inline constexpr unsigned kNumQueues = kNumEnumValues<Queue>;
 
@@ -114,8 +129,9 @@ public:
   }
 
 private:
-  uint8_t bits = 0;
+  uint16_t bits = 0;
 };
+static_assert(kNumQueues <= 16, "a QueueSet has 16 bits");
 
 /// How long an instruction takes (docs/CostModel.md).
 enum class CostRule : uint8_t {
@@ -133,7 +149,9 @@ enum class Lane : uint8_t {
   Receive,
   Offload,
   Reload,
-  AllReduce
+  AllReduce,
+  Broadcast,
+  Reduction
 };
 
 template <>
@@ -144,7 +162,9 @@ struct EnumNames<Lane> {
       {Lane::Receive, "receive", "Incoming messages"},
       {Lane::Offload, "offload", "Copies to the host"},
       {Lane::Reload, "reload", "Copies from the host"},
-      {Lane::AllReduce, "all-reduce", "Collectives"}};
+      {Lane::AllReduce, "all-reduce", "Collectives"},
+      {Lane::Broadcast, "broadcast", "Outputs of last stages"},
+      {Lane::Reduction, "reduction", "Sums over shards"}};
 };
 inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
 
@@ -172,6 +192,9 @@ struct InstructionTraits {
   llvm::StringLiteral resultName = "";
   /// Whether compiled programs run it. They refuse the others.
   bool isCompiled = true;
+  /// Of a collective: whether the row goes on before the group has met. Then
+  /// what needs it waits, and nothing else; its cells have no slots.
+  bool isDetached = false;
 };
 
 /// The table. A new kind needs a name above, a row here, an op in exec, and
@@ -218,6 +241,42 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
      {{Queue::Collectives}, {}, {Queue::Row}, {Queue::Collectives}},
      Grouping::Blocks,
      /*resultName=*/"ar"},
+    {InstructionRole::Collective,
+     CostRule::Phase,
+     Lane::Broadcast,
+     /*hasArrival=*/true,
+     {{Queue::Broadcasts},
+      {Queue::Broadcasts},
+      {Queue::Broadcasts},
+      {Queue::Broadcasts}},
+     Grouping::Unit,
+     /*resultName=*/"x",
+     /*isCompiled=*/false,
+     /*isDetached=*/true},
+    {InstructionRole::Collective,
+     CostRule::Phase,
+     Lane::Reduction,
+     /*hasArrival=*/true,
+     {{Queue::Reductions},
+      {Queue::Reductions},
+      {Queue::Reductions},
+      {Queue::Reductions}},
+     Grouping::Unit,
+     /*resultName=*/"y",
+     /*isCompiled=*/false,
+     /*isDetached=*/true},
+    {InstructionRole::Collective,
+     CostRule::Phase,
+     Lane::Reduction,
+     /*hasArrival=*/true,
+     {{Queue::Reductions},
+      {Queue::Reductions},
+      {Queue::Reductions},
+      {Queue::Reductions}},
+     Grouping::Unit,
+     /*resultName=*/"z",
+     /*isCompiled=*/false,
+     /*isDetached=*/true},
 };
 
 inline constexpr unsigned kNumInstructionKinds = std::size(kInstructionTraits);
@@ -234,6 +293,15 @@ static_assert(
       return true;
     }(),
     "collectives, and no others, have groups");
+
+static_assert(
+    [] {
+      for (const InstructionTraits &traits : kInstructionTraits)
+        if (traits.isDetached && traits.grouping != Grouping::Unit)
+          return false;
+      return true;
+    }(),
+    "rows go on beside collectives of microbatches alone");
 
 constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
   return kInstructionTraits[static_cast<unsigned>(kind)];

@@ -60,12 +60,18 @@ constexpr PhaseSet phasesOfRole(InstructionRole role) {
 /// The phases whose cells meet those of other workers (Groups.h): G.
 inline constexpr PhaseSet kCollectivePhases =
     phasesOfRole(InstructionRole::Collective);
-/// Phases that have slots in their row: F, B, I, W, R and O run there,
-/// collectives have their slots since a table has no second row for the
-/// network.
+/// Of them, those beside which rows go on, without slots: X, Y and Z.
+inline constexpr PhaseSet kDetachedPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.instruction && traitsOf(*traits.instruction).isDetached;
+    });
+/// The others, which hold their rows until all have come: G.
+inline constexpr PhaseSet kMeetingPhases = kCollectivePhases - kDetachedPhases;
+/// Phases that have slots in their row: F, B, I, W, R, O, S and T run there,
+/// meetings have their slots since a table has no second row for the network.
 inline constexpr PhaseSet kComputePhases =
-    phasesOfRole(InstructionRole::Compute) | kCollectivePhases;
-/// F, B, I, W and R: compute of a unit.
+    phasesOfRole(InstructionRole::Compute) | kMeetingPhases;
+/// F, B, I, W, R, S and T: compute of a unit.
 inline constexpr PhaseSet kUnitComputePhases =
     phasesWith([](const PhaseTraits &traits) {
       return becomes(traits, InstructionKind::Compute) &&
@@ -81,13 +87,13 @@ inline constexpr PhaseSet kPerPathPhases =
       return traits.number == CellNumber::Path;
     });
 /// Phases that occur at most once for a stage and unit, so that a CellIndex
-/// finds their cells: F, B, I, W, R, D, U.
+/// finds their cells: F, B, I, W, R, D, U, S, T, X, Y, Z.
 inline constexpr PhaseSet kIndexedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.number == CellNumber::Unit &&
              traits.order.occurrence != Occurrence::AnyNumber;
     });
-/// Phases of which each worker of a path has a shard.
+/// Phases of which each worker of a path has a shard: S, T, X, Y and Z.
 inline constexpr PhaseSet kSpreadPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.occurrence == Occurrence::Spread;
@@ -97,7 +103,7 @@ inline constexpr PhaseSet kBackwardStarts =
     phasesWith([](const PhaseTraits &traits) {
       return traits.flows.takes && *traits.flows.takes == Flow::Gradient;
     });
-/// B and W, which add to the gradients of parameters.
+/// B, W and T, which add to the gradients of parameters.
 inline constexpr PhaseSet kGradientPhases =
     phasesWith([](const PhaseTraits &traits) { return traits.addsGradient; });
 /// B and W, at whose end nothing of the activations is left.
@@ -293,6 +299,17 @@ constexpr bool haveOwnCodesAndLetters() {
   return true;
 }
 } // namespace detail
+static_assert(
+    [] {
+      bool areFine = true;
+      kDetachedPhases.forEach([&](Phase phase) {
+        areFine &= traitsOf(phase).unitSlots == 0 &&
+                   !(kOwnEdges[phase].used() | traitsOf(phase).order.needs)
+                        .intersects(kDetachedPhases);
+      });
+      return areFine;
+    }(),
+    "a collective beside rows has no slots, and waits for computes alone");
 static_assert(detail::haveOwnCodesAndLetters(),
               "a phase has a code and one letter of its own");
 

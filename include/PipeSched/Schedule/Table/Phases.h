@@ -35,7 +35,12 @@ enum class Phase : uint8_t {
   AllReduce,
   OffloadJoin,
   ReloadJoin,
-  Idle
+  Idle,
+  Logits,     ///< the shard of the logits, of a vocabulary spread over workers
+  LogitsGrad, ///< its softmax and gradients
+  Broadcast,  ///< the last output reaches all shards
+  Combine,    ///< shards agree on the softmax
+  Reduce      ///< the gradient of the last output, summed over shards
 };
 
 /// Letters are PyTorch's where it has them; the zero-bubble papers' "B" is I.
@@ -53,7 +58,12 @@ struct EnumNames<Phase> {
       {Phase::AllReduce, "G", "all-reduce"},
       {Phase::OffloadJoin, "d", "wait for offload"},
       {Phase::ReloadJoin, "u", "wait for reload"},
-      {Phase::Idle, "_", "idle"}};
+      {Phase::Idle, "_", "idle"},
+      {Phase::Logits, "S", "shard of logits"},
+      {Phase::LogitsGrad, "T", "gradients of a shard"},
+      {Phase::Broadcast, "X", "broadcast of the last output"},
+      {Phase::Combine, "Y", "softmax over shards"},
+      {Phase::Reduce, "Z", "sum of shards' gradients"}};
 };
 inline constexpr unsigned kNumPhases = kNumEnumValues<Phase>;
 
@@ -205,6 +215,8 @@ enum class MemoryEffect : uint8_t {
   FreeAll,         ///< the activations of the stage
   CopyOut,         ///< frees what a copy to the host has moved
   CopyIn,          ///< allocates what a copy from the host brings back
+  AllocateShard,   ///< what a shard of the vocabulary keeps from S to T
+  FreeShard,       ///< that
 };
 
 /// What a stage holds for a unit, in bytes or in any other unit.
@@ -212,6 +224,7 @@ struct HeldAmounts {
   int64_t activation; ///< between F and the end of its backward
   int64_t kept;       ///< of it, what a recomputed F keeps until R
   int64_t inputGrad;  ///< of it, what I frees
+  int64_t shard = 0;  ///< beside it, what a shard keeps between S and T
 };
 
 /// How much more is held after a change than before.
@@ -231,6 +244,10 @@ constexpr int64_t changeOf(MemoryEffect change, const HeldAmounts &held) {
   case MemoryEffect::FreeAll:
   case MemoryEffect::CopyOut:
     return -held.activation;
+  case MemoryEffect::AllocateShard:
+    return held.shard;
+  case MemoryEffect::FreeShard:
+    return -held.shard;
   }
   return 0;
 }
@@ -252,6 +269,9 @@ struct PhaseOrder {
   /// Of a slice, after the same phase of its neighbour or one that stands for
   /// it (kOfNeighbour).
   SliceOrder slices = SliceOrder::Any;
+  /// Whether it takes from the last stage, or gives to it, so that on the
+  /// worker of that stage it is a cell of that stage.
+  bool isOfLast = false;
 };
 
 /// What a cell waits for from another stage of the path, and what it makes for
@@ -432,6 +452,79 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {},
      {{0xee, 0xf0, 0xf2}, {0xee, 0xf0, 0xf2}},
      /*isCosted=*/false},
+    // S, which the paper calls so too (arXiv 2411.05288)
+    {12,
+     CellNumber::Unit,
+     /*unitSlots=*/1,
+     InstructionKind::Compute,
+     {Occurrence::Spread,
+      /*needs=*/Phase::Broadcast,
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/Phase::LogitsGrad, /*usedBy=*/{}, SliceOrder::Any,
+      /*isOfLast=*/true},
+     {},
+     {MemoryEffect::AllocateShard, MemoryEffect::Same},
+     {{0x93, 0x2f, 0x2f}, {0xf0, 0xb9, 0xb9}}},
+    // T
+    {13,
+     CellNumber::Unit,
+     /*unitSlots=*/1,
+     InstructionKind::Compute,
+     {Occurrence::Spread,
+      /*needs=*/Phase::Combine,
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/{}, /*usedBy=*/{}, SliceOrder::Any, /*isOfLast=*/true},
+     {},
+     {MemoryEffect::Same, MemoryEffect::FreeShard},
+     {{0xb0, 0x4c, 0x68}, {0xf7, 0xcd, 0xd9}},
+     /*isCosted=*/true,
+     /*addsGradient=*/true},
+    // X: C0 of the paper
+    {14,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Broadcast,
+     {Occurrence::Spread,
+      /*needs=*/Phase::Forward,
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/Phase::Logits, /*usedBy=*/{}, SliceOrder::Any,
+      /*isOfLast=*/true},
+     {},
+     {},
+     {{0x5a, 0x5f, 0x6b}, {0xc4, 0xc9, 0xd4}}},
+    // Y: C1 of the paper
+    {15,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Combine,
+     {Occurrence::Spread,
+      /*needs=*/Phase::Logits,
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/Phase::LogitsGrad,
+      /*usedBy=*/{Phase::Backward, Phase::InputGrad}, SliceOrder::Any,
+      /*isOfLast=*/true},
+     {},
+     {},
+     {{0x4a, 0x6b, 0x5f}, {0xbd, 0xd6, 0xcb}}},
+    // Z: C2 of the paper, which Vocab-1 has and Vocab-2 has not
+    {16,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Reduce,
+     {Occurrence::Spread,
+      /*needs=*/Phase::LogitsGrad,
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/{},
+      /*usedBy=*/{Phase::Backward, Phase::InputGrad}, SliceOrder::Any,
+      /*isOfLast=*/true},
+     {},
+     {},
+     {{0x6b, 0x4a, 0x62}, {0xd6, 0xbd, 0xcf}}},
 };
 static_assert(std::size(kPhaseTraits) == kNumPhases, "a row per phase");
 

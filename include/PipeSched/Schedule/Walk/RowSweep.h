@@ -16,7 +16,7 @@
 #define PIPESCHED_SCHEDULE_WALK_ROWSWEEP_H
 
 #include "PipeSched/Schedule/Table/Dependences.h"
-#include "PipeSched/Schedule/Table/Groups.h"
+#include "PipeSched/Schedule/Walk/DetachedGroups.h"
 #include <optional>
 #include <vector>
 
@@ -40,12 +40,6 @@ struct WideRowStep : RowStep {
   llvm::ArrayRef<Part> more;
 };
 
-/// `waiting` needs the output of `awaited`, which is in another row or later in
-/// its own. If both are cells of a group, the other row must reach `awaited`.
-struct CellWait {
-  CellRef waiting, awaited;
-};
-
 /// The sweep, compiled for tables with and without groups and reductions, so
 /// that tables without them need not look for any.
 template <bool isWide>
@@ -54,8 +48,10 @@ public:
   RowSweepOf(const TableView &table, const CellIndex &index)
       : table(table), index(index), dependences(table, index),
         next(table.rows.size(), 0), isWaiting(table.rows.size(), false) {
-    if (const Groups *groups = index.getGroups())
+    if (const Groups *groups = index.getGroups()) {
       numArrived.assign(groups->size(), 0);
+      detached.emplace(table, index);
+    }
   }
 
   template <typename Visit>
@@ -79,8 +75,19 @@ public:
           open(wait->awaited.row, wait->awaited.index + (isMeeting ? 0 : 1));
           continue;
         }
+        if (std::vector<CellWait> cycle = findDetachedWait(step);
+            !cycle.empty()) {
+          if (cycle.size() > 1)
+            return cycle;
+          waits.push_back(cycle.front());
+          int64_t awaited = cycle.front().awaited.row;
+          if (isWaiting[awaited])
+            return takeCycle(awaited);
+          open(awaited, cycle.front().awaited.index + 1);
+          continue;
+        }
         visit(step);
-        next[goal.row] += step.count;
+        pass(step);
       }
     }
     return {};
@@ -134,7 +141,31 @@ private:
   }
 
   bool meetsOthers(const RowStep &step) const {
-    return table.rows[step.row][step.index].isIn(kCollectivePhases);
+    return table.rows[step.row][step.index].isIn(kMeetingPhases);
+  }
+
+  /// The wait of a step for a group beside which rows go on, or a cycle of
+  /// such groups; nothing if there is none.
+  std::vector<CellWait> findDetachedWait(const RowStep &step) const {
+    std::vector<CellWait> found;
+    if (!isWide || !detached)
+      return found;
+    for (unsigned half = 0; half < step.count && found.empty(); ++half) {
+      CellRef at = {step.row, step.index + half};
+      forEachAwaitedGroup(index, table.rows[at.row][at.index],
+                          [&](int64_t group) {
+                            if (found.empty() && !detached->hasMet(group))
+                              found = detached->findWaits(at, group, next);
+                          });
+    }
+    return found;
+  }
+
+  /// The row goes on behind a step.
+  void pass(const RowStep &step) {
+    next[step.row] += step.count;
+    if (isWide && table.rows[step.row][step.index].isIn(kDetachedPhases))
+      detached->pass({step.row, step.index});
   }
 
   std::optional<CellWait> findWait(const RowStep &step, unsigned half,
@@ -185,6 +216,7 @@ private:
   std::vector<int64_t> next; ///< by row: number of visited entries
   std::vector<uint8_t> isWaiting;
   std::vector<uint32_t> numArrived; ///< by group: members whose row has come
+  std::optional<DetachedGroups> detached; ///< if the table has groups
   std::vector<Goal> goals;
   std::vector<CellWait> waits;
   std::vector<WideRowStep::Part> parts; ///< of the last step
@@ -208,8 +240,10 @@ inline bool needsWideSweep(const CellIndex &index) {
 ///   row 2   . F
 ///
 /// A cell that meets others is visited when the rows of its groups have reached
-/// their cells, which are visited later. O(entries): when the sweep returns to
-/// a row that waited, it advances by at least one entry.
+/// their cells, which are visited later. Of collectives beside which rows go on
+/// (X, Y, Z) the cells that use them wait, until their group has met.
+/// O(entries): when the sweep returns to a row that waited, it advances by at
+/// least one entry.
 class RowSweep {
 public:
   RowSweep(const TableView &table, const CellIndex &index)

@@ -73,6 +73,7 @@ Formula evaluateTeraPipe;                               // Sliced.cpp
 Formula evaluateChimera, evaluateHanayo;                // Paths.cpp
 Formula evaluateZBV, evaluateVHalf, evaluateVMin;       // TwoChunks.cpp
 Formula evaluateDualPipe, evaluateDualPipeV;            // TwoChunks.cpp
+Formula evaluateVocab1F1B, evaluateInterlaced1F1B;      // Vocabulary.cpp
 
 } // namespace pipesched::formulas
 

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LeftShift.h"
+#include "PipeSched/Schedule/Edit/SpreadVocabulary.h"
 #include "Support.h"
 #include "llvm/ADT/SmallVector.h"
 #include <algorithm>
@@ -145,6 +146,30 @@ Expected<Table> pipesched::generateVHalf(const Placement &given,
   int64_t numWorkers = placement->getNumWorkers();
   BuildingBlock block = makeHalf(numWorkers);
   return generateFromBlocks(*placement, block, block.peakOf(numWorkers));
+}
+
+/// V-Half in which gradients start one period later for each barrier that the
+/// shards of the vocabulary have.
+Expected<Table>
+pipesched::generateVocabVHalf(const Placement &given,
+                              const VocabularyOptions &options) {
+  Expected<Placement> placement =
+      placeVSchedule(given, options, "vocab-v-half");
+  if (!placement)
+    return placement.takeError();
+  int64_t numWorkers = placement->getNumWorkers();
+  int64_t numBarriers =
+      options.algorithm == VocabularyAlgorithm::Vocab1 ? 2 : 1;
+  BuildingBlock block = makeHalf(numWorkers);
+  block.legs[GradientDown].first += numBarriers * block.period;
+  block.legs[GradientUp].first += numBarriers * block.period;
+  Table table = generateFromBlocks(*placement, block, block.peakOf(numWorkers));
+  Expected<std::vector<Row>> rows =
+      spreadVocabulary(table.view(), options.algorithm);
+  if (!rows)
+    return rows.takeError();
+  table.rows = std::move(*rows);
+  return table;
 }
 
 Expected<Table> pipesched::generateVMin(const Placement &given,

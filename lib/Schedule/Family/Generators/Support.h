@@ -117,6 +117,9 @@ public:
   void weightGrad(int64_t stage, int64_t unit) {
     *next++ = Cell(stage, Phase::WeightGrad, unit);
   }
+  void cell(int64_t stage, Phase phase, int64_t unit) {
+    *next++ = Cell(stage, phase, unit);
+  }
   /// Whether the row is full.
   bool isAtEndOf(const Row &row) const {
     return next == row.data() + row.size();

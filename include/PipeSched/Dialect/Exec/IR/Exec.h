@@ -37,6 +37,12 @@ struct OffloadQueue : mlir::SideEffects::Resource::Base<OffloadQueue> {
 struct ReloadQueue : mlir::SideEffects::Resource::Base<ReloadQueue> {
   llvm::StringRef getName() final { return "exec.reload_queue"; }
 };
+struct BroadcastQueue : mlir::SideEffects::Resource::Base<BroadcastQueue> {
+  llvm::StringRef getName() final { return "exec.broadcast_queue"; }
+};
+struct ReductionQueue : mlir::SideEffects::Resource::Base<ReductionQueue> {
+  llvm::StringRef getName() final { return "exec.reduction_queue"; }
+};
 
 class InstructionOpInterface;
 

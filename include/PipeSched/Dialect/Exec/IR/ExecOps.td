@@ -558,6 +558,8 @@ def Exec_AllReduceOp : Exec_CollectiveOp<"all_reduce", "AllReduce",
   }];
 }
 
+include "PipeSched/Dialect/Exec/IR/ExecShards.td"
+
 def Exec_WaitOp : Exec_InstructionOp<"wait", "Wait",
                                       ["Compute", "Reload"]> {
   let summary = "hold compute or a reload until tokens are done";

@@ -1,0 +1,98 @@
+//===- ExecShards.td - Collectives of shards ---------------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The collectives of a vocabulary that is spread over workers. ExecOps.td
+// includes this file behind the class that they share.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_EXEC_IR_EXECSHARDS_TD
+#define PIPESCHED_DIALECT_EXEC_IR_EXECSHARDS_TD
+
+def Exec_BroadcastOp
+    : Exec_CollectiveOp<"broadcast", "Broadcast", ["Broadcast"]> {
+  let summary = "give the output of the last stage to all workers";
+  let description = [{
+    Brings the output of the last stage to every worker of the path of a
+    microbatch, which all have a shard of the vocabulary (C0 of arXiv
+    2411.05288). It begins when all of them have come to theirs. A worker goes
+    on beside it, on the queue of broadcasts; what waits for the token has the
+    output. `bytes` is the size of the output.
+
+    ```mlir
+    exec.program @shards workers 2 microbatches 1 {
+      worker 0 {
+        %f0 = compute 0F0
+        %sf0 = send 0F0 to 1 after %f0
+        %x0 = broadcast 0X0 after %f0
+        %s0 = compute 0S0 after %x0
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+        %x0 = broadcast 1X0 after %f0
+        %s0 = compute 1S0 after %x0
+      }
+    }
+    ```
+  }];
+}
+
+def Exec_CombineOp
+    : Exec_CollectiveOp<"combine", "Combine", ["Reduction"]> {
+  let summary = "combine the maxima and sums of the shards of logits";
+  let description = [{
+    All workers of the path of a microbatch find the maxima and the sums of
+    exponentials of all logits from those of their shards (C1 of arXiv
+    2411.05288; Vocab-2 sums the gradient of the last output here). It begins
+    when all of them have come to theirs, on the queue of reductions, beside
+    which a worker goes on.
+
+    ```mlir
+    exec.program @shards workers 2 microbatches 1 {
+      worker 0 {
+        %s0 = compute 0S0
+        %y0 = combine 0Y0 after %s0
+        %t0 = compute 0T0 after %y0
+      }
+      worker 1 {
+        %s0 = compute 1S0
+        %y0 = combine 1Y0 after %s0
+        %t0 = compute 1T0 after %y0
+      }
+    }
+    ```
+  }];
+}
+
+def Exec_ReduceOp : Exec_CollectiveOp<"reduce", "Reduce", ["Reduction"]> {
+  let summary = "sum the gradient of the last output over the shards";
+  let description = [{
+    Sums what the workers of the path of a microbatch found of the gradient of
+    the last output, each by its shard of the vocabulary (C2 of Vocab-1, arXiv
+    2411.05288). The backward of the last stage waits for it. It begins when all
+    of them have come to theirs, on the queue of reductions, beside which a
+    worker goes on.
+
+    ```mlir
+    exec.program @shards workers 2 microbatches 1 {
+      worker 0 {
+        %t0 = compute 0T0
+        %z0 = reduce 0Z0 after %t0
+      }
+      worker 1 {
+        %t0 = compute 1T0
+        %z0 = reduce 1Z0 after %t0
+        %b0 = compute 1B0 after %z0
+      }
+    }
+    ```
+  }];
+}
+
+#endif // PIPESCHED_DIALECT_EXEC_IR_EXECSHARDS_TD

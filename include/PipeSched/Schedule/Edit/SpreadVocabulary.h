@@ -1,0 +1,39 @@
+//===- SpreadVocabulary.h - Shards of the head on all workers ---*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Vocabulary parallelism for any table (Yeung et al. 2024, arXiv 2411.05288):
+// each worker gets a shard of the head, S and T, and the collectives X, Y and
+// Z that bring shards together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_EDIT_SPREADVOCABULARY_H
+#define PIPESCHED_SCHEDULE_EDIT_SPREADVOCABULARY_H
+
+#include "PipeSched/Schedule/Family/Generators.h"
+
+namespace pipesched {
+
+/// The rows of a table with S, T and their collectives. The other cells keep
+/// their order, so that workers hold as many activations as before. All workers
+/// run the steps of the head in one order, that in which the last stages need
+/// them: S of a microbatch behind its last F, T one step later, or before the
+/// backward that waits for it. In unit slots, each worker runs a step as soon
+/// as it can. With Vocab-1 each has Z, with Vocab-2 it has none. The cells of a
+/// worker are those of its last stage on the path.
+///
+/// Linear in the entries and the slots of the result. Errors, as
+/// ViolationError: those of verifyTable; a table that has such cells already,
+/// O or G, which would run before T, or written slots. Others: more than
+/// kMaxTableCells entries.
+llvm::Expected<std::vector<Row>>
+spreadVocabulary(const TableView &table, VocabularyAlgorithm algorithm);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_EDIT_SPREADVOCABULARY_H
