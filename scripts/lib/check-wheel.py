@@ -66,7 +66,7 @@ def check_surroundings() -> None:
 
 def check_commands() -> None:
     """Runs each command of the wheel by itself."""
-    for tool in ("opt", "translate", "optimize", "lsp-server"):
+    for tool in ("opt", "translate", "optimize", "lsp-server", "run"):
         run(f"pipesched-{tool} --help")
     print(run("pipesched --version").strip() + ", " + run("pipesched-opt --version").split("\n")[0])
     ratio = json.loads(run(PAPER))[0]["execution"]["span_bubble_ratio"]
@@ -74,6 +74,14 @@ def check_commands() -> None:
         sys.exit(f"error: span_bubble_ratio {ratio}, wanted {PAPER_RATIO}, from\n{PAPER}")
     print(f"pipesched-opt | pipesched-translate: span_bubble_ratio {ratio:.4f}, as in README.md")
     print(run(f"pipesched compare --workers 8 --microbatches 32 {LLAMA} --global-batch 32"))
+
+
+def check_run() -> None:
+    """Runs compiled stages as threads, for which pipesched-run needs no compiler."""
+    folder = Path(sys.prefix, "share", "PipeSched", "runtime", "lib")
+    if not (folder / "Mpi.c").is_file():
+        sys.exit(f"error: {folder} has no sources of the runtime for MPI")
+    print(run("pipesched-run mlp.mlir --schedule=1f1b --steps=2").splitlines()[0])
 
 
 def check_shown_lines() -> None:
@@ -92,4 +100,5 @@ def check_shown_lines() -> None:
 if __name__ == "__main__":
     check_surroundings()
     check_commands()
+    check_run()
     check_shown_lines()

@@ -67,7 +67,9 @@ def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Sched
 
 
 def is_schedule_file(text: str) -> bool:
-    """Whether a schedule is named by a file, not by its family."""
+    """Whether a schedule is named by a file, not by its family or the function of one."""
+    if ".py:" in text:
+        return False
     return os.sep in text or Path(text).suffix in (".mlir", ".mlirbc", ".csv")
 
 
@@ -78,8 +80,7 @@ def told_apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
     found: list[str] = []
     families: list[str] = []
     for word in words:
-        is_function = ".py:" in word
-        if word == "-" or (is_schedule_file(word) and not is_function):
+        if word == "-" or is_schedule_file(word):
             found.append(word)
             continue
         try:

@@ -7,6 +7,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched.command import main
+from pipesched.command.files import is_schedule_file, told_apart
 from test_command import Capture, failure_of, rows_of, run_passes
 
 OWN = '''def rows(problem, depth=1, wide=False):
@@ -53,6 +54,13 @@ def test_options_reach_the_function(own: str, capsys: Capture) -> None:
             assert found == held(depth)
         assert main(["generate", own, *SIZES, *options, "--format", "json"]) == 0
         assert json.loads(capsys.readouterr().out)
+
+
+def test_functions_are_no_files(own: str) -> None:
+    """A function named with its folder is a family in every verb, `run` among them."""
+    assert not is_schedule_file(own) and not is_schedule_file(f"./{own}")
+    assert is_schedule_file("./1f1b") and is_schedule_file("rows.mlir")
+    assert told_apart([f"./{own}", "gpipe"]) == ([], [f"./{own}", "gpipe"])
 
 
 def test_options_are_axes(own: str, tmp_path: Path, capsys: Capture) -> None:

@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT
 from pipesched import _core
 
-TOOLS = {f"pipesched-{name}" for name in ("opt", "optimize", "translate", "lsp-server")}
+TOOLS = {f"pipesched-{name}" for name in ("opt", "optimize", "translate", "lsp-server", "run")}
 
 
 @pytest.fixture(scope="module")
