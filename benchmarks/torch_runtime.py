@@ -5,7 +5,8 @@
 The stages are tiny, so that the runtimes themselves take most of the time. All ranks are processes
 of this machine on gloo. For each schedule, both runtimes are made in one process group, and their
 steps take turns; a barrier comes before each step, and a step takes as long as its slowest rank.
-`loop` runs the cells of a rank without a pipeline, one after the other.
+`loop` runs the cells of a rank without a pipeline, one after the other. `ordered` is our runtime
+with `messages="ordered"`, as over NCCL, beside that with tags.
 
 A pipeline on one worker has cells and no messages. What a message costs is what a step takes beyond
 the cells of the busiest rank, per message that this rank sends or receives. CPU time is that of all
@@ -70,8 +71,9 @@ def stage(number: int, width: int) -> nn.Module:
 # Steps of a rank
 
 
-def ours(schedule: Schedule, rank: int, x: Tensor, width: int) -> Step:
-    runtime = PipelineRuntime(schedule, lambda _, s: stage(s, width), nn.functional.mse_loss)
+def ours(schedule: Schedule, rank: int, x: Tensor, width: int, messages: Any) -> Step:
+    loss = nn.functional.mse_loss
+    runtime = PipelineRuntime(schedule, lambda _, s: stage(s, width), loss, messages=messages)
 
     def step() -> Any:
         runtime.step(x, x)
@@ -160,9 +162,10 @@ def rank_process(
         x = torch.rand(SAMPLES * schedule.microbatches, options.width)
         width = options.width
         steps = [
-            ours(schedule, rank, x, width),
+            ours(schedule, rank, x, width, "tags"),
             theirs(schedule, rank, x, width, file),
             plain(schedule, rank, x, width),
+            ours(schedule, rank, x, width, "ordered"),
         ]
         found[name] = measure(steps, options.steps, options.warm)
     (folder / f"{ranks}.{rank}.json").write_text(json.dumps(found))
@@ -206,9 +209,12 @@ class Row:
     pipesched: Costs
     pytorch: Costs
     plain: Costs
+    ordered: Costs
+    """Ours with messages that find each other by their order."""
     ratio: float
     """The median of the ratios of steps that follow each other, ours by PyTorch's."""
     cpu_ratio: float
+    ordered_ratio: float
 
 
 def row_of(name: str, width: int, results: Sequence[list[Times]]) -> Row:
@@ -218,7 +224,7 @@ def row_of(name: str, width: int, results: Sequence[list[Times]]) -> Row:
     cells = max(sum(i.kind == "compute" for i in program) for program in programs)
     messages = max(sum(i.message is not None for i in program) for program in programs)
     walls, cpus, costs = [], [], []
-    for kind in range(3):
+    for kind in range(4):
         steps = list(zip(*(times[kind] for times in results), strict=True))
         walls.append([1e6 * max(wall for wall, _, _ in each) for each in steps])
         cpus.append([1e6 * sum(cpu for _, cpu, _ in each) for each in steps])
@@ -227,6 +233,7 @@ def row_of(name: str, width: int, results: Sequence[list[Times]]) -> Row:
     ratios = [
         median(a / b for a, b in zip(times[0], times[1], strict=True)) for times in (walls, cpus)
     ]
+    ratios.append(median(a / b for a, b in zip(walls[3], walls[1], strict=True)))
     values: Any = (width, cells, messages, *costs, *ratios)
     row = Row(name, schedule.workers, schedule.microbatches, *values)
     if not messages:
@@ -283,6 +290,7 @@ COLUMNS: dict[str, Callable[[Row], Any]] = {
     "loop (us)": lambda row: f"{row.plain.step_us:.0f}",
     "step (us)": lambda row: both(row, "step_us"),
     "ratio": lambda row: f"{row.ratio:.2f}",
+    "ratio, ordered": lambda row: f"{row.ordered_ratio:.2f}",
     "CPU ratio": lambda row: f"{row.cpu_ratio:.2f}",
     "switches": lambda row: both(row, "switches"),
     "us per cell": lambda row: both(row, "cell_us"),

@@ -134,16 +134,22 @@ def with_overheads(times: list[dict[str, float]], overheads: Overheads) -> str:
 
 
 def measure(
-    schedule: pipesched.Schedule, times: list[dict[str, float]], steps: int
+    schedule: pipesched.Schedule, times: list[dict[str, float]], arguments: argparse.Namespace
 ) -> pipesched.Measurement:
-    """Trains some steps, after one that is not measured."""
+    """Trains some steps, after two that are not measured: messages without tags begin with the
+    second one.
+    """
     runtime = PipelineRuntime(
-        schedule, lambda path, stage: SleepingStage(times[stage]), lambda out, _: out.mean()
+        schedule,
+        lambda path, stage: SleepingStage(times[stage]),
+        lambda out, _: out.mean(),
+        messages=arguments.messages,
     )
     batch = torch.ones(schedule.microbatches, 4)
-    runtime.step(batch, batch)
+    for _ in range(2):
+        runtime.step(batch, batch)
     with runtime.record() as recording:
-        for _ in range(steps):
+        for _ in range(arguments.steps):
             dist.barrier()
             runtime.step(batch, batch)
     found = recording.gather()
@@ -192,7 +198,7 @@ def rank_process(rank: int, folder: str, arguments: argparse.Namespace) -> None:
         held = [schedule.stages(worker) for worker in range(size)]
         count = 1 + max(each.stage for stages in held for each in stages)
         times = stage_times(arguments, mode, count)
-        return measure(schedule, times, arguments.steps), times
+        return measure(schedule, times, arguments), times
 
     overheads = overheads_of([run("even", family) for family in CALIBRATED_BY])
     with open(Path(folder) / "rows.jsonl" if rank == 0 else os.devnull, "w") as rows:
@@ -260,6 +266,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--weight", type=float, default=32.0, help="ms of W")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--families", nargs="+", default=pipesched.families())
+    parser.add_argument("--messages", choices=("tags", "ordered"), default="tags")
     parser.add_argument("--rows", type=Path, help="show rows of an earlier run")
     parser.add_argument("--output", type=Path, help="where to write the rows, as JSON")
     return parser.parse_args()

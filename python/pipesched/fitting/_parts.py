@@ -128,7 +128,8 @@ def _check_peak(part: str, solution: Solution, system: System, settings: Setting
     if part == "memory" and most < FROM_CACHE:
         settings.assume(
             f"memory: some kernels are faster than the peak of {peak:g} GB/s, by up to "
-            f"{100 * (most - 1):.3g} %: their data is in caches; the share is 1 there"
+            f"{100 * (most - 1):.3g} %: their data is in caches; the share is 1 there; "
+            "--set memory.bandwidth_gb_per_s=measured makes the peak that of the caches"
         )
         return
     option = " or --peak-tflops" if part == "matrix" else ""
@@ -149,6 +150,17 @@ def _with_measured_peak(
         f"{part}: the peak is the highest rate that was measured, {best / unit:.4g} {text}; "
         "utilization is relative to it"
     )
+
+
+def _tell_lost(part: str, data: Data, solution: Solution, settings: Settings) -> None:
+    """Says which samples count nothing."""
+    if solution.lost:
+        times = data.seconds / solution.predict(data)
+        slow = [float(times[at]) for at in solution.lost]
+        settings.assume(
+            f"{part}: {len(slow)} of {len(times)} sizes took {min(slow):.3g} to {max(slow):.3g} "
+            "times as long as the others say, as where a job has lost its core; they count nothing"
+        )
 
 
 def fit_engine(
@@ -193,6 +205,7 @@ def fit_engine(
             break
         used = bound
     assert solution is not None
+    _tell_lost(part, data, solution, settings)
     if len({sample_size(part, samples[at]) for at in used}) == 1:
         settings.assume(f"{part}: one size only; its share of the peak is taken for all sizes")
     return PartFit(part, dict(system[part]), frozenset(used), solution)
@@ -277,6 +290,7 @@ def fit_link(
     else:
         solution = _solve.curve(data, settings.max_points)
         latency = solution.latency
+        _tell_lost(part, data, solution, settings)
     plateau = max(solution.shares)
     if not np.isfinite(plateau):
         raise NotFittedError(

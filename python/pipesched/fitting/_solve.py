@@ -5,9 +5,10 @@ with constraints of sign suffice (numpy solves them; there are at most eight unk
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,26 @@ GAIN = 0.9
 criterion (Schwarz 1978) too."""
 _HUBER = 1.345
 """Errors beyond this many standard deviations weigh less (Huber 1964)."""
+FALL_GAIN = 0.8
+"""A curve that falls must reduce the errors at least by this factor against one that does not."""
+LONG_RUN = 4
+"""So many samples beside each other are not slow by chance."""
+FALL_SIZES = 3
+"""How many sizes at least show that a curve falls."""
+WINDOW = 9
+"""How many samples beside each other say how long one of them should take."""
+SPAN = 5.0
+"""The logarithm of the ratio of their sizes; further apart they say nothing of each other."""
+FAST_WEIGHT = 2.0
+"""How much more an error of a fast sample counts than one of a slow one."""
+MOST_SLOPE = 1.25
+"""Times grow at most so much faster than sizes."""
+LOST = 5.0
+"""A sample is lost that is this many standard deviations too slow,"""
+LEAST_LOST = 0.25
+"""and at least so much, as a logarithm."""
+MOST_LOST = 0.45
+"""The share of the samples that may be lost; with more nobody knows which ones are right."""
 LEAST_SCALE = 0.03
 """The least standard deviation that is assumed. So a few errors among many exact samples, as where
 a curve lacks a point between two others, do not count as outliers.
@@ -74,6 +95,11 @@ class Data:
         """How many sizes there are."""
         return len(np.unique(self.size))
 
+    def of(self, chosen: npt.NDArray[Any]) -> Data:
+        """Those of some samples."""
+        parts = (self.work, self.size, self.latencies, self.seconds, self.weight)
+        return Data(*(part[chosen] for part in parts))
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -84,6 +110,10 @@ class Solution:
     latency: float
     rms: float
     """Robust mean of relative errors."""
+    falls: bool = False
+    """Whether the curve may fall with the size."""
+    lost: frozenset[int] = frozenset()
+    """The samples that count nothing, since something else slowed them down."""
     latency_error: float = 0.0
     share_error: float = 0.0
     """Standard errors: of the latency in s, and of the last share, relative."""
@@ -97,12 +127,15 @@ class Solution:
         return data.work / self.at(data.size) + data.latencies * self.latency
 
 
-def _basis(size: Array, points: tuple[float, ...]) -> Array:
-    """Shares as a sum of steps up: the first share, and the rise to each further point."""
+def _basis(size: Array, points: tuple[float, ...], falls: bool) -> Array:
+    """Shares as a sum of steps up: the first share, and the rise to each further point. Of a curve
+    that may fall the unknowns are the shares of the points themselves.
+    """
     columns = [np.ones_like(size)]
     for left, right in zip(points, points[1:], strict=False):
         columns.append(np.clip((size - left) / (right - left), 0, 1))
-    return np.stack(columns, axis=1)
+    steps = np.stack(columns, axis=1)
+    return steps - np.pad(steps[:, 1:], ((0, 0), (0, 1))) if falls else steps
 
 
 def _scale(errors: Array, weight: Array) -> float:
@@ -118,12 +151,21 @@ def _huber(errors: Array, scale: float) -> Array:
 
 
 class _Problem:
-    """Least squares for given points of the curve."""
+    """Least squares for given points of the curve. The unknowns are rises, or shares where the
+    curve may fall.
+    """
 
-    def __init__(self, data: Data, points: tuple[float, ...], scale: float) -> None:
-        self.data, self.points, self.scale = data, points, scale
-        self.basis = _basis(data.size, points)
+    def __init__(
+        self, data: Data, points: tuple[float, ...], scale: float, falls: bool = False
+    ) -> None:
+        self.data, self.points, self.scale, self.falls = data, points, scale, falls
+        self.basis = _basis(data.size, points, falls)
         self.has_latency = bool(data.latencies.any())
+
+    def unknowns(self, shares: Array) -> Array:
+        """The unknowns for shares at the points."""
+        shares = np.maximum(shares, LEAST_SHARE * 1.0001)
+        return shares if self.falls else np.maximum(np.diff(shares, prepend=0.0), 1e-9)
 
     def errors(self, rises: Array, latency: float) -> Array:
         """Relative errors of the times."""
@@ -148,7 +190,7 @@ class _Problem:
         root = np.sqrt(weight)
         matrix, target = self._linear(rises, latency, root)
         floor = np.zeros(matrix.shape[1])
-        floor[0] = LEAST_SHARE * 1.0000001
+        floor[: len(rises) if self.falls else 1] = LEAST_SHARE * 1.0000001
         found = nonnegative(matrix, target - matrix @ floor) + floor
         rises_to = found[: len(rises)]
         latency_to = float(found[-1]) if self.has_latency else 0.0
@@ -167,7 +209,7 @@ class _Problem:
             weight = self.data.weight * _huber(errors, self.scale)
             before = rises, latency
             rises, latency = self.step(rises, latency, weight)
-            change = np.abs(rises - before[0]).max() / rises.sum()
+            change = np.abs(rises - before[0]).max() / np.abs(rises).sum()
             if change < 1e-9 and abs(latency - before[1]) <= 1e-9 * latency:
                 break
         return rises, latency
@@ -176,21 +218,22 @@ class _Problem:
         """The result, with its errors."""
         errors = self.errors(rises, latency)
         weight = self.data.weight * _huber(errors, self.scale)
-        rms = float(np.sqrt(weight @ errors**2 / weight.sum()))
+        rms = _rms(errors, self.data.weight, self.scale)
         matrix, _ = self._linear(rises, latency, np.sqrt(weight))
         free = max(len(errors) - matrix.shape[1], 1)
         cover = np.linalg.pinv(matrix.T @ matrix) * float(weight @ errors**2) / free
         deviation = np.sqrt(np.maximum(np.diag(cover), 0))
         top = np.zeros(len(cover))
-        top[: len(rises)] = 1
-        shares = np.cumsum(rises)
+        top[len(rises) - 1 if self.falls else 0 : len(rises)] = 1
+        shares = rises if self.falls else np.cumsum(rises)
         return Solution(
             self.points,
             tuple(float(share) for share in shares),
             latency,
             rms,
-            float(deviation[-1]) if self.has_latency else 0.0,
-            float(np.sqrt(max(top @ cover @ top, 0)) / shares[-1]),
+            self.falls,
+            latency_error=float(deviation[-1]) if self.has_latency else 0.0,
+            share_error=float(np.sqrt(max(top @ cover @ top, 0)) / shares[-1]),
         )
 
 
@@ -243,8 +286,8 @@ class _Search:
     best curve so far.
     """
 
-    def __init__(self, data: Data, best: Solution) -> None:
-        self.data, self.best, self.scale = data, best, 0.0
+    def __init__(self, data: Data, best: Solution, falls: bool) -> None:
+        self.data, self.best, self.scale, self.falls = data, best, 0.0, falls
         self.rescale()
 
     def rescale(self) -> None:
@@ -255,10 +298,9 @@ class _Search:
 
     def at(self, points: tuple[float, ...], rounds: int) -> Solution:
         """The best curve with these points, found from the best curve so far."""
-        shares = np.maximum(self.best.at(np.array(points)), LEAST_SHARE * 1.0001)
-        rises = np.maximum(np.diff(shares, prepend=0.0), 1e-9)
-        problem = _Problem(self.data, points, self.scale)
-        return problem.solution(*problem.solve(rises, self.best.latency, rounds))
+        problem = _Problem(self.data, points, self.scale, self.falls)
+        begin = problem.unknowns(self.best.at(np.array(points)))
+        return problem.solution(*problem.solve(begin, self.best.latency, rounds))
 
     def grown(self, sizes: list[float]) -> Solution | None:
         """The best curve with one point more, which is then moved."""
@@ -290,14 +332,11 @@ class _Search:
                 self.best = found
 
 
-def curve(data: Data, max_points: int = MAX_POINTS) -> Solution:
+def _searched(data: Data, max_points: int, falls: bool) -> Solution:
     """A curve that starts at size 0 and gets one round size after the other, always the one that
     reduces the errors most, as long as that is worth a further point.
     """
-    best = flat(data)
-    if not np.isfinite(best.shares[0]):
-        return best
-    search = _Search(data, best)
+    search = _Search(data, flat(data), falls)
     sizes = _sizes(float(data.size.min()), float(data.size.max()) * 1.001, _COARSE)
     while len(search.best.points) < min(max_points, data.sizes - 1):
         found = search.grown(sizes)
@@ -309,3 +348,118 @@ def curve(data: Data, max_points: int = MAX_POINTS) -> Solution:
         search.rescale()
     search.drop_idle_points()
     return search.best
+
+
+def _best(data: Data, max_points: int) -> Solution:
+    """The best curve that rises, or one that falls somewhere if that is much better."""
+    rising = _searched(data, max_points, falls=False)
+    free = _searched(data, max_points, falls=True)
+    if all(np.diff(free.shares) >= 0) or not _falls_by_several(free, data):
+        return rising
+    errors = [each.predict(data) / data.seconds - 1 for each in (rising, free)]
+    scale = min(_scale(each, data.weight) for each in errors)
+    one, other = (
+        replace(each, rms=_rms(found, data.weight, scale))
+        for each, found in zip((rising, free), errors, strict=True)
+    )
+    is_better = other.rms < FALL_GAIN * max(one.rms, LEAST_RMS)
+    return free if is_better and _criterion(other, data) < _criterion(one, data) else rising
+
+
+def _falls_by_several(curve: Solution, data: Data) -> bool:
+    """Whether each part of a curve that falls has several sizes: a single slow one is no reason."""
+    ends = [*curve.points[1:], np.inf, np.inf]
+    sizes = np.unique(data.size)
+    return all(
+        fall >= 0 or int(((sizes > begin) & (sizes <= end)).sum()) >= FALL_SIZES
+        for fall, begin, end in zip(np.diff(curve.shares), curve.points, ends[1:], strict=False)
+    )
+
+
+def _rms(errors: Array, weight: Array, scale: float) -> float:
+    weight = weight * _huber(errors, scale)
+    return float(np.sqrt(weight @ errors**2 / weight.sum()))
+
+
+# Samples that something else has slowed down
+
+
+def _lost(data: Data) -> frozenset[int]:
+    """The samples that are slow, and those that are slow beside what is left then. Where several
+    sizes beside each other are slow, that is the curve itself.
+    """
+    kept = np.arange(len(data.work))
+    while slow := _slow(data.of(kept)):
+        kept = np.delete(kept, list(slow))
+    is_slow = np.ones(len(data.work), dtype=bool)
+    is_slow[kept] = False
+    order = np.argsort(data.size, kind="stable")
+    begin = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or not is_slow[order[end]]:
+            if is_slow[order[begin]] and end - begin >= LONG_RUN:
+                is_slow[order[begin:end]] = False
+            begin = end
+        elif not is_slow[order[begin]]:
+            begin = end
+    found = frozenset(np.flatnonzero(is_slow).tolist())
+    return found if len(found) <= MOST_LOST * len(data.work) else frozenset()
+
+
+def _slow(data: Data) -> frozenset[int]:
+    """The samples that took much longer than those of sizes around them say, as where a job has
+    lost its core. What belongs together is looked at together: transfers of one kind.
+    """
+    kinds = np.round(data.latencies * data.size / data.work, 9)
+    slow: dict[int, float] = {}
+    for kind in np.unique(kinds):
+        chosen = np.flatnonzero(kinds == kind)
+        order = chosen[np.argsort(data.size[chosen], kind="stable")]
+        if len(np.unique(data.size[order])) >= WINDOW:
+            beyond = _beyond(np.log(data.size[order]), np.log(data.seconds[order]))
+            slow.update(zip(order.tolist(), beyond.tolist(), strict=True))
+    scale = max(1.4826 * float(np.median(np.abs([*slow.values(), 0.0]))), LEAST_SCALE)
+    return frozenset(at for at, beyond in slow.items() if beyond > max(LOST * scale, LEAST_LOST))
+
+
+def _beyond(size: Array, time: Array) -> Array:
+    """How far each time lies above those around it, all in logarithms, sizes ascending.
+
+    Of a window of samples, that line counts of all through two of them which is nearest to most of
+    the others (least trimmed squares, Rousseeuw 1984). A sample below the line counts more: nothing
+    makes a job faster.
+    """
+    found = np.zeros(len(size))
+    last = len(size) - WINDOW
+    for at in range(len(size)):
+        begin = min(max(at - WINDOW // 2, 0), last)
+        x, y = size[begin : begin + WINDOW], time[begin : begin + WINDOW]
+        if x[-1] - x[0] > SPAN:
+            continue
+        one, other = np.triu_indices(WINDOW, 1)
+        is_line = x[one] < x[other]
+        one, other = one[is_line], other[is_line]
+        slope = np.clip((y[other] - y[one]) / (x[other] - x[one]), 0, MOST_SLOPE)
+        errors = y[None, :] - (y[one, None] + slope[:, None] * (x[None, :] - x[one, None]))
+        far = np.where(errors < 0, -FAST_WEIGHT * errors, errors)
+        near = np.sort(far, axis=1)[:, : WINDOW * 3 // 5 + 1]
+        found[at] = errors[int(np.argmin((near**2).sum(axis=1))), at - begin]
+    return found
+
+
+def curve(data: Data, max_points: int = MAX_POINTS) -> Solution:
+    """The best curve, by the samples that nothing else has slowed down."""
+    lost = _lost(data)
+    best = _without(data, lost, max_points)
+    if not lost or not np.isfinite(best.shares[0]):
+        return best
+    late = np.log(data.seconds / best.predict(data))
+    still = frozenset(at for at in lost if late[at] > LEAST_LOST)
+    return replace(best if still == lost else _without(data, still, max_points), lost=still)
+
+
+def _without(data: Data, lost: frozenset[int], max_points: int) -> Solution:
+    """The best curve without some samples."""
+    rest = data.of(np.setdiff1d(np.arange(len(data.work)), list(lost)))
+    found = flat(rest)
+    return _best(rest, max_points) if np.isfinite(found.shares[0]) else found

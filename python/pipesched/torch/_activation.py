@@ -7,19 +7,23 @@ buffers and what the caller of `step` holds stay where they are.
 
 from __future__ import annotations
 
+import random
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.distributed.tensor import DTensor
 
 from ._backward import WeightBackward
 from ._errors import PipelineError
 from ._inputs import Inputs
+from ._parallel import local
 
 
 def _on(stream: Any) -> AbstractContextManager[Any]:
@@ -79,6 +83,26 @@ class _Handle:
         return view.set_(self.entry.bytes.untyped_storage(), *self.layout)
 
 
+class _Cut:
+    """A DTensor that autograd keeps, whose local part moves."""
+
+    def __init__(self, handle: _Handle, whole: DTensor) -> None:
+        self._handle = handle
+        self._mesh, self._placements = whole.device_mesh, whole.placements
+        self._shape, self._stride = whole.shape, whole.stride()
+
+    def read(self) -> Tensor:
+        """The tensor."""
+        return DTensor.from_local(
+            self._handle.read(),
+            self._mesh,
+            self._placements,
+            run_check=False,
+            shape=self._shape,
+            stride=self._stride,
+        )
+
+
 class Saved:
     """The storages that the forward of an activation keeps, without those of `spared`."""
 
@@ -111,11 +135,16 @@ class Saved:
     @contextmanager
     def collecting(self) -> Iterator[None]:
         """Collects the tensors that the operations in a block keep."""
-        with torch.autograd.graph.saved_tensors_hooks(self._pack, _Handle.read):
+        with torch.autograd.graph.saved_tensors_hooks(self._pack, lambda kept: kept.read()):
             yield
         self._known = {}  # A storage that is gone may leave its address to another one.
 
-    def _pack(self, tensor: Tensor) -> _Handle:
+    def _pack(self, tensor: Tensor) -> _Handle | _Cut:
+        if isinstance(tensor, DTensor):
+            return _Cut(self._pack_plain(local(tensor.detach())), tensor)
+        return self._pack_plain(tensor)
+
+    def _pack_plain(self, tensor: Tensor) -> _Handle:
         is_plain = tensor.layout == torch.strided and not tensor.is_conj() and not tensor.is_neg()
         if not is_plain or tensor.device != self._device:
             return _Handle(tensor, None)
@@ -153,16 +182,25 @@ class Saved:
         self.is_leaving = True
 
     def reload(self, stream: Any) -> None:
-        """Begins to copy everything back."""
-        if stream is not None and self._event is not None:
-            stream.wait_event(self._event)
-        for entry in self._entries:
-            assert entry.host is not None
+        """Begins to copy everything back.
+
+        The memory is that of the stream that computes, so that it may be what an offload or a
+        backward has freed. So the copies come after what was computed before them in the program,
+        as its table counts memory, and beside what is computed later.
+        """
+        entries = self._entries
+        for entry in entries:
+            entry.bytes = torch.empty(entry.nbytes, dtype=torch.uint8, device=entry.device)
+        if stream is not None:
+            stream.wait_stream(torch.cuda.current_stream(self._device))
+            if self._event is not None:
+                stream.wait_event(self._event)
+        for entry in entries:
+            assert entry.host is not None and entry.bytes is not None
             with _on(stream):
-                entry.bytes = torch.empty(entry.nbytes, dtype=torch.uint8, device=entry.device)
                 entry.bytes.copy_(entry.host, non_blocking=stream is not None)
             if stream is not None:
-                entry.bytes.record_stream(torch.cuda.current_stream(self._device))
+                entry.bytes.record_stream(stream)
             entry.host = None
         self._event = stream.record_event() if stream is not None else None
         self.is_leaving = False
@@ -184,24 +222,36 @@ class Saved:
 
 
 class RandomState:
-    """The states of the random generators that a forward starts from."""
+    """The states of the random generators that a forward starts from: those of PyTorch, and the
+    global ones of Python and NumPy, which modules may use too.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._host = torch.get_rng_state()
         is_cuda = device.type == "cuda"
         self._cuda = torch.cuda.get_rng_state(device) if is_cuda else None
+        self._python: Any = random.getstate()
+        self._numpy: Any = np.random.get_state()
 
     def is_now(self) -> bool:
         """Whether the generators are in these states."""
         if self._cuda is not None:
             if not torch.equal(self._cuda, torch.cuda.get_rng_state(self._device)):
                 return False
-        return torch.equal(self._host, torch.get_rng_state())
+        numpy: Any = np.random.get_state()
+        return (
+            torch.equal(self._host, torch.get_rng_state())
+            and self._python == random.getstate()
+            and np.array_equal(self._numpy[1], numpy[1])
+            and self._numpy[2:] == numpy[2:]
+        )
 
     def restore(self) -> None:
         """Sets the generators back to these states."""
         torch.set_rng_state(self._host)
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)
         if self._cuda is not None:
             torch.cuda.set_rng_state(self._cuda, self._device)
 

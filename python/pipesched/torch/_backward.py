@@ -26,11 +26,13 @@ already changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch import config as functorch_config
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
@@ -44,6 +46,15 @@ def root_of_loss(edge: GradientEdge) -> Root:
     untyped: Any = edge.node
     metadata = untyped._input_metadata[edge.output_nr]
     return edge, torch.ones(metadata.shape, dtype=metadata.dtype, device=metadata.device)
+
+
+def may_run_again(is_on: bool) -> AbstractContextManager[Any]:
+    """Lets what is compiled in a forward be run by I and by W: otherwise its backward gives its
+    buffers away to whatever it computes first.
+    """
+    untyped: Any = functorch_config
+    patched: AbstractContextManager[Any] = untyped.patch(donated_buffer=False)
+    return patched if is_on else nullcontext()
 
 
 def whole_backward(roots: Sequence[Root]) -> None:

@@ -6,6 +6,10 @@ from typing import Any
 
 from torch import nn
 
+from pipesched import Cell
+
+from ._errors import PipelineError
+from ._placement import named
 from ._values import Arguments
 
 
@@ -25,3 +29,13 @@ def call(module: nn.Module, value: Any) -> Any:
     """Runs a stage."""
     args, kwargs = arguments_of(module, value)
     return module(*args, **kwargs)
+
+
+def explain(error: RuntimeError, cell: Cell) -> None:
+    """Explains an error of autograd about a leaf, which is the input of a stage here."""
+    if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
+        raise PipelineError(
+            f"{named((cell.path, cell.stage))} changes its input, or a parameter, in place "
+            f"({cell}): autograd cannot go back through that; make a new tensor, for example of a "
+            "clone of the input"
+        ) from error

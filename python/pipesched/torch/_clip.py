@@ -15,11 +15,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor import DTensor, Replicate
 
 from ._errors import PipelineError
 from ._parallel import local
-from ._reduce import Shared
+from ._reduce import Shared, settled
 from ._watch import Watch
 
 
@@ -77,6 +77,12 @@ def _counted(parameters: Sequence[nn.Parameter], shared: Sequence[Shared], rank:
     return [p for p in parameters if id(p) not in elsewhere | again and p.grad is not None]
 
 
+def _cut_along(parameter: DTensor) -> tuple[DeviceMesh, tuple[int, ...]]:
+    """The mesh of a parameter, and the dimensions along which its ranks have different parts."""
+    dims = [i for i, p in enumerate(parameter.placements) if not isinstance(p, Replicate)]
+    return parameter.device_mesh, tuple(dims)
+
+
 def total_norm(
     parameters: Sequence[nn.Parameter],
     shared: Sequence[Shared],
@@ -86,20 +92,20 @@ def total_norm(
 ) -> Tensor:
     """The norm of the gradients of all ranks, the same on each."""
     plain: list[Tensor] = []
-    sharded: dict[DeviceMesh, tuple[set[int], list[Tensor]]] = {}
+    sharded: dict[tuple[DeviceMesh, tuple[int, ...]], list[Tensor]] = {}
     for parameter in parameters:
+        settled(parameter)
         if isinstance(parameter, DTensor):
-            dims = {i for i, p in enumerate(parameter.placements) if isinstance(p, Shard)}
-            sharded.setdefault(parameter.device_mesh, (dims, []))
+            sharded.setdefault(_cut_along(parameter), [])
     for parameter in _counted(parameters, shared, watch.rank):
         gradient = parameter.grad
         assert gradient is not None
-        chosen = sharded[parameter.device_mesh][1] if isinstance(parameter, DTensor) else plain
+        chosen = sharded[_cut_along(parameter)] if isinstance(parameter, DTensor) else plain
         chosen.append(gradient)
     total = norm.part(plain)
-    for mesh, (dims, gradients) in sharded.items():
+    for (mesh, dims), gradients in sharded.items():
         part = norm.part(gradients)
-        for dim in sorted(dims):
+        for dim in dims:
             norm.over(part, mesh.get_group(dim))
         total = norm.join(total, part)
     norm.over(total, group)

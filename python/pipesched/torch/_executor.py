@@ -12,7 +12,6 @@ and microbatch:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -20,13 +19,22 @@ from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Instruction
 
 from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
-from ._backward import Root, WeightBackward, input_backward, root_of_loss, whole_backward
+from ._backward import (
+    Root,
+    WeightBackward,
+    input_backward,
+    may_run_again,
+    root_of_loss,
+    whole_backward,
+)
 from ._budget import Budget
-from ._call import call
+from ._call import call, explain
+from ._changed import ChangedInputs
 from ._compared import Compared
 from ._earlier import Earlier
 from ._errors import PipelineError
@@ -34,11 +42,12 @@ from ._inputs import Inputs
 from ._messages import Link, Messages, Mode
 from ._order import early_receives, needs
 from ._parallel import Around, local, mark
-from ._placement import Placement, named
-from ._places import places_of, storages_of
+from ._placement import Placement
+from ._places import overlapping, places_of, storages_of
 from ._record import Event
 from ._repeated import Repeated
 from ._sums import Sums
+from ._times import times_of
 from ._values import Packet, flatten, mapped, unflatten
 
 At = tuple[int, int]
@@ -91,8 +100,8 @@ class Batch:
     """Turns the loss of a microbatch into the value that is differentiated."""
     number: int
     record: Callable[[Event], Any] | None = None
-    note_done: Callable[[int], Any] | None = None
-    """Called with the index of an instruction once the rank has seen that it is done."""
+    note_done: Callable[[int, int], Any] | None = None
+    """Called with the index of an instruction that is done, and when in ns."""
     losses: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Any] = field(default_factory=dict)
 
@@ -108,6 +117,9 @@ class Executor:
         self._early = early_receives(parts.program) if parts.messages.has_tags else {}
         self.current: Instruction | None = None
         cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
+        self._splits = any(cell.phase == "I" for cell in cells)
+        self._changed = ChangedInputs()
+        self._times = times_of(self._device)
         self._repeated = Repeated(cells, self._device)
         self._earlier = Earlier(parts.slices)
         self._compared = Compared(self._earlier, parts.checks_slices)
@@ -146,7 +158,10 @@ class Executor:
         program = self._parts.program
         self._parts.messages.begin(batch.mode, program, [batch.inputs, batch.targets])
         is_training = batch.mode == "train"
-        with torch.set_grad_enabled(is_training):
+        splits = self._splits and is_training
+        with torch.set_grad_enabled(is_training), may_run_again(splits):
+            if batch.record is not None:
+                self._times.begin()
             if is_training:
                 self._parts.sums.begin()
                 self._repeated.begin(batch.number, batch.record is not None)
@@ -158,6 +173,9 @@ class Executor:
                     self._run(instruction)
             self.current = None
             self._finish(is_training)
+            self._times.end()
+            if is_training:
+                self._changed.settle()
         self._clear()
 
     def _receive_early(self, instruction: Instruction, is_training: bool) -> None:
@@ -172,13 +190,14 @@ class Executor:
             self._execute(instruction)
             self._note_memory(instruction)
             return
-        ready = time.perf_counter_ns()
+        times, number = self._times, self._batch.number
+        ready = times.now()
         self._settle(instruction)
-        start = time.perf_counter_ns()
+        start = times.now()
         self._execute(instruction)
-        end = time.perf_counter_ns()
+        moments = (ready, start, times.now())
         self._note_memory(instruction)
-        record(Event(self._batch.number, instruction, ready, start, end))
+        times.when_known(lambda: record(Event(number, instruction, *map(times.ns, moments))))
 
     def _note_memory(self, instruction: Instruction) -> None:
         if self._parts.budget.counts_bytes and self._batch.mode == "train":
@@ -265,8 +284,10 @@ class Executor:
             self._note_done(index)
 
     def _note_done(self, index: int) -> None:
-        if self._batch.note_done is not None:
-            self._batch.note_done(index)
+        note, times = self._batch.note_done, self._times
+        if note is not None:
+            moment = times.now()
+            times.when_known(lambda: note(index, times.ns(moment)))
 
     def _finish(self, is_training: bool) -> None:
         """Waits for everything that was begun."""
@@ -275,6 +296,7 @@ class Executor:
         for index in sorted(self._reducing):
             self._finish_sum(index)
         if is_training:
+            self._parts.sums.check_unchanged()
             for shared in self._parts.sums.at_end:
                 shared.start(self._watch)
             for shared in self._parts.sums.at_end:
@@ -329,7 +351,8 @@ class Executor:
         if is_training:
             self.held[at] = activation
             self._watch_growth(cell, activation)
-        outputs, packet = self._apply(cell, activation, is_again)
+        with self._changed.spared(cell, activation, is_again):
+            outputs, packet = self._apply(cell, activation, is_again)
         activation.inputs.tell()
         if packet is not None:
             self._pass_down(cell, packet)
@@ -388,7 +411,7 @@ class Executor:
                 with self._earlier.forward(cell, value):
                     output = call(module, value)
             except RuntimeError as error:
-                _explain(error, cell)
+                explain(error, cell)
                 raise
             if cell.phase == "F" and self._batch.number == 0:
                 self._compared.note(cell, module, value, output)
@@ -400,7 +423,8 @@ class Executor:
         if self._batch.mode == "train":
             self._parts.sums.check((cell.path, cell.stage), tensors, activation.inputs.edges)
         wants = [tensor.requires_grad for tensor in tensors]
-        return tensors, Packet([self._as_sent(tensor) for tensor in tensors], wants, structure)
+        sent = [self._as_sent(tensor) for tensor in tensors]
+        return tensors, Packet(sent, wants, structure, overlapping(sent))
 
     def _as_sent(self, output: Tensor) -> Tensor:
         """An output without its graph. A buffer of a stage is copied: another forward may change it
@@ -420,6 +444,8 @@ class Executor:
         if batch.targets is None and self._parts.loss is not None:
             raise PipelineError("this rank has a last stage, and needs `targets`")
         loss = output if self._parts.loss is None else self._parts.loss(output, target)
+        if isinstance(loss, DTensor):  # of a loss over the parts of a tensor
+            loss = loss.full_tensor()
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             found = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else loss
             raise PipelineError(f"the loss of a microbatch is {found!r}; wanted a scalar tensor")
@@ -448,7 +474,7 @@ class Executor:
         now = RandomState(self._device)
         again.random.restore()
         try:
-            with again.buffers.replayed():
+            with again.buffers.replayed(), self._changed.spared(cell, activation, True):
                 outputs, _ = self._apply(cell, activation)
         finally:
             now.restore()
@@ -569,13 +595,3 @@ class Executor:
         as far as `Saved` sees it.
         """
         return sum(self.places_held().values()) + self._watch.kept_bytes
-
-
-def _explain(error: RuntimeError, cell: Cell) -> None:
-    """Explains an error of autograd about a leaf, which is the input of a stage here."""
-    if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
-        raise PipelineError(
-            f"{named((cell.path, cell.stage))} changes its input, or a parameter, in place "
-            f"({cell}): autograd cannot go back through that; make a new tensor, for example of a "
-            "clone of the input"
-        ) from error

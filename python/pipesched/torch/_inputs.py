@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from ._errors import PipelineError
 from ._values import Packet
 
 ROOT = torch.empty(0, requires_grad=True)
@@ -55,6 +56,8 @@ class Inputs:
         """The numbers of the tensors for which a gradient is wanted."""
         self.edges: list[GradientEdge] = []
         """Where their gradients arrive."""
+        self._overlaps: dict[int, int] = {}
+        """The versions of the tensors that had memory in common where they were made."""
         self._arrived: list[Tensor | None] = []
         self._sources: list[tuple[Tensor, Tensor, int]] = []
         """What the stage before gave, and the tensors here with their versions."""
@@ -67,6 +70,7 @@ class Inputs:
             made.wanted = [number for number, wanted in enumerate(packet.wants) if wanted]
             if made.wanted:
                 made._enter()
+        made._overlaps = {number: made.tensors[number]._version for number in packet.overlaps}
         return made
 
     def _enter(self) -> None:
@@ -84,11 +88,26 @@ class Inputs:
 
     def tell(self) -> None:
         """Tells what the stage before gave of changes in place."""
+        now = self._overlaps.items()
+        self.check_apart([i for i, version in now if self.tensors[i]._version != version])
         for old, new, version in self._sources:
             if new._version != version:
                 with torch.no_grad():
                     old.narrow(0, 0, 0).zero_() if old.dim() else old.mul_(1)
         self._sources = []
+
+    def check_apart(self, changed: Sequence[int]) -> None:
+        """Refuses changes in place of tensors that share memory where they were made: without a
+        pipeline the others would change too, and so would their gradients.
+        """
+        for number in changed:
+            if number in self._overlaps:
+                others = [other for other in self._overlaps if other != number]
+                raise PipelineError(
+                    f"a stage changes tensor {number} of its input in place, which has memory in "
+                    f"common with tensor {', '.join(map(str, others))} of it, as tensors that are "
+                    "one or views of one: they are several here; clone it before"
+                )
 
     def drop(self) -> None:
         """Lets the tensors go."""

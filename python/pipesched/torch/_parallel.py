@@ -1,12 +1,15 @@
 """Pipelines beside each other: the same stages on several ranks, each with batches of its own.
 
 A device mesh has a dimension for the pipeline and others along which pipelines are repeated. Along
-those the gradients of a stage are averaged, by one of three means:
+some of them each pipeline has a part of every tensor (tensor parallelism, whose modules exchange
+what they need themselves); along the others the gradients of a stage are averaged, by one of three
+means:
 
     data_parallel=      the runtime sums buckets behind the last backward of a stage
     DistributedDataParallel around a stage: the same, over its process group
     fully_shard         FSDP2 gathers the parameters of a stage before its first forward, and
-                        reduces its gradients behind its last backward
+                        reduces its gradients behind its last backward; with
+                        `reshard_after_forward=True` around each cell
 
 DDP's own reducer runs inside of one backward and does not know split backwards. So the runtime runs
 the module inside DDP and sums the gradients itself. FSDP2 reduces inside of a backward too; its
@@ -35,6 +38,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pipesched import Cell
 
 from ._errors import PipelineError
+from ._gloo import gloo_over, takes_host
 from ._placement import Placement, StageKey, named
 from ._watch import Watch
 
@@ -56,19 +60,28 @@ def local(tensor: Tensor) -> Tensor:
 
 
 class Peers:
-    """The ranks that hold the same stages, one in each pipeline."""
+    """The ranks that hold the same stages, one in each pipeline, or parts of them.
 
-    def __init__(self, group: dist.ProcessGroup, watch: Watch) -> None:
+    is_inside: whether modules exchange something over the group in the middle of a cell.
+    """
+
+    def __init__(self, group: dist.ProcessGroup, watch: Watch, is_inside: bool = False) -> None:
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.store = store_of(group)
         self._watch = watch
         watch.share(self.store, f" of pipeline {self.rank}")
         if "gloo" in str(dist.get_backend(group)):
-            watch.carry(group, self.rank, self.size)
+            watch.carry(group, self.rank, self.size, is_inside)
+        self._host: Any = None
+        if not takes_host(group):
+            store, who = PrefixStore("host", self.store), "the same rank of other pipelines"
+            self._host = gloo_over(store, self.rank, self.size, watch, who)
 
     def begin_sum(self, buffer: Tensor) -> Any:
         """Begins to sum a tensor in place over the pipelines; returns what to wait for."""
+        if self._host is not None and buffer.device.type == "cpu":
+            return self._host.allreduce([buffer])
         return dist.all_reduce(buffer, group=self.group, async_op=True)
 
     def meet(self, name: str, saying: Any) -> list[Any]:
@@ -132,8 +145,11 @@ class Unit:
         self.keys: set[StageKey] = set()
         self.modules: list[FSDPModule] = []
         """The FSDP modules in the order of `modules()`, in which all ranks gather and reduce."""
+        self.reshards = False
+        """Whether the caller wants parameters to be let go behind each forward and backward."""
         self._watch, self._device = watch, device
         self._is_whole = False
+        self._coming: list[Any] = []
 
     @property
     def name(self) -> str:
@@ -153,13 +169,22 @@ class Unit:
             module.set_requires_gradient_sync(is_last, recurse=False)
             module.set_reshard_after_backward(is_last, recurse=False)
 
+    def gather_ahead(self) -> list[Tensor]:
+        """Begins to gather the parameters, beside the cell before those that need them."""
+        if not self._is_whole and not self._coming:
+            self._set(is_last=False)
+            self._coming = [module.unshard(async_op=True) for module in self.modules]
+        return []
+
     def gather(self) -> list[Tensor]:
-        """Gathers the parameters, for all cells of a pass; returns them."""
-        self._set(is_last=False)
-        self._call(
-            lambda: [module.unshard() for module in self.modules],
-            f"the parameters of {self.name} from other pipelines",
-        )
+        """Gathers the parameters; returns them."""
+        if not self._is_whole:
+            self.gather_ahead()
+            coming, self._coming = self._coming, []
+            self._call(
+                lambda: [each.wait() for each in coming if each is not None],
+                f"the parameters of {self.name} from other pipelines",
+            )
         self._is_whole = True
         whole: list[Any] = list(self.modules)
         return [local(p) for module in whole for p in module.parameters()]
@@ -179,6 +204,8 @@ class Unit:
 
     def release(self) -> None:
         """Releases the whole parameters."""
+        if self._coming:
+            self.gather()
         if self._is_whole:
             for module in self.modules:
                 module.reshard()
@@ -200,10 +227,20 @@ def units_of(placement: Placement, watch: Watch, device: torch.device) -> list[U
             units.remove(each)
         unit.keys.add(key)
         unit.modules = list({id(module): module for module in modules}.values())
-        for module in modules:
-            _keep_whole(module)
+        unit.reshards = any(each.reshards for each in same) or any(map(_reshards, modules))
         units.append(unit)
+    for unit in units:
+        for module in unit.modules:
+            _keep_whole(module)
     return units
+
+
+def _reshards(module: FSDPModule) -> bool:
+    """Whether the caller has asked for it; what `fully_shard` chooses by itself does not count."""
+    untyped: Any = module
+    state = untyped._get_fsdp_state()
+    is_chosen = state._auto_reshard_after_forward is False
+    return is_chosen and any(g._reshard_after_forward for g in state._fsdp_param_groups)
 
 
 def _keep_whole(module: FSDPModule) -> None:
@@ -226,14 +263,6 @@ def check_modules(placement: Placement) -> None:
                 raise PipelineError(f"{where}: use fully_shard (FSDP2) instead")
             if isinstance(module, DistributedDataParallel):
                 raise PipelineError(f"{where}: wrap a whole stage in DDP, not a part of one")
-        is_sharded = any(isinstance(module, FSDPModule) for module in root.modules())
-        for name, parameter in root.named_parameters():
-            if isinstance(parameter, DTensor) and not is_sharded:
-                raise PipelineError(
-                    f"{named(key)} has a DTensor as parameter {name!r}; DTensors are supported "
-                    "where fully_shard makes them"
-                )
-        _check_shards(key, root)
     for key, wrapper in placement.wrappers.items():
         _check_wrapper(key, wrapper)
     roots = [(k, m) for k, m in placement.modules.items() if isinstance(m, FSDPModule)]
@@ -245,21 +274,6 @@ def check_modules(placement: Placement) -> None:
                     f"{named(key)} is under fully_shard as a whole, and {named(other)} has some of "
                     "its blocks; apply fully_shard to blocks alone"
                 )
-
-
-def _check_shards(key: StageKey, root: nn.Module) -> None:
-    for name, module in root.named_modules():
-        untyped: Any = module
-        groups = untyped._get_fsdp_state()._fsdp_param_groups if _is_sharded(module) else []
-        if any(parameter.is_dtensor for group in groups for parameter in group.fsdp_params):
-            raise PipelineError(
-                f"{named(key)} has DTensors at {name!r} that were so before fully_shard, as those "
-                "of tensor parallelism; they are not supported"
-            )
-
-
-def _is_sharded(module: nn.Module) -> bool:
-    return isinstance(module, FSDPModule)
 
 
 def _check_wrapper(key: StageKey, wrapper: DistributedDataParallel) -> None:
@@ -297,11 +311,35 @@ def check_units(group: dist.ProcessGroup, placement: Placement) -> None:
     for key, root in placement.modules.items():
         meshes = {p.device_mesh for p in root.parameters() if isinstance(p, DTensor)}
         for mesh in meshes:
-            check_apart(group, mesh.mesh.flatten().tolist(), f"fully_shard of {named(key)}")
+            check_apart(group, mesh.mesh.flatten().tolist(), f"a DTensor of {named(key)}")
 
 
-def _meshes(root: nn.Module) -> list[DeviceMesh]:
-    return [p.device_mesh for p in root.parameters() if isinstance(p, DTensor)]
+def _data_groups(root: nn.Module) -> list[dist.ProcessGroup]:
+    """The groups over which FSDP averages the gradients of a stage."""
+    found: dict[tuple[int, ...], dist.ProcessGroup] = {}
+    for module in root.modules():
+        untyped: Any = module
+        states = untyped._get_fsdp_state()._fsdp_param_groups if _is_sharded(module) else []
+        for state in states:
+            for group in state.mesh_info.mesh.get_all_groups():
+                found[_ranks(group)] = group
+    return list(found.values())
+
+
+def _tensor_groups(root: nn.Module) -> list[dist.ProcessGroup]:
+    """The groups over which the parameters of a stage are divided otherwise."""
+    data = set(map(_ranks, _data_groups(root)))
+    meshes = [p.device_mesh for p in root.parameters() if isinstance(p, DTensor)]
+    groups = [group for mesh in meshes for group in mesh.get_all_groups()]
+    return list({_ranks(g): g for g in groups if _ranks(g) not in data}.values())
+
+
+def _ranks(group: dist.ProcessGroup) -> tuple[int, ...]:
+    return tuple(dist.get_process_group_ranks(group))
+
+
+def _is_sharded(module: nn.Module) -> bool:
+    return isinstance(module, FSDPModule)
 
 
 class Averages:
@@ -338,38 +376,56 @@ class Averages:
             self._add(key, root, peers)
         self.look()
 
-    def _peers(self, group: dist.ProcessGroup, what: str) -> Peers:
-        ranks = tuple(dist.get_process_group_ranks(group))
+    def _peers(self, group: dist.ProcessGroup, what: str, is_inside: bool = False) -> Peers:
+        ranks = _ranks(group)
         if ranks not in self._known:
             check_apart(self._pipeline, ranks, what)
-            self._known[ranks] = Peers(group, self._watch)
+            self._known[ranks] = Peers(group, self._watch, is_inside)
         return self._known[ranks]
 
     def _add(self, key: StageKey, root: nn.Module, peers: Peers | None) -> None:
-        meshes = _meshes(root)
+        groups = _data_groups(root)
         self._plain[key] = peers
         self._of_stage[key] = [] if peers is None else [peers]
-        if meshes:
+        if groups:
             what = f"fully_shard of {named(key)}"
-            self._of_stage[key] = [self._peers(g, what) for g in meshes[0].get_all_groups()]
+            self._of_stage[key] = [self._peers(group, what) for group in groups]
+        for group in _tensor_groups(root):
+            self._peers(group, f"tensor parallelism of {named(key)}", is_inside=True)
 
     def look(self) -> None:
         """Finds out over which pipelines the parameters of this rank are averaged."""
         self._of = {}
         for key, root in self._placement.modules.items():
-            self._note(root, self._plain[key], _meshes(root), named(key))
+            self._note(root, self._plain[key], _data_groups(root), named(key))
         if self._placement.loss is not None:
             last = [k for k in self._placement.modules if k[1] == self._placement.last[k[0]]]
-            meshes = [mesh for key in last for mesh in _meshes(self._placement.modules[key])]
-            self._note(self._placement.loss, self._plain[last[0]], meshes, "the loss")
+            groups = [g for key in last for g in _data_groups(self._placement.modules[key])]
+            self._note(self._placement.loss, self._plain[last[0]], groups, "the loss")
 
-    def _note(self, root: nn.Module, peers: Peers | None, meshes: list[Any], what: str) -> None:
+    def _note(
+        self,
+        root: nn.Module,
+        peers: Peers | None,
+        groups: list[dist.ProcessGroup],
+        what: str,
+    ) -> None:
+        data = set(map(_ranks, groups))
         for name, parameter in root.named_parameters():
+            over: set[tuple[int, ...]] = set()
             if isinstance(parameter, DTensor):
-                continue
+                over = set(map(_ranks, parameter.device_mesh.get_all_groups()))
+            if data & over:
+                continue  # FSDP averages it
             if peers is not None:
+                if _ranks(peers.group) in over:
+                    raise PipelineError(
+                        f"{what} has a DTensor as parameter {name!r} over the ranks of "
+                        "`data_parallel`, which would average its parts; take another dimension "
+                        "of the mesh"
+                    )
                 self._of[id(parameter)] = peers
-            elif parameter.requires_grad and any(mesh.size() > 1 for mesh in meshes):
+            elif parameter.requires_grad and any(len(ranks) > 1 for ranks in data):
                 raise PipelineError(
                     f"{what} has a parameter {name!r} that fully_shard leaves out, whose "
                     "gradients nothing would average; give `data_parallel`"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +22,43 @@ def places_of(tensors: Sequence[Tensor], spared: Collection[int]) -> dict[int, i
             if storage._cdata not in spared:
                 found[storage._cdata] = storage.nbytes()
     return found
+
+
+class _Extent:
+    """Where a tensor lies, for NumPy, which looks at the addresses alone."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        width = tensor.element_size()
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tuple(tensor.shape),
+            "strides": tuple(width * stride for stride in tensor.stride()),
+            "typestr": f"|V{width}",
+            "data": (tensor.data_ptr(), True),
+        }
+
+
+def overlapping(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    """The numbers of those tensors that have elements in common with another one of them."""
+    groups: dict[int, list[int]] = {}
+    for number, tensor in enumerate(tensors):
+        if tensor.layout == torch.strided and tensor.numel() and not tensor.is_meta:
+            groups.setdefault(tensor.untyped_storage()._cdata, []).append(number)
+    found: set[int] = set()
+    for group in groups.values():
+        extents = {i: np.asarray(_Extent(tensors[i])) for i in group} if len(group) > 1 else {}
+        for one, other in itertools.combinations(extents, 2):
+            if _have_common(extents[one], extents[other]):
+                found |= {one, other}
+    return tuple(sorted(found))
+
+
+def _have_common(one: Any, other: Any) -> bool:
+    most: Any = 10_000  # a limit of the search, after which the tensors count as one
+    try:
+        return bool(np.shares_memory(one, other, max_work=most))
+    except np.exceptions.TooHardError:
+        return True
 
 
 def storages_of(values: Any) -> set[int]:

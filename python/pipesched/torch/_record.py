@@ -20,15 +20,14 @@ JOIN_SECONDS = 1.0
 class Event(NamedTuple):
     """One instruction of one step, in nanoseconds of `time.perf_counter_ns` of this process.
 
-    On an accelerator these are the times at which the process has issued the instruction, not those
-    of the device.
+    On an accelerator these are the times of the device, which are known when the step has ended.
     """
 
     step: int
     """Counts the steps of the runtime, from 0."""
     instruction: Instruction
     ready_ns: int
-    """When the process came to it."""
+    """When the process, or the stream of the device, came to it."""
     start_ns: int
     """When everything that it waits for was done. For a compute these are the messages that it
     needs.
@@ -105,9 +104,9 @@ class Recording(list[Event]):
         """
         return self._gather(self)
 
-    def note_done(self, index: int) -> None:
+    def note_done(self, index: int, at_ns: int) -> None:
         """An instruction that another one waits for is done."""
-        self.done[self.step, index] = time.perf_counter_ns()
+        self.done[self.step, index] = at_ns
 
     def observe(self, instruction: Instruction, work: Any) -> Any:
         """Observes a receive; returns what the rank can wait for."""

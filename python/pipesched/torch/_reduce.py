@@ -3,7 +3,9 @@ same stages in other pipelines.
 
 A large gradient is summed where it is, so that no second copy of it is made. Small ones travel
 together, in one buffer per dtype. Behind them the buffer has three numbers per parameter, which say
-how many ranks have a gradient for it, how many have a sparse one, and in how many dimensions. So a
+how many ranks have a gradient for it, how many have a sparse one, and in how many dimensions. From
+an accelerator these numbers travel by themselves, over gloo, so that no process waits for its
+device to read them. So a
 parameter for which no rank has a gradient keeps None, as without a pipeline, and a gradient that is
 sparse on all ranks stays sparse: a second exchange then tells which of its rows any rank has. Sums
 are over the replicas of a pipeline first, then averaged over the pipelines. Of sharded parameters
@@ -12,7 +14,6 @@ each rank sums its shards.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -21,9 +22,9 @@ from weakref import WeakKeyDictionary
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.tensor import DTensor
 
+from ._gloo import own_gloo, takes_host
 from ._parallel import Peers, local
 from ._watch import Watch
 
@@ -32,25 +33,20 @@ Sum = Callable[[Tensor], Any]
 SMALL = 1 << 18
 """Bytes of a gradient below which it is copied into a buffer with others."""
 
-_groups: WeakKeyDictionary[Any, dict[tuple[int, ...], Any]] = WeakKeyDictionary()
+_groups: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
-def _over(group: dist.ProcessGroup) -> Sum:
-    return lambda tensor: dist.all_reduce(tensor, group=group, async_op=True)
+def _over(group: dist.ProcessGroup, host: Any = None) -> Sum:
+    """The sum over a group. One that takes tensors of accelerators alone has another group, of
+    gloo, for those of the host.
+    """
 
+    def begin(tensor: Tensor) -> Any:
+        if host is not None and tensor.device.type == "cpu":
+            return host.allreduce([tensor])
+        return dist.all_reduce(tensor, group=group, async_op=True)
 
-def own_gloo(workers: Sequence[int], watch: Watch, name: str) -> Any:
-    """A process group of gloo of some ranks of a pipeline, this one among them."""
-    store = PrefixStore(f"{name}/{'-'.join(map(str, workers))}", watch.store)
-    limit = datetime.timedelta(days=1)  # the watch limits waits itself
-    made: list[Any] = []
-    number, size = workers.index(watch.rank), len(workers)
-    watch.wait(
-        lambda: made.append(dist.ProcessGroupGloo(store, number, size, limit)),
-        lambda: f"ranks {list(workers)} to connect",
-    )
-    watch.carry(made[0], number, size)
-    return made[0]
+    return begin
 
 
 def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -> Sum | None:
@@ -58,9 +54,15 @@ def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -
     the same order.
     """
     rank = dist.get_rank(group)
-    if len(workers) == dist.get_world_size(group):
-        return _over(group)
     known = _groups.setdefault(group, {})
+    host: Any = None
+    if rank in workers and not takes_host(group):
+        key = "host", workers
+        if key not in known:
+            known[key] = own_gloo(workers, watch, "flags")
+        host = known[key]
+    if len(workers) == dist.get_world_size(group):
+        return _over(group, host)
     if workers not in known:
         if dist.get_backend(group) == "gloo":
             # new_group would need all ranks of the job, also those of other pipelines.
@@ -75,7 +77,7 @@ def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -
         return None
     found: Any = known[workers]
     is_own = isinstance(found, dist.ProcessGroupGloo)
-    return (lambda tensor: found.allreduce([tensor])) if is_own else _over(found)
+    return (lambda tensor: found.allreduce([tensor])) if is_own else _over(found, host)
 
 
 class _Exchange:
@@ -105,13 +107,24 @@ class _Exchange:
         # dimensions.
         flags = [number for p in parameters for number in (float(p.grad is not None), *_sparse(p))]
         kind = local(parameters[0])
-        last = torch.tensor(flags, dtype=kind.dtype, device=kind.device)
-        self._joined = torch.cat([*(value.reshape(-1) for value in self._small), last])
+        small = [value.reshape(-1) for value in self._small]
+        last = torch.tensor(flags, dtype=kind.dtype)
+        self._flags = last
+        self._joined: Tensor | None = None
+        if kind.device.type == "cpu":
+            self._joined = torch.cat([*small, last])
+            self._flags = self._joined[-len(flags) :]
+        elif small:
+            self._joined = torch.cat(small)
         self._works: list[tuple[Tensor, Any]] = []
 
     def start(self, watch: Watch) -> None:
         """Begins to sum."""
-        buffers = [*self._large, self._joined]
+        buffers = list(self._large)
+        if self._joined is not None:
+            buffers.append(self._joined)
+        if self._joined is None or self._joined.device != self._flags.device:
+            buffers.append(self._flags)  # over the host, which does not wait for the device
         call: Any = self._sum
         if call is None:
             assert self._peers is not None
@@ -128,9 +141,10 @@ class _Exchange:
                 work = watch.start_call(partial(self._peers.begin_sum, buffer), what)
                 watch.wait_for(buffer, work, what)
         self._works = []
-        flags = self._joined[-3 * len(self._parameters) :].real.tolist()
+        flags = self._flags.real.tolist()
         begin = 0
         for value in self._small:
+            assert self._joined is not None
             value.copy_(self._joined[begin : begin + value.numel()].view(value.shape))
             begin += value.numel()
         for number, (parameter, value) in enumerate(
@@ -166,9 +180,20 @@ class _Exchange:
         return torch.sparse_coo_tensor(indices, rows, value.shape, is_coalesced=True)
 
 
+def settled(parameter: nn.Parameter) -> Tensor | None:
+    """The gradient of a parameter, cut as the parameter is. Under tensor parallelism it may be in
+    parts that are still to be summed.
+    """
+    gradient = parameter.grad
+    if isinstance(parameter, DTensor) and isinstance(gradient, DTensor):
+        if gradient.placements != parameter.placements:
+            parameter.grad = gradient.redistribute(placements=parameter.placements)
+    return parameter.grad
+
+
 def _dense(parameter: nn.Parameter) -> Tensor:
     """The gradient, or zeros, as a dense tensor of the parameter's dtype."""
-    gradient = parameter.grad
+    gradient = settled(parameter)
     if gradient is None:
         return torch.zeros_like(local(parameter).detach())
     if gradient.layout != torch.strided:

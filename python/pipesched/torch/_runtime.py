@@ -453,9 +453,13 @@ class PipelineRuntime:
             yield
         except BaseException as error:
             where = place()
+            if isinstance(error, RuntimeError) and not isinstance(error, PipelineError):
+                self._watch.hear_inside()
             if self._watch.failure is None:
                 error.add_note(f"in the pipeline: rank {self.rank}, {where}")
             self._watch.fail(error, where)
+            if isinstance(error, RuntimeError) and not isinstance(error, PipelineError):
+                self._watch.check_others(error)  # it may be what their failure has led to
             raise
 
     def _check_replicas(self) -> None:
@@ -491,10 +495,11 @@ class PipelineRuntime:
         assert self._scaler is not None
         found_here = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
         gradients = [values_of(gradient) for gradient in found_here]
-        is_over = not all(bool(gradient.isfinite().all()) for gradient in gradients)
         scale = self._scaler.get_scale()
         device = self._parts.link.device
-        found = torch.tensor([float(is_over), scale, -scale], dtype=torch.float64, device=device)
+        found = torch.tensor([0.0, scale, -scale], dtype=torch.float64, device=device)
+        for gradient in gradients:  # on the device, for which only the last line waits
+            found[:1] += (~gradient.isfinite()).any()
         for group in (self._group, *(peers.group for peers in self._averages.known)):
             work = dist.all_reduce(found, dist.ReduceOp.MAX, group=group, async_op=True)
             assert work is not None

@@ -19,12 +19,14 @@ from pipesched import Cell, Instruction, PipeSchedError, Schedule
 from pipesched._options import ReceivePlacement
 
 from ._budget import Budget
+from ._device import device_of, prepare
 from ._errors import PipelineError
 from ._executor import Parts
+from ._gloo import own_gloo
 from ._messages import Link, messages_over
-from ._parallel import Around, Averages, BufferRule, mark, units_of
+from ._parallel import Around, Averages, BufferRule, local, mark, units_of
 from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named, trained
-from ._reduce import Shared, own_gloo, shapes_of
+from ._reduce import Shared, shapes_of
 from ._split import SequentialStages
 from ._sums import Sums
 from ._ties import Tie, find_ties, ties_here
@@ -129,6 +131,8 @@ class Setup:
         self.placement = Placement(options.schedule, watch.rank, options.stages, options.loss)
         self.program = list(options.schedule.program(watch.rank, receives=options.receives))
         check_program(self.schedule, self.placement, self.program)
+        is_ordered = not options.has_tags
+        self._device = device_of(self.placement, options.device, is_ordered)
         self.averages = Averages(self.placement, options.group, options.data_parallel, watch)
         self.sums = Sums(
             self.schedule, self.placement, self._meet(), self.averages, options.group, watch
@@ -136,9 +140,12 @@ class Setup:
         self._owned: dict[StageKey, list[nn.Parameter]] = {}
         self.optimizers = self._make_optimizers()
         self._agree()
+        prepare(options.group, self._device, watch, is_ordered and options.backend != "gloo")
         self.around = Around()
         self.sums.make(self.around, self._cells(), bool(self.optimizers))
         self.steppers = self._make_steppers()
+        if self.optimizers:
+            self.sums.check_steps = self._check_steps
         self._shard()
         self.sums.make_buffers(options.buffers)
         if isinstance(options.stages, SequentialStages):
@@ -146,7 +153,7 @@ class Setup:
 
     def parts(self, slices: int, checks_slices: bool) -> Parts:
         """Makes the parts that the executor needs, for microbatches of so many slices."""
-        options, device = self.options, self._device()
+        options, device = self.options, self._device
         is_gloo = options.backend == "gloo"
         buffers = torch.device("cpu") if is_gloo or options.has_tags else device
         link = Link(options.group, self.watch, device, buffers)
@@ -155,10 +162,9 @@ class Setup:
         stream: Any = torch.cuda.Stream
         is_cuda = device.type == "cuda"
         stored = [
-            each
+            local(each.detach())
             for module in self.placement.roots()
             for each in (*module.parameters(), *module.buffers())
-            if not isinstance(each, DTensor)
         ]
         return Parts(
             self.placement,
@@ -175,14 +181,6 @@ class Setup:
             slices,
             checks_slices,
         )
-
-    def _device(self) -> torch.device:
-        if self.options.device is not None:
-            return torch.device(self.options.device)
-        for module in self.placement.modules.values():
-            for parameter in module.parameters():
-                return parameter.device
-        return torch.device("cpu")
 
     # Optimizers
 
@@ -223,6 +221,21 @@ class Setup:
                 f"shape {list(left[0].shape)}"
             )
         return made
+
+    def _check_steps(self) -> None:
+        """Refuses parameters that are trained now and that no O steps."""
+        groups = [getattr(each, "param_groups", None) for each in self.optimizers.values()]
+        if None in groups:
+            return  # an object of the caller that does not say what it steps
+        known = {id(p) for each in groups for group in each or () for p in group["params"]}
+        left = [p for p in self.placement.parameters() if id(p) not in known]
+        if left:
+            raise PipelineError(
+                f"{len(left)} parameters of this rank are trained now that no optimizer of its O "
+                f"cells has, for example one of shape {list(left[0].shape)}; add them with "
+                "runtime.optimizers[path, stage].add_param_group, or train them before the runtime "
+                "is made"
+            )
 
     def _make_steppers(self) -> dict[StageKey, Callable[[], Any]]:
         """The functions that O calls. The gradients of tied parameters are complete when the last
@@ -322,10 +335,20 @@ class Setup:
 
     def _shard(self) -> None:
         """Gathers and reduces what FSDP has sharded."""
-        for unit in units_of(self.placement, self.watch, self._device()):
-            cells = self._cells()
-            first = next(c for c in cells if c.phase == "F" and (c.path, c.stage) in unit.keys)
-            self.around.before.setdefault(mark(first), []).append(unit.gather)
+        cells = self._cells()
+        for unit in units_of(self.placement, self.watch, self._device):
+            own = [
+                number
+                for number, cell in enumerate(cells)
+                if cell.phase in "FRBIW" and (cell.path, cell.stage) in unit.keys
+            ]
+            before, after = self.around.before, self.around.after
+            for number in own if unit.reshards else own[:1]:
+                if number > 0 and number - 1 not in own:
+                    before.setdefault(mark(cells[number - 1]), []).append(unit.gather_ahead)
+                before.setdefault(mark(cells[number]), []).append(unit.gather)
+                if unit.reshards and number + 1 not in own and number != own[-1]:
+                    after.setdefault(mark(cells[number]), []).append(unit.release)
             self.around.add(cells, unit.keys, unit.reduce)
             self.around.ends.append(unit.release)
 

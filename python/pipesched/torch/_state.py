@@ -249,6 +249,7 @@ class State:
         if loss := self._loss():
             state["loss"] = {name: value.detach() for name, value in loss.items()}
         everyone = self._everyone(group)
+        self._agree("the checkpoint", {}, None, "")  # finds ranks that do not come
         rank = dist.get_rank(everyone)
         if rank == 0 and others:
             state["others"] = {name: _as_bytes(each.state_dict()) for name, each in others.items()}

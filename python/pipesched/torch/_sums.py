@@ -9,13 +9,14 @@ changed agree on it first, so that none of them sums what another one does not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
+from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Schedule
 
@@ -53,6 +54,9 @@ class Sums:
         """The sums that the program does not have."""
         self.means: list[Shared] = []
         """Those over other pipelines alone."""
+        self.check_steps: Callable[[], None] | None = None
+        """Called when other parameters are trained than before, if O cells step them."""
+        self._versions: list[tuple[nn.Parameter, int]] = []
         self._seen: list[tuple[int, bool]] = self._look()
         self._objects = shared_objects(placement)
         self._unchecked = {key for key in placement.modules if self._is_shared(key)}
@@ -203,12 +207,35 @@ class Sums:
 
     def begin(self) -> None:
         """Begins a step: finds out which parameters are trained now."""
-        has_others = self.shared or self._averages.known
-        if has_others and (now := self._look()) != self._seen:
+        has_others = bool(self.shared or self._averages.known)
+        if (has_others or self.check_steps) and (now := self._look()) != self._seen:
             self._seen = now
-            self._change()
+            if self.check_steps is not None:
+                self.check_steps()
+            if has_others:
+                self._change()
         for each in (*self.groups.values(), *self.at_end):
             each.begin()
+        self._versions = [(p, p._version) for p in self._unstepped()]
+
+    def _unstepped(self) -> Iterator[nn.Parameter]:
+        """The parameters that no O steps, of which this rank has all."""
+        if self.check_steps is None:
+            found = self._placement.all_parameters()
+            yield from (p for p in found if p.requires_grad and not isinstance(p, DTensor))
+
+    def check_unchanged(self) -> None:
+        """Refuses steps of optimizers inside of a step, for example in hooks of gradients: they
+        would have a part of the gradients, and the microbatches behind them other parameters.
+        """
+        versions, self._versions = self._versions, []
+        for parameter, version in versions:
+            if parameter._version != version:
+                raise PipelineError(
+                    f"a parameter of shape {list(parameter.shape)} was changed inside of a step, "
+                    "as by an optimizer in a hook of its gradient; step behind `step()`, or by O "
+                    "cells"
+                )
 
     def _change(self) -> None:
         if (now := shared_objects(self._placement)) != self._objects:

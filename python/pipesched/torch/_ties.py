@@ -6,15 +6,19 @@ sets of places. They come from three sources, which all ranks bring together:
 
     `tied`          the names that the caller gave
     the model       what `split_sequential` has seen, since it has the whole model
-    this rank       one parameter object in several stages that this rank holds
+    this rank       one parameter object in several stages that this rank holds, or that its
+                    mapping of stages has
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from pipesched import Stage
 
 from ._errors import PipelineError
 from ._placement import Placement, StageKey, Tied, named, once
@@ -32,7 +36,11 @@ def _in_blocks(module: nn.Module, count: int) -> bool:
 
 def place_of(placement: Placement, key: StageKey, name: str) -> Place:
     """The place of a parameter or buffer of a stage that this rank holds."""
-    stage, module = placement.stages[key], placement.modules[key]
+    return _place_in(placement.stages[key], placement.modules[key], name)
+
+
+def _place_in(stage: Stage, module: nn.Module, name: str) -> Place:
+    key = stage.path, stage.stage
     if not stage.blocks:
         return stage.first_block, stage.first_block, f"{key[0]}/{key[1]}/{name}"
     child, _, rest = name.partition(".")
@@ -100,11 +108,27 @@ def _given(placement: Placement, tied: Tied) -> list[list[Place]]:
 
 def shared_objects(placement: Placement) -> list[list[Place]]:
     """The places of parameter objects that this rank holds several times."""
+    return _shared((placement.stages[key], each) for key, each in placement.modules.items())
+
+
+def _shared(parts: Iterable[tuple[Stage, nn.Module]]) -> list[list[Place]]:
     places: dict[int, dict[Place, None]] = {}
-    for key, module in placement.modules.items():
+    for stage, module in parts:
         for name, parameter in module.named_parameters(remove_duplicate=False):
-            places.setdefault(id(parameter), {})[place_of(placement, key, name)] = None
+            places.setdefault(id(parameter), {})[_place_in(stage, module, name)] = None
     return [list(each) for each in places.values() if len(each) > 1]
+
+
+def _given_stages(
+    placement: Placement, stages: Mapping[Any, Any]
+) -> Iterator[tuple[Stage, nn.Module]]:
+    """The stages of a mapping, also those of other ranks that it has."""
+    for stage in (each for held in placement.everywhere for each in held):
+        module = stages.get((stage.path, stage.stage))
+        if isinstance(module, DistributedDataParallel):
+            module = module.module
+        if isinstance(module, nn.Module):
+            yield stage, module
 
 
 def _pieces(placement: Placement, places: Iterable[Place]) -> set[Any]:
@@ -166,6 +190,8 @@ def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
     seen = shared_objects(placement)
     if isinstance(stages, SequentialStages):
         seen += stages.ties()
+    elif isinstance(stages, Mapping):
+        seen += _shared(_given_stages(placement, stages))
     return [_given(placement, tied), seen]
 
 

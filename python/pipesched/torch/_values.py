@@ -273,14 +273,21 @@ class TensorSpec(NamedTuple):
 class Spec:
     """How a value is made of bytes."""
 
-    def __init__(self, structure: Node, tensors: tuple[TensorSpec, ...]) -> None:
+    def __init__(
+        self, structure: Node, tensors: tuple[TensorSpec, ...], overlaps: tuple[int, ...] = ()
+    ) -> None:
         self.structure = structure
         self.tensors = tensors
+        self.overlaps = overlaps
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
             return NotImplemented
-        return self.tensors == other.tensors and self.structure == other.structure
+        return (
+            self.tensors == other.tensors
+            and self.structure == other.structure
+            and self.overlaps == other.overlaps
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -309,17 +316,18 @@ class Spec:
     def to_bytes(self) -> bytes:
         """The header."""
         rows = [[list(t.shape), t.name, t.requires_grad, t.strides] for t in self.tensors]
-        return json.dumps([self.structure, rows], default=_name_of_class).encode()
+        parts = [self.structure, rows, self.overlaps]
+        return json.dumps(parts, default=_name_of_class).encode()
 
     @staticmethod
     def from_bytes(header: bytes) -> Spec:
         """Reads a header."""
-        structure, rows = json.loads(header)
+        structure, rows, overlaps = json.loads(header)
         tensors = [
             TensorSpec(tuple(shape), getattr(torch, dtype), wanted, strides and tuple(strides))
             for shape, dtype, wanted, strides in rows
         ]
-        return Spec(_node_of(structure), tuple(tensors))
+        return Spec(_node_of(structure), tuple(tensors), tuple(overlaps))
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.tensors))})"
@@ -332,12 +340,20 @@ NOTHING = Spec(("nothing",), ())
 class Packet:
     """A value on its way between stages: tensors without graph, and which gradients are wanted."""
 
-    __slots__ = ("structure", "tensors", "wants")
+    __slots__ = ("overlaps", "structure", "tensors", "wants")
 
-    def __init__(self, tensors: list[Tensor], wants: list[bool], structure: Node) -> None:
+    def __init__(
+        self,
+        tensors: list[Tensor],
+        wants: list[bool],
+        structure: Node,
+        overlaps: tuple[int, ...] = (),
+    ) -> None:
         self.tensors = tensors
         self.wants = wants
         self.structure = structure
+        self.overlaps = overlaps
+        """The numbers of tensors that had memory in common where they were made."""
 
     def spec(self) -> Spec:
         """Its header."""
@@ -350,7 +366,7 @@ class Packet:
                     "dense tensors can be sent"
                 )
             specs.append(TensorSpec(tensor.shape, tensor.dtype, wanted, _order(tensor)))
-        return Spec(self.structure, tuple(specs))
+        return Spec(self.structure, tuple(specs), self.overlaps)
 
     def pack(self, spec: Spec, device: torch.device) -> Tensor:
         """The bytes, with a trailer that is still empty."""
@@ -376,7 +392,7 @@ def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
 
 def read(buffer: Tensor, spec: Spec) -> Packet:
     """What a buffer holds, without a copy."""
-    return Packet(views(buffer, spec), spec.wants, spec.structure)
+    return Packet(views(buffer, spec), spec.wants, spec.structure, spec.overlaps)
 
 
 def words_of(buffer: Tensor) -> memoryview:

@@ -161,6 +161,7 @@ class Watch:
         self._is_deaf = False
         """Whether the store has once not answered in time."""
         self._carriers: list[tuple[Any, int, int]] = []
+        self._inside: list[tuple[Any, int, int]] = []
         self._active = threading.Event()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -190,10 +191,14 @@ class Watch:
             if thread is not threading.current_thread():
                 thread.join(CLOSE_SECONDS if self.failure is None else LOOK_SECONDS)
 
-    def carry(self, carrier: Any, rank: int, size: int) -> None:
-        """Notes a process group of gloo in which this rank may wait."""
+    def carry(self, carrier: Any, rank: int, size: int, is_inside: bool = False) -> None:
+        """Notes a process group of gloo in which this rank may wait, also inside of a cell, where
+        nothing but the end of that wait lets it go on after a failure.
+        """
         if size > 1:
             self._carriers.append((carrier, rank, size))
+            if is_inside:
+                self._inside.append((carrier, rank, size))
 
     def _leave(self) -> None:
         """Ends the waits of other threads after a failure."""
@@ -266,15 +271,28 @@ class Watch:
             self._closing.wait(seconds)  # most short steps end without a look at the store
             if self._closing.is_set() or not self._active.is_set():
                 continue
-            try:
-                for store in (self._second_store, *(store for store, _ in self._shared)):
-                    if self.failure is None and store.check(["failed"]):
-                        self._see(Failure(*json.loads(store.get("failed"))))
-            except Exception as error:
-                text = f"the store of torch.distributed does not answer: {error}"
-                self.failure = self.failure or Failure(-1, False, text)
+            self._hear()
             if self.failure:
+                for carrier, rank, size in self._inside:
+                    _break_waits(carrier, rank, size)
                 self._active.clear()
+
+    def _hear(self) -> None:
+        """Looks for a failure once."""
+        try:
+            for store in (self._second_store, *(store for store, _ in self._shared)):
+                if self.failure is None and store.check(["failed"]):
+                    self._see(Failure(*json.loads(store.get("failed"))))
+        except Exception as error:
+            text = f"the store of torch.distributed does not answer: {error}"
+            self.failure = self.failure or Failure(-1, False, text)
+
+    def hear_inside(self) -> None:
+        """Looks for a failure at once, where modules exchange something with other ranks: what they
+        raise may be the end of one of these, which has told of it before.
+        """
+        if self._inside and self.failure is None:
+            self._hear()
 
     def _see(self, failure: Failure) -> None:
         self._second_store.compare_set("failed", "", json.dumps(failure))
@@ -295,6 +313,15 @@ class Watch:
             _failed.append(self)
         name = f"rank {failure.rank}{failure.origin}"
         raise RemoteError(f"{name} failed: {failure.text}", failure.rank)
+
+    def check_others(self, cause: BaseException) -> None:
+        """Raises the failure of another rank, if there was one before, from what it has caused."""
+        failure = self.failure
+        if failure is not None and (failure.rank != self.rank or failure.origin):
+            try:
+                self.check()
+            except PipelineError as error:
+                raise error from cause
 
     def fail(self, error: BaseException, where: str, is_timeout: bool = False) -> None:
         """Reports a failure of this rank to all ranks, unless another rank failed first."""

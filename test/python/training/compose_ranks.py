@@ -61,6 +61,10 @@ def composed(job: HasHow, stages: Any, mesh: DeviceMesh) -> Callable[[int, int],
             if module not in made:
                 made[module] = DistributedDataParallel(module, process_group=beside.get_group())
             return made[module]
+        if job.how == "again":
+            for block in module.children():
+                if not isinstance(block, FSDPModule):
+                    fully_shard(block, mesh=beside, reshard_after_forward=True)
         if job.how in ("blocks", "both"):
             for block in module.children():
                 if not isinstance(block, FSDPModule):

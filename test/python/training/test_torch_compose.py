@@ -59,6 +59,9 @@ def jobs() -> dict[str, Beside]:
     for name in ("zb-v", "chimera", "recomputed", "chimera steps"):
         found += [job(name, "blocks"), job(name, "stages")]
     found += [
+        job(name, "again") for name in ("1f1b", "zb-v", "recomputed", "offloaded", "chimera steps")
+    ]
+    found += [
         job("zb-v", how, model, f"{model} zb-v {how}")
         for how in ("plain", "ddp", "both")
         for model in ("shared", "tied")
@@ -108,6 +111,9 @@ def test_gradients_travel_once_in_a_step(trained: dict[str, list[Found]]) -> Non
     both = STEPS * 2  # The stage has no parameters beside those of its two blocks.
     calls = {"all_gather_single": both, "reduce_scatter_single": both}
     assert [r.calls for r in trained["zb-v blocks"]] == 4 * [calls]
+    for result in trained["zb-v again"]:
+        assert result.calls["all_gather_single"] > 2 * both
+        assert result.calls["reduce_scatter_single"] == both
     assert [r.calls for r in trained["chimera stages"]] == 4 * [{**calls, "all_reduce": 2 * STEPS}]
 
 
@@ -159,7 +165,7 @@ REFUSALS: dict[str, list[str]] = {
         "take another dimension of the mesh",
     ],
     "mesh_of_two_dimensions": ["is a mesh of 2 dimensions ('dp', 'pp'); wanted one of them"],
-    "shards_over_the_pipeline": ["fully_shard of path 0, stage ", "take another dimension"],
+    "shards_over_the_pipeline": ["a DTensor of path 0, stage ", "take another dimension"],
     "other_schedule_beside": ["pipeline ", "has another schedule, other stages or other options"],
     "other_values_beside": ["its parameters have other values in pipeline "],
     "some_without": ["`data_parallel` has ", " pipelines on rank ", "; give all ranks of a pipe"],
@@ -167,13 +173,12 @@ REFUSALS: dict[str, list[str]] = {
     "ddp_inside": ["has DistributedDataParallel at '0': wrap a whole stage in DDP"],
     "ddp_with_a_hook": ["is under DDP with a communication hook, which the runtime would not use"],
     "ddp_over_another_group": ["under DDP over another process group than `data_parallel`"],
-    "dtensors": ["has a DTensor as parameter 'weight'"],
+    "dtensors": ["has a DTensor as parameter 'weight' over the ranks of `data_parallel`"],
     "shards_of_stages_that_overlap": [
         "is under fully_shard as a whole, and path ",
         "has some of its blocks; apply fully_shard to blocks alone",
     ],
     "buffers_of_other_shapes": ["block ", "\"buffers average of [[[], 'torch.float64']]\""],
-    "shards_of_dtensors": ["has DTensors at '' that were so before fully_shard"],
     "unknown_rule": ["`buffers` is 'mean'; wanted own, average or first"],
 }
 

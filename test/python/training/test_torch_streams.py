@@ -5,6 +5,7 @@ note what each of their operations comes after (vector clocks) take the place of
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -16,11 +17,17 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
+from pipesched.torch import PipelineError  # noqa: E402
 from pipesched.torch._activation import Saved  # noqa: E402
+from pipesched.torch._device import device_of, prepare  # noqa: E402
 from pipesched.torch._messages import Link, OrderedMessages, batches_of  # noqa: E402
+from pipesched.torch._parallel import Unit  # noqa: E402
+from pipesched.torch._placement import Placement  # noqa: E402
+from pipesched.torch._reduce import Shared  # noqa: E402
+from pipesched.torch._times import times_of  # noqa: E402
 from pipesched.torch._values import TENSOR, Packet  # noqa: E402
 from pipesched.torch._watch import Watch  # noqa: E402
-from torch import Tensor  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
 
 Clock = dict[str, int]
 """For each stream, how many of its operations come before."""
@@ -75,10 +82,14 @@ class Device:
         self.copies: list[Clock] = []
         self.used: list[tuple[int, str]] = []
         """The size of a storage that another stream uses, and the stream."""
+        self.allocated: list[tuple[str, int]] = []
+        """The streams that asked for memory, and how much."""
         empty, copy = torch.empty, Tensor.copy_
 
         def emptied(*arguments: Any, pin_memory: bool = False, **options: Any) -> Tensor:
-            return empty(*arguments, **options)
+            found = empty(*arguments, **options)
+            self.allocated.append((self.current.name, found.nbytes))
+            return found
 
         def copied(to: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
             if to.is_meta:  # a tensor goes into its message
@@ -115,13 +126,15 @@ def moved(device: Device) -> tuple[list[tuple[Clock, Clock]], Tensor]:
     saved.offload(streams["D"])
     beside = streams["compute"].run()
     saved.reload(streams["U"])
-    assert not is_before(beside, device.copies[-1])  # Copies do not wait for other computes.
+    later = streams["compute"].run()
     saved.await_on_device()
     backward = streams["compute"].run()
     away, back = device.copies
+    assert not is_before(away, beside) and not is_before(beside, away)  # One beside the other.
+    assert not is_before(back, later) and not is_before(later, back)
     torch.autograd.backward(output)
     assert weight.grad is not None
-    return [(forward, away), (away, back), (back, backward)], weight.grad
+    return [(forward, away), (away, back), (back, backward), (beside, back)], weight.grad
 
 
 def test_copies_wait_for_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +144,22 @@ def test_copies_wait_for_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None
     assert not any(is_before(two, one) for one, two in pairs)
     assert gradient.tolist() == 7 * [36.0]
     # The allocator must not give memory away that another stream still reads or writes.
-    assert device.used == [(28, "D"), (28, "compute")]
+    assert device.used == [(28, "D"), (28, "U")]
+
+
+def test_reloads_use_the_memory_of_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an offload has freed belongs to the stream that computes: only a request from that
+    stream gets it again.
+    """
+    device = Device(monkeypatch)
+    moved(device)
+    sizes = [(stream, nbytes) for stream, nbytes in device.allocated if nbytes == 28]
+    assert sizes == [("D", 28), ("compute", 28)]  # In host memory, and on the device again.
 
 
 @pytest.mark.parametrize(
-    ("lost", "broken"), [(("D", "compute"), 0), (("U", "D"), 1), (("compute", "U"), 2)]
+    ("lost", "broken"),
+    [(("D", "compute"), 0), (("U", "D"), 1), (("compute", "U"), 2), (("U", "compute"), 3)],
 )
 def test_each_wait_is_needed(
     monkeypatch: pytest.MonkeyPatch, lost: tuple[str, str], broken: int
@@ -292,3 +316,192 @@ def test_sent_buffers_live_until_they_are_sent(monkeypatch: pytest.MonkeyPatch) 
     assert rank.link.sending == []
     last = rank.device.current.run()
     assert all(is_before(batch.clock, last) for batch in rank.batches if not batch.is_over)
+
+
+# Times and devices
+
+
+class Timed:
+    """An event of a device whose clock a test moves."""
+
+    clock_ms = 0.0
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        assert enable_timing
+        self.at_ms: float | None = None
+
+    def record(self, stream: Any) -> None:
+        self.at_ms = Timed.clock_ms
+
+    def elapsed_time(self, other: Timed) -> float:
+        assert self.at_ms is not None and other.at_ms is not None
+        return other.at_ms - self.at_ms
+
+
+def test_recorded_times_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[str] = []
+    monkeypatch.setattr(torch.cuda, "Event", Timed)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: waits.append("begin"))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: None)
+    times = times_of(torch.device("cuda", 0))
+    times.begin()
+    base, found = time.perf_counter_ns(), []
+    for milliseconds in (0.0, 2.0, 5.0):
+        Timed.clock_ms = milliseconds
+        moment = times.now()
+        times.when_known(lambda moment=moment: found.append(times.ns(moment)))  # type: ignore[misc]
+        assert found == []  # The host does not wait for the device in a step.
+    times.end()
+    assert [each - found[0] for each in found] == [0, 2_000_000, 5_000_000]
+    assert abs(found[0] - base) < 50_000_000 and waits == ["begin"]
+    assert times_of(torch.device("cpu")).ns(7) == 7
+
+
+class Group:
+    """The devices of two ranks, and what a rank calls before its first message."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, devices: list[str]) -> None:
+        self.calls: list[Any] = []
+        note, zeros = self.calls.append, torch.zeros
+
+        class Work:
+            def wait(self) -> None:
+                note("connected")
+
+        class Properties:
+            uuid = devices[0]
+
+        def all_reduce(tensor: Tensor, **options: Any) -> Work:
+            note("sum")
+            return Work()
+
+        patch.setattr(torch.cuda, "set_device", lambda device: note(str(device)))
+        patch.setattr(torch.cuda, "synchronize", lambda _: note("synchronized"))
+        patch.setattr(torch.cuda, "get_device_properties", lambda _: Properties)
+        patch.setattr(torch, "zeros", lambda *sizes, device: zeros(*sizes, device="meta"))
+        patch.setattr(dist, "all_reduce", all_reduce)
+
+        class Meeting(Bystander):
+            rank = 0
+
+            def meet(self, name: str, saying: Any) -> list[Any]:
+                assert saying == devices[0]
+                return devices
+
+            def wait_for(self, tensor: Tensor, work: Any, what: Any) -> None:
+                work.wait()
+
+            def wait(self, call: Callable[[], Any], what: Any) -> None:
+                call()
+
+        self.watch = cast(Any, Meeting())
+
+
+def test_ranks_connect_before_the_first_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = torch.device("cuda", 3)
+    group = Group(monkeypatch, ["a", "b"])
+    prepare(cast(Any, None), device, group.watch, is_ordered=True)
+    assert group.calls == ["cuda:3", "sum", "connected", "synchronized"]
+    group.calls.clear()
+    prepare(cast(Any, None), device, group.watch, is_ordered=False)
+    assert group.calls == ["cuda:3"]
+
+
+def test_two_ranks_on_one_device_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group(monkeypatch, ["a", "a"])
+    with pytest.raises(PipelineError, match=r"ranks \[0, 1\] compute on one device"):
+        prepare(cast(Any, None), torch.device("cuda", 0), group.watch, is_ordered=True)
+    assert "sum" not in group.calls
+
+
+def test_the_device_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
+    schedule = pipesched.generate("1f1b", workers=2, microbatches=2)
+    empty = Placement(schedule, 0, {(0, 0): nn.Identity()})
+    assert str(device_of(empty, None, is_ordered=True)) == "cuda:2"
+    assert str(device_of(empty, None, is_ordered=False)) == "cpu"
+    assert str(device_of(empty, "cuda", is_ordered=False)) == "cuda:2"
+    held = Placement(schedule, 0, {(0, 0): nn.Linear(2, 2)})
+    assert str(device_of(held, None, is_ordered=True)) == "cpu"
+    with pytest.raises(PipelineError, match=r"'weight' on cpu, and this rank computes on cuda:2"):
+        device_of(held, "cuda", is_ordered=True)
+
+
+# Gradients
+
+
+def test_the_host_reads_no_gradient_of_a_device() -> None:
+    """Tensors on the device `meta` have no values: what reads one raises."""
+
+    class Work:
+        def wait(self) -> None:
+            pass
+
+    sums: list[Tensor] = []
+
+    def begin(tensor: Tensor) -> Work:
+        sums.append(tensor)
+        if tensor.device.type == "cpu":
+            tensor.mul_(2)  # The other rank has the same gradients.
+        return Work()
+
+    watch = Watch(cast(Any, dist).HashStore(), 0, 1, 10.0)
+    small = nn.Parameter(torch.empty(3, device="meta"))
+    large = nn.Parameter(torch.empty(1 << 17, device="meta"))
+    none = nn.Parameter(torch.empty(5, device="meta"))
+    shared = Shared("s", lambda: [small, large, none], begin, (0, 1), lambda _: None)
+    shared.begin()
+    small.grad, large.grad = torch.empty_like(small), torch.empty_like(large)
+    shared.start(watch)
+    assert [tensor.device.type for tensor in sums] == ["meta", "cpu"]
+    shared.finish(watch, str)
+    watch.close()
+    assert small.grad is not None and large.grad is not None and none.grad is None
+
+
+# Shards
+
+
+class Sharded:
+    """A module under `fully_shard` that notes what it is told."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self.notes = notes
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **options: None  # what is set for backwards
+
+    def parameters(self) -> list[Tensor]:
+        return []
+
+    def unshard(self, async_op: bool = False) -> Sharded:
+        assert async_op
+        self.notes.append("begin")
+        return self
+
+    def wait(self) -> None:
+        self.notes.append("wait")
+
+    def reshard(self) -> None:
+        self.notes.append("let go")
+
+
+def test_shards_are_gathered_beside_the_cell_before() -> None:
+    notes: list[str] = []
+    unit = Unit(cast(Any, Bystander()), torch.device("cuda", 0))
+    unit.modules = cast(Any, [Sharded(notes), Sharded(notes)])
+    unit.gather_ahead()
+    assert notes == ["begin", "begin"]
+    unit.gather_ahead()
+    unit.gather()
+    unit.gather()
+    assert notes == ["begin", "begin", "wait", "wait"]
+    unit.release()
+    assert notes[4:] == ["let go", "let go"]
+    unit.gather()
+    assert notes[6:] == ["begin", "begin", "wait", "wait"]
+    unit.release()
+    unit.gather_ahead()  # of a pass that ends before it needs them
+    unit.release()
+    assert notes[12:] == ["begin", "begin", "wait", "wait", "let go", "let go"]

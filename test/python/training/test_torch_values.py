@@ -99,7 +99,7 @@ def test_objects_survive_messages() -> None:
     with pytest.raises(PipelineError, match="define its class in a module, so that the other rank"):
         Packet(tensors, [True], structure).spec().to_bytes()
     for name in ("os:system", "builtins:dict", "no.such:Thing", "pytest:raises"):
-        header_bytes = json.dumps([["class", {"class": name}, []], []]).encode()
+        header_bytes = json.dumps([["class", {"class": name}, []], [], []]).encode()
         with pytest.raises(PipelineError, match="is no dataclass or named tuple in the module"):
             Spec.from_bytes(header_bytes)
 

@@ -1,0 +1,232 @@
+"""What would train something else without a word, in real processes: see module_cases.py.
+
+usage: silent_cases.py FOLDER
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import torch
+from beside import Beside, layer, line, off, sgd
+from module_cases import four, names_of, tied
+from pipesched.torch import PipelineRuntime, split_sequential
+from runtime_cases import CASES, batch, case, main
+from runtime_models import Plain, loss_of
+from torch import Tensor, nn
+
+OTHERS = set(CASES)
+
+
+@case(2)
+def repeated_parts(rank: int) -> dict[str, float]:
+    """Whole blocks that stand in the model several times, and a layer in several of them."""
+
+    def build() -> nn.Sequential:
+        block, inner = nn.Sequential(layer(0), nn.Tanh(), layer(1)), layer(5)
+        ends = [nn.Sequential(inner, nn.Tanh()), nn.Sequential(nn.Tanh(), inner)]
+        return nn.Sequential(block, ends[0], block, ends[1], Plain(3), block, nn.GELU(), inner)
+
+    return {f: Beside(line(family=f), build).train() for f in ("1f1b", "zb-v", "dualpipe-v")}
+
+
+@case(2)
+def tied_in_a_mapping(rank: int) -> dict[str, float]:
+    """Stages of the caller, of which each rank holds one; the mapping has both."""
+    found = {}
+    for transform in ("", "pipe-add-recompute"):
+        schedule, model = line(transform=transform), tied()
+        blocks = list(model)
+        stages = {(0, 0): nn.Sequential(*blocks[:3]), (0, 1): nn.Sequential(*blocks[3:])}
+        both = Beside(schedule, tied, stages=stages, names=names_of(schedule))
+        found[transform] = both.train()
+    return found
+
+
+class Twice(Plain):
+    """Gives one tensor as two."""
+
+    def forward(self, x: Tensor) -> Any:
+        hidden = super().forward(x)
+        return hidden, hidden
+
+
+class Views(Plain):
+    """Gives views that have no element in common, and one that has."""
+
+    def forward(self, x: Tensor) -> Any:
+        hidden = super().forward(x)
+        return hidden[:, :3], hidden[:, 3:], hidden.detach().t()
+
+
+class Changing(nn.Module):
+    """Changes the first of several tensors in place."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.layer = Plain(number)
+
+    def forward(self, one: Any, *others: Tensor) -> Tensor:
+        if isinstance(one, tuple):  # in an nn.Sequential
+            one, *others = one  # type: ignore[assignment]
+        one.mul_(2)
+        whole = torch.cat([one, others[0]], 1) if one.shape[1] == 3 else one + others[0]
+        result: Tensor = self.layer(whole)
+        return result
+
+
+class Halves(Views):
+    def forward(self, x: Tensor) -> Any:
+        return super().forward(x)[:2]
+
+
+@case(2)
+def one_tensor_as_two(rank: int) -> None:
+    stages: dict[Any, nn.Module] = {(0, 0): Twice(0), (0, 1): Changing(1)}
+    PipelineRuntime(line(), stages, loss_of).step(*batch())
+
+
+@case(1)
+def one_tensor_as_two_here(rank: int) -> None:
+    """On one rank, where the next stage recomputes."""
+    schedule = line(1, "zb-v", "pipe-add-recompute")
+    stages: dict[Any, nn.Module] = {(0, 0): Views(0), (0, 1): Changing(1)}
+    PipelineRuntime(schedule, stages, loss_of).step(*batch())
+
+
+@case(2)
+def halves_of_a_tensor(rank: int) -> dict[str, float]:
+    """Views without a common element may be changed in place."""
+    found = {}
+    for family in ("1f1b", "chimera"):
+        schedule = line(family=family)
+        both = Beside(schedule, lambda: nn.Sequential(Halves(0), Changing(1)))
+        found[family] = both.train()
+    return found
+
+
+class Changed(nn.Module):
+    """Changes its input in place."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.layer = layer(number)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.layer(x.relu_())
+        return result
+
+
+@case(2)
+def recomputed_from_a_changed_input(rank: int) -> dict[str, float]:
+    def build() -> nn.Sequential:
+        return nn.Sequential(Plain(0), Changed(1), Plain(2), Changed(3))
+
+    found = {}
+    for family in ("1f1b", "zb-v", "chimera", "gpipe"):
+        schedule = line(family=family, transform="pipe-add-recompute")
+        found[family] = Beside(schedule, build).train()
+    return found
+
+
+class Rolling(Plain):
+    """Draws from the generators of Python and NumPy."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = super().forward(x)
+        return (2 * hidden if random.random() < 0.5 else hidden) * float(np.random.rand())
+
+
+@case(1)
+def recomputed_by_other_generators(rank: int) -> float:
+    gradients = []
+    for transform in ("", "pipe-add-recompute"):
+        schedule, model = line(1, transform=transform), nn.Sequential(Rolling(0))
+        runtime = PipelineRuntime(schedule, split_sequential(model, schedule), loss_of)
+        random.seed(3)
+        np.random.seed(3)
+        runtime.step(*batch())
+        gradients.append([p.grad for p in model.parameters()])
+        assert random.random() != 0.23796462709189137  # The generators have moved on.
+    return max(off(one, other) for one, other in zip(*gradients, strict=True))
+
+
+@case(2)
+def unfrozen_after_its_optimizer(rank: int) -> None:
+    def build() -> nn.Sequential:
+        model = four()
+        for number, parameter in enumerate(model.parameters()):
+            parameter.requires_grad_(number % 2 == 0)
+        return model
+
+    both = Beside(line(transform="pipe-add-optimizer"), build, optimizer=sgd)
+    both.step(0)
+    for parameter in both.model.parameters():
+        parameter.requires_grad_(True)
+    both.runtime.step(*batch(1))
+
+
+@case(2)
+def unfrozen_and_added_to_its_optimizer(rank: int) -> float:
+    def build() -> nn.Sequential:
+        model = four()
+        for number, parameter in enumerate(model.parameters()):
+            parameter.requires_grad_(number % 2 == 0)
+        return model
+
+    both = Beside(line(transform="pipe-add-optimizer"), build, optimizer=sgd)
+    both.step(0)
+    both.update()
+    for model in (both.model, both.reference):
+        for parameter in model.parameters():
+            parameter.requires_grad_(True)
+    for key, optimizer in both.runtime.optimizers.items():
+        groups: Any = optimizer
+        known = {id(p) for group in groups.param_groups for p in group["params"]}
+        own = both.runtime._parts.placement.owned(key)
+        groups.add_param_group({"params": [p for p in own if id(p) not in known]})
+    both.step(1)
+    both.update()
+    return both.finish()
+
+
+def step_now(parameter: Tensor) -> None:
+    with torch.no_grad():
+        assert parameter.grad is not None
+        parameter -= 0.1 * parameter.grad
+
+
+@case(1)
+def optimizers_in_hooks(rank: int) -> None:
+    """Where a microbatch goes back before the next one comes, autograd finds nothing wrong."""
+    schedule = line(1)
+    model = nn.Sequential(Plain(0))
+    for parameter in model.parameters():
+        register: Any = parameter.register_post_accumulate_grad_hook
+        register(step_now)
+    PipelineRuntime(schedule, split_sequential(model, schedule), loss_of).step(*batch())
+
+
+@case(1)
+def compiled_stages(rank: int) -> dict[str, float]:
+    """Whose backwards would give their buffers away, with I and W, beside B."""
+    found = {}
+    for family in ("1f1b", "zb-v"):
+        schedule = line(1, family)
+
+        def split(model: nn.Sequential, schedule: Any) -> Any:
+            stages = split_sequential(model, schedule)
+            for stage in schedule.stages(0):
+                stages(stage.path, stage.stage).compile(backend="aot_eager")
+            return stages
+
+        found[family] = Beside(schedule, four, split=split).train()
+    return found
+
+
+if __name__ == "__main__":
+    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

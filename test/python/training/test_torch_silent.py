@@ -1,0 +1,60 @@
+"""What would train something else without a word trains right, or is refused: silent_cases.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
+)
+
+PRECISION = 1e-9
+"""Of gradients and parameters in float64."""
+TRAINS = [
+    "repeated_parts",
+    "tied_in_a_mapping",
+    "halves_of_a_tensor",
+    "recomputed_from_a_changed_input",
+    "recomputed_by_other_generators",
+    "unfrozen_and_added_to_its_optimizer",
+    "compiled_stages",
+]
+REFUSALS = {
+    "one_tensor_as_two": "changes tensor 0 of its input in place, which has memory in common with",
+    "one_tensor_as_two_here": "in place, which has memory in common with tensor 1, 2 of it",
+    "unfrozen_after_its_optimizer": "are trained now that no optimizer of its O cells has",
+    "optimizers_in_hooks": "was changed inside of a step, as by an optimizer in a hook",
+}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("silent")
+    script = Path(__file__).with_name("silent_cases.py")
+    command = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", TRAINS)
+def test_trains_as_without_a_pipeline(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+    for result in cases[name]:
+        assert result["text"] == "" and not result["left"], result
+        found = result["value"]
+        worst = max(found.values()) if isinstance(found, dict) else found
+        assert worst <= PRECISION, found
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_is_refused(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+    texts = [result["text"] for result in cases[name]]
+    assert all(texts) and any(REFUSALS[name] in text for text in texts), texts
