@@ -78,6 +78,7 @@ static void printNames(void) {
   // CHECK-NEXT: svg-variant: timed slots rows
   // CHECK-NEXT: torch-csv-format: compute_only compute_comms
   // CHECK-NEXT: construction: concat doubling halving
+  // CHECK-NEXT: vocabulary: vocab-1 vocab-2
   // CHECK-NEXT: gradient-after: I W
   // CHECK-NEXT: slots: unit blocks durations
   // CHECK:      placements: linear interleaved v wave

@@ -74,6 +74,12 @@ std::vector<Entry> evaluate(const PipeschedProblem &problem,
   return entries;
 }
 
+bool isJoin(const PipeschedCell &cell) {
+  return cell.phase == PipeschedPhaseOffloadJoin ||
+         cell.phase == PipeschedPhaseReloadJoin ||
+         cell.phase == PipeschedPhaseIdle;
+}
+
 /// Compares the entries of a worker with the row it has in the table; an
 /// optimizer step adds O and G cells. Returns the entry after them.
 size_t expectRow(PipeschedTable table, int64_t worker,
@@ -92,7 +98,7 @@ size_t expectRow(PipeschedTable table, int64_t worker,
     if (entry.phase == PipeschedPhaseOptimizer ||
         entry.phase == PipeschedPhaseAllReduce)
       continue;
-    while (given < length && cells[given].phase >= PipeschedPhaseOffloadJoin)
+    while (given < length && isJoin(cells[given]))
       ++given;
     EXPECT_LT(given, length);
     if (given >= length)

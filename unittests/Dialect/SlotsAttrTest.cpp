@@ -93,6 +93,9 @@ TEST_F(SlotsAttrTest, SaysWhatTheLengthsSay) {
         slots.set(phase, next(2));
     return hasPairs ? pairOf(slots, next(3)) : slots;
   };
+  // The weight, phases that compute, and pairs.
+  std::vector<int64_t> unitCounts(kComputePhases.size() + 2, 0);
+  unitCounts.front() = 1;
   for (auto &workers : std::vector<std::vector<std::vector<int32_t>>>{
            {{0}}, {{0, 1, 1}}, {{0, 1}, {1, 0}}, {{0}, {0, 1}, {1, 1, 0}}}) {
     Placement placement = onPaths(workers);
@@ -105,7 +108,7 @@ TEST_F(SlotsAttrTest, SaysWhatTheLengthsSay) {
         stages.push_back(isUniform ? first : someSlots(isWhole, hasPairs));
       SlotsAttr slots = SlotsAttr::get(&context, placement, stages);
       if (!slots)
-        slots = SlotsAttr::get(&context, {1, 0, 0, 0, 0, 0, 0, 0, 0}, {1});
+        slots = SlotsAttr::get(&context, unitCounts, {1});
       EXPECT_TRUE(llvm::cantFail(slots.toStages(placement)) == stages)
           << print(placement, stages);
     }

@@ -188,10 +188,10 @@ static llvm::StringRef shownBy(const WorkerPrograms &rows, uint32_t i) {
   bool isHidden = kind == InstructionKind::Recv ||
                   kind == InstructionKind::Wait || rows.second.stage[i] >= 0;
   // A sum is that of its first member.
-  if (kind == InstructionKind::AllReduce)
+  if (traitsOf(kind).role == InstructionRole::Collective)
     isHidden = llvm::is_contained(llvm::ArrayRef(rows.group).take_front(i),
                                   rows.group[i]);
-  return isHidden ? "" : profileNames()[rows.first.phase[i]];
+  return isHidden ? "" : enumName(*phaseFromCode(rows.first.phase[i]));
 }
 
 /// What the prediction was made from, where it shows: ps are taken for ns.

@@ -269,7 +269,7 @@ static void checkSteps(const Placement &placement, const StageTimes &times) {
 static void checkGroups(const Placement &placement, const TaskGraph &graph,
                         ReductionPlace place) {
   Replicas replicas = llvm::cantFail(Replicas::create(placement));
-  size_t numGroups = 0;
+  int64_t numGroups = 0;
   for (int64_t piece = 0; piece < replicas.getNumPieces(); ++piece) {
     std::set<int32_t> workers;
     for (int64_t path = 0; path < placement.getNumPaths(); ++path)
@@ -286,7 +286,10 @@ static void checkGroups(const Placement &placement, const TaskGraph &graph,
       EXPECT_TRUE(
           llvm::equal(graph.workersOf(found - graph.groups.begin()), workers));
   }
-  EXPECT_EQ(numGroups, graph.groups.size());
+  EXPECT_EQ(numGroups,
+            llvm::count_if(graph.groups, [](const GroupName &group) {
+              return group.grouping() == Grouping::Blocks;
+            }));
 }
 
 /// All-reduces run between the gradients of all stages that hold their blocks,

@@ -88,9 +88,9 @@ TEST(ProfileText, PrintsCanonically) {
 
 TEST(ProfileText, QuotesWhatIsWrong) {
   EXPECT_EQ(profileError(""), "expected times such as F=1ms, found nothing");
-  EXPECT_EQ(
-      profileError("X=1ms"),
-      "unknown name 'X' (known: F, B, I, W, R, D, U, O, G, FB, comm, send)");
+  EXPECT_EQ(profileError("Q=1ms"),
+            "unknown name 'Q' (known: F, B, I, W, R, D, U, O, G, S, T, X, Y, "
+            "Z, FB, comm, send)");
   EXPECT_EQ(profileError("F=1ms,coms=2ms"),
             "unknown name 'coms', the closest is 'comm'");
   EXPECT_EQ(profileError("F=1ms,F=2ms"), "'F' is given twice");
