@@ -48,6 +48,11 @@ SLICED = ("seq1f1b", "slimpipe", "terapipe")
 launcher of `for` runs them.
 """
 
+SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
+"""Families that spread the head over the workers, likewise: no launcher runs them, and models without
+a head have no costs for them.
+"""
+
 SLICES = (2, 4, 8, 16)
 
 
@@ -74,7 +79,7 @@ class Space:
         """
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
-        known = [name for name in self._known if name not in ("greedy", *SLICED)]
+        known = [name for name in self._known if name not in ("greedy", *SLICED, *SPREAD)]
         return (ALONE, *(name for name in known if name != ALONE))
 
     def _chunks(self, pipeline: int) -> list[int]:
