@@ -15,6 +15,7 @@
 #include "PipeSched/Support/CheckedInt.h"
 #include "Sharding.h"
 #include "StageLayers.h"
+#include "Vocabulary.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
@@ -286,6 +287,8 @@ llvm::Expected<MemoryFacts>
 pipesched::computeMemoryFacts(const Placement &placement,
                               const ModelFacts &model,
                               const SystemFacts *system, PhaseSet phases) {
+  if (phases.intersects(kSpreadPhases))
+    return computeShardMemory(placement, model, system, phases);
   llvm::Expected<std::vector<StageBlocks>> stages =
       blocksOfStages(placement, model);
   if (!stages)

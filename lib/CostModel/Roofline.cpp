@@ -17,6 +17,7 @@
 #include "RooflineChecks.h"
 #include "Sharding.h"
 #include "StageLayers.h"
+#include "Vocabulary.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -515,6 +516,8 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
                                                    const ModelFacts &model,
                                                    const SystemFacts &system,
                                                    PhaseSet phases) {
+  if (phases.intersects(kSpreadPhases))
+    return costShards(placement, model, system, phases);
   if (llvm::Error error = checkSystem(model, system))
     return std::move(error);
   if (llvm::Error error = checkBackwards(model, phases))

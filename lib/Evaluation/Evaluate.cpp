@@ -43,9 +43,30 @@ bool pipesched::reducesEveryStage(const std::optional<SystemFacts> &system,
          (profile && !profile->phasePs[Phase::AllReduce].empty());
 }
 
+/// Refuses costs that say nothing of the shards of a vocabulary, which would
+/// take no time then. Collectives without a time are free, as messages are.
+static llvm::Error checkShards(const CostInputs &costs, PhaseSet phases) {
+  PhaseSet shards = phases & kSpreadPhases & kUnitComputePhases;
+  bool hasModel = costs.model && costs.system;
+  if (shards.isEmpty() || hasModel || !costs.profile)
+    return llvm::Error::success();
+  PhaseSet missing;
+  shards.forEach([&](Phase phase) {
+    if (costs.profile->phasePs[phase].empty())
+      missing |= phase;
+  });
+  if (missing.isEmpty())
+    return llvm::Error::success();
+  return llvm::createStringError("the profile has no time of " +
+                                 describePhases(missing, " and ") +
+                                 ", which the rows have");
+}
+
 llvm::Expected<StageCosts>
 pipesched::computeStageCosts(const Placement &placement,
                              const CostInputs &costs, PhaseSet phases) {
+  if (llvm::Error error = checkShards(costs, phases))
+    return std::move(error);
   if (costs.model && costs.system) {
     llvm::Expected<StageCosts> stageCosts =
         costRoofline(placement, costs.modelFor(phases), *costs.system, phases);

@@ -223,6 +223,7 @@ TEST(WalkTable, LongTables) {
   for (const Family &family : families()) {
     SCOPED_TRACE(family.name.str());
     Compared compared;
+    bool spreadsVocabulary = false;
     for (int64_t workers : {2, 3, 4, 6})
       for (int64_t microbatches : {48, 61, 120, 240}) {
         SCOPED_TRACE(testing::Message()
@@ -232,9 +233,12 @@ TEST(WalkTable, LongTables) {
           llvm::consumeError(table.takeError());
           continue;
         }
+        spreadsVocabulary = hasShards(*table);
         for (int round = 0; round < 3; ++round)
           compare(*table, seed++, compared);
       }
+    if (spreadsVocabulary)
+      continue; // the graph times them
     EXPECT_GT(compared.walked, 0);
     // Breadth-first schedules hold more with every microbatch.
     bool isBreadthFirst = llvm::is_contained(

@@ -44,6 +44,15 @@ void forAllFamilies(int64_t mostWorkers, int64_t mostMicrobatches,
   }
 }
 
+/// Whether workers have shards of a vocabulary. A walk cannot time such a
+/// table.
+inline bool hasShards(const Table &table) {
+  return llvm::any_of(table.rows, [](const Row &row) {
+    return llvm::any_of(row,
+                        [](Cell cell) { return cell.isIn(kSpreadPhases); });
+  });
+}
+
 /// The same table, each cell at its earliest slot.
 inline Table align(Table table) {
   table.rows = llvm::cantFail(alignRows(table.view()));

@@ -147,7 +147,9 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem) {
         consumeError(table.takeError());
         continue;
       }
+      // The problem has neither slices nor shards of a vocabulary.
       if (table->placement.getNumSlices() != 1 ||
+          hasPhase(table->rows, Phase::Logits) ||
           !isSame(problem.placement, table->placement))
         continue;
       std::vector<Row> rows = adapt(problem, std::move(*table));

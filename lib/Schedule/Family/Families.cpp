@@ -374,7 +374,7 @@ static constexpr Family kFamilies[] = {
      "what its steps of the head cost depends on their lengths"},
     {"interlaced-1f1b",
      "1F1B in which all workers stop for the head of a microbatch",
-     "Lin et al. 2024, nnScaler; Yeung et al. 2024, arXiv 2411.05288",
+     "Yeung et al. 2024, arXiv 2411.05288",
      {},
      "any",
      FamilyPlacement::Linear,

@@ -67,6 +67,10 @@ _PAPERS = {
         "Penghui Qi and Xinyi Wan and Nyamdavaa Amar and Min Lin",
         "Pipeline Parallelism with Controllable Memory",
     ),
+    "2411.05288": (
+        "Man Tsung Yeung and Penghui Qi and Min Lin and Xinyi Wan",
+        "Balancing Pipeline Parallelism with Vocabulary Parallelism",
+    ),
     "2412.14374": (
         "Anxhelo Xhebraj and Sean Lee and Hanfeng Chen and Vinod Grover",
         "Scaling Deep Learning Training with {MPMD} Pipeline Parallelism",

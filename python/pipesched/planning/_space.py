@@ -46,6 +46,11 @@ def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) ->
 SLICED = ("seq1f1b", "slimpipe", "terapipe")
 """Families over slices of microbatches."""
 
+SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
+"""Families that spread the head over the workers, which are searched only where `schedules` names
+them: no launcher runs them, and models without a head have no costs for them.
+"""
+
 SLICES = (2, 4, 8, 16)
 
 LONG_SEQUENCE = 32768
@@ -82,7 +87,7 @@ class Space:
         """
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
-        known = [name for name in self._known if name not in ("greedy", *SLICED)]
+        known = [name for name in self._known if name not in ("greedy", *SLICED, *SPREAD)]
         sliced = ("seq1f1b", "slimpipe") if self._is_long else ()
         return (ALONE, *(name for name in known if name != ALONE), *sliced)
 

@@ -19,6 +19,7 @@ import pipesched
 from pipesched import Grid, PipeSchedError, simulate_batch
 from pipesched._grid import configuration
 from pipesched._options import Transport
+from pipesched.planning._space import SPREAD
 
 from . import paper
 from .drawing import figure
@@ -282,8 +283,9 @@ def _draw(frame: pd.DataFrame) -> Pictures:
 
 
 def _of_whole_microbatches() -> list[str]:
-    """The families that do not cut sequences: slices are for sequences far longer than those of the
-    model of the paper, and what they cost is not in its numbers.
+    """The families that neither cut sequences nor spread a head over the workers: slices are for
+    sequences far longer than those of the model of the paper, which has no head, and what they cost
+    is not in its numbers.
     """
 
     def cuts(family: str) -> bool:
@@ -292,7 +294,8 @@ def _of_whole_microbatches() -> list[str]:
         except PipeSchedError:
             return False
 
-    return [family for family in pipesched.families() if not cuts(family)]
+    whole = [family for family in pipesched.families() if not cuts(family)]
+    return [family for family in whole if family not in SPREAD]
 
 
 def stability(

@@ -13,7 +13,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import PipeSchedError, PipeSchedWarning, Schedule
-from points import SLICED
+from points import SLICED, SPREAD
 from torch_runs import Job, RankFailed, Trained, job_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
@@ -214,10 +214,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
 
 def test_every_family_is_in_the_list() -> None:
     families = {family for family, *_ in FAMILIES}
-    assert families | REFUSED | set(SLICED) == set(pipesched.families())
+    assert families | REFUSED | {*SLICED, *SPREAD} == set(pipesched.families())
     options = {(family, name) for family, *_, given in FAMILIES for name in given}
     for family in pipesched.families().values():
-        if family.name not in {*REFUSED, *SLICED}:
+        if family.name not in {*REFUSED, *SLICED, *SPREAD}:
             wanted = [name for name in family.options if name != "slices"]
             missing = [name for name in wanted if (family.name, name) not in options]
             assert missing == [], family.name

@@ -1,0 +1,267 @@
+//===- Vocabulary.cpp - Costs of a head in shards -------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The head leaves the model, and a shard of it, a head with a part of its work
+// and bytes, runs on each worker.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Vocabulary.h"
+#include "KernelTimes.h"
+#include "PipeSched/CostModel/RankLayout.h"
+#include "PipeSched/Support/FormatError.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+static bool isHead(const BlockFacts &block) {
+  return block.position == BlockPosition::Last;
+}
+
+/// The only block behind the layers of a model.
+static Expected<const BlockFacts *> findHead(const ModelFacts &model,
+                                             const Placement &placement) {
+  int64_t count = llvm::count_if(model.blocks, isHead);
+  if (count != 1)
+    return formatError("a vocabulary is spread over workers where a model has "
+                       "one block behind its layers, the head; '{0}' has {1}",
+                       model.name, count);
+  if (placement.getNumSlices() > 1)
+    return formatError("the shards of a vocabulary have costs by model for "
+                       "whole microbatches only, and each has {0} slices; give "
+                       "a profile",
+                       placement.getNumSlices());
+  return &*llvm::find_if(model.blocks, isHead);
+}
+
+static ModelFacts withoutHead(const ModelFacts &model) {
+  ModelFacts rest = model;
+  llvm::erase_if(rest.blocks, isHead);
+  return rest;
+}
+
+/// A part of the head: each kernel has its share of the FLOPs and bytes, so
+/// that the efficiency is that of the smaller kernel.
+static BlockFacts shardOf(BlockFacts head, int64_t numShards) {
+  auto divide = [&](int64_t &number) {
+    number = llvm::divideCeilSigned(number, numShards);
+  };
+  for (Kernel &kernel : head.kernels) {
+    for (Work *work : {&kernel.forward, &kernel.inputGrad, &kernel.weightGrad,
+                       kernel.backward ? &*kernel.backward : nullptr,
+                       kernel.recompute ? &*kernel.recompute : nullptr,
+                       kernel.optimizer ? &*kernel.optimizer : nullptr})
+      if (work) {
+        divide(work->flops);
+        divide(work->bytes);
+      }
+    divide(kernel.weightBytes);
+  }
+  divide(head.parameters);
+  return head;
+}
+
+static std::set<int32_t> workersOf(const Path &path) {
+  return {path.workers.begin(), path.workers.end()};
+}
+
+/// The last output in 32 bits, with one more column (the paper's X). The model
+/// has 16 bits an element.
+static double outputBytes(const ModelFacts &model) {
+  return 2.0 * double(model.boundaryBytes) +
+         4.0 * double(model.microbatchSize) * double(model.sequence);
+}
+
+/// Maximum and sum of each token, in 32 bits.
+static double statisticBytes(const ModelFacts &model) {
+  return 8.0 * double(model.microbatchSize) * double(model.sequence);
+}
+
+namespace {
+/// The times of the shards of one path.
+class ShardCosts {
+public:
+  ShardCosts(const ModelFacts &model, const SystemFacts &system,
+             const BlockFacts &head, int64_t numShards, RingGroup group,
+             bool reduces)
+      : model(model), system(system), shard(shardOf(head, numShards)),
+        numShards(numShards), group(group), reduces(reduces) {}
+
+  /// Adds them to a stage. With Vocab-2 S also computes what of the gradient of
+  /// the output does not depend on other shards.
+  Error addTo(CellCosts &cells) const {
+    double forward = of(Phase::Forward), inputGrad = of(Phase::InputGrad);
+    double backward = of(Phase::Backward);
+    double output = outputBytes(model), statistics = statisticBytes(model);
+    if (Error error =
+            set(Phase::Logits, forward + (reduces ? 0 : inputGrad), cells))
+      return error;
+    if (Error error = set(
+            Phase::LogitsGrad,
+            reduces ? backward : std::max(backward - inputGrad, 0.0), cells))
+      return error;
+    if (Error error = pass(Phase::Broadcast, {0, output}, cells))
+      return error;
+    GradientExchange combined = {statistics, statistics};
+    if (!reduces)
+      combined.reducedBytes += output;
+    if (Error error = exchange(Phase::Combine, combined, cells))
+      return error;
+    return reduces ? pass(Phase::Reduce, {output, 0}, cells) : Error::success();
+  }
+
+  double of(Phase phase) const { return blockPs(shard, phase, system); }
+
+private:
+  Error set(Phase phase, double ps, CellCosts &cells) const {
+    if (!(ps < double(std::numeric_limits<int64_t>::max())))
+      return formatError("{0} of a shard takes more than 2^63 - 1 ps",
+                         phaseLetter(phase));
+    cells.set(phase, std::llround(ps));
+    return Error::success();
+  }
+  Error exchange(Phase phase, GradientExchange bytes, CellCosts &cells) const {
+    Expected<MessageCost> cost = ringExchange(bytes, group, system);
+    if (!cost)
+      return cost.takeError();
+    return set(phase, double(cost->occupancyPs) + double(cost->latencyPs),
+               cells);
+  }
+  /// A broadcast or a sum for one worker: in a ring, all bytes pass each link,
+  /// where of n parts one does not.
+  Error pass(Phase phase, GradientExchange bytes, CellCosts &cells) const {
+    double whole =
+        numShards > 1 ? double(numShards) / double(numShards - 1) : 1;
+    return exchange(phase,
+                    {bytes.reducedBytes * whole, bytes.gatheredBytes * whole},
+                    cells);
+  }
+
+  const ModelFacts &model;
+  const SystemFacts &system;
+  BlockFacts shard;
+  int64_t numShards;
+  RingGroup group;
+  bool reduces;
+};
+} // namespace
+
+/// The ring of the workers of a path, over the level that the farthest two of
+/// them need.
+static RingGroup ringOf(const std::set<int32_t> &workers,
+                        const SystemFacts &system, int64_t numWorkers) {
+  int64_t size = workers.size();
+  switch (RankLayout(system, numWorkers)
+              .levelOf(*workers.begin(), *workers.rbegin())) {
+  case NetworkLevel::Link:
+    return {size, 1, 1};
+  case NetworkLevel::Network:
+    return {1, size, 1};
+  case NetworkLevel::Spine:
+    return {1, 1, size};
+  }
+  llvm_unreachable("unknown level");
+}
+
+/// Calls `visit(stage)` with the last stage of each worker on a path.
+template <typename Visit>
+static void forEachHome(const Placement &placement, int64_t path,
+                        Visit &&visit) {
+  std::set<int32_t> seen;
+  for (int64_t stage = placement.stageOffset(path + 1),
+               begin = placement.stageOffset(path);
+       stage-- != begin;)
+    if (seen.insert(placement.workerOf(stage)).second)
+      visit(stage);
+}
+
+Expected<StageCosts> pipesched::costShards(const Placement &placement,
+                                           const ModelFacts &model,
+                                           const SystemFacts &system,
+                                           PhaseSet phases) {
+  Expected<const BlockFacts *> head = findHead(model, placement);
+  if (!head)
+    return head.takeError();
+  if (phases.contains(Phase::AllReduce))
+    return formatError("the all-reduces of shards of a vocabulary (G) have no "
+                       "costs by model; give a profile");
+  Expected<StageCosts> costs = costRoofline(placement, withoutHead(model),
+                                            system, phases - kSpreadPhases);
+  if (!costs)
+    return costs.takeError();
+  for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
+    auto workers = workersOf(placement.getPath(path));
+    ShardCosts shard(model, system, **head, workers.size(),
+                     ringOf(workers, system, placement.getNumWorkers()),
+                     phases.contains(Phase::Reduce));
+    for (int64_t stage = placement.stageOffset(path);
+         stage != placement.stageOffset(path + 1); ++stage)
+      if (Error error = shard.addTo(costs->stages[stage].cells))
+        return std::move(error);
+    if (phases.contains(Phase::Optimizer))
+      forEachHome(placement, path, [&](int64_t stage) {
+        CellCosts &cells = costs->stages[stage].cells;
+        cells.set(Phase::Optimizer,
+                  cells.alonePs(Phase::Optimizer) +
+                      std::llround(shard.of(Phase::Optimizer)));
+      });
+  }
+  return costs;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// What the head adds to the last stage, with and without which its memory was
+/// computed, is divided.
+static void addShards(const Placement &placement, int64_t path,
+                      const ModelFacts &model, const MemoryFacts &whole,
+                      MemoryFacts &facts) {
+  int64_t last = placement.stageOffset(path + 1) - 1;
+  int64_t numShards = workersOf(placement.getPath(path)).size();
+  const StageMemory with = whole.stages[last], without = facts.stages[last];
+  auto shareOf = [&](int64_t StageMemory::*part) {
+    return llvm::divideCeilSigned(with.*part - without.*part, numShards);
+  };
+  int64_t kept =
+      shareOf(&StageMemory::activationBytes) + std::llround(outputBytes(model));
+  for (int64_t stage = placement.stageOffset(path); stage <= last; ++stage)
+    facts.stages[stage].shardBytes = kept;
+  forEachHome(placement, path, [&](int64_t stage) {
+    for (auto part : {&StageMemory::weightBytes, &StageMemory::gradientBytes,
+                      &StageMemory::optimizerBytes})
+      facts.stages[stage].*part += shareOf(part);
+  });
+}
+
+Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
+                                                    const ModelFacts &model,
+                                                    const SystemFacts *system,
+                                                    PhaseSet phases) {
+  if (Expected<const BlockFacts *> head = findHead(model, placement); !head)
+    return head.takeError();
+  PhaseSet others = phases - kSpreadPhases;
+  Expected<MemoryFacts> whole =
+      computeMemoryFacts(placement, model, system, others);
+  if (!whole)
+    return whole.takeError();
+  Expected<MemoryFacts> facts =
+      computeMemoryFacts(placement, withoutHead(model), system, others);
+  if (!facts)
+    return facts.takeError();
+  for (int64_t path = 0; path != placement.getNumPaths(); ++path)
+    addShards(placement, path, model, *whole, *facts);
+  return facts;
+}
