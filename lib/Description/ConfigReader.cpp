@@ -142,7 +142,8 @@ const json::Object *ConfigReader::child(const FieldNames &names) {
 std::vector<std::string> ConfigReader::unusedNames() const {
   std::vector<std::string> names;
   for (const auto &field : object)
-    if (!llvm::is_contained(known, StringRef(field.first)))
+    if (field.second.kind() != json::Value::Null &&
+        !llvm::is_contained(known, StringRef(field.first)))
       names.push_back(field.first.str());
   llvm::sort(names);
   return names;

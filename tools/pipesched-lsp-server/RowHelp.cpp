@@ -151,6 +151,11 @@ std::string CellStory::whyNoSlots() const {
 
 void CellStory::tellPlace() {
   text += formatv("cell {0} of worker {1}, ", at.index, at.row);
+  ArrayRef<Cell> row = table.getView().rows[at.row];
+  bool isSecond = at.index > 0 && row[at.index - 1].overlapsNext();
+  if (isSecond || cell.overlapsNext())
+    text += formatv("overlapped with `{0}`, ",
+                    table.nameOf(row[at.index + (isSecond ? -1 : 1)]));
   if (slots)
     text += slotsAt(at) + formatv(" of {0}\n", slots->numSlots).str();
   else
@@ -174,7 +179,7 @@ std::vector<std::string> CellStory::waitsFor() const {
       cell, [&](uint32_t flat) { lines.push_back(lineOf(refOf(flat))); });
   for (int64_t i = at.index - 1; i >= 0; --i) {
     Cell before = table.getView().rows[at.row][i];
-    if (before.isIdle())
+    if (before.isIdle() || before.overlapsNext())
       continue;
     lines.push_back(formatv("its row, behind `{0}`", table.nameOf(before)));
     break;

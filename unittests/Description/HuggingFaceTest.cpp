@@ -334,6 +334,15 @@ TEST(HuggingFace, UnknownFieldsAreNamed) {
               ElementsAre("does not use the field window_of_the_day"));
 }
 
+/// A field without a value says nothing, not even that there is a recurrence.
+TEST(HuggingFace, NullFieldsAreAbsent) {
+  Architecture arch = llvm::cantFail(
+      readText(llamaWith("\"llama\",", "\"new\", \"mamba_d_state\": null, "
+                                       "\"window_of_the_day\": null,")));
+  EXPECT_FALSE(arch.linear);
+  EXPECT_EQ(arch.notes.size(), 1u); // the model_type
+}
+
 TEST(HuggingFace, NamesComeFromFilesAndFolders) {
   auto nameFor = [](StringRef file) {
     return llvm::cantFail(
