@@ -219,10 +219,12 @@ class Sums:
         self._versions = [(p, p._version) for p in self._unstepped()]
 
     def _unstepped(self) -> Iterator[nn.Parameter]:
-        """The parameters that no O steps, of which this rank has all."""
+        """The parameters that no O steps and that have hooks which could do so."""
         if self.check_steps is None:
-            found = self._placement.all_parameters()
-            yield from (p for p in found if p.requires_grad and not isinstance(p, DTensor))
+            for parameter in self._placement.all_parameters():
+                untyped: Any = parameter
+                if untyped._post_accumulate_grad_hooks and not isinstance(parameter, DTensor):
+                    yield parameter
 
     def check_unchanged(self) -> None:
         """Refuses steps of optimizers inside of a step, for example in hooks of gradients: they

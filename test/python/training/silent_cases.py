@@ -16,7 +16,7 @@ from beside import Beside, layer, line, off, sgd
 from module_cases import four, names_of, tied
 from pipesched.torch import PipelineRuntime, split_sequential
 from runtime_cases import CASES, batch, case, main
-from runtime_models import Plain, loss_of
+from runtime_models import WIDTH, Plain, loss_of
 from torch import Tensor, nn
 
 OTHERS = set(CASES)
@@ -209,6 +209,24 @@ def optimizers_in_hooks(rank: int) -> None:
         register: Any = parameter.register_post_accumulate_grad_hook
         register(step_now)
     PipelineRuntime(schedule, split_sequential(model, schedule), loss_of).step(*batch())
+
+
+class Bounded(nn.Module):
+    """A table whose forward changes it, which is right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(6)
+        self.table = nn.Embedding(9, WIDTH, max_norm=1.0, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows: Tensor = self.table((x[:, 0].detach().abs() * 9).long() % 9)
+        return rows + x
+
+
+@case(2)
+def tables_with_a_largest_norm(rank: int) -> float:
+    return Beside(line(), lambda: nn.Sequential(Bounded(), Plain(1))).train()
 
 
 @case(1)

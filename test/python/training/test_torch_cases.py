@@ -180,7 +180,8 @@ def ends_of(mode: str, folder: Path) -> list[tuple[int, float, str]]:
             ranks.append(subprocess.Popen(command, env=environment, stderr=errors))
     found: dict[int, tuple[int, float]] = {}
     begin = time.monotonic()
-    while len(found) < (3 if mode == "raise" else 2) and time.monotonic() < begin + SOON:
+    # On a machine with other work, loading PyTorch alone may take a minute.
+    while len(found) < (3 if mode == "raise" else 2) and time.monotonic() < begin + 4 * SOON:
         for number, process in enumerate(ranks):
             if number not in found and process.poll() is not None:
                 found[number] = process.returncode, time.monotonic()

@@ -24,6 +24,7 @@ TRAINS = [
     "recomputed_from_a_changed_input",
     "recomputed_by_other_generators",
     "unfrozen_and_added_to_its_optimizer",
+    "tables_with_a_largest_norm",
     "compiled_stages",
 ]
 REFUSALS = {
