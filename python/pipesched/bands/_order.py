@@ -99,7 +99,7 @@ def told(steps: Sequence[Step], order: Order) -> list[str]:
     >>> traits = Traits("computed", "Hopper", "under load", "dense")
     >>> steps = [Step("a", 1.0, 0, traits), Step("b", 1.05, 0, traits), Step("c", 1.5, 0, traits)]
     >>> print("; ".join(told(steps, order_of(steps))))
-    not told apart from a: b; published rows tell schedules of one layout apart from 7 % on (22 \
+    not told apart from a: b; published rows tell schedules of one layout apart from 6 % on (21 \
 differences); short runs of a and b decide
     """
     if len(steps) < 2:

@@ -128,7 +128,8 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--reserve",
         metavar="BYTES|PART",
-        help="kept free of it, such as 4GiB or 2GiB+5%%; by default parts, what is known, 0 for nothing",
+        help="kept free of it, such as 4GiB or 2GiB+5%%; by default parts, what is known,"
+        " 0 for nothing",
     )
 
 

@@ -80,6 +80,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "factors": {"type": _factors, "help": "of compute and network, such as 0.1,1,10"},
     "model": {"metavar": "NAME|FILE", "help": "what is trained"},
     "system": {"metavar": "NAME|FILE", "help": "what is scaled"},
+    "searched": {"type": names, "metavar": "RUNS", "help": "for which plans are searched, or all"},
 }
 """The arguments of studies that have options."""
 

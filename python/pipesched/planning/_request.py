@@ -68,9 +68,10 @@ class Limits(HeldOptions, total=False):
     and optimizer state, and only what it can run is chosen from. Without it memory is that of
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
-    `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8), `transport`, `context_exchange` (by
-    default all that the framework has), `expert_balance` and `expert_dispatch` are as for `Costs`
-    and `Schedule.simulate`. `times` and `times_of` are measured ones (`plan`).
+    `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8),
+    `transport`, `context_exchange` (by default all that the framework has), `expert_balance` and
+    `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and `times_of` are
+    measured ones (`plan`).
     """
 
     sequence: int | None

@@ -25,6 +25,7 @@ from . import (
     findings,
     groups,
     memory,
+    plans,
     residuals,
     slices,
     stability,
@@ -72,6 +73,7 @@ TARGETS = {
         Target("unknowns", "measured rows with other settings", unknowns.unknowns),
         Target("memory", "measured peaks of memory", memory.memory),
         Target("deepseek", "a published run of DeepSeek-V3, and plans", deepseek.deepseek),
+        Target("plans", "what builders of published runs chose, and plans", plans.plans),
     )
 }
 """All targets, in the order of `all`."""

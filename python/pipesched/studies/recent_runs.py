@@ -297,9 +297,12 @@ def _by_gain(option: str, fast: str, plain: str) -> int:
     row, other = _find(fast), _find(plain)
     gain = row["measured"] / other["measured"]
     wanted = gain * predicted(other)
-    return min(
-        range(1, 101), key=lambda percent: abs(predicted(row, **{option: percent}) - wanted)
-    )
+
+    def off_by(percent: int) -> float:
+        given: dict[str, Any] = {option: percent}
+        return abs(float(predicted(row, **given)) - float(wanted))
+
+    return min(range(1, 101), key=off_by)
 
 
 @cache
