@@ -49,8 +49,8 @@ launcher of `for` runs them.
 """
 
 SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
-"""Families that spread the head over the workers, likewise: no launcher runs them, and models without
-a head have no costs for them.
+"""Families that spread the head over the workers, likewise: no launcher runs them, and models
+without a head have no costs for them.
 """
 
 SLICES = (2, 4, 8, 16)

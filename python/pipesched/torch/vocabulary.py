@@ -8,7 +8,7 @@ Each rank has a shard of the head's weights and computes, for one microbatch:
     T   the gradients of its weights, and its part of the input's      `Logits.backward`
     Z   that part, summed over the shards (Vocab-1)                    `Logits.reduce`
 
-With Vocab-2 the input's gradient is summed in Y, before T: `VocabularyHead.logits(..., early=True)`.
+With Vocab-2 the input's gradient is summed in Y, before T: `VocabularyHead.logits` with `early`.
 Nothing of it is recorded by autograd. Exponentials are of differences from the maximum over all
 shards, so that they do not overflow, however large logits are.
 
@@ -37,8 +37,8 @@ def padded_vocabulary(vocabulary: int, ranks: int) -> int:
     """
     if vocabulary < ranks:
         raise PipelineError(
-            f"a vocabulary of {vocabulary} has no shard for each of {ranks} ranks; it needs at least"
-            f" {ranks} entries"
+            f"a vocabulary of {vocabulary} has no shard for each of {ranks} ranks; it needs at"
+            f" least {ranks} entries"
         )
     return -(-vocabulary // (2 * ranks)) * 2 * ranks
 
