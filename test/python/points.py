@@ -15,8 +15,8 @@ ROOFLINE = Costs(model="toy", system="toy", microbatch_size=1)
 SLICED = ("seq1f1b", "slimpipe", "terapipe")
 """The families that cut sequences into slices, which neither programs nor other formats have."""
 SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
-"""The families that spread the head over the workers, which profiles without S and T, models without a
-head, and PyTorch refuse."""
+"""The families that spread the head over the workers, which profiles without S and T, models
+without a head, and PyTorch refuse."""
 WHOLE = [name for name in pipesched.families() if name not in (*SLICED, *SPREAD)]
 
 SMALL: dict[str, Any] = {

@@ -276,7 +276,7 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
      Grouping::Unit,
      /*resultName=*/"z",
      /*isCompiled=*/false,
-     /*isDetached=*/true},
+     /*isDetached=*/true}, // Z
 };
 
 inline constexpr unsigned kNumInstructionKinds = std::size(kInstructionTraits);
