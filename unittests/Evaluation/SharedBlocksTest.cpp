@@ -286,8 +286,7 @@ static void checkGroups(const Placement &placement, const TaskGraph &graph,
       EXPECT_TRUE(
           llvm::equal(graph.workersOf(found - graph.groups.begin()), workers));
   }
-  EXPECT_EQ(numGroups,
-            llvm::count_if(graph.groups, [](const GroupName &group) {
+  EXPECT_EQ(numGroups, llvm::count_if(graph.groups, [](const GroupName &group) {
               return group.grouping() == Grouping::Blocks;
             }));
 }

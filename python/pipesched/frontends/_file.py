@@ -192,8 +192,8 @@ def count_stages(schedule: Schedule) -> int:
     """
     if schedule.slices > 1:
         raise FrontendError(
-            f"schedule {schedule.name!r} has {schedule.slices} slices a microbatch; exported models "
-            "run whole microbatches (docs/Stages.md says how functions of slices are written)"
+            f"schedule {schedule.name!r} has {schedule.slices} slices a microbatch; exported models"
+            " run whole microbatches (docs/Stages.md says how functions of slices are written)"
         )
     placed = {
         (stage.path, stage.stage): stage.blocks
