@@ -191,7 +191,11 @@ static llvm::StringRef shownBy(const WorkerPrograms &rows, uint32_t i) {
   if (kind == InstructionKind::AllReduce)
     isHidden = llvm::is_contained(llvm::ArrayRef(rows.group).take_front(i),
                                   rows.group[i]);
-  return isHidden ? "" : profileNames()[rows.first.phase[i]];
+  // A collective of a microbatch takes as long as its slowest member.
+  if (isHidden || traitsOf(kind).grouping == Grouping::Unit)
+    return "";
+  Phase phase = *phaseFromCode(rows.first.phase[i]);
+  return EnumNames<Phase>::values[static_cast<unsigned>(phase)].name;
 }
 
 /// What the prediction was made from, where it shows: ps are taken for ns.

@@ -1,6 +1,6 @@
 // RUN: split-file %s %t
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-profile)' 2>&1 | FileCheck %s --check-prefix=NEITHER
-// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-profile{times="F=1ms,X=2ms"})' 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-profile{times="F=1ms,K=2ms"})' 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-profile{times="F=1.5"})' 2>&1 | FileCheck %s --check-prefix=UNIT
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-profile{times="F=-1ms"})' 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-profile{times="F=NaNms"})' 2>&1 | FileCheck %s --check-prefix=NAN
@@ -10,7 +10,7 @@
 // RUN: not pipesched-opt %t/empty.mlir --pass-pipeline='builtin.module(pipe-attach-profile{times="F=1ms"})' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // NEITHER: error: pipe-attach-profile needs one of 'times' and 'file', neither given
-// NAME: error: pipe-attach-profile: unknown name 'X' (known: F, B, I, W, R, D, U, O, G, FB, comm, send)
+// NAME: error: pipe-attach-profile: unknown name 'K' (known: F, B, I, W, R, D, U, O, G, S, T, X, Y, Z, FB, comm, send)
 // UNIT: error: pipe-attach-profile: F: expected a unit (ps, ns, us, ms or s) after '1.5', found ''
 // NEGATIVE: error: pipe-attach-profile: F: expected a time of at least 0, found '-1ms'
 // NAN: error: pipe-attach-profile: F: expected a time such as 1.5ms, found 'NaNms'
