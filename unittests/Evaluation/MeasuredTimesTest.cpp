@@ -191,7 +191,10 @@ static llvm::StringRef shownBy(const WorkerPrograms &rows, uint32_t i) {
   if (traitsOf(kind).role == InstructionRole::Collective)
     isHidden = llvm::is_contained(llvm::ArrayRef(rows.group).take_front(i),
                                   rows.group[i]);
-  return isHidden ? "" : enumName(*phaseFromCode(rows.first.phase[i]));
+  // A collective of a microbatch takes as long as its slowest member.
+  if (isHidden || traitsOf(kind).grouping == Grouping::Unit)
+    return "";
+  return enumName(*phaseFromCode(rows.first.phase[i]));
 }
 
 /// What the prediction was made from, where it shows: ps are taken for ns.

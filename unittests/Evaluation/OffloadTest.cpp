@@ -29,6 +29,8 @@ static CostInputs profileOf(int64_t forward, int64_t inputGrad,
   set(Phase::Offload, offload);
   set(Phase::Reload, reload);
   set(Phase::Recompute, forward);
+  set(Phase::Logits, inputGrad);
+  set(Phase::LogitsGrad, weightGrad);
   profile.commPs = {comm};
   profile.sendPs = {comm / 2};
   CostInputs costs;
