@@ -29,6 +29,8 @@ static Profile makeProfile(int64_t forward, int64_t inputGrad,
   set(Phase::Backward, inputGrad + weightGrad);
   set(Phase::InputGrad, inputGrad);
   set(Phase::WeightGrad, weightGrad);
+  set(Phase::Logits, inputGrad);
+  set(Phase::LogitsGrad, forward);
   profile.commPs = {comm};
   return profile;
 }

@@ -168,7 +168,8 @@ TEST(FamilyOptions, AreTakenOrRefused) {
                                                     {"construction", "concat"},
                                                     {"split-backward", "false"},
                                                     {"gradient-after", "W"},
-                                                    {"slices", "1"}};
+                                                    {"slices", "1"},
+                                                    {"vocabulary", "vocab-2"}};
   EXPECT_EQ(std::size(values), familyOptions().size());
   for (const Family &family : families())
     for (auto [info, value] : llvm::zip_equal(familyOptions(), values)) {

@@ -360,6 +360,8 @@ TEST(AddRecompute, WaitingWorkersHideARecompute) {
 TEST(AddRecompute, AheadIsNeverLonger) {
   int64_t numShorter = 0;
   forAllFamilies(6, 13, {}, [&](const Family &, const Table &table) {
+    if (hasShards(table))
+      return; // a shard behind an R keeps all workers waiting
     int64_t slots = measure(apply(table)).slots;
     for (int64_t most : {1, 2, 4}) {
       int64_t shorter = measure(apply(table, ahead(most))).slots;

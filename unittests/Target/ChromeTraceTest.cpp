@@ -169,7 +169,7 @@ static double sumOf(const std::vector<Slice> &slices) {
 /// The idle slices of a worker add up to its idle time, those of the critical
 /// path to the step.
 TEST_P(EveryTransport, IdleTimeAndCriticalPathAddUp) {
-  constexpr int64_t kWorkers = 4, kIdleThread = 6, kPathThread = 7;
+  constexpr int64_t kWorkers = 4, kIdleThread = 8, kPathThread = 9;
   TimingOptions timing;
   timing.transport = GetParam();
   NamedEvaluation result =
