@@ -132,7 +132,7 @@ TEST(StatedFacts, MemoryOfParameters) {
 TEST(StatedFacts, Messages) {
   StageCosts costs =
       llvm::cantFail(costRoofline(onTwoWorkers(), unevenModel(), unitSystem(),
-                                  kCostedPhases - kCopyPhases));
+                                  kCostedPhases - kCopyPhases - kSpreadPhases));
   EXPECT_EQ(costs.stages[0].activation.bytes, 5);
   EXPECT_EQ(costs.stages[0].activation.occupancyPs, 5);
   EXPECT_EQ(costs.stages[1].activation.bytes, 7);

@@ -111,6 +111,7 @@ FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "memory": (positive, "activations that a worker may hold, in stages of one microbatch"),
     "construction": (str, "concat, doubling or halving"),
     "slices": (positive, "slices of each microbatch along its tokens"),
+    "vocabulary": (str, "vocab-1 or vocab-2, how a vocabulary is spread over the workers"),
 }
 
 

@@ -35,6 +35,7 @@ FAMILY_DEFAULTS = {
     "memory": "2D",
     "construction": "concat",
     "slices": "one",
+    "vocabulary": "vocab-1",
     "split_backward": "the family's",
     "gradient_after": "the family's",
 }

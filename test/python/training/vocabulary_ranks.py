@@ -102,8 +102,8 @@ def run_tied(rank: int, ranks: int) -> dict[str, float]:
 
 def main() -> None:
     rank, ranks = int(sys.argv[1]), int(sys.argv[2])
-    store = dist.FileStore(sys.argv[3], ranks)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+    place = f"file://{sys.argv[3]}"
+    dist.init_process_group("gloo", init_method=place, rank=rank, world_size=ranks)
     found = {
         f"{name} {algorithm}": run(case, algorithm == "vocab-2", rank, ranks)
         for name, case in CASES.items()
