@@ -220,7 +220,7 @@ def _entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
     return entries
 
 
-SLOTS = "F=1us,B=2us,I=1us,W=1us,R=1us,D=0ps,U=0ps,O=1us"
+SLOTS = "F=1us,B=2us,I=1us,W=1us,R=1us,D=0ps,U=0ps,O=1us,S=1us,T=1us"
 """Unit slots as times, without those of all-reduces."""
 
 REDUCING = f"{SLOTS},G=1us"

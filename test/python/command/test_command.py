@@ -521,7 +521,7 @@ def test_nothing_is_written_into_a_missing_folder(
 ) -> None:
     target = tmp_path / "missing" / "x.svg"
     said = failure_of(capsys, "convert", schedule, str(target))
-    assert said == f"error: OUTPUT {target}: No such file or directory\n"
+    assert said == f"error: --output {target}: No such file or directory\n"
 
 
 def test_what_is_no_file_stays_what_it_is(tmp_path: Path) -> None:

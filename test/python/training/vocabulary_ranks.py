@@ -52,7 +52,7 @@ def run(case: dict[str, Any], early: bool, rank: int, ranks: int) -> dict[str, f
 
     whole = [t.clone().requires_grad_() for t in (x, weight)]
     whole_bias = None if bias is None else bias.clone().requires_grad_()
-    loss = functional.cross_entropy(functional.linear(*whole, whole_bias), targets)
+    loss = functional.cross_entropy(functional.linear(whole[0], whole[1], whole_bias), targets)
     (loss * scale).backward()
 
     rows = head_rows(vocabulary, rank, ranks)
@@ -89,7 +89,7 @@ def run_tied(rank: int, ranks: int) -> dict[str, float]:
         wanted = functional.cross_entropy(
             functional.linear(functional.embedding(each, whole).tanh(), whole), each.roll(1)
         )
-        wanted.backward()
+        wanted.backward()  # type: ignore[no-untyped-call]
         looked = embedding.lookup(each)
         x = looked.tanh()
         logits = head.logits(x, each.roll(1))
