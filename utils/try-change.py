@@ -120,7 +120,8 @@ def read_edges(build):
     headers, output = collections.defaultdict(list), None
     for line in ask("-t", "deps").splitlines():
         if line.startswith("    "):
-            headers[output].append(line.strip())
+            # A compiler cache may write names from the build folder on.
+            headers[output].append(os.path.normpath(os.path.join(build, line.strip())))
         elif ": #deps" in line:
             output = line.partition(": #deps")[0]
     text = (build / "build.ninja").read_text(encoding="utf-8").replace("$\n", "")
