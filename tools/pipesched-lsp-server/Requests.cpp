@@ -18,6 +18,7 @@
 #include "llvm/Support/LSP/Transport.h"
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -274,18 +275,18 @@ size_t Filter::read(char *buffer, size_t size) {
 }
 
 bool pipesched::filterStandardInput(const mlir::DialectRegistry &dialects) {
-  // It lives as long as the stream, which is never closed.
-  auto *filter = new Filter(stdin, dialects);
+  // It lives as long as the process, and so as the stream, which is never
+  // closed.
+  static std::unique_ptr<Filter> filter;
+  filter = std::make_unique<Filter>(stdin, dialects);
   cookie_io_functions_t functions = {};
   functions.read = [](void *cookie, char *buffer, size_t size) -> ssize_t {
     return static_cast<ssize_t>(
         static_cast<Filter *>(cookie)->read(buffer, size));
   };
-  std::FILE *stream = fopencookie(filter, "r", functions);
-  if (!stream) {
-    delete filter;
+  std::FILE *stream = fopencookie(filter.get(), "r", functions);
+  if (!stream)
     return false;
-  }
   stdin = stream;
   return true;
 }
