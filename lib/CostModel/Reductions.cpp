@@ -117,15 +117,8 @@ struct ReductionGroups {
 static RingGroup replicasOf(const Reduction &reduction,
                             const RankLayout &layout) {
   int64_t size = reduction.numWorkers;
-  switch (layout.levelOf(reduction.firstWorker, reduction.lastWorker)) {
-  case NetworkLevel::Link:
-    return {size, 1, 1};
-  case NetworkLevel::Network:
-    return {1, size, 1};
-  case NetworkLevel::Spine:
-    return {1, 1, size};
-  }
-  llvm_unreachable("unknown level");
+  return RingGroup::across(
+      layout.levelOf(reduction.firstWorker, reduction.lastWorker), size);
 }
 
 /// What a step ends with. Gradients are always summed, and if each member

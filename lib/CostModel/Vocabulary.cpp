@@ -162,16 +162,9 @@ private:
 static RingGroup ringOf(const std::set<int32_t> &workers,
                         const SystemFacts &system, int64_t numWorkers) {
   int64_t size = workers.size();
-  switch (RankLayout(system, numWorkers)
-              .levelOf(*workers.begin(), *workers.rbegin())) {
-  case NetworkLevel::Link:
-    return {size, 1, 1};
-  case NetworkLevel::Network:
-    return {1, size, 1};
-  case NetworkLevel::Spine:
-    return {1, 1, size};
-  }
-  llvm_unreachable("unknown level");
+  return RingGroup::across(RankLayout(system, numWorkers)
+                               .levelOf(*workers.begin(), *workers.rbegin()),
+                           size);
 }
 
 /// Calls `visit(stage)` with the last stage of each worker on a path.

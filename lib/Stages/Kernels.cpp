@@ -12,6 +12,7 @@
 
 #include "PipeSched/Stages/Kernels.h"
 #include "PipeSched/Stages/PersistentLayout.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -43,6 +44,19 @@ RankedTensorType pipesched::typeOf(const StageFunctions &functions,
   default:
     llvm_unreachable("no activation");
   }
+}
+
+Value pipesched::putSlice(OpBuilder &builder, Location loc, Value residual,
+                          Value whole, OpFoldResult slice) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(whole.getType()).getShape();
+  SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(shape.size(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes =
+      getAsIndexOpFoldResult(builder.getContext(), shape);
+  offsets[0] = slice;
+  sizes[0] = builder.getIndexAttr(1);
+  return tensor::InsertSliceOp::create(builder, loc, residual, whole, offsets,
+                                       sizes, strides);
 }
 
 bool KernelCall::givesSum(unsigned result) const {
@@ -107,7 +121,7 @@ unsigned KernelBuilder::bufferOf(ActivationName name, bool isResult) {
 
 unsigned KernelBuilder::sharedBufferOf(ActivationName name) {
   unsigned index = bufferOf(name, /*isResult=*/false);
-  kernel.buffers[index].isWritten = kernel.buffers[index].isBegun = true;
+  kernel.buffers[index].isWritten = true;
   return index;
 }
 

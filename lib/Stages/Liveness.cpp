@@ -232,11 +232,10 @@ LivenessFinder::accessTo(int64_t stage, int64_t path,
   Access access = accessTo(stage, path, buffer.name, buffer.bytes,
                            buffer.isRead, buffer.isWritten);
   access.isShared = buffer.name.isShared();
-  if (!buffer.isBegun)
-    return access;
-  access.isActivation = buffer.name.role == StageRole::Earlier;
-  access.begunBy =
-      access.isActivation ? 0 : loaded.placement.getNumSlices() - 1;
+  if (auto slice = buffer.begunBy(loaded.placement.getNumSlices())) {
+    access.isActivation = buffer.name.role == StageRole::Earlier;
+    access.begunBy = *slice;
+  }
   return access;
 }
 

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/Reference.h"
+#include "PipeSched/Stages/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -251,18 +252,10 @@ void StepBuilder::beginSlices() {
 void StepBuilder::copyToEarlier(const Stage &stage) {
   StageValues &known = values[stage.number];
   for (const NamedTensor &tensor : stage.earlier) {
-    ArrayRef<int64_t> shape = tensor.type.getShape();
-    SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0));
-    SmallVector<OpFoldResult> strides(shape.size(), builder.getIndexAttr(1));
-    SmallVector<OpFoldResult> sizes =
-        getAsIndexOpFoldResult(builder.getContext(), shape);
-    offsets[0] = builder.getIndexAttr(sliceNumber);
-    sizes[0] = builder.getIndexAttr(1);
     known.set(Role::Earlier, tensor.name,
-              tensor::InsertSliceOp::create(
-                  builder, loc, known.get(Role::Residual, tensor.name),
-                  known.get(Role::Earlier, tensor.name), offsets, sizes,
-                  strides));
+              putSlice(builder, loc, known.get(Role::Residual, tensor.name),
+                       known.get(Role::Earlier, tensor.name),
+                       builder.getIndexAttr(sliceNumber)));
   }
 }
 

@@ -35,6 +35,22 @@ inline constexpr size_t kNumNetworkLevels = std::size(kNetworkLevels);
 struct RingGroup {
   int64_t perNode = 1, numNodes = 1, numPods = 1;
 
+  /// So many members, each in a part of its own of what `level` joins.
+  static RingGroup across(NetworkLevel level, int64_t size) {
+    RingGroup group;
+    switch (level) {
+    case NetworkLevel::Link:
+      group.perNode = size;
+      break;
+    case NetworkLevel::Network:
+      group.numNodes = size;
+      break;
+    case NetworkLevel::Spine:
+      group.numPods = size;
+      break;
+    }
+    return group;
+  }
   int64_t size() const { return perNode * numNodes * numPods; }
   /// How many parts each level joins, by NetworkLevel.
   std::array<int64_t, kNumNetworkLevels> sizes() const {

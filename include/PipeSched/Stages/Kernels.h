@@ -66,6 +66,12 @@ struct KernelCall {
   bool givesSum(unsigned result) const;
 };
 
+/// Creates what all slices share, `whole`, with the residual of one slice in
+/// its place. The shape of `whole` is slices x that of `residual`.
+mlir::Value putSlice(mlir::OpBuilder &builder, mlir::Location loc,
+                     mlir::Value residual, mlir::Value whole,
+                     mlir::OpFoldResult slice);
+
 /// A residual that the kernel also writes into its slice of an Earlier.
 struct KernelCopy {
   unsigned residual, earlier; ///< into StageKernel::buffers
@@ -78,9 +84,14 @@ struct KernelBuffer {
   bool isRead = false; ///< before the kernel writes it
   /// In full; of what slices share, a part.
   bool isWritten = false;
-  /// Of what slices share: it begins at zero, with the first F or the first
-  /// backward of the microbatch.
-  bool isBegun = false;
+
+  /// Of what slices share and this kernel changes: the slice whose cell begins
+  /// it at zero. F runs from the first slice on, the backward from the last.
+  std::optional<int64_t> begunBy(int64_t numSlices) const {
+    if (!name.isShared() || !isWritten)
+      return std::nullopt;
+    return name.role == pipe::StageRole::Earlier ? 0 : numSlices - 1;
+  }
 };
 
 /// What F, R, B, I, W or O of a stage runs, in order:

@@ -17,7 +17,6 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -153,17 +152,10 @@ void KernelEmitter::write(const KernelCall &call, unsigned index,
 void KernelEmitter::copyToEarlier(KernelCopy copy) {
   Slot &from = slotOf({Kind::Buffer, copy.residual});
   Slot &to = slotOf({Kind::Buffer, copy.earlier});
-  ArrayRef<int64_t> shape = to.argument->type.getShape();
-  SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(shape.size(), builder.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes =
-      getAsIndexOpFoldResult(builder.getContext(), shape);
   Value place =
       arith::IndexCastOp::create(builder, builder.getIndexType(), getSlice());
-  offsets[0] = place;
-  sizes[0] = builder.getIndexAttr(1);
-  to.tensor = tensor::InsertSliceOp::create(builder, from.tensor, to.tensor,
-                                            offsets, sizes, strides);
+  to.tensor =
+      putSlice(builder, builder.getLoc(), from.tensor, to.tensor, place);
 }
 
 void KernelEmitter::run() {

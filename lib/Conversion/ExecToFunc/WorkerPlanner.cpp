@@ -129,10 +129,7 @@ void WorkerPlanner::putBegun(Cell cell, const StageKernel &kernel,
   const Placement &placement = step.placed.loaded.placement;
   int64_t slice = placement.sliceOf(cell.getUnit());
   for (auto [buffer, offset] : llvm::zip_equal(kernel.buffers, offsets)) {
-    int64_t begunBy = buffer.name.role == pipe::StageRole::Earlier
-                          ? 0
-                          : placement.getNumSlices() - 1;
-    if (buffer.isBegun && slice == begunBy)
+    if (buffer.begunBy(placement.getNumSlices()) == slice)
       put({kClear, slotOf(offset), lowOf(buffer.bytes), highOf(buffer.bytes)});
   }
 }
