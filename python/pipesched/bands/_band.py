@@ -9,7 +9,7 @@ from typing import Any
 
 from .._costs import Costs
 from .._settings import _fields_of
-from ._own import Own, own_band, ratios_of
+from ._own import Own, own_band, rates_before, ratios_of
 from ._residuals import Resembling, Residual, resembling, runs_of
 from ._statistics import LEVEL, interval
 from ._traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
@@ -164,10 +164,14 @@ def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
         return None
     band = band_of_traits(traits)
     assert costs.system is not None
-    ratios = () if traits.times == OF_TIMES else ratios_of(_fields_of("system", costs.system))
+    fields = _fields_of("system", costs.system)
+    ratios = () if traits.times == OF_TIMES else ratios_of(fields)
     if not ratios:
         return band
-    # A correction turns the rates of a data sheet into those under load.
-    both = [traits._replace(rates=rates) for rates in (DATA_SHEET, UNDER_LOAD)]
-    own = own_band(traits, ratios, min(_width(band_of_traits(each)) for each in both))
+    # A correction turns the rates of a data sheet into those under load; the band is at most as
+    # wide as it was with the former ones, if they are known.
+    before = rates_before(fields)
+    former = [traits._replace(rates=rates) for rates in (DATA_SHEET, UNDER_LOAD)]
+    widths = [_width(band_of_traits(each)) for each in former if before in (None, each.rates)]
+    own = own_band(traits, ratios, min(widths))
     return replace(band, low=own.low, high=own.high, own=own)

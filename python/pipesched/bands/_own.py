@@ -13,25 +13,49 @@ from typing import Any, NamedTuple
 
 from ._differences import Tolerance, tolerances
 from ._statistics import student
-from ._traits import Traits
+from ._traits import DATA_SHEET, UNDER_LOAD, Traits
 
 FIELD = "description"
 """The field of a system whose source says what it was corrected to."""
 
 _TEXT = re.compile(
-    r"corrected to (?P<count>\d+) measured steps?, measured in terms of predicted: (?P<ratios>.*)"
+    r"corrected (from rates (?P<rates>of a data sheet|under load) )?to (?P<count>\d+) measured"
+    r" steps?, measured in terms of predicted: (?P<ratios>.*)"
 )
 
+_RATES = {"of a data sheet": DATA_SHEET, "under load": UNDER_LOAD}
 
-def source_of(ratios: Sequence[float]) -> str:
-    """The source of a corrected system, which `ratios_of` reads.
+
+def source_of(ratios: Sequence[float], rates: str | None = None) -> str:
+    """The source of a corrected system, which `ratios_of` and `rates_before` read. `rates` are
+    those that it had before.
 
     >>> source_of([1.0125, 0.99])
     'corrected to 2 measured steps, measured in terms of predicted: 1.0125 0.9900'
+    >>> source_of([1.0], UNDER_LOAD)
+    'corrected from rates under load to 1 measured step, measured in terms of predicted: 1.0000'
     """
     listed = " ".join(f"{ratio:.4f}" for ratio in ratios)
     count = f"{len(ratios)} measured step{'' if len(ratios) == 1 else 's'}"
-    return f"corrected to {count}, measured in terms of predicted: {listed}"
+    said = {each: words for words, each in _RATES.items()}
+    before = f"from rates {said[rates]} " if rates in said else ""
+    return f"corrected {before}to {count}, measured in terms of predicted: {listed}"
+
+
+def _read(system: Mapping[str, Any]) -> re.Match[str] | None:
+    sources = system.get("sources")
+    text = sources.get(FIELD) if isinstance(sources, Mapping) else None
+    return _TEXT.fullmatch(text) if isinstance(text, str) else None
+
+
+def rates_before(system: Mapping[str, Any]) -> str | None:
+    """The rates that a corrected system had before; None if its source does not say.
+
+    >>> rates_before({"sources": {"description": source_of([1.0], DATA_SHEET)}}) == DATA_SHEET
+    True
+    """
+    match = _read(system)
+    return _RATES.get(match["rates"]) if match and match["rates"] else None
 
 
 def ratios_of(system: Mapping[str, Any]) -> tuple[float, ...]:
@@ -41,9 +65,7 @@ def ratios_of(system: Mapping[str, Any]) -> tuple[float, ...]:
     >>> ratios_of({"sources": {"description": source_of([1.0125, 0.99])}})
     (1.0125, 0.99)
     """
-    sources = system.get("sources")
-    text = sources.get(FIELD) if isinstance(sources, Mapping) else None
-    match = _TEXT.fullmatch(text) if isinstance(text, str) else None
+    match = _read(system)
     if match is None:
         return ()
     try:

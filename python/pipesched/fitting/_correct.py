@@ -22,8 +22,8 @@ import numpy.typing as npt
 from .._costs import Costs, Description
 from .._errors import PipeSchedError
 from ..bands import tolerances, traits_of
-from ..bands._own import FIELD, source_of
-from ..bands._traits import is_under_load
+from ..bands._own import FIELD, rates_before, source_of
+from ..bands._traits import DATA_SHEET, UNDER_LOAD, is_under_load
 from ._own_steps import OwnStep, read_steps
 from ._system import System, read_base
 
@@ -265,7 +265,8 @@ def _named(system: System, base: System, steps: int, command: str, ratios: Vecto
         for field in _fields(made, term):
             if _value(made, field) != _value(base, field):
                 sources[field] = f"corrected to {steps} measured steps: {command}"
-    sources[FIELD] = source_of([float(each) for each in np.exp(ratios)])
+    rates = rates_before(base) or (UNDER_LOAD if is_under_load(base) else DATA_SHEET)
+    sources[FIELD] = source_of([float(each) for each in np.exp(ratios)], rates)
     made["sources"] = sources
     return made
 

@@ -14,7 +14,8 @@ from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
 from pipesched._options import Sharding
 from pipesched.bands import band_of
-from pipesched.bands._own import ratios_of, source_of
+from pipesched.bands._own import rates_before, ratios_of, source_of
+from pipesched.bands._traits import DATA_SHEET
 from pipesched.command import main
 from pipesched.fitting import OwnStep, correct, fit_steps
 from pipesched.fitting._own_steps import seconds_of_log
@@ -112,8 +113,8 @@ def test_one_layout_corrects_the_others(source: str, model: str) -> None:
 
 
 def test_bands_shrink_and_hold() -> None:
-    """Bands of others of the cluster, after a correction to one. Of 84 they hold 56: of layouts of
-    Qwen3 235B, which differ by a factor of three, 20 of 40.
+    """Bands of others of the cluster, after a correction to one. Of 84 they hold 65: of layouts of
+    Qwen3 235B, which differ by a factor of three, 29 of 40.
     """
     held, systems = [], (system_of("h100-sxm"), system_of("h100-sxm-load"))
     for system in systems:
@@ -132,7 +133,7 @@ def test_bands_shrink_and_hold() -> None:
                     assert band.high / band.low < 1.001 * wide.high / wide.low
                     ratio = step.seconds / predicted_s(step.configuration, corrected)
                     held.append(band.low <= ratio <= band.high)
-    assert len(held) > 80 and sum(held) / len(held) >= 0.65
+    assert len(held) > 80 and sum(held) / len(held) >= 0.77
 
 
 # Terms
@@ -249,6 +250,7 @@ def test_rows_of_plans(tmp_path: Path, capsys: Capture) -> None:
 def test_the_source_says_the_steps(write: Callable[[Any], str]) -> None:
     made = fit_steps(write([{**ROW, "measured_s": 5.0}]), command="pipesched fit steps.json")
     assert len(ratios_of(made.system)) == 1
+    assert rates_before(made.system) == DATA_SHEET
     assert made.system["sources"]["sustained"] == (
         "corrected to 1 measured steps: pipesched fit steps.json"
     )
