@@ -77,6 +77,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     "--memory": ("memory 2D", ["zb-auto", *PAPER], ["8"]),
     "--construction": ("construction concat", ["chimera", *PAPER], ["doubling"]),
     "--slices": ("slices 4", ["seq1f1b", *MODEL], ["2"]),
+    "--vocabulary": ("vocabulary vocab-1", ["vocab-1f1b", *MODEL], ["vocab-2"]),
     "--split-backward": ("split-backward", ["hanayo", *MODEL], []),
     "--gradient-after": (
         "gradient-after",
