@@ -90,8 +90,12 @@ class OwnFamily:
 
     @property
     def place(self) -> str:
-        """Where its function is."""
+        """Where its function is: as it was named, if that was by its place."""
+        if ":" in self.name:
+            return self.name
         module = getattr(self.function, "__module__", "")
+        if module.startswith(_FROM_FILE):
+            module = inspect.getfile(self.function)
         return f"{module}:{getattr(self.function, '__qualname__', self.name)}"
 
     @property
@@ -241,9 +245,13 @@ def _is_shipped(name: str) -> bool:
 # Functions by where they are
 
 
+_FROM_FILE = "pipesched_family_"
+"""How names of modules begin that are made of files."""
+
+
 def _load_file(path: str) -> ModuleType:
     full = os.path.abspath(path)
-    name = f"pipesched_family_{sha256(full.encode()).hexdigest()[:16]}"
+    name = f"{_FROM_FILE}{sha256(full.encode()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, full)
@@ -345,6 +353,21 @@ def _checked(family: str, given: Schedule, wanted: Schedule) -> Schedule:
     return given
 
 
+def _check_arguments(family: OwnFamily, problem: Schedule, given: Mapping[str, Any]) -> None:
+    """Refuses a function that cannot be called with a problem and these options."""
+    try:
+        signature = inspect.signature(family.function)
+    except ValueError:
+        return  # one of those in C that tell nothing
+    try:
+        signature.bind(problem, **given)
+    except TypeError as error:
+        raise PipeSchedError(
+            f"family {family.name!r} takes {signature}, and is called with a problem, which has"
+            f" workers and microbatches, and with its options as keywords: {error}"
+        ) from None
+
+
 def generate_own(
     family: OwnFamily, problem: Schedule, options: Mapping[str, Any]
 ) -> Schedule:
@@ -356,6 +379,7 @@ def generate_own(
     if unknown:
         known = ", ".join(family.options) or "none"
         raise PipeSchedError(f"family {family.name!r} has no option {unknown[0]!r} (of {known})")
+    _check_arguments(family, problem, given)
     try:
         made = family.function(problem, **given)
     except PipeSchedError:

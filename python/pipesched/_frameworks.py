@@ -104,6 +104,15 @@ def exchanges_of(launcher: LauncherName) -> tuple[ContextExchange, ...]:
     return ("ring", "gather") if launcher == "megatron" else ("gather",)
 
 
+def no_pipeline(launcher: LauncherName | None, is_tied: bool, pipeline: int) -> str | None:
+    """Why the framework cannot train the model in a pipeline of so many workers: torchtitan refuses
+    a head that is the embedding there (`torchtitan/models/common/decoder.py`).
+    """
+    if launcher == "torchtitan" and is_tied and pipeline > 1:
+        return "torchtitan has no pipeline for a head that is the embedding"
+    return None
+
+
 def default_sharding(launcher: LauncherName) -> tuple[Sharding, ...]:
     """The kinds of sharding from which a plan chooses if none is given: all that it runs."""
     held: tuple[Sharding, ...] = names_of(Sharding)

@@ -76,6 +76,13 @@ SOURCES = ("model", "system", "times")
 class VerbParser(_Parser):
     """The parser of a verb, empty until it parses: then its module is imported and fills it."""
 
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong, without the usage, whose many lines would hide it, and exits."""
+        from pipesched._text import printable_lines
+
+        said = printable_lines(message)
+        self.exit(MISUSED, f"{self.prog}: error: {said}\n`{self.prog} --help` lists its options\n")
+
     def fill(self) -> None:
         """Adds the arguments of the verb, once."""
         if self.get_default("run") is None:
@@ -130,12 +137,12 @@ class VerbParser(_Parser):
         flag = unknown(words, self._option_string_actions)
         if flag is None:
             return
-        if near := meant(flag, self._option_string_actions):
-            hint = f"; did you mean {' or '.join(near)}?"
-        else:
-            verbs = _verbs_with(flag)
+        near, is_known = meant(flag, self._option_string_actions)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        if verbs := [] if is_known else _verbs_with(flag):
             listed = " and ".join(filter(None, (", ".join(verbs[:-1]), *verbs[-1:])))
-            hint = f"; {listed} {'has' if len(verbs) == 1 else 'have'} it" if verbs else ""
+            what = flag if near else "it"
+            hint += f"{' ' if near else '; '}{listed} {'has' if len(verbs) == 1 else 'have'} {what}"
         self.error(f"unrecognized arguments: {flag}{hint}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pipesched._errors import Diagnostic
 from pipesched._optimize import OptimizeOptions
 from pipesched._text import gib
 from pipesched.planning._request import bytes_of
@@ -40,3 +41,18 @@ def budget_text(options: OptimizeOptions, accelerators: int | None) -> str:
     if accelerators is not None and accelerators > 1:
         several = f" of {accelerators} accelerators, {gib(size / accelerators)} each"
     return f", memory {gib(size)} a worker{several}"
+
+
+def of_each_text(memory: str | None, accelerators: int | None) -> list[Diagnostic]:
+    """A note that a budget is that of a worker, where it may have been meant for accelerators."""
+    given = (memory or "").strip()
+    if not given[:1].isdigit() or given.isdigit() or _EACH.fullmatch(given):
+        return []
+    if accelerators is None or accelerators == 1:
+        return []
+    size = bytes_of("memory", given)
+    message = (
+        f"--memory {given} is that of a worker, {gib(size / accelerators)} for each of its"
+        f" {accelerators} accelerators; {given}/GPU is that of each"
+    )
+    return [Diagnostic("note", message)]

@@ -400,6 +400,14 @@ def _free(entries: Sequence[Entry]) -> assumed.Facts:
     return assumed.of_own_times([entry.label for entry in own if entry.has_free_messages()])
 
 
+def _names_model(entry: Entry) -> bool:
+    """Whether the file of an entry names the model that it is timed with."""
+    if entry.costs is not None or not isinstance(entry, FromFile):
+        return False
+    facts = entry.schedule._facts
+    return bool(facts["has_model"] and not facts["times"])
+
+
 def _above(
     arguments: argparse.Namespace,
     costs: Costs | None,
@@ -407,15 +415,19 @@ def _above(
     rows: Sequence[dict[str, Any]],
 ) -> list[str]:
     """What to know before reading the table."""
-    work = check_work(stages_of_groups(rows), costs, arguments.times_of)
+    has_own = costs is None and bool(entries) and have_own_costs(entries)
+    # The layers of a model are divided among the stages; `findings` compares the work of models.
+    staged = [row for entry, row in zip(entries, rows, strict=True) if not _names_model(entry)]
+    work = check_work(stages_of_groups(staged), costs, arguments.times_of)
     if _divides_slots(arguments):
         work = [line.replace("times are", "slots are", 1) for line in work]
+    if has_own:
+        work = [line.replace("slots are", "times are", 1) for line in work]
     given = assumed.was_given(arguments)
     sized = [row for row in rows if row.get("microbatch_size")]
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
     settings = _settings(arguments)
     families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
-    has_own = costs is None and bool(entries) and have_own_costs(entries)
     facts = assumed.joined(
         [
             _free(entries) if has_own else assumed.of_costs(costs, given, sizes),
@@ -458,6 +470,22 @@ def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
     return 0 if any(each.fits for each in found) else 1
 
 
+def _lines_above(parts: Sequence[Part]) -> list[str]:
+    """What to know before reading the rows, each once; what is assumed names its systems where they
+    differ.
+    """
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        for line in part.above():
+            found.setdefault(line, []).append(str(part.arguments.system))
+    lines = []
+    for line, systems in found.items():
+        what, _, said = line.partition(": ")
+        differs = len(systems) < len(parts) and what in ("assumed", "changed")
+        lines.append(f"{what} on {' and '.join(systems)}: {said}" if differs else line)
+    return lines
+
+
 def _write(
     arguments: argparse.Namespace,
     rows: list[dict[str, Any]],
@@ -468,8 +496,7 @@ def _write(
     below: Sequence[str],
 ) -> None:
     """Writes the table, and the page if one is asked for."""
-    above = list(dict.fromkeys(line for part in parts for line in part.above()))
-    above += order
+    above = [*_lines_above(parts), *order]
     if arguments.html:
         write_page(arguments.html, "; ".join([title, *above]), groups)
     remarks = ["", *below] if arguments.format == "text" else []

@@ -17,6 +17,7 @@ from pipesched._options import FamilyOptions, PlacementName, Recompute, names_of
 from pipesched.planning._candidate import placement_kind
 from pipesched._bytes import DEFAULT_RESERVE, bytes_of, reserve_of
 from pipesched._costs import has_experts
+from pipesched._text import readable
 from pipesched.planning._why import gib
 
 from . import passes
@@ -279,7 +280,8 @@ def bounds_of(
         try:
             row |= _bound(size, group, budget, arguments)
         except PipeSchedError as error:
-            row["error"] = error.diagnostics[0].message
+            message = error.diagnostics[0].message.removeprefix("'pipe.schedule' op ")
+            row["error"] = readable(message)
         rows.append((row, None))
     return rows
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 SAME = (
     ("--workers", "--stages"),
     ("--schedules", "--schedule", "--families", "--family"),
+    ("--tensor", "--tensor-parallel"),
     ("--context", "--context-parallel"),
     ("--expert", "--expert-parallel"),
     ("--data", "--data-parallel"),
@@ -21,7 +22,7 @@ SHOWN = frozenset({"--workers"})
 """Those of them that `--help` shows in place of the others."""
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("tp", "tensor-parallel", "tensor-parallel-size"), ("tensor",)),
+    **dict.fromkeys(("tp", "tensor-parallel-size"), ("tensor",)),
     **dict.fromkeys(("tensor-model-parallel-size", "tensor-parallel-degree"), ("tensor",)),
     **dict.fromkeys(("pp", "pipeline", "pipeline-parallel", "ranks"), ("workers",)),
     **dict.fromkeys(("pipeline-model-parallel-size", "num-stages"), ("workers",)),
@@ -91,16 +92,18 @@ def unknown(words: Sequence[str], actions: Actions) -> str | None:
     return None
 
 
-def meant(flag: str, actions: Actions) -> list[str]:
-    """The options that a wrong one may have meant."""
+def meant(flag: str, actions: Actions) -> tuple[list[str], bool]:
+    """The options that a wrong one may have meant, and whether it is the name that others have for
+    them, rather than one that looks like theirs.
+    """
     known = [name for name in actions if name.startswith("--")]
     others = [f"--{name}" for name in ELSEWHERE.get(flag.lstrip("-").casefold(), ())]
     if listed := [name for name in others if name in actions]:
-        return listed
+        return listed, True
     near = difflib.get_close_matches(flag.casefold(), known, n=1, cutoff=0.7)
     begun = sorted(name for name in known if name.startswith(flag) or flag.startswith(f"{name}-"))
     shown = (_shown(name, actions[name]) for name in near or begun)
-    return list(dict.fromkeys(shown))[:2]
+    return list(dict.fromkeys(shown))[:2], False
 
 
 def _shown(name: str, action: argparse.Action) -> str:

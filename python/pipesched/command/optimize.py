@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pipesched
-from pipesched import Costs, Optimization, PipeSchedError, Schedule, _core
+from pipesched import Costs, Diagnostic, Optimization, PipeSchedError, Schedule, _core
 from pipesched._optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
 from pipesched._options import MemoryTimes, Objective, PlacementName, Recompute, names_of
 from pipesched._division import pass_of
@@ -36,7 +36,7 @@ from .arguments import (
     positive,
     said_of_settings,
 )
-from .budgets import budget_text, of_worker
+from .budgets import budget_text, of_each_text, of_worker
 from .entries import FromFile, renamed, times_by_schedule
 from .output import FORMATS, Column, percent, say, say_lines, seconds, write_rows, write_text
 from .timed import memory_of
@@ -547,6 +547,12 @@ def _suffix(output: str | None) -> str | None:
     return suffix
 
 
+def _for_people(found: Diagnostic) -> Diagnostic:
+    """The diagnostic with sizes as people read them."""
+    notes = tuple(map(_for_people, found.notes))
+    return replace(found, message=readable(found.message), notes=notes)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Searches, writes the schedule and prints how good it is; 130 after Ctrl-C."""
     if arguments.file:
@@ -573,7 +579,8 @@ def run(arguments: argparse.Namespace) -> int:
         found, before, is_interrupted = _search(arguments, schedule, options)
     except PipeSchedError as error:
         say_lines(above)  # an assumption may be the reason why nothing was found
-        raise PipeSchedError(readable(str(error))) from None
+        hint = of_each_text(arguments.memory, _accelerators(arguments, schedule))
+        raise PipeSchedError([*map(_for_people, error.diagnostics), *hint]) from None
     if arguments.output and suffix:
         whole = found.schedule
         if ending is not None and suffix != ".csv":

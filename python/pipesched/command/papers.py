@@ -81,6 +81,23 @@ _PAPERS = {
         " {LLM} Training",
     ),
     "2412.19437": ("{DeepSeek-AI}", "{DeepSeek-V3} Technical Report"),
+    "2102.07988": (
+        "Zhuohan Li and Siyuan Zhuang and Shiyuan Guo and Danyang Zhuo and Hao Zhang and Dawn Song"
+        " and Ion Stoica",
+        "{TeraPipe}: Token-Level Pipeline Parallelism for Training Large-Scale Language Models",
+    ),
+    "2406.03488": (
+        "Ao Sun and Weilin Zhao and Xu Han and Cheng Yang and Xinrong Zhang and Zhiyuan Liu"
+        " and Chuan Shi and Maosong Sun",
+        "{Seq1F1B}: Efficient Sequence-Level Pipeline Parallelism for Large Language Model"
+        " Training",
+    ),
+    "2504.14519": (
+        "Zhouyang Li and Yuliang Liu and Wei Zhang and Tailing Yuan and Bin Chen and Chengru Song"
+        " and Di Zhang",
+        "{SlimPipe}: Memory-Thrifty and Efficient Pipeline Parallelism for Long-Context {LLM}"
+        " Training",
+    ),
 }
 """Authors and titles, by the arXiv number that the source of a family gives."""
 
@@ -108,7 +125,8 @@ def _entry(name: str, source: str) -> str:
         fields = {"author": who, "title": title, "year": cited["year"], "eprint": number[1]}
         fields |= {"archivePrefix": "arXiv", "url": f"https://arxiv.org/abs/{number[1]}"}
     else:
-        fields = {"title": latex_of(name), "note": latex_of(source)}
+        # Without an author, BibTeX sorts by `key`.
+        fields = {"key": key, "title": latex_of(name), "note": latex_of(source)}
     lines = [f"  {field} = {{{value}}}," for field, value in fields.items() if value]
     return "\n".join([f"@misc{{{key},", *lines, "}"])
 

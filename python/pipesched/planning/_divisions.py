@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .._options import ContextExchange, Recompute, Sharding
 from ._candidate import Shape
-from .._frameworks import sharding_of
+from .._frameworks import no_pipeline, sharding_of
 from ._request import Request, divisors
 
 ALONE_EXCHANGE: tuple[ContextExchange, ...] = ("ring",)
@@ -103,6 +103,8 @@ class Divisions:
                 ] += 1
             elif pipeline > layers:
                 self.left_out[f"{pipeline} stages are more than {layers} layers"] += 1
+            elif reason := no_pipeline(request.launcher, request.has_tied_head, pipeline):
+                self.left_out[reason] += 1
             else:
                 found.append(pipeline)
         return found

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 
 from .._options import Path, Recompute
 from .._making import problem
-from .._frameworks import FRAMEWORKS, LauncherName, exchanges_of, parameter_bytes, sharding_of
+from .._frameworks import (
+    FRAMEWORKS,
+    LauncherName,
+    exchanges_of,
+    no_pipeline,
+    parameter_bytes,
+    sharding_of,
+)
 from ._request import Request
 from ._candidate import OPTIMIZED, Candidate, placement_kind
 
@@ -85,6 +92,7 @@ def launchers(
 def _made(name: LauncherName, request: Request, candidate: Candidate, csv: str) -> Launcher:
     try:
         check_runs(name, candidate)
+        check_pipeline(name, request, candidate)
         _check_held(name, request, candidate)
         if name == "megatron":
             return Launcher(tuple(_megatron(request, candidate)))
@@ -100,6 +108,12 @@ def check_runs(name: LauncherName, candidate: Candidate) -> None:
         _check_megatron(candidate)
     else:
         _torch_placement(candidate)
+
+
+def check_pipeline(name: LauncherName, request: Request, candidate: Candidate) -> None:
+    """Raises `Cannot` for models that the launcher trains on one worker alone."""
+    if reason := no_pipeline(name, request.has_tied_head, candidate.shape.pipeline):
+        raise Cannot(reason)
 
 
 KEPT = ("optimizer", "full-kept")

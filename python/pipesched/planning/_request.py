@@ -327,6 +327,14 @@ class Request(Held):
         return flops
 
     @property
+    def has_tied_head(self) -> bool:
+        """Whether the head is the embedding: a model holds it once, and a pipeline twice, so that
+        the bytes of its weights are no multiple of its parameters.
+        """
+        parameters = self._summary.get("parameters")
+        return bool(parameters and self._summary["weight_bytes"] % parameters)
+
+    @property
     def attention_kernels(self) -> Attention:
         """The kernels of attention: those that were asked for, or the model's."""
         kernels: Attention = self._summary["attention"]

@@ -26,16 +26,28 @@ TITAN: dict[str, tuple[str, str]] = {
     "llama3-8b": ("llama3", "llama3_8b"),
     "llama3-70b": ("llama3", "llama3_70b"),
     "llama3-405b": ("llama3", "llama3_405b"),
+    "qwen3-0.6b": ("qwen3", "qwen3_0_6b"),
+    "qwen3-1.7b": ("qwen3", "qwen3_1_7b"),
+    "qwen3-14b": ("qwen3", "qwen3_14b"),
+    "qwen3-32b": ("qwen3", "qwen3_32b"),
+    "qwen3-30b-a3b": ("qwen3", "qwen3_30b_a3b"),
 }
-"""Modules and configurations of torchtitan for models that ship."""
+"""Modules and configurations of torchtitan 0.3.0 for models that ship."""
 
 BRIDGE = {
     "llama3-8b": "megatron.bridge.recipes.llama:llama3_8b_pretrain_config",
     "llama3-70b": "megatron.bridge.recipes.llama:llama3_70b_pretrain_config",
+    "llama3-405b": "megatron.bridge.recipes.llama:llama31_405b_pretrain_config",
+    "qwen3-0.6b": "megatron.bridge.recipes.qwen:qwen3_600m_pretrain_config",
+    "qwen3-1.7b": "megatron.bridge.recipes.qwen:qwen3_1p7b_pretrain_config",
+    "qwen3-4b": "megatron.bridge.recipes.qwen:qwen3_4b_pretrain_config",
     "qwen3-8b": "megatron.bridge.recipes.qwen:qwen3_8b_pretrain_config",
+    "qwen3-14b": "megatron.bridge.recipes.qwen:qwen3_14b_pretrain_config",
     "qwen3-32b": "megatron.bridge.recipes.qwen:qwen3_32b_pretrain_config",
+    "qwen3-30b-a3b": "megatron.bridge.recipes.qwen:qwen3_30b_a3b_pretrain_config",
+    "qwen3-235b-a22b": "megatron.bridge.recipes.qwen:qwen3_235b_a22b_pretrain_config",
 }
-"""Recipes of Megatron-Bridge for models that ship."""
+"""Recipes of Megatron-Bridge 0.3.1 for models that ship."""
 
 _UNKNOWN_TO_ARGUMENTS = (
     "latent_attention",
@@ -259,9 +271,39 @@ _ON_OTHERS: dict[str, tuple[str, ...]] = {
 }
 
 
+_UNLESS_SAID: dict[str, Any] = {
+    "model.sequence_parallel": False,
+    "model.virtual_pipeline_model_parallel_size": None,
+    "model.pipeline_model_parallel_layout": None,
+    "model.num_layers_in_first_pipeline_stage": None,
+    "model.num_layers_in_last_pipeline_stage": None,
+    "model.account_for_embedding_in_pipeline_split": False,
+    "model.account_for_loss_in_pipeline_split": False,
+    "model.context_parallel_size": 1,
+    "model.expert_model_parallel_size": 1,
+    "model.expert_tensor_parallel_size": None,
+    "model.recompute_granularity": None,
+    "model.recompute_method": None,
+    "model.recompute_num_layers": None,
+    "model.recompute_modules": None,
+    "model.fine_grained_activation_offloading": False,
+    "ddp.use_distributed_optimizer": False,
+    "ddp.overlap_grad_reduce": False,
+    "ddp.overlap_param_gather": False,
+    "ddp.use_megatron_fsdp": False,
+    "ddp.data_parallel_sharding_strategy": "no_shard",
+    "optimizer.use_distributed_optimizer": False,
+    "dist.use_megatron_fsdp": False,
+    "comm_overlap": None,
+}
+"""What no argument of Megatron-LM stands for: a recipe has its own division of the accelerators, of
+which nothing may stay. Llama 3 70B comes with 5 stages a worker.
+"""
+
+
 def _assignments(lines: Sequence[str]) -> list[str] | None:
     """The lines of Megatron-LM as assignments; None if one has no counterpart that is known."""
-    found = []
+    found: dict[str, Any] = {}
     for line in lines:
         flag, *given = shlex.split(line)
         name = flag.removeprefix("--")
@@ -277,10 +319,10 @@ def _assignments(lines: Sequence[str]) -> list[str] | None:
             fields = _ON_OTHERS[name]
         else:
             return None
-        found += [f"cfg.{each} = {value!r}" for each in fields]
+        found |= dict.fromkeys(fields, value)
         if name == "seq-length":
-            found.append(f"cfg.dataset.sequence_length = {value!r}")
-    return found
+            found["dataset.sequence_length"] = value
+    return [f"cfg.{field} = {value!r}" for field, value in {**_UNLESS_SAID, **found}.items()]
 
 
 def _bridge(proposal: Proposal, lines: Sequence[str]) -> str | None:
@@ -289,6 +331,12 @@ def _bridge(proposal: Proposal, lines: Sequence[str]) -> str | None:
         return None
     recipe = BRIDGE.get(_name_of(proposal), "")
     needed = "?a recipe of Megatron-Bridge for this model, as module:function"
+    # As Megatron-LM sets them.
+    interleaves = proposal.candidate.chunks > 1
+    made += [
+        f"cfg.model.overlap_p2p_comm = {interleaves}",
+        f"cfg.model.batch_p2p_comm = {not interleaves}",
+    ]
     code = [
         "import os",
         "from importlib import import_module",

@@ -21,7 +21,7 @@ from ._own_times import make_costs
 from ._bounds import overlaps
 from ._candidate import ALONE, Candidate, Shape, Workers
 from ._divisions import Base, Divisions
-from ._launchers import Cannot, check_runs
+from ._launchers import Cannot, check_pipeline, check_runs
 from ._request import Request
 
 MOST_CELLS = 4_000_000
@@ -179,6 +179,7 @@ class Space:
             return True
         try:
             check_runs(launcher, candidate)
+            check_pipeline(launcher, self.request, candidate)
         except Cannot as reason:
             self.left_out[str(reason)] += 1
             return False

@@ -282,7 +282,13 @@ def _with_shape(case: Case, **changes: Any) -> Case:
     """The case with another shape; microbatches, experts and sharding follow."""
     request, shape = case.request, replace(case.shape, **changes)
     batch, rows = request.global_batch, shape.data * shape.microbatch_size
-    count = _whole("microbatches", batch, rows, "sequences")
+    if rows == 0 or batch % rows:
+        each = f"{shape.data} pipeline{'s' * (shape.data != 1)}"
+        if batch % shape.data:
+            _whole("microbatches", batch, shape.data, f"sequences of a step among {each}")
+        of = "sequences of a pipeline"
+        _whole("microbatches", batch // shape.data, shape.microbatch_size, of)
+    count = batch // rows
     shape = replace(shape, microbatches=count, expert=gcd(shape.expert, shape.stage))
     space = Space(request)
     kinds = space.divisions.shardings(shape.pipeline, shape.context * shape.data)

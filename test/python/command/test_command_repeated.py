@@ -39,6 +39,19 @@ def test_text_names_the_systems(capsys: Capture) -> None:
     assert ["N", "rank", "schedule", "system"] in headings
 
 
+def test_what_is_assumed_for_some_systems_names_them(capsys: Capture) -> None:
+    names = ("dgx-h100", "dgx-h200", "mi300x-oam")
+    systems = [word for name in names for word in ("--system", name)]
+    assert main([*COMPARE, *systems, "--set", "network.bandwidth=0.5x"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assumed = {line.partition(": ")[0]: line for line in printed if line.startswith("assumed")}
+    assert "GPUs/worker 1," in assumed["assumed on mi300x-oam"]
+    changed = [line.partition(": ")[0] for line in printed if line.startswith("changed")]
+    assert changed == ["changed on dgx-h100 and dgx-h200", "changed on mi300x-oam"]
+    assert main([*COMPARE, "--system", "dgx-a100", "--system", "dgx-h200"]) == 0
+    assert "assumed on" not in capsys.readouterr().out
+
+
 def test_passes_of_all_systems(capsys: Capture) -> None:
     line = [*COMPARE, "--system", "dgx-h100", "--system", "dgx-a100"]
     rows = rows_of(capsys, *line)

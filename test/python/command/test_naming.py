@@ -230,3 +230,16 @@ def test_completion(shell: str, tmp_path: Path) -> None:
     (tmp_path / "kept.mlir").write_text("")
     for line, wanted in LINES:
         assert completed(shell, line, tmp_path) == wanted, line
+
+
+def test_a_close_name_that_other_verbs_have(capsys: Capture) -> None:
+    """A hint of a similar option does not hide that others have the very one."""
+    with pytest.raises(SystemExit):
+        main(["compare", *SIZES, "--model-option", "layers=2"])
+    said = capsys.readouterr().err
+    assert "did you mean --option? run and export have --model-option" in said
+    assert len(said.splitlines()) == 2 and "usage" not in said  # which has 40 lines
+    with pytest.raises(SystemExit):
+        main(["plan", "--accelerators", "8"])
+    said = capsys.readouterr().err
+    assert "did you mean --gpus or --tensor?" in said and "have --accelerators" not in said

@@ -106,6 +106,26 @@ def test_wrong_options(option: str, wanted: str, own: str, capsys: Capture) -> N
     )
 
 
+def test_functions_that_take_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("other.py").write_text(
+        "def rows(workers, microbatches): return []\ndef needs(problem, depth): return []\n"
+    )
+    for name, missing in (("rows", "microbatches"), ("needs", "depth")):
+        said = failure_of(capsys, "generate", f"other.py:{name}", *SIZES)
+        assert f"other.py:{name}" in said and f"missing a required argument: '{missing}'" in said
+    found = rows_of(capsys, "compare", "other.py:rows", "1f1b", *SIZES)
+    rows = {row["schedule"]: row for row in found}
+    assert "missing a required" in rows["other.py:rows"]["error"] and rows["1f1b"]["rank"] == 1
+
+
+def test_they_are_cited_by_their_place(own: str, capsys: Capture) -> None:
+    assert main(["compare", own, *SIZES, "--format", "bibtex"]) == 0
+    assert f"note = {{{own}}}" in capsys.readouterr().out
+
+
 # Chunks
 
 

@@ -163,6 +163,7 @@ def test_every_family_is_cited(capsys: Capture) -> None:
             continue
         (year,) = re.findall(r" (20\d\d), arXiv", family.source)
         (same,) = [e for e in entries.values() if e.get("eprint", "?") in family.source]
+        assert same["author"] and same["title"]
         assert same["year"] == year and same["author"]
 
 
@@ -189,5 +190,6 @@ def test_families_of_ones_own() -> None:
     mine = found["doe2031-3101.00001"]
     assert mine["author"] == "Doe and Roe" and mine["year"] == "2031"
     assert "plain_one" in found and ":" in found["plain_one"]["note"]
+    assert found["plain_one"]["key"] == "plain_one"
     with pytest.raises(TypeError, match="the source of a family"):
         pipesched.register_family("third", serial, source=7)  # type: ignore[call-overload]

@@ -215,6 +215,10 @@ def test_text(plan: str, capsys: Capture) -> None:
     said = f"not possible: data: 64 accelerators cannot be divided by {by}"
     assert said in " ".join(table.split())
     assert main(["whatif", plan, "--stages", "3"]) == 1
+    capsys.readouterr()
+    assert main(["whatif", plan, "--microbatch-size", "5"]) == 1
+    said = f"{row['global_batch'] // row['data']} sequences of a pipeline cannot be divided by 5"
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 # Refusals

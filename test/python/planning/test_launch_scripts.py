@@ -27,6 +27,7 @@ else:
     json.dump([sys.argv[1:], dict(os.environ)], open(os.environ["NOTED"], "w"))
 """
 
+# A recipe has a division of its own, of which nothing may stay.
 RECIPE = """
 import json, os
 class Config:
@@ -34,7 +35,14 @@ class Config:
         self.__dict__[name] = made = Config()
         return made
 def recipe():
-    return Config()
+    made = Config()
+    made.model.virtual_pipeline_model_parallel_size = 5
+    made.model.pipeline_model_parallel_layout = "Et|tL"
+    made.model.context_parallel_size = 16
+    made.model.sequence_parallel = True
+    made.model.recompute_granularity = "full"
+    made.ddp.use_distributed_optimizer = made.optimizer.use_distributed_optimizer = True
+    return made
 def pretrain(cfg, forward_step):
     assert forward_step == "step"
     json.dump(cfg, open(os.environ["NOTED"], "w"), default=vars)
@@ -125,10 +133,18 @@ def check_bridge(proposal: Proposal, script: Path, tools: dict[str, str]) -> Non
     assert cfg["train"]["micro_batch_size"] == shape.microbatch_size
     assert cfg["train"]["global_batch_size"] == proposal.request.global_batch
     assert cfg["dataset"]["sequence_length"] == cfg["model"]["seq_length"] == 8192
-    assert cfg["model"].get("recompute_granularity", "none") == shape.recompute
-    if proposal.candidate.chunks > 1 and proposal.candidate.is_even:
-        parts = cfg["model"]["virtual_pipeline_model_parallel_size"]
-        assert parts == proposal.candidate.chunks
+    assert (cfg["model"]["recompute_granularity"] or "none") == shape.recompute
+    assert cfg["model"]["context_parallel_size"] == shape.context
+    assert cfg["model"]["sequence_parallel"] == (shape.tensor > 1)
+    is_even, chunks = proposal.candidate.is_even, proposal.candidate.chunks
+    parts = cfg["model"]["virtual_pipeline_model_parallel_size"]
+    assert parts == (chunks if chunks > 1 and is_even else None)
+    assert (cfg["model"]["pipeline_model_parallel_layout"] is None) == is_even
+    assert cfg["model"]["overlap_p2p_comm"] == (chunks > 1)
+    is_sharded = shape.sharding != "none"
+    assert cfg["ddp"]["use_distributed_optimizer"] == is_sharded
+    assert cfg["optimizer"]["use_distributed_optimizer"] == is_sharded
+    assert cfg["comm_overlap"] is None
     assert cfg["mixed_precision"] == "bf16_mixed"
     left = [each.name for each in Path(tools["TMPDIR"]).glob("*.py")]
     assert left == []  # the code is removed
@@ -208,3 +224,19 @@ def test_saved(tmp_path: Path, tools: dict[str, str]) -> None:
     with_csv = next(folder.glob("*-zb-h1.csv"))
     got, _ = run(with_csv.with_suffix(".torchtitan.sh"), tools)
     assert got[got.index("--parallelism.pipeline_parallel_schedule_csv") + 1] == str(with_csv)
+
+
+def test_torchtitan_pipelines_no_tied_head() -> None:
+    """torchtitan refuses to train such models in a pipeline: "Weight tying is not supported with
+    Pipeline Parallel."
+    """
+    run: dict[str, Any] = {"gpus": 8, "global_batch": 16}
+    made = pipesched.plan("qwen3-4b", "dgx-h100", launcher="torchtitan", **run)
+    assert made.fitting and {each.shape.pipeline for each in made.fitting} == {1}
+    with pytest.raises(pipesched.PipeSchedError, match="no pipeline for a head that is the embedd"):
+        pipesched.plan("qwen3-4b", "dgx-h100", launcher="torchtitan", stages=[2, 4], **run)
+    free = pipesched.plan("qwen3-4b", "dgx-h100", schedules=["1f1b"], stages=[2], **run)
+    launchers = free.fitting[0].launchers()
+    assert "embedding" in (launchers.torchtitan.reason or "") and launchers.megatron.lines
+    whole = pipesched.plan("qwen3-8b", "dgx-h100", launcher="torchtitan", stages=[2], **run)
+    assert whole.fitting

@@ -70,6 +70,24 @@ def test_throughput_and_memory_are_kept(
     assert "tokens/s" in heading and "MFU" in heading and "memory/GPU" in heading
 
 
+def test_saved_plans_do_the_same_work(tmp_path: Path, capsys: Capture) -> None:
+    """Stages of saved plans share the layers of a model, however many there are; times of stages
+    that files name are those of one stage.
+    """
+    costs = "pipe-attach-model{name=llama3-8b},pipe-attach-system{name=dgx-h100}"
+    for name in ("1f1b", "zb-v"):
+        made = pipesched.generate(name, workers=4, microbatches=8)
+        made.transform(costs).save(tmp_path / f"{name}.mlir")
+        made.transform("pipe-attach-profile{times=\"F=1ms,I=1ms,W=1ms,comm=1us\"}").save(
+            tmp_path / f"{name}-timed.mlir"
+        )
+    files = [str(tmp_path / f"{name}.mlir") for name in ("1f1b", "zb-v")]
+    assert main(["compare", *files]) == 0
+    assert "work differs" not in capsys.readouterr().out
+    assert main(["compare", *(file.replace(".mlir", "-timed.mlir") for file in files)]) == 0
+    assert "work differs: times are those of one stage" in capsys.readouterr().out
+
+
 def test_a_file_without_costs_has_none(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bare.mlir"
     pipesched.generate("1f1b", workers=2, microbatches=2).save(file)
@@ -137,5 +155,8 @@ def test_memory_of_unknown_accelerators(capsys: Capture) -> None:
 
 def test_bytes_are_readable(capsys: Capture) -> None:
     said = failure_of(capsys, *SEARCH, "--memory", "4GiB")
-    assert "GiB" in said and "000000 bytes" not in said
+    assert "GiB" in said and "000000 bytes" not in said and "error: error" not in said
+    note = "4GiB is that of a worker, 1.0 GiB for each of its 4 accelerators; 4GiB/GPU is that of"
+    assert note in said
+    assert "is that of" not in failure_of(capsys, *SEARCH, "--memory", "1GiB/GPU")
     assert readable("nothing of that kind") == "nothing of that kind"
