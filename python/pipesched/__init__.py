@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from ._sensitivity import Sensitivity as Sensitivity
     from ._sensitivity import sensitivity as sensitivity
     from ._simulation import Simulation as Simulation
+    from ._slots import ReceivePool as ReceivePool
     from ._sweep import sweep as sweep
     from .fitting import Fit as Fit
     from .fitting import fit as fit
@@ -101,6 +102,7 @@ _HOMES = {
     "PipeSchedWarning": "_errors",
     "Plan": "planning",
     "Proposal": "planning",
+    "ReceivePool": "_slots",
     "Report": "_report",
     "Schedule": "_schedule",
     "Sensitivity": "_sensitivity",

@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core
+from ._choice import chosen
 from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError
 from ._files import write_whole
@@ -42,6 +43,7 @@ from ._proofs import prove
 from ._rows import Rows, cells_of, count_joins, microbatches_of, said_of_frame
 from ._rows import slices_of, words_of_frame
 from ._simulation import Simulation, simulate
+from ._slots import ReceivePool, slots_of
 from ._text import valid
 
 if TYPE_CHECKING:
@@ -74,14 +76,14 @@ class Schedule:
         """Reads IR. `name` selects one of several schedules; `filename` is the file in the places
         of errors.
         """
-        return _choose(_core.Module.parse(text_of("text", text), valid(filename)), name)
+        return Schedule(chosen(_core.Module.parse(text_of("text", text), valid(filename)), name))
 
     @staticmethod
     def from_bytecode(code: bytes, *, name: str | None = None) -> Schedule:
         """Reads the bytecode that `to_bytecode` writes."""
         if not isinstance(code, bytes):
             raise TypeError(f"code is the bytes of to_bytecode; got {code!r}")
-        return _choose(_core.Module.parse(code, "<bytecode>"), name)
+        return Schedule(chosen(_core.Module.parse(code, "<bytecode>"), name))
 
     @staticmethod
     def from_csv(
@@ -106,7 +108,7 @@ class Schedule:
         if file.suffix == ".csv":
             text = file.read_text(encoding="utf-8", errors="replace")
             return Schedule.from_csv(text, filename=os.fspath(file))
-        return _choose(_core.Module.parse(file.read_bytes(), valid(os.fspath(file))), name)
+        return Schedule(chosen(_core.Module.parse(file.read_bytes(), valid(str(file))), name))
 
     @staticmethod
     def from_rows(
@@ -425,6 +427,19 @@ class Schedule:
         columns = self._lowered(receives).instructions(number)
         return WorkerProgram(number, columns, self.groups)
 
+    def receive_slots(
+        self, worker: int, *, receives: ReceivePlacement | Literal["pytorch"] | None = None
+    ) -> tuple[ReceivePool, ...]:
+        """The buffers that a worker needs for all that it receives in a step, by stage and
+        direction: a message lies in one from its receive to the last compute of its stage and
+        microbatch. With "pytorch" receives stand where PyTorch's runtime has them.
+
+        >>> gradients, inputs = generate("1f1b", workers=3, microbatches=6).receive_slots(1)
+        >>> inputs.kind, inputs.size, inputs.slots
+        ('input', 3, ((0, 3, 5), (1, 4), (2,)))
+        """
+        return slots_of(self, worker, receives)
+
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The groups of collectives, numbered by their position here and in the same order for all
@@ -475,14 +490,14 @@ class Schedule:
         }
         <BLANKLINE>
         """
-        return _choose(self._module.run(text_of("pipeline", pipeline)), None)
+        return Schedule(chosen(self._module.run(text_of("pipeline", pipeline)), None))
 
     def _search(self, pipeline: str) -> tuple[Schedule, list[dict[str, Any]]]:
         """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C; also returns
         what its passes found.
         """
         module, found = _core.search(self._module, pipeline)
-        return _choose(module, None), found
+        return Schedule(chosen(module, None)), found
 
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
         """Searches for the best schedule for its paths, times and memory (docs/Optimize.md).
@@ -583,16 +598,3 @@ class Schedule:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Schedule.from_bytecode, (self.to_bytecode(),)
-
-
-def _choose(module: _core.Module, name: str | None) -> Schedule:
-    """The only schedule of a module, or the one with this name."""
-    names = [module.describe(index)["name"] for index in range(module.num_schedules)]
-    if name is not None and name in names:
-        return Schedule(module if len(names) == 1 else module.extract(names.index(name)))
-    if name is None and len(names) == 1:
-        return Schedule(module)
-    found = ", ".join(names) or "none"
-    if name is not None:
-        raise PipeSchedError(f"there is no schedule or program {name!r}; found {found}")
-    raise PipeSchedError(f"one schedule or program is wanted, found {len(names)}: {found}")

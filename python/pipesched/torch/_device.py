@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -66,3 +66,18 @@ def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ord
     work: Any = watch.start_call(lambda: dist.all_reduce(number, group=group, async_op=True), what)
     watch.wait_for(number, work, what)
     watch.wait(lambda: torch.cuda.synchronize(device), what)
+
+
+def is_captured(device: torch.device) -> bool:
+    """Whether what is issued on a device now becomes a CUDA graph. Nothing runs meanwhile, so that
+    neither may the host wait for the device nor ask it.
+    """
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+
+
+def await_device(device: torch.device, watch: Watch) -> None:
+    """Waits until a device has done what was issued. The host sleeps meanwhile."""
+    if device.type == "cuda" and not is_captured(device):
+        event = cast(Any, torch.cuda.Event)(blocking=True)
+        torch.cuda.current_stream(device).record_event(event)
+        watch.wait(event.synchronize, lambda: "the device to finish the step")

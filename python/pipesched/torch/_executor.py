@@ -36,9 +36,10 @@ from ._budget import Budget
 from ._call import call, explain
 from ._changed import ChangedInputs
 from ._compared import Compared
+from ._device import await_device
 from ._earlier import Earlier
 from ._errors import PipelineError
-from ._inputs import Inputs
+from ._inputs import Inputs, listing
 from ._messages import Link, Messages, Mode
 from ._order import early_receives, needs
 from ._parallel import Around, local, mark
@@ -113,6 +114,7 @@ class Executor:
         self._parts = parts
         self._watch = parts.link.watch
         self._device = parts.link.device
+        self.slots = parts.link.slots
         self._needs = [needs(instruction, parts.program) for instruction in parts.program]
         self._early = early_receives(parts.program) if parts.messages.has_tags else {}
         self.current: Instruction | None = None
@@ -306,10 +308,7 @@ class Executor:
         for call in (*self._parts.around.ends, self._parts.messages.finish):
             call()
         self._watch.flush()
-        if self._device.type == "cuda":
-            event = cast(Any, torch.cuda.Event)(blocking=True)  # the host sleeps
-            torch.cuda.current_stream(self._device).record_event(event)
-            self._watch.wait(event.synchronize, lambda: "the device to finish the step")
+        await_device(self._device, self._watch)
 
     # Cells
 
@@ -380,20 +379,11 @@ class Executor:
             if self._batch.inputs is None:
                 raise PipelineError("this rank has a first stage, and needs `inputs`")
             found: list[Tensor] = []
-            value = mapped(self._batch.inputs[cell.microbatch], self._listing(found))
+            value = mapped(self._batch.inputs[cell.microbatch], listing(found, self._device))
             return Activation(value, Inputs(found), target)
         packet = self._pop(self._inbox, at, cell)
         inputs = Inputs.of(packet, self._batch.mode == "train")
         return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
-
-    def _listing(self, found: list[Tensor]) -> Callable[[Tensor], Tensor]:
-        """A function that places a tensor of the batch, and lists it."""
-
-        def place(tensor: Tensor) -> Tensor:
-            found.append(tensor.detach().to(self._device))
-            return found[-1]
-
-        return place
 
     def _apply(
         self, cell: Cell, activation: Activation, drops_graph: bool = False
@@ -423,7 +413,7 @@ class Executor:
         if self._batch.mode == "train":
             self._parts.sums.check((cell.path, cell.stage), tensors, activation.inputs.edges)
         wants = [tensor.requires_grad for tensor in tensors]
-        sent = [self._as_sent(tensor) for tensor in tensors]
+        sent = [self.slots.apart(self._as_sent(tensor)) for tensor in tensors]
         return tensors, Packet(sent, wants, structure, overlapping(sent))
 
     def _as_sent(self, output: Tensor) -> Tensor:
@@ -439,7 +429,7 @@ class Executor:
         """The loss of a microbatch, as it is differentiated."""
         batch = self._batch
         if batch.mode == "evaluate" and batch.targets is None:
-            batch.outputs[cell.microbatch] = output
+            batch.outputs[cell.microbatch] = mapped(output, self.slots.apart)
             return []
         if batch.targets is None and self._parts.loss is not None:
             raise PipelineError("this rank has a last stage, and needs `targets`")
@@ -492,6 +482,7 @@ class Executor:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
             with self._repeated.measured(cell, "W"), self._earlier.backward(cell):
                 activation.weights.run()
+            self.slots.free_gradients(self._parts.placement, cell)
             self._drop(cell)
             return
         roots = self._roots(cell, activation)
@@ -504,6 +495,7 @@ class Executor:
                 found = inputs.gradients()
             else:
                 found, activation.weights = input_backward(roots, inputs.edges)
+        self.slots.free_gradients(self._parts.placement, cell)
         if cell.phase == "B":
             self._drop(cell)
         elif is_whole:
@@ -537,7 +529,8 @@ class Executor:
 
     def _pass_up(self, cell: Cell, gradients: list[Tensor | None]) -> None:
         """Gives the gradients of an input to the stage before, here or by a message."""
-        tensors, structure = flatten([g if g is None else g.detach() for g in gradients])
+        given = [g if g is None else self.slots.apart(g.detach()) for g in gradients]
+        tensors, structure = flatten(given)
         packet = Packet(tensors, [False] * len(tensors), structure)
         if (cell.path, cell.stage - 1) in self._parts.placement.stages:
             self._gradbox[cell.stage - 1, cell.microbatch] = packet
@@ -575,7 +568,7 @@ class Executor:
             ],
             self._spared,
         )
-        return found | places_of(self._earlier.tensors(), ())
+        return found | places_of(self._earlier.tensors(), ()) | self.slots.places
 
     def places_spared(self) -> set[int]:
         """The storages of parameters, buffers and the batch."""

@@ -9,7 +9,7 @@ that autograd notices if that stage has kept it for its backward.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -112,3 +112,13 @@ class Inputs:
     def drop(self) -> None:
         """Lets the tensors go."""
         self.tensors = []
+
+
+def listing(found: list[Tensor], device: torch.device) -> Callable[[Tensor], Tensor]:
+    """A function that places a tensor of the batch on a device, and lists it."""
+
+    def place(tensor: Tensor) -> Tensor:
+        found.append(tensor.detach().to(device))
+        return found[-1]
+
+    return place

@@ -16,10 +16,11 @@ from the start of their receive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pipesched import Cell, Instruction, PipeSchedError, Schedule
+from pipesched import Cell, Instruction, PipeSchedError, ReceivePool, Schedule
+from pipesched._slots import receive_pools
 
 from ._executor import Executor
 from ._order import early_receives
@@ -61,6 +62,8 @@ class Memory:
     schedule: Schedule
     rank: int
     has_tags: bool
+    has_slots: bool = False
+    """Whether messages lie in slots, which are there from the start."""
     peak: int = 0
     """The most bytes of activations and messages after an instruction."""
     stages: dict[StageKey, StageBytes] = field(default_factory=dict)
@@ -78,6 +81,7 @@ class Memory:
         own = executor.held.get(at)
         others = [t for key, held in executor.held.items() if key != at for t in held.tensors()]
         known = executor.places_spared() | places_of(others, ()).keys()
+        known |= executor.slots.places.keys()
         if own is not None:
             found = sum(places_of(own.tensors(), known).values())
             is_input = cell.phase == "F" and cell.recomputed
@@ -111,9 +115,10 @@ class Memory:
                 f"rank {self.rank} has other stages in the schedule than in the one that was "
                 "measured"
             )
-        walk = _Walk(self)
         program = units_of(schedule).program(self.rank)
         early = early_receives(program) if self.has_tags else {}
+        begins = {each.index: begin for begin, chosen in early.items() for each in chosen}
+        walk = _Walk(self, receive_pools(program, begins) if self.has_slots else ())
         for instruction in program:
             for receive in early.get(instruction.index, ()):
                 walk.receive(receive.cell)
@@ -128,9 +133,13 @@ def _size(packet: Packet, known: Iterable[int]) -> int:
 class _Walk:
     """A program, as bytes that come and go."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, pools: Sequence[ReceivePool]) -> None:
         self._memory = memory
         self._held: dict[tuple[str, int, int], int] = {}
+        for number, pool in enumerate(pools):
+            sizes = memory.stages.get((pool.path, pool.stage), StageBytes())
+            each = sizes.message if pool.kind == "input" else sizes.gradient
+            self._put("slots", number, 0, pool.size * each)
         self.peak = 0
 
     def _of(self, cell: Cell, offset: int = 0) -> StageBytes:
@@ -147,6 +156,7 @@ class _Walk:
         is_down = cell.phase == "F"
         stage = self._of(cell, 1 if is_down else -1)
         nbytes = stage.message if is_down else stage.gradient
+        nbytes = 0 if self._memory.has_slots else nbytes
         self._put("down" if is_down else "up", cell.stage, cell.microbatch, nbytes)
 
     def run(self, instruction: Instruction, has_begun: bool) -> None:

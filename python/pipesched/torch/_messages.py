@@ -33,7 +33,9 @@ from torch import Tensor
 
 from pipesched import Instruction
 
+from ._device import is_captured
 from ._errors import PipelineError
+from ._slots import Slots
 from ._values import HOST, NOTHING, Packet, Spec, read, stamp, tensors_in, words_of
 from ._watch import Watch
 
@@ -67,6 +69,8 @@ class Link:
     """Wraps the work of a receive into host memory."""
     sending: list[tuple[Sequence[Any], Tensor, Callable[[], str]]] = field(default_factory=list)
     """What a process group without tags sends from a device, and what tells its end."""
+    slots: Slots = field(default_factory=Slots)
+    """Where received tensors lie, if they have fixed places."""
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
@@ -77,6 +81,20 @@ class Link:
         )
         what = lambda: f"the end of {named(instruction)}"  # noqa: E731
         self.watch.keep(work.wait, buffer, what)
+
+    def place(self, instruction: Instruction, nbytes: int, device: torch.device) -> Tensor:
+        """A buffer for a receive on a device: the slot of the message, if slots are there."""
+        if self.slots.pools and device.type == self.device.type:
+            return self.slots.buffer(instruction, nbytes)
+        return torch.empty(nbytes, dtype=torch.uint8, device=device)
+
+    def arrived(self, buffer: Tensor, instruction: Instruction) -> Tensor:
+        """A buffer that has been received, on the device of received tensors."""
+        if buffer.device.type == self.device.type:
+            return buffer
+        if not self.slots.pools:
+            return buffer.to(self.device)
+        return self.slots.buffer(instruction, buffer.numel()).copy_(buffer)
 
     def receive(self, buffer: Tensor, instruction: Instruction, tag: int) -> Any:
         """Begins to receive; returns what to wait for."""
@@ -112,8 +130,9 @@ class Link:
             for work in works:
                 self.watch.keep(work.wait, buffer, what)
             return
-        # Asking a work does not wait for the device.
-        self.sending = [s for s in self.sending if not all(w.is_completed() for w in s[0])]
+        if not is_captured(self.buffers):
+            # Asking a work does not wait for the device.
+            self.sending = [s for s in self.sending if not all(w.is_completed() for w in s[0])]
         self.sending.append((works, buffer, what))
 
     def flush(self) -> None:
@@ -209,19 +228,21 @@ class TaggedMessages:
         spec = self.known.get(instruction.message, NOTHING)
         if flag:
             spec = Spec.from_bytes(self._receive_header(instruction, size))
+            del buffer, work  # which have the place of the message, if it has one
             buffer, work = self._begin(instruction, 2, spec)
             self._finish(instruction, buffer, work)
             self.known[instruction.message] = spec
-        if self._link.device != HOST:
-            buffer = buffer.to(self._link.device)
-        return read(buffer, spec)
+        return read(self._link.arrived(buffer, instruction), spec)
 
     def finish(self) -> None:
         pass  # the watch has the buffers
 
     def _begin(self, instruction: Instruction, part: int, spec: Spec) -> tuple[Tensor, Any]:
         """Begins to receive a buffer of a message."""
-        buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
+        if spec is NOTHING:  # no values come in it
+            buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
+        else:
+            buffer = self._link.place(instruction, spec.nbytes, HOST)
         words_of(buffer)[1] = 0
         return buffer, self._link.receive(buffer, instruction, _tag(instruction) + part)
 
@@ -342,7 +363,7 @@ class OrderedMessages:
         self._link.wait(works, buffer, what, is_received=True)
         if buffer.device == HOST:  # reading a buffer elsewhere would wait for the device
             _check_number(words_of(buffer)[1] - 1, instruction)
-        return read(buffer.to(self._link.device), self._known(instruction))
+        return read(self._link.arrived(buffer, instruction), self._known(instruction))
 
     def finish(self) -> None:
         self._link.flush()
@@ -366,7 +387,7 @@ class OrderedMessages:
                 if buffer.device == HOST:  # nobody reads the trailer elsewhere
                     stamp(buffer, 0, instruction.message)
             else:
-                buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=self._link.buffers)
+                buffer = self._link.place(instruction, spec.nbytes, self._link.buffers)
                 if buffer.device == HOST:
                     words_of(buffer)[1] = 0  # until all is there
             buffers.append(buffer)

@@ -58,6 +58,7 @@ class _Observed:
             self._note()
         except BaseException as error:
             self._error = error
+        self._work = None  # with the buffer, which may be used again
         self._done.set()
         return True
 

@@ -29,6 +29,7 @@ from ._placement import Stages, Tied
 from ._record import Event, Recording
 from ._reduce import checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
+from ._slots import Slots
 from ._state import Flat, Misfit, Names, State, Stateful
 from ._state import Optimizers as StoredOptimizers
 from ._units import cut_units, join_slices, units_of
@@ -80,6 +81,8 @@ class PipelineRuntime:
         messages must follow from the shapes of the batch, unless `static_shapes` is False.
     check_slices: whether the first step compares what stages give of the slices of their first
         microbatch with what they give of all of it, where the schedule has slices.
+    receive_slots: whether what comes in messages lies at fixed addresses, the same in every step,
+        in slots that are counted and kept from the start (`slots`).
     memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
         keeps, with a unit ("2GiB").
     timeout: the longest time of every wait, in seconds.
@@ -87,6 +90,9 @@ class PipelineRuntime:
 
     Raises PipelineError if the arguments do not fit together, or if the program could hang.
     """
+
+    _recording: Recording | None = None
+    _passes = 0
 
     def __init__(
         self,
@@ -106,6 +112,7 @@ class PipelineRuntime:
         messages: MessageKind | None = None,
         static_shapes: bool = True,
         check_slices: bool = True,
+        receive_slots: bool = False,
         memory_budget: int | str | None = None,
         timeout: float = 300.0,
         on_instruction: Callable[[Event], Any] | None = None,
@@ -126,14 +133,13 @@ class PipelineRuntime:
             memory_budget,
             data_parallel,
             buffers,
+            receive_slots,
         )
         self.schedule = schedule
         self.on_instruction = on_instruction
         self._group = found
         self._scaler = scaler
         self._receives = receives or "arrival" if schedule.kind == "schedule" else None
-        self._recording: Recording | None = None
-        self._passes = 0
         self._watch = self._watch_over(found, timeout)
         self._watch.start()
         with self._guarded(lambda: "making the runtime"):
@@ -166,6 +172,13 @@ class PipelineRuntime:
     def rank(self) -> int:
         """The rank in the group, which is the worker of the schedule."""
         return self._watch.rank
+
+    @property
+    def slots(self) -> Slots:
+        """The fixed places for what this rank receives, none without `receive_slots`: `pools`,
+        `addresses` and `nbytes`.
+        """
+        return self._parts.link.slots
 
     def close(self) -> None:
         """Ends the threads of the runtime. No step can follow."""
@@ -289,7 +302,8 @@ class PipelineRuntime:
         a microbatch takes of each stage, and by `predict` the peak of other schedules. With it the
         runtime looks at every tensor that autograd keeps.
         """
-        found = Memory(self._units, self.rank, self._parts.messages.has_tags)
+        has_slots = bool(self.slots.pools)
+        found = Memory(self._units, self.rank, self._parts.messages.has_tags, has_slots)
         self._executor.memory = found
         try:
             yield found

@@ -17,6 +17,7 @@ from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Instruction, PipeSchedError, Schedule
 from pipesched._options import ReceivePlacement
+from pipesched._slots import receive_pools
 
 from ._budget import Budget
 from ._device import device_of, prepare
@@ -24,9 +25,11 @@ from ._errors import PipelineError
 from ._executor import Parts
 from ._gloo import own_gloo
 from ._messages import Link, messages_over
+from ._order import early_receives
 from ._parallel import Around, Averages, BufferRule, local, mark, units_of
 from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named, trained
 from ._reduce import Shared, shapes_of
+from ._slots import Slots
 from ._split import SequentialStages
 from ._sums import Sums
 from ._ties import Tie, find_ties, ties_here
@@ -66,6 +69,7 @@ class Options:
     memory_budget: int | str | None
     data_parallel: dist.ProcessGroup | DeviceMesh | None
     buffers: BufferRule | None
+    receive_slots: bool
     has_tags: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,6 +163,8 @@ class Setup:
         link = Link(options.group, self.watch, device, buffers)
         if not options.has_tags:
             link.host = own_gloo(range(self.schedule.workers), self.watch, "messages")
+        if options.receive_slots:
+            link.slots = self._slots(device)
         stream: Any = torch.cuda.Stream
         is_cuda = device.type == "cuda"
         stored = [
@@ -181,6 +187,12 @@ class Setup:
             slices,
             checks_slices,
         )
+
+    def _slots(self, device: torch.device) -> Slots:
+        """Fixed places for what the rank receives."""
+        early = early_receives(self.program) if self.options.has_tags else {}
+        begins = {each.index: begin for begin, chosen in early.items() for each in chosen}
+        return Slots(self.program, receive_pools(self.program, begins), device)
 
     # Optimizers
 

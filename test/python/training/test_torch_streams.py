@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pipesched
 import pytest
+from pipesched._slots import receive_pools
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -19,11 +20,12 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from pipesched.torch import PipelineError  # noqa: E402
 from pipesched.torch._activation import Saved  # noqa: E402
-from pipesched.torch._device import device_of, prepare  # noqa: E402
+from pipesched.torch._device import device_of, is_captured, prepare  # noqa: E402
 from pipesched.torch._messages import Link, OrderedMessages, batches_of  # noqa: E402
 from pipesched.torch._parallel import Unit  # noqa: E402
 from pipesched.torch._placement import Placement  # noqa: E402
 from pipesched.torch._reduce import Shared  # noqa: E402
+from pipesched.torch._slots import Slots  # noqa: E402
 from pipesched.torch._times import times_of  # noqa: E402
 from pipesched.torch._values import TENSOR, Packet  # noqa: E402
 from pipesched.torch._watch import Watch  # noqa: E402
@@ -228,14 +230,19 @@ class Bystander:
 class Rank:
     """A rank that runs a program and sends over a group that takes tensors of the device."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, lost: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        lost: tuple[str, str] | None = None,
+        family: str = "1f1b",
+    ) -> None:
         meta, watch = torch.device("meta"), cast(Any, Bystander())
         self.device = Device(patch, lost)
         self.stream = Stream("messages")
         self.batches: list[Batch] = []
         self.computes: dict[int, Clock] = {}
         self.batch_of: dict[int, Batch] = {}
-        self.program = pipesched.generate("1f1b", workers=3, microbatches=5).program(1)
+        self.program = pipesched.generate(family, workers=3, microbatches=5).program(1)
         self.packet = Packet([torch.empty(5, device=meta)], [False], TENSOR)
         self.link = Link(cast(Any, None), watch, meta, meta)
         self.messages = OrderedMessages(self.link, is_static=True)
@@ -269,13 +276,19 @@ class Rank:
                 self.batch_of[each.index] = batch
 
 
+    def issued(self) -> dict[int, Batch]:
+        """The batch of each message, by its index."""
+        found: dict[int, Batch] = {}
+        for run in batches_of(list(self.program)):
+            batch = self.batch_of[run[-1].index]
+            found.update((each.index, batch) for each in run)
+        return found
+
+
 def test_only_what_uses_a_message_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rank = Rank(monkeypatch)
     rank.run()
-    of_message: dict[int, Batch] = {}
-    for run in batches_of(list(rank.program)):
-        batch = rank.batch_of[run[-1].index]
-        of_message.update((each.index, batch) for each in run)
+    of_message = rank.issued()
     assert len(rank.batches) > 5
     for index, clock in rank.computes.items():
         needed = [of_message[i] for i in rank.program[index].waits if i in of_message]
@@ -316,6 +329,67 @@ def test_sent_buffers_live_until_they_are_sent(monkeypatch: pytest.MonkeyPatch) 
     assert rank.link.sending == []
     last = rank.device.current.run()
     assert all(is_before(batch.clock, last) for batch in rank.batches if not batch.is_over)
+
+
+def test_a_capture_asks_the_device_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a graph is captured nothing runs: whoever asks whether it has ended makes an error."""
+    rank = Rank(monkeypatch)
+    asked: list[Any] = []
+
+    def is_completed(batch: Batch) -> bool:
+        asked.append(batch)
+        return True
+
+    monkeypatch.setattr(Batch, "is_completed", is_completed)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    rank.link.buffers = torch.device("cuda", 0)
+    for _ in range(3):
+        rank.link.keep([cast(Any, Batch(rank.device, rank.stream))], torch.empty(1), str)
+    assert len(rank.link.sending) == 3 and not asked
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    rank.link.keep([], torch.empty(1), str)
+    assert len(rank.link.sending) == 1 and len(asked) == 3
+    assert not is_captured(torch.device("cpu"))
+
+
+# Slots
+
+
+def test_slots_are_used_again_behind_their_last_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a message writes into a slot comes after the last compute that read what was there."""
+    rank = Rank(monkeypatch, family="zb-v")
+    pools = receive_pools(rank.program)
+    rank.link.slots = Slots(rank.program, pools, torch.device("meta"))
+    places: dict[int, set[int]] = {}
+    take = rank.link.slots.buffer
+
+    def noted(instruction: Any, nbytes: int) -> Tensor:
+        found = take(instruction, nbytes)
+        places.setdefault(instruction.index, set()).add(found.untyped_storage()._cdata)
+        return found
+
+    monkeypatch.setattr(rank.link.slots, "buffer", noted)
+    for _ in range(2):
+        rank.messages.finish()
+        rank.run()
+    index_of = {each.message: each.index for each in rank.program if each.kind == "recv"}
+    of_message = rank.issued()
+    pairs = 0
+    for pool in pools:
+        for slot in pool.slots:
+            assert len(set.union(*(places[index_of[message]] for message in slot))) == 1
+            for one, other in zip(slot, slot[1:], strict=False):
+                at = rank.program[index_of[one]].cell.microbatch
+                readers = [
+                    rank.computes[i.index]
+                    for i in rank.program
+                    if i.kind == "compute" and (i.cell.stage, i.cell.microbatch) == (pool.stage, at)
+                    if pool.kind == "input" or i.cell.phase != "F"
+                ]
+                batch = of_message[index_of[other]]
+                assert readers and all(is_before(reader, batch.clock) for reader in readers)
+                pairs += 1
+    assert pairs > 5
 
 
 # Times and devices

@@ -1,0 +1,139 @@
+"""Receives at fixed addresses: how many slots a schedule needs, and steps that use them
+(slot_cases.py).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pipesched import Schedule, generate
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
+)
+PRECISION = 1e-12
+"""Of gradients and parameters in float64."""
+Cases = dict[str, list[dict[str, Any]]]
+
+
+def counts(schedule: Schedule, kind: str, receives: Any = None) -> list[int]:
+    """The slots of each rank."""
+    ranks = range(schedule.workers)
+    pools = [schedule.receive_slots(rank, receives=receives) for rank in ranks]
+    return [sum(pool.size for pool in each if kind in ("", pool.kind)) for each in pools]
+
+
+@pytest.mark.parametrize("microbatches", [8, 16])
+def test_slots_of_pytorchs_order(microbatches: int) -> None:
+    """ZB-V on 4 ranks with one pool per stage and direction, as counted in PyTorch's pull request
+    196465.
+    """
+    schedule = generate("zb-v", workers=4, microbatches=microbatches)
+    assert counts(schedule, "", "pytorch") == [5, 14, 16, 8]
+    assert counts(schedule, "input", "pytorch") == [2, 10, 10, 5]
+    assert counts(schedule, "gradient", "pytorch") == [3, 4, 6, 3]
+
+
+@pytest.mark.parametrize("family", ["1f1b", "gpipe", "zb-v", "interleaved-zb", "dualpipe-v"])
+@pytest.mark.parametrize("receives", ["arrival", "consumer", "pytorch"])
+def test_slots_are_as_few_as_can_be(family: str, receives: Any) -> None:
+    """Messages of a slot do not overlap, and a pool has as many slots as messages overlap."""
+    schedule = generate(family, workers=4, microbatches=8)
+    for worker in range(4):
+        order: Any = receives if receives != "pytorch" else "arrival"
+        program = schedule.program(worker, receives=order)
+        begins = {i.message or 0: i.index for i in program if i.kind == "recv"}
+        found = schedule.receive_slots(worker, receives=receives)
+        messages = [m for pool in found for slot in pool.slots for m in slot]
+        assert sorted(messages) == sorted(begins)
+        if receives == "pytorch":
+            continue
+        for pool in found:
+            lives = {}
+            for message in (m for slot in pool.slots for m in slot):
+                cell = program[begins[message]].cell
+                phases = "FBIW" if pool.kind == "input" else "BIW"
+                last = max(
+                    i.index
+                    for i in program
+                    for c in i.cells
+                    if i.kind == "compute" and c.phase in phases
+                    if (c.path, c.stage, c.microbatch) == (pool.path, pool.stage, cell.microbatch)
+                )
+                lives[message] = (begins[message], last)
+            for slot in pool.slots:
+                pairs = zip(slot, slot[1:], strict=False)
+                assert all(lives[one][1] < lives[other][0] for one, other in pairs)
+            spans, ends = list(lives.values()), range(len(program))
+            assert pool.size == max(sum(a <= at <= b for a, b in spans) for at in ends)
+
+
+def test_an_offload_gives_a_slot_back() -> None:
+    whole = generate("gpipe", workers=4, microbatches=8)
+    away = whole.transform("pipe-add-offload{memory=2}")
+    again = whole.transform("pipe-add-recompute")
+    assert counts(whole, "input") == counts(again, "input") == [0, 8, 8, 8]
+    assert counts(away, "input") == [0, 3, 3, 3]
+    assert counts(away, "gradient") == counts(whole, "gradient")
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    folder = tmp_path_factory.mktemp("slots")
+    script = Path(__file__).with_name("slot_cases.py")
+    command = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    found: Cases = json.loads((folder / "cases.json").read_text())
+    return found
+
+
+@needs_torch
+def test_addresses_stay(cases: Cases) -> None:
+    for result in cases["places_that_stay"]:
+        assert result["text"] == ""
+        for name, (error, moved, outside, unused, pools) in result["value"].items():
+            assert error <= PRECISION, (name, error)
+            assert moved == outside == unused == 0 < pools, (name, result["value"])
+
+
+@needs_torch
+def test_slots_change_no_bit(cases: Cases) -> None:
+    for result in cases["the_same_bits"]:
+        assert result["text"] == "" and result["value"] and not any(result["value"])
+
+
+@needs_torch
+def test_what_lives_longer_is_copied(cases: Cases) -> None:
+    for result in cases["what_lives_longer"]:
+        assert result["text"] == ""
+        assert max(result["value"].values()) <= PRECISION, result["value"]
+
+
+@needs_torch
+def test_what_a_stage_keeps_is_not_overwritten(cases: Cases) -> None:
+    texts = [result["text"] for result in cases["kept_inputs"]]
+    assert all(texts) and any("would overwrite what came into its slot" in text for text in texts)
+
+
+@needs_torch
+def test_batches_of_other_sizes_use_the_same_slots(cases: Cases) -> None:
+    for result in cases["batches_of_other_sizes"]:
+        assert result["text"] == ""
+        assert max(result["value"]) <= PRECISION, result["value"]
+
+
+@needs_torch
+def test_slots_take_what_was_said(cases: Cases) -> None:
+    for result in cases["slots_as_said"]:
+        assert result["text"] == ""
+        for name, (taken, said, alive, predicted, message, peak) in result["value"].items():
+            assert taken == said > 0, name
+            assert predicted / 1.05 <= alive <= 1.05 * predicted + message, (name, result["value"])
+            assert peak == predicted or name == "1f1b" or peak <= 1.05 * predicted
