@@ -12,9 +12,8 @@ and microbatch:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import torch
@@ -32,7 +31,6 @@ from ._backward import (
     root_of_loss,
     whole_backward,
 )
-from ._budget import Budget
 from ._call import call, explain
 from ._changed import ChangedInputs
 from ._compared import Compared
@@ -40,14 +38,13 @@ from ._device import await_device
 from ._earlier import Earlier
 from ._errors import PipelineError
 from ._inputs import Inputs, listing
-from ._messages import Link, Messages, Mode
-from ._order import early_receives, needs
-from ._parallel import Around, local, mark
-from ._placement import Placement
+from ._order import COLLECTIVES, early_receives, needs
+from ._parallel import local, mark
+from ._parts import Batch, Parts
 from ._places import overlapping, places_of, storages_of
 from ._record import Event
 from ._repeated import Repeated
-from ._sums import Sums
+from ._shards import FORWARD
 from ._times import times_of
 from ._values import Packet, flatten, mapped, unflatten
 
@@ -63,48 +60,6 @@ class Memory(Protocol):
 
     def take(self, cell: Cell, packet: Packet) -> None:
         """Called with each value that has come in a message, and the cell that sent it."""
-
-
-@dataclass
-class Parts:
-    """The parts of a runtime that its executor needs."""
-
-    placement: Placement
-    program: Sequence[Instruction]
-    link: Link
-    messages: Messages
-    loss: Callable[[Any, Any], Tensor] | None
-    sums: Sums
-    around: Around
-    """The hooks that other pipelines beside this one need."""
-    steppers: dict[tuple[int, int], Callable[[], Any]]
-    """The functions that O calls, by path and stage."""
-    budget: Budget
-    stored: Sequence[Tensor]
-    """The storages of parameters and buffers, which no offload moves."""
-    streams: tuple[Any, Any]
-    """The streams of D and U; None without an accelerator."""
-    slices: int
-    """Into how many slices microbatches are cut. Cells have the slices as microbatches."""
-    checks_slices: bool
-    """Whether slices are compared with whole microbatches."""
-
-
-@dataclass
-class Batch:
-    """The inputs and results of one pass."""
-
-    mode: Mode
-    inputs: list[Any] | None
-    targets: list[Any] | None
-    scale: Callable[[Tensor], Tensor]
-    """Turns the loss of a microbatch into the value that is differentiated."""
-    number: int
-    record: Callable[[Event], Any] | None = None
-    note_done: Callable[[int, int], Any] | None = None
-    """Called with the index of an instruction that is done, and when in ns."""
-    losses: dict[int, Tensor] = field(default_factory=dict)
-    outputs: dict[int, Any] = field(default_factory=dict)
 
 
 class Executor:
@@ -164,13 +119,15 @@ class Executor:
         with torch.set_grad_enabled(is_training), may_run_again(splits):
             if batch.record is not None:
                 self._times.begin()
+            if self._parts.shards is not None:
+                self._parts.shards.begin(batch)
             if is_training:
                 self._parts.sums.begin()
                 self._repeated.begin(batch.number, batch.record is not None)
             for instruction in program:
                 if instruction.index in self._early:
                     self._receive_early(instruction, is_training)
-                if is_training or any(cell.phase == "F" for cell in instruction.cells):
+                if any(self._runs(cell) for cell in instruction.cells):
                     self.current = instruction
                     self._run(instruction)
             self.current = None
@@ -179,6 +136,10 @@ class Executor:
             if is_training:
                 self._changed.settle()
         self._clear()
+
+    def _runs(self, cell: Cell) -> bool:
+        """Whether a pass runs a cell."""
+        return self._batch.mode == "train" or cell.phase in FORWARD
 
     def _receive_early(self, instruction: Instruction, is_training: bool) -> None:
         for receive in self._early[instruction.index]:
@@ -214,6 +175,10 @@ class Executor:
                 self._take(awaited)
             elif awaited.kind == "all_reduce":
                 self._finish_sum(awaited.index)
+            elif awaited.kind in COLLECTIVES:
+                assert self._parts.shards is not None
+                if self._parts.shards.finish(awaited.index, instruction.cell):
+                    self._note_done(awaited.index)
             else:
                 self._settle_copy(instruction, awaited)
 
@@ -232,7 +197,7 @@ class Executor:
         at = cell.stage, cell.microbatch
         if instruction.kind == "compute":
             for each in instruction.cells:
-                if self._batch.mode == "train" or each.phase == "F":
+                if self._runs(each):
                     self._compute(each)
         elif instruction.kind == "send":
             box = self._outbox if cell.phase == "F" else self._upbox
@@ -247,6 +212,9 @@ class Executor:
             saved = self._saved(cell)
             saved.reload(self._parts.streams[1])
             self._check_budget(cell)
+        elif instruction.kind in COLLECTIVES:
+            assert self._parts.shards is not None
+            self._parts.shards.start(instruction)
         elif instruction.group is not None:
             self._reducing.add(instruction.index)
             self._parts.sums.groups[instruction.group].start(self._watch)
@@ -297,12 +265,17 @@ class Executor:
             self._take(self._parts.program[index])
         for index in sorted(self._reducing):
             self._finish_sum(index)
+        if self._parts.shards is not None:
+            for index in self._parts.shards.finish_all():
+                self._note_done(index)
         if is_training:
             self._parts.sums.check_unchanged()
             for shared in self._parts.sums.at_end:
                 shared.start(self._watch)
             for shared in self._parts.sums.at_end:
                 shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
+            if self._parts.shards is not None:
+                self._parts.shards.end_step()
             for call in self._parts.around.late:
                 call()
         for call in (*self._parts.around.ends, self._parts.messages.finish):
@@ -330,6 +303,8 @@ class Executor:
                     self._backward(cell)
             else:
                 self._backward(cell)
+        elif cell.phase in ("S", "T") and self._parts.shards is not None:
+            self._parts.shards.compute(cell)
         else:
             raise PipelineError(f"this runtime cannot compute a cell of phase {cell.phase}: {cell}")
         for after in self._parts.around.after.get(mark(cell), ()):
@@ -356,13 +331,17 @@ class Executor:
         if packet is not None:
             self._pass_down(cell, packet)
         if is_training and not is_again:
-            activation.hold(outputs, self._is_last(cell))
+            activation.hold(outputs, self._computes_loss(cell))
             self._check_budget(cell)
         if not is_training:
             self._earlier.end(cell)
 
     def _is_last(self, cell: Cell) -> bool:
         return cell.stage == self._parts.placement.last[cell.path]
+
+    def _computes_loss(self, cell: Cell) -> bool:
+        """Whether the output of a forward is the loss. With a head in shards it is its input."""
+        return self._is_last(cell) and self._parts.shards is None
 
     def _buffers(self, cell: Cell) -> Buffers:
         key = cell.path, cell.stage
@@ -403,8 +382,14 @@ class Executor:
             except RuntimeError as error:
                 explain(error, cell)
                 raise
+            shards, entering = self._parts.shards, None
+            if self._is_last(cell) and shards is not None:
+                entering = shards.enter(cell, output)
             if cell.phase == "F" and self._batch.number == 0:
                 self._compared.note(cell, module, value, output)
+            if entering is not None:
+                self._parts.sums.check((cell.path, cell.stage), entering, activation.inputs.edges)
+                return entering, None
             if self._is_last(cell):
                 losses = self._lose(cell, output, activation.target)
                 self._parts.sums.check((cell.path, cell.stage), losses, activation.inputs.edges)
@@ -469,7 +454,7 @@ class Executor:
         finally:
             now.restore()
         activation.again = None
-        activation.hold(outputs, self._is_last(cell))
+        activation.hold(outputs, self._computes_loss(cell))
         self._check_budget(cell)
 
     def _backward(self, cell: Cell) -> None:
@@ -515,6 +500,9 @@ class Executor:
         outputs = activation.roots
         if activation.is_loss:
             return [root_of_loss(edge) for edge in outputs if edge is not None]
+        if self._parts.shards is not None and self._is_last(cell):
+            gradient = self._parts.shards.gradient_of(cell)
+            return [(edge, gradient) for edge in outputs if edge is not None]
         packet = self._pop(self._gradbox, (cell.stage, cell.microbatch), cell)
         gradients = unflatten(packet.tensors, packet.structure)
         if len(gradients) != len(outputs):
@@ -568,6 +556,8 @@ class Executor:
             ],
             self._spared,
         )
+        if self._parts.shards is not None:
+            found |= places_of(self._parts.shards.tensors(), self._spared)
         return found | places_of(self._earlier.tensors(), ()) | self.slots.places
 
     def places_spared(self) -> set[int]:

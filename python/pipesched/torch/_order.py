@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from pipesched import Instruction
 
+COLLECTIVES = ("broadcast", "combine", "reduce")
+"""The collectives of a head in shards."""
+AWAITED = frozenset(("recv", "all_reduce", "offload", "reload", *COLLECTIVES))
 AHEAD = 2
 """How many computes before its position a receive begins if messages have tags. A message that had
 to wait for its receive would take a round trip longer.
@@ -17,10 +20,10 @@ def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Inst
     messages, offloads and sums: the device runs them behind the instructions that were issued
     before them.
     """
-    if instruction.kind in ("recv", "send", "offload", "all_reduce"):
+    if instruction.kind in ("recv", "send", "offload", "all_reduce", *COLLECTIVES):
         return []
     awaited = [program[index] for index in instruction.waits]
-    return [i for i in awaited if i.kind in ("recv", "all_reduce", "offload", "reload")]
+    return [i for i in awaited if i.kind in AWAITED]
 
 
 def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction]]:

@@ -63,7 +63,14 @@ class Piece:
 class Placement:
     """The stages of one rank, with their modules."""
 
-    def __init__(self, schedule: Schedule, rank: int, source: Stages, loss: Any = None) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        rank: int,
+        source: Stages,
+        loss: Any = None,
+        head: nn.Module | None = None,
+    ) -> None:
         self.rank = rank
         self.everywhere = [schedule.stages(worker) for worker in range(schedule.workers)]
         self.stages = {(s.path, s.stage): s for s in self.everywhere[rank]}
@@ -77,6 +84,8 @@ class Placement:
         """The modules without DDP around them."""
         self.loss = module_of(loss) if rank in self.loss_workers() else None
         """The module of the loss, if it is one, on the ranks that compute losses."""
+        self.head = head
+        """The shard of the head, if the ranks divide it."""
         self._check_common_blocks()
         self._check_distinct()
 
@@ -209,8 +218,16 @@ class Placement:
         return trained(self.all_parameters())
 
     def roots(self) -> list[nn.Module]:
-        """The modules of stages, and that of the loss."""
-        return [*self.modules.values(), *([] if self.loss is None else [self.loss])]
+        """The modules of stages, that of the loss, and the shard of a head."""
+        further = [module for module in (self.loss, self.head) if module is not None]
+        return [*self.modules.values(), *further]
+
+    def runs_head(self, key: StageKey) -> bool:
+        """Whether a stage of this rank is that by which it runs its shard of the head: the last one
+        of a path.
+        """
+        last = max((stage for path, stage in self.stages if path == key[0]), default=-1)
+        return self.head is not None and key == (min(p for p, _ in self.stages), last)
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
         """The parameters of this rank, also those that are not trained."""

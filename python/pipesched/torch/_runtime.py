@@ -20,11 +20,12 @@ from pipesched._options import ReceivePlacement
 from ._clip import Norm, clip, total_norm, values_of, with_infinity
 from ._clock import Clocks
 from ._errors import PipelineError
-from ._executor import Batch, Executor
+from ._executor import Executor
 from ._gather import gather
 from ._memory import Memory
 from ._messages import Mode
 from ._parallel import BufferRule, store_of
+from ._parts import Batch
 from ._placement import Stages, Tied
 from ._record import Event, Recording
 from ._reduce import checksum
@@ -34,6 +35,7 @@ from ._state import Flat, Misfit, Names, State, Stateful
 from ._state import Optimizers as StoredOptimizers
 from ._units import cut_units, join_slices, units_of
 from ._watch import Watch
+from .vocabulary import VocabularyHead
 
 
 def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
@@ -65,6 +67,10 @@ class PipelineRuntime:
     tied: parameters that stages share, for example of embedding and head: a list of ties, each a
         list of (stage, parameter name), on all paths, or (path, stage, parameter name). Their
         gradients are added up.
+    vocabulary: the shard of the head of this rank, for a schedule with S and T cells
+        (`pipesched.torch.vocabulary`). The last stage then gives the input of the head, and the
+        loss is the mean cross-entropy; a `loss` that is given is compared with it. All ranks need
+        targets.
     data_parallel: the same rank in other pipelines, each with batches of its own: a process group,
         or a dimension of a device mesh (`mesh["dp"]`). Gradients are averaged over it, before O
         steps. Stages under DistributedDataParallel or fully_shard need it not.
@@ -104,6 +110,7 @@ class PipelineRuntime:
         optimizer: Optimizers | None = None,
         scaler: torch.amp.GradScaler | None = None,
         tied: Tied = (),
+        vocabulary: VocabularyHead | None = None,
         data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
         buffers: BufferRule | None = None,
         names: Names | None = None,
@@ -126,6 +133,7 @@ class PipelineRuntime:
             found,
             optimizer,
             tied,
+            vocabulary,
             device,
             receives,
             messages,
@@ -141,7 +149,6 @@ class PipelineRuntime:
         self._scaler = scaler
         self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._watch = self._watch_over(found, timeout)
-        self._watch.start()
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
             self._parts = setup.parts(schedule.slices, check_slices)
@@ -152,13 +159,14 @@ class PipelineRuntime:
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
-        self._executor = Executor(self._parts)
-        self._tell_place()
+        self._executor = self._make_executor()
 
-    def _tell_place(self) -> None:
-        """Lets the watch report where the executor is without keeping it alive."""
-        place = weakref.WeakMethod(self._executor.place)
+    def _make_executor(self) -> Executor:
+        """Makes it, and lets the watch report where it is without keeping it alive."""
+        made = Executor(self._parts)
+        place = weakref.WeakMethod(made.place)
         self._watch.place = lambda: (call := place()) is not None and call() or "no step"
+        return made
 
     def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
         rank, size = dist.get_rank(group), dist.get_world_size(group)
@@ -166,6 +174,7 @@ class PipelineRuntime:
         if "gloo" in str(dist.get_backend(group)):
             watch.carry(group, rank, size)
         weakref.finalize(self, watch.close)  # before the interpreter ends
+        watch.start()
         return watch
 
     @property
@@ -262,7 +271,8 @@ class PipelineRuntime:
             with self._guarded(lambda: "clipping gradients"):
                 norm = Norm(norm_type, self._watch, parts.link.device)
                 mine = self.parameters()
-                total = total_norm(mine, parts.sums.shared, norm, self._watch, self._group)
+                chosen = [p for p in mine if id(p) not in self._twice_counted()]
+                total = total_norm(chosen, parts.sums.shared, norm, self._watch, self._group)
         finally:
             self._watch.stop()
         if error_if_nonfinite and not bool(total.isfinite()):
@@ -273,6 +283,11 @@ class PipelineRuntime:
             )
         clip(mine, total, float(max_norm))
         return total
+
+    def _twice_counted(self) -> set[int]:
+        """The shard of a head that counts as a part of the embedding to which it is tied."""
+        shards = self._parts.shards
+        return {id(p) for p in shards.tied_parameters[:1]} if shards is not None else set()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Sets the gradients of all modules of this rank to None, or to zero."""

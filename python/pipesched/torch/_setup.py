@@ -22,13 +22,14 @@ from pipesched._slots import receive_pools
 from ._budget import Budget
 from ._device import device_of, prepare
 from ._errors import PipelineError
-from ._executor import Parts
 from ._gloo import own_gloo
 from ._messages import Link, messages_over
 from ._order import early_receives
 from ._parallel import Around, Averages, BufferRule, local, mark, units_of
+from ._parts import Parts
 from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named, trained
 from ._reduce import Shared, shapes_of
+from ._shards import Shards, check_head
 from ._slots import Slots
 from ._split import SequentialStages
 from ._sums import Sums
@@ -62,6 +63,7 @@ class Options:
     group: dist.ProcessGroup
     optimizer: Optimizers | None
     tied: Tied
+    vocabulary: nn.Module | None
     device: torch.device | str | None
     receives: ReceivePlacement | None
     messages: MessageKind | None
@@ -132,7 +134,10 @@ class Setup:
         self.options = options
         self.schedule = options.schedule
         self.watch = watch
-        self.placement = Placement(options.schedule, watch.rank, options.stages, options.loss)
+        self.head = check_head(options.vocabulary, options.schedule, watch.rank)
+        self.placement = Placement(
+            options.schedule, watch.rank, options.stages, options.loss, self.head
+        )
         self.program = list(options.schedule.program(watch.rank, receives=options.receives))
         check_program(self.schedule, self.placement, self.program)
         is_ordered = not options.has_tags
@@ -146,6 +151,7 @@ class Setup:
         self._agree()
         prepare(options.group, self._device, watch, is_ordered and options.backend != "gloo")
         self.around = Around()
+        self.shards = self._make_shards()
         self.sums.make(self.around, self._cells(), bool(self.optimizers))
         self.steppers = self._make_steppers()
         if self.optimizers:
@@ -186,6 +192,26 @@ class Setup:
             (stream(device), stream(device)) if is_cuda else (None, None),
             slices,
             checks_slices,
+            self.shards,
+        )
+
+    def _make_shards(self) -> Shards | None:
+        if self.head is None:
+            return None
+        options = self.options
+        if self.placement.loss is not None and any(True for _ in self.placement.loss.parameters()):
+            raise PipelineError(
+                "the loss has parameters; a head in shards computes the mean cross-entropy itself"
+            )
+        return Shards(
+            self.head,
+            self.schedule,
+            self.placement,
+            self.program,
+            options.group,
+            self.watch,
+            self._device,
+            options.loss,
         )
 
     def _slots(self, device: torch.device) -> Slots:
@@ -214,6 +240,8 @@ class Setup:
             owned = self.placement.owned(key)
             if self.placement.loss is not None and key[1] == self.placement.last[key[0]]:
                 owned += trained(self.placement.loss.parameters())
+            if self.head is not None and self.placement.runs_head(key):
+                owned += trained(self.head.parameters())
             owned = [p for p in owned if id(p) not in stepped or id(p) not in late]
             twice = [p for p in owned if id(p) in stepped]
             if twice:
@@ -303,6 +331,10 @@ class Setup:
                 mine[blocks_text(blocks)] = [*shapes, *self._beside(blocks)]
         if self.placement.loss is not None:
             mine["the loss"] = shapes_of(list(self.placement.loss.parameters()))
+        if (head := self.head) is not None:
+            bias = "with" if head.bias is not None else "without"
+            what = f"{head.vocabulary} entries of {head.weight.shape[1]} {bias} bias"
+            mine["the head"] = [f"{what}, {head.weight.dtype}, ignoring {head.ignored}"]
         for number, tie in enumerate(self.sums.ties):
             if parameters := tie.parameters(self.placement):
                 mine[f"tie {number}"] = shapes_of(parameters[:1])

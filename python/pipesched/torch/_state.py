@@ -91,6 +91,11 @@ class State:
 
     def _own(self) -> dict[str, Any]:
         """Parameters and buffers themselves, by name."""
+        if self._placement.head is not None:
+            raise PipelineError(
+                "states and checkpoints of a model whose head is in shards are not supported: "
+                "every rank has some rows of it"
+            )
         found: dict[str, Any] = {}
         for key, module in self._placement.modules.items():
             for name, value in module.state_dict(keep_vars=True).items():

@@ -23,11 +23,13 @@ from pipesched import Cell, Schedule
 from ._backward import leaves_of
 from ._buffers import OneBuffer, SharedBuffers
 from ._errors import PipelineError
+from ._order import COLLECTIVES
 from ._parallel import Around, Averages, BufferRule
 from ._placement import Placement, StageKey, blocks_text, named
 from ._reduce import Shared, Sum, sum_over
 from ._ties import Place, Tie, buffers_at, shared_objects
 from ._watch import Watch
+from .vocabulary import VocabularyHead
 
 Block = tuple[int | None, range, tuple[int, ...]]
 """The group of the program, blocks, and the ranks that hold them."""
@@ -75,22 +77,36 @@ class Sums:
         """The parameters whose gradients are complete only at the end of a step."""
         loss = self._placement.loss
         own = set() if loss is None else {id(p) for p in loss.parameters()}
-        return self.tied() | own
+        return self.tied() | own | self._late_of_head()
+
+    def _late_of_head(self) -> set[int]:
+        """Of a head in shards: what it shares with an embedding, with other pipelines, or with the
+        other paths of this one.
+        """
+        head = self._placement.head
+        if not isinstance(head, VocabularyHead):
+            return set()
+        found = set() if head.whole is None else {id(head.whole), id(head.weight)}
+        if self._averages.own is not None or len(self._schedule.paths) > 1:
+            found |= {id(p) for p in head.parameters()}
+        return found
 
     # Which there are
 
     def blocks(self) -> list[Block]:
         """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
         groups = self._schedule.groups
-        for kind in {group.kind for group in groups} - {"all_reduce"}:
+        for kind in {group.kind for group in groups} - {"all_reduce", *COLLECTIVES}:
             raise PipelineError(f"ranks do not run {kind.replace('_', '-')}s")
         found: list[Block] = [
-            (number, group.blocks, group.workers) for number, group in enumerate(groups)
+            (number, group.blocks, group.workers)
+            for number, group in enumerate(groups)
+            if group.kind == "all_reduce"
         ]
         for piece in self._placement.pieces():
             is_summed = any(
-                g.blocks.start <= piece.blocks.start and piece.blocks.stop <= g.blocks.stop
-                for g in groups
+                g.start <= piece.blocks.start and piece.blocks.stop <= g.stop
+                for _, g, _ in found
             )
             if not is_summed and len(piece.workers) > 1:
                 found.append((None, piece.blocks, piece.workers))
@@ -131,6 +147,17 @@ class Sums:
                 self.at_end.append(Shared(name, find, sum_up, tie.workers, of, is_tied=True))
         self._make_means(around, cells)
         self._make_loss()
+        self._make_head()
+
+    def _make_head(self) -> None:
+        """Averages the gradients of a shard of a head over other pipelines."""
+        head = self._placement.head
+        if head is None or self._averages.own is None:
+            return
+        find = lambda: list(head.parameters())  # noqa: E731
+        name = "the mean of gradients of the shard of the head"
+        rank = (self._watch.rank,)
+        self.at_end.append(Shared(name, find, None, rank, self._averages.of))
 
     def _make_means(self, around: Around, cells: Sequence[Cell]) -> None:
         """Averages those gradients over other pipelines that no sum of this pipeline covers."""

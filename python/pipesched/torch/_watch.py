@@ -72,9 +72,11 @@ class Failure(NamedTuple):
 
 What = Callable[[], str]
 """A description of a wait."""
+Lane = SimpleQueue[Any]
+"""Calls that another thread runs one after the other."""
 
 
-class _Job:
+class Job:
     """Waits inside PyTorch that run one after the other, and the objects that must live until they
     end.
     """
@@ -106,7 +108,7 @@ class _Job:
         return is_ended
 
 
-def _serve(jobs: SimpleQueue[_Job | None]) -> None:
+def _serve(jobs: SimpleQueue[Job | None]) -> None:
     while (job := jobs.get()) is not None:
         job.run()
 
@@ -151,13 +153,14 @@ class Watch:
         untyped: Any = store
         self._second_store: Store = untyped.clone()  # threads that share a store take turns
         self._shared: list[tuple[Store, str]] = []
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._behind: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._behind: SimpleQueue[Job | None] = SimpleQueue()
         self._kept: list[tuple[Callable[[], Any], What]] = []
         self._kept_buffers: list[Tensor] = []
         self._kept_bytes = 0
-        self._unseen: list[_Job] = []
-        self._questions: SimpleQueue[_Job | None] = SimpleQueue()
+        self._unseen: list[Job] = []
+        self._questions: SimpleQueue[Job | None] = SimpleQueue()
+        self._lanes: list[Lane] = []
         self._is_deaf = False
         """Whether the store has once not answered in time."""
         self._carriers: list[tuple[Any, int, int]] = []
@@ -186,6 +189,8 @@ class Watch:
         self._jobs.put(None)
         self._behind.put(None)
         self._questions.put(None)
+        for lane in self._lanes:
+            lane.put(None)
         self._active.set()
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -230,7 +235,7 @@ class Watch:
             return default
         if self._closing.is_set():  # the thread that asks has ended
             return call()
-        job = _Job([(run, lambda: "the store")], None)
+        job = Job([(run, lambda: "the store")], None)
         self._questions.put(job)
         if not job.is_over(seconds):
             self._is_deaf = True
@@ -381,7 +386,7 @@ class Watch:
         if words is not None and self._sees(words):
             self.start_call(call, what)  # returns at once
             return
-        job = _Job([(call, what)], keeps)
+        job = Job([(call, what)], keeps)
         self._jobs.put(job)
         self._await(job)
 
@@ -424,7 +429,7 @@ class Watch:
     def _hand_over(self) -> None:
         self._unseen = [job for job in self._unseen if job.error or not job.is_over()]
         if self._kept:
-            job = _Job(self._kept, self._kept_buffers)
+            job = Job(self._kept, self._kept_buffers)
             self._unseen.append(job)
             self._behind.put(job)
         self._kept, self._kept_buffers, self._kept_bytes = [], [], 0
@@ -436,7 +441,7 @@ class Watch:
         for job in unseen:
             self._await(job)
 
-    def _await(self, job: _Job) -> None:
+    def _await(self, job: Job) -> None:
         end = time.monotonic() + self.limit
         self.waits_for = what = lambda: job.what()
         while not job.is_over(0.05):
@@ -444,6 +449,25 @@ class Watch:
         self.waits_for = None
         if job.error is not None:
             self._lose(job.error, what)
+
+    def lane(self) -> Lane:
+        """A thread of its own, for `later`."""
+        made: Lane = SimpleQueue()
+        thread = threading.Thread(target=_serve, args=(made,), daemon=True)
+        thread.start()
+        self._lanes.append(made)
+        self._threads.append(thread)
+        return made
+
+    def later(self, lane: Lane, call: Callable[[], Any], what: What) -> Job:
+        """Runs a call in the thread of a lane, behind all calls before it; `wait_job` waits."""
+        job = Job([(call, what)], None)
+        lane.put(job)
+        return job
+
+    def wait_job(self, job: Job) -> None:
+        """Waits until a call of a lane has run."""
+        self._await(job)
 
     def start_call(self, call: Callable[[], Any], what: What) -> Any:
         """Runs a call of PyTorch that begins to send or receive, and returns its result."""

@@ -21,6 +21,8 @@ shards, so that they do not overflow, however large logits are.
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -88,61 +90,149 @@ class VocabularyHead(nn.Module):
         rank, ranks = dist.get_rank(group), dist.get_world_size(group)
         self.rows = head_rows(vocabulary, rank, ranks)
         check_shard(self.weight, self.rows, rank)
+        self.name = "head"
+        """What the head is called in the whole model."""
+        self.entrance: HeadInput | None = None
+        """Where the head was in the model, if `take_head` has taken it."""
+        self._whole: list[nn.Parameter] = []
 
-    def logits(self, x: Tensor, targets: Tensor, *, early: bool = False) -> Logits:
+    @property
+    def whole(self) -> nn.Parameter | None:
+        """The parameter of the rest of the model that is the whole weight of the head, as that of
+        an embedding that is tied to it.
+        """
+        return self._whole[0] if self._whole else None
+
+    def tie(self, whole: nn.Parameter) -> None:
+        """Ties the head to a parameter of the rest of the model, which has all of its rows."""
+        self._whole = [whole]  # in a list, so that it is no parameter of this module
+
+    def check_targets(self, targets: Tensor, what: str = "") -> None:
+        """Raises PipelineError for targets outside of the vocabulary. The host waits for them."""
+        counts = targets != self.ignored
+        wrong = (counts & ((targets < 0) | (targets >= self.vocabulary))).flatten()
+        if bool(wrong.any()):
+            token = int(wrong.nonzero()[0])
+            raise PipelineError(
+                f"the target of token {token}{what} is {int(targets.flatten()[token])}, outside of"
+                f" the vocabulary of {self.vocabulary}"
+            )
+
+    def logits(
+        self, x: Tensor, targets: Tensor, *, early: bool = False, checked: bool = False
+    ) -> Logits:
         """S: the logits of the shard for x, [tokens, hidden], and targets, [tokens].
 
         With `early` the part of the input's gradient that needs no other shard is computed here
-        (Vocab-2). Raises PipelineError for other shapes, or for targets outside of the vocabulary.
+        (Vocab-2). Raises PipelineError for other shapes, or for targets outside of the vocabulary,
+        unless these were `checked` before.
         """
         if x.dim() != 2 or x.shape[1] != self.weight.shape[1] or targets.shape != x.shape[:1]:
             raise PipelineError(
                 f"the head takes an input of [tokens, {self.weight.shape[1]}] and a target for each"
                 f" token, found {list(x.shape)} and {list(targets.shape)}"
             )
-        counts = targets != self.ignored
-        wrong = counts & ((targets < 0) | (targets >= self.vocabulary))
-        if bool(wrong.any()):
-            token = int(wrong.nonzero()[0])
-            raise PipelineError(
-                f"the target of token {token} is {int(targets[token])}, outside of the vocabulary"
-                f" of {self.vocabulary}"
-            )
+        if not checked:
+            self.check_targets(targets)
         with torch.no_grad():
-            return Logits(self, x.detach(), targets, counts, early)
+            return Logits(self, x.detach(), targets, early)
 
 
 class Logits:
-    """What a shard keeps of a microbatch from S to T: the logits, and the input of the head."""
+    """What a shard keeps of a microbatch from S to T: the logits, and the input of the head.
 
-    def __init__(
-        self, head: VocabularyHead, x: Tensor, targets: Tensor, counts: Tensor, early: bool
-    ) -> None:
-        self._head, self._x, self._counts = head, x, counts
-        self._values = functional.linear(x, head.weight, head.bias)
+    Logits and what follows from them have at least 32 bits. Nothing here waits for a device.
+    """
+
+    def __init__(self, head: VocabularyHead, x: Tensor, targets: Tensor, early: bool) -> None:
+        self._head = head
+        self._x = x.to(head.weight.dtype)
+        self._counts = targets != head.ignored
+        values = functional.linear(self._x, head.weight, head.bias)
+        self.values = values.to(torch.promote_types(values.dtype, torch.float32))
+        """The logits of the shard, [tokens, entries]."""
         rows = head.rows
-        self._here = counts & (targets >= rows.start) & (targets < rows.stop)
-        self._columns = (targets - rows.start)[self._here]
+        self._here = self._counts & (targets >= rows.start) & (targets < rows.stop)
+        self._columns = (targets - rows.start).clamp(0, max(len(head.weight) - 1, 0))
         # A shard of padding alone has no maximum.
-        low = self._values.new_full((len(x), 1), -torch.inf)
-        self._most = torch.cat([low, self._values], 1).amax(1)
+        low = self.values.new_full((len(x), 1), -torch.inf)
+        self._most = torch.cat([low, self.values], 1).amax(1)
         self._sum = self._shifted(self._most).sum(1)
         self._scale: Tensor | None = None
         self._parts: tuple[Tensor, Tensor] | None = None
         if early:
-            self._parts = self._shifted(self._most) @ head.weight, self._of_targets() @ head.weight
+            self._parts = self._softmax_part(), self._target_part()
         self._gradient: Tensor | None = None
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What is kept."""
+        own = [self._x, self.values, self._most, self._sum]
+        return own + [t for t in (*(self._parts or ()), self._gradient) if t is not None]
 
     def _shifted(self, most: Tensor) -> Tensor:
         """exp(logits - most), 0 where nothing is finite."""
         finite = torch.where(torch.isfinite(most), most, torch.zeros_like(most))
-        return (self._values - finite[:, None]).exp()
+        return (self.values - finite[:, None]).exp()
+
+    def _softmax_part(self) -> Tensor:
+        weight = self._head.weight
+        return (self._shifted(self._most).to(weight.dtype) @ weight).to(self.values.dtype)
+
+    def _target_part(self) -> Tensor:
+        """The weights of the targets that are in the shard."""
+        weight = self._head.weight
+        if not len(weight):
+            return self.values.new_zeros((len(self._x), weight.shape[1]))
+        found = weight[self._columns].to(self.values.dtype)
+        return torch.where(self._here[:, None], found, torch.zeros_like(found))
 
     def _of_targets(self) -> Tensor:
         """1 at the target of each token that is in the shard."""
-        ones = torch.zeros_like(self._values)
-        ones[self._here.nonzero()[:, 0], self._columns] = 1
+        ones = torch.zeros_like(self.values)
+        if ones.shape[1]:
+            ones.scatter_(1, self._columns[:, None], self._here[:, None].to(ones.dtype))
         return ones
+
+    @torch.no_grad()
+    def numbers(self) -> Tensor:
+        """What other shards need of this one, [3, tokens]: the maximum, the sum of exponentials
+        relative to it, and the logit of the target, 0 if that is in another shard.
+        """
+        target = torch.zeros_like(self._most)
+        if self.values.shape[1]:
+            found = self.values.gather(1, self._columns[:, None])[:, 0]
+            target = torch.where(self._here, found, target)
+        return torch.stack([self._most, self._sum, target])
+
+    @torch.no_grad()
+    def join(self, numbers: Tensor) -> Tensor:
+        """Takes the numbers of all shards, [shards, 3, tokens], in the order of ranks. Returns the
+        mean loss of the tokens that count; nan if none counts, as cross_entropy has it.
+        """
+        own, most = self._most, numbers[:, 0].amax(0)
+        fits = torch.where(
+            torch.isfinite(numbers[:, 0]), (numbers[:, 0] - most).exp(), torch.zeros_like(most)
+        )
+        fit = torch.where(torch.isfinite(own), (own - most).exp(), torch.zeros_like(own))
+        self._most, self._sum = most, (numbers[:, 1] * fits).sum(0)
+        losses = most + self._sum.log() - numbers[:, 2].sum(0)
+        number = self._counts.sum()
+        self._scale = self._counts.to(losses.dtype) / number.clamp(min=1)
+        if self._parts is not None:
+            softmax, targets = self._parts
+            softmax = softmax * (fit / self._sum)[:, None]
+            self._gradient = (softmax - targets) * self._scale[:, None]
+        return torch.where(self._counts, losses, torch.zeros_like(losses)).sum() / number
+
+    @property
+    def part(self) -> Tensor:
+        """The shard's part of the input's gradient, which is summed over the shards in place: with
+        Vocab-1 after `backward`, with Vocab-2 after `join`.
+        """
+        if self._gradient is None:
+            raise PipelineError("Z comes after T: `reduce` needs what `backward` finds")
+        return self._gradient
 
     @torch.no_grad()
     def combine(self) -> Tensor:
@@ -150,24 +240,14 @@ class Logits:
         cross_entropy has it. With Vocab-2 the gradient of the input is summed here for a loss
         that counts once.
         """
-        head = self._head
-        own = self._most.clone()
-        dist.all_reduce(self._most, dist.ReduceOp.MAX, group=head.group)
-        target = torch.zeros_like(self._most)
-        target[self._here] = self._values[self._here.nonzero()[:, 0], self._columns]
-        fit = torch.where(torch.isfinite(own), (own - self._most).exp(), torch.zeros_like(own))
-        sums = torch.stack([self._sum * fit, target])
-        dist.all_reduce(sums, group=head.group)
-        self._sum = sums[0]
-        losses = self._most + self._sum.log() - sums[1]
-        number = self._counts.sum()
-        self._scale = self._counts.to(losses.dtype) / number
-        if self._parts is not None:
-            softmax, targets = self._parts
-            softmax = softmax * (fit / self._sum)[:, None]
-            self._gradient = (softmax - targets) * self._scale[:, None]
-            dist.all_reduce(self._gradient, group=head.group)
-        return losses[self._counts].sum() / number
+        group = self._head.group
+        own = self.numbers()
+        shards = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
+        dist.all_gather(shards, own, group=group)
+        loss = self.join(torch.stack(shards))
+        if self._gradient is not None:
+            dist.all_reduce(self._gradient, group=group)
+        return loss
 
     @torch.no_grad()
     def backward(self, scale: float = 1.0) -> None:
@@ -179,13 +259,15 @@ class Logits:
         if self._scale is None:
             raise PipelineError("T comes after Y: `backward` needs what `combine` finds")
         head = self._head
-        found = self._shifted(self._most) / self._sum[:, None] - self._of_targets()
-        found *= (self._scale * scale)[:, None]
-        add_gradient(head.weight, found.mT @ self._x)
-        if head.bias is not None:
-            add_gradient(head.bias, found.sum(0))
+        exact = self._shifted(self._most) / self._sum[:, None] - self._of_targets()
+        exact *= (self._scale * scale)[:, None]
+        found = exact.to(head.weight.dtype)
+        if head.weight.requires_grad:
+            add_gradient(head.weight, found.mT @ self._x)
+        if head.bias is not None and head.bias.requires_grad:
+            add_gradient(head.bias, exact.sum(0).to(head.bias.dtype))
         if self._parts is None:
-            self._gradient = found @ head.weight
+            self._gradient = (found @ head.weight).to(self.values.dtype)
         elif self._gradient is not None:
             self._gradient = self._gradient * scale
 
@@ -196,11 +278,90 @@ class Logits:
 
         Raises PipelineError with Vocab-1 before `backward`.
         """
-        if self._gradient is None:
-            raise PipelineError("Z comes after T: `reduce` needs what `backward` finds")
+        gradient = self.part
         if self._parts is None:
-            dist.all_reduce(self._gradient, group=self._head.group)
-        return self._gradient
+            dist.all_reduce(gradient, group=self._head.group)
+        return gradient
+
+
+class HeadInput(nn.Module):
+    """Stands in a model where its head was: gives its input, and remembers it, so that the runtime
+    sees whether anything is computed behind the head.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._seen = x
+        return x
+
+    def take(self) -> Tensor | None:
+        """The last input, once."""
+        seen, self._seen = self._seen, None
+        return seen
+
+
+def take_head(
+    model: nn.Module,
+    group: dist.ProcessGroup | None = None,
+    *,
+    name: str | None = None,
+    ignored: int = -100,
+) -> VocabularyHead:
+    """Takes the head out of a whole model, and gives the shard of this rank of it. In its place is
+    a `HeadInput`, so that the model ends in the input of the head. Cut the model afterwards.
+
+    group: the ranks with shards, in their order; all ranks by default.
+    name: of the `nn.Linear` that is the head; by default the last one in the last child.
+    ignored: targets that do not count.
+
+    A head whose weight the rest of the model uses too, as a tied embedding, stays tied: the runtime
+    adds up the gradients of both. All ranks take it alike. Raises PipelineError if there is no such
+    module.
+    """
+    chosen = name
+    if chosen is None:
+        last = [key for key, _ in model.named_children()][-1:]
+        chosen = next(
+            (
+                key
+                for key, module in reversed(list(model.named_modules()))
+                if isinstance(module, nn.Linear) and key.split(".")[0] in last
+            ),
+            None,
+        )
+        if chosen is None:
+            raise PipelineError(
+                "the last child of the model has no nn.Linear, which would be its head; give its"
+                " `name`"
+            )
+    found = dict(model.named_modules()).get(chosen)
+    if not isinstance(found, nn.Linear):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise PipelineError(f"the head {chosen!r} is {what} in the model; wanted an nn.Linear")
+    outer, _, own = chosen.rpartition(".")
+    entrance = HeadInput()
+    model.get_submodule(outer)._modules[own] = entrance
+    rank, ranks = dist.get_rank(group), dist.get_world_size(group)
+    rows = head_rows(len(found.weight), rank, ranks)
+    head = VocabularyHead(
+        found.weight.detach()[rows],
+        len(found.weight),
+        group,
+        None if found.bias is None else found.bias[rows],
+        ignored,
+    )
+    head.weight.requires_grad_(found.weight.requires_grad)
+    if head.bias is not None and found.bias is not None:
+        head.bias.requires_grad_(found.bias.requires_grad)
+    head.entrance, head.name = entrance, chosen
+    if any(each is found.weight for each in model.parameters()):
+        head.tie(cast(nn.Parameter, found.weight))
+    if any(each is found.bias for each in model.parameters()):
+        raise PipelineError(f"the bias of the head {chosen!r} is used by the rest of the model too")
+    return head
 
 
 class VocabularyEmbedding(nn.Module):

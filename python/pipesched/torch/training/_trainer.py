@@ -15,7 +15,9 @@ import pipesched
 from pipesched import Measurement, Schedule
 from pipesched.torch import PipelineError, PipelineRuntime
 from pipesched.torch._broadcast import from_first
+from pipesched.torch._shards import spreads
 from pipesched.torch._units import units_of
+from pipesched.torch.vocabulary import take_head
 
 from ._job import Job, Outcome, Report
 from ._source import Source
@@ -76,17 +78,31 @@ class Trainer:
         self.dtype: torch.dtype = getattr(torch, job.dtype)
         self.source = Source.load(job.file, job.options)
         torch.set_num_threads(job.threads)
-        self.child_times = self._child_times() if job.divide == "measured" else None
+        self._times: dict[bool, list[float]] = {}
+        if job.divide == "measured":
+            self.child_times(False)
 
-    def _child_times(self) -> list[float]:
-        """How long the children of the model take with a microbatch, as rank 0 measures."""
+    def child_times(self, is_spread: bool) -> list[float] | None:
+        """How long the children of the model take with a microbatch, as rank 0 measures. With a
+        head in shards without it. None if the model is divided otherwise.
+        """
+        if self.job.divide != "measured":
+            return None
+        if is_spread not in self._times:
+            self._times[is_spread] = self._measure_children(is_spread)
+        return self._times[is_spread]
+
+    def _measure_children(self, is_spread: bool) -> list[float]:
         torch.manual_seed(self.job.seed)
         model = self.source.model(self.dtype).to(self.device)
+        if is_spread:
+            take_head(model)
         batches = self.source.batches(self.job.microbatch_size, self.job.seed)
         inputs = placed(next(batches)[0], self.device, self.dtype)
         times = self.source.measure(model, inputs, dist.group.WORLD)
         shown = ", ".join(f"{1e3 * time:.2f}" for time in times)
-        self.report(f"the model's parts take {shown} ms, by which they are divided")
+        which = "parts without the head" if is_spread else "parts"
+        self.report(f"the model's {which} take {shown} ms, by which they are divided")
         return times
 
     def run(self) -> list[Outcome]:
@@ -182,7 +198,9 @@ class Training:
         self.tokens: int | None = None
         torch.manual_seed(job.seed)
         model = source.model(trainer.dtype).to(trainer.device)
-        stages = source.split(model, schedule, trainer.child_times)
+        is_spread = spreads(units_of(schedule))
+        head = take_head(model) if is_spread else None
+        stages = source.split(model, schedule, trainer.child_times(is_spread))
         phases = {c.phase for i in units_of(schedule).program(trainer.rank) for c in i.cells}
         steps_inside = "O" in phases
 
@@ -197,6 +215,7 @@ class Training:
             device=trainer.device,
             receives=job.receives,
             memory_budget=job.memory_budget,
+            vocabulary=head,
             timeout=job.timeout,
         )
         mine = self.runtime.parameters()

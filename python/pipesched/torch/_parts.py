@@ -1,0 +1,63 @@
+"""The parts of a runtime that its executor needs, and the batch of one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from pipesched import Instruction
+
+from ._budget import Budget
+from ._messages import Link, Messages, Mode
+from ._parallel import Around
+from ._placement import Placement
+from ._record import Event
+from ._shards import Shards
+from ._sums import Sums
+
+
+@dataclass
+class Parts:
+    """The parts of a runtime that its executor needs."""
+
+    placement: Placement
+    program: Sequence[Instruction]
+    link: Link
+    messages: Messages
+    loss: Callable[[Any, Any], Tensor] | None
+    sums: Sums
+    around: Around
+    """The hooks that other pipelines beside this one need."""
+    steppers: dict[tuple[int, int], Callable[[], Any]]
+    """The functions that O calls, by path and stage."""
+    budget: Budget
+    stored: Sequence[Tensor]
+    """The storages of parameters and buffers, which no offload moves."""
+    streams: tuple[Any, Any]
+    """The streams of D and U; None without an accelerator."""
+    slices: int
+    """Into how many slices microbatches are cut. Cells have the slices as microbatches."""
+    checks_slices: bool
+    """Whether slices are compared with whole microbatches."""
+    shards: Shards | None
+    """The shard of the head, if the ranks divide it."""
+
+
+@dataclass
+class Batch:
+    """The inputs and results of one pass."""
+
+    mode: Mode
+    inputs: list[Any] | None
+    targets: list[Any] | None
+    scale: Callable[[Tensor], Tensor]
+    """Turns the loss of a microbatch into the value that is differentiated."""
+    number: int
+    record: Callable[[Event], Any] | None = None
+    note_done: Callable[[int, int], Any] | None = None
+    """Called with the index of an instruction that is done, and when in ns."""
+    losses: dict[int, Tensor] = field(default_factory=dict)
+    outputs: dict[int, Any] = field(default_factory=dict)

@@ -1,0 +1,238 @@
+"""Trains models whose head is divided among the ranks, beside the same models with a whole head.
+
+usage: shard_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from pipesched import Schedule
+from pipesched.torch import PipelineRuntime, split_sequential
+from pipesched.torch.vocabulary import VocabularyHead, take_head
+from runtime_ranks import difference, main, optimizer_of, stage_blocks
+from torch import Tensor, nn
+from torch.nn import functional
+
+WIDTH, SAMPLES, TOKENS, STEPS = 6, 2, 12, 2
+LIMIT = datetime.timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """A schedule with S and T, and how its model is made."""
+
+    name: str
+    schedule: Schedule
+    entries: int = 24
+    """Of the vocabulary."""
+    kind: str = "plain"
+    """plain, tied (to the embedding), biased, scaled (logits behind the head), frozen."""
+    ignored: int = -100
+    loss: str = "mean"
+    """mean, ignoring, summed or none."""
+    steps_inside: bool = False
+    clipped: bool = False
+    factor: float = 1.0
+    """By what the input of the head is multiplied."""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ranks(self) -> int:
+        return self.schedule.workers
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = x + self.mix(x).tanh()
+        return found
+
+
+class Head(nn.Module):
+    """A norm, and the scores of the entries."""
+
+    def __init__(self, job: ShardJob) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+        self.scores = nn.Linear(WIDTH, job.entries, bias=job.kind == "biased")
+        self._factor, self._is_scaled = job.factor, job.kind == "scaled"
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.scores(self.norm(x) * self._factor)
+        return scores / 2 if self._is_scaled else scores
+
+
+def model_of(job: ShardJob) -> nn.Sequential:
+    torch.manual_seed(3)
+    count = job.schedule.blocks
+    embedding, head = nn.Embedding(job.entries, WIDTH), Head(job)
+    if job.kind == "tied":
+        head.scores.weight = embedding.weight
+    if job.kind == "frozen":
+        head.scores.weight.requires_grad_(False)
+    whole = nn.Sequential()
+    for number in range(count):
+        parts = [embedding] if number == 0 else []
+        parts += [Layer()]
+        parts += [head] if number == count - 1 else []
+        whole.add_module(str(number), nn.Sequential(*parts))
+    return whole.double()
+
+
+def loss_of(job: ShardJob) -> Any:
+    def mean(output: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(
+            output.flatten(0, 1), target.flatten(), ignore_index=job.ignored
+        )
+
+    def summed(output: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(output.flatten(0, 1), target.flatten(), reduction="sum")
+
+    def blind(output: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=5)
+
+    return {"mean": mean, "summed": summed, "ignoring": blind, "none": None}[job.loss]
+
+
+def reference_losses(whole: nn.Module, job: ShardJob, inputs: Any, targets: Any) -> list[float]:
+    """Trains without a pipeline; the loss of each microbatch, or of each slice of it."""
+    losses, slices = [], job.schedule.slices
+    for value, target in zip(inputs, targets, strict=True):
+        outputs, parts = whole(value).chunk(slices, 1), target.chunk(slices, 1)
+        for output, part in zip(outputs, parts, strict=True):
+            loss = functional.cross_entropy(
+                output.flatten(0, 1), part.flatten(), ignore_index=job.ignored
+            )
+            scaled: Any = loss / len(inputs) / slices
+            scaled.backward(retain_graph=True)
+            losses.append(loss.item())
+    return losses
+
+
+def compare(
+    blocks: list[tuple[int, nn.Module]], head: VocabularyHead, whole: nn.Sequential
+) -> tuple[float, float]:
+    """The largest differences of gradients and of parameters."""
+    pairs = []
+    for number, block in blocks:
+        for name, found in block.named_parameters():
+            pairs.append((found, whole.get_parameter(name), slice(None)))
+    scores: Any = whole[-1][-1]
+    pairs.append((head.weight, scores.scores.weight, head.rows))
+    if head.bias is not None:
+        pairs.append((head.bias, scores.scores.bias, head.rows))
+    gradients = values = 0.0
+    for found, wanted, rows in pairs:
+        if wanted.numel() and len(range(*rows.indices(len(wanted)))):
+            own = None if wanted.grad is None else wanted.grad[rows]
+            gradients = max(gradients, difference(found.grad, own))
+            values = max(values, difference(found.detach(), wanted.detach()[rows]))
+    return gradients, values
+
+
+def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
+    """The largest relative errors of losses, gradients, parameters and evaluations."""
+    schedule, rank = job.schedule, dist.get_rank(group)
+    reference, mine = model_of(job), model_of(job)
+    head = take_head(mine, group, ignored=job.ignored)
+    stages = split_sequential(mine, schedule)
+    options = dict(job.options)
+    if job.steps_inside:
+        options["optimizer"] = optimizer_of
+    runtime = PipelineRuntime(
+        schedule, stages, loss_of(job), group, vocabulary=head, timeout=60, **options
+    )
+    blocks = stage_blocks(job, rank, stages)  # type: ignore[arg-type]
+    outside = None if job.steps_inside else optimizer_of(runtime.parameters())
+    steps = optimizer_of([p for p in reference.parameters() if p.requires_grad])
+    worst = [0.0, 0.0, 0.0, 0.0]
+    torch.manual_seed(99)
+    is_last = any(s.stage == len(schedule.paths[0].workers) - 1 for s in schedule.stages(rank))
+    for step in range(STEPS):
+        shape = schedule.microbatches, SAMPLES, TOKENS
+        inputs, targets = torch.randint(job.entries, (2, *shape)).unbind(0)
+        if job.ignored >= 0 or job.loss == "none":
+            targets[0, 0, :3] = job.ignored
+        wanted = reference_losses(reference, job, list(inputs), list(targets))
+        with runtime.record() as events:
+            loss = runtime.step(list(inputs), list(targets))
+        if schedule.slices == 1:
+            assert len(events) == len(schedule.program(rank))
+        assert (loss is not None) == is_last
+        if loss is not None:
+            mean = sum(wanted) / len(wanted)
+            worst[0] = max(worst[0], abs(loss.item() - mean) / mean)
+        if job.clipped:
+            most = 1e-3 * (step + 1)
+            norms = [
+                runtime.clip_grad_norm_(most),
+                nn.utils.clip_grad_norm_(reference.parameters(), most),
+            ]
+            worst[1] = max(worst[1], difference(*norms))
+        if not job.steps_inside:
+            worst[1] = max(worst[1], compare(blocks, head, reference)[0])
+        steps.step()
+        if outside is not None:
+            outside.step()
+        worst[2] = max(worst[2], compare(blocks, head, reference)[1])
+        runtime.zero_grad()
+        steps.zero_grad()
+    worst[3] = evaluated(runtime, job, reference, is_last)
+    runtime.close()
+    return worst
+
+
+def evaluated(
+    runtime: PipelineRuntime, job: ShardJob, reference: nn.Module, is_last: bool
+) -> float:
+    """Compares the losses and the outputs of evaluations."""
+    shape = job.schedule.microbatches, SAMPLES, TOKENS
+    inputs, targets = torch.randint(job.entries, (2, *shape)).unbind(0)
+    outputs = runtime.evaluate(list(inputs))
+    loss = runtime.evaluate(list(inputs), list(targets))
+    assert (outputs is not None) == (loss is not None) == is_last
+    worst, losses = 0.0, []
+    with torch.no_grad():
+        for number, value in enumerate(inputs):
+            wanted = reference(value)
+            losses.append(
+                functional.cross_entropy(
+                    wanted.flatten(0, 1), targets[number].flatten(), ignore_index=job.ignored
+                )
+            )
+            if outputs is not None:
+                worst = max(worst, difference(outputs[number], wanted))
+    if loss is not None and (job.schedule.slices == 1 or job.ignored < 0):
+        worst = max(worst, difference(loss, torch.stack(losses).mean()))
+    return worst
+
+
+def train(folder: Path, jobs: list[ShardJob], world: int, rank: int) -> None:
+    meeting = f"file://{folder}/store"
+    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
+    groups = {ranks: dist.new_group(list(range(ranks))) for ranks in range(1, world)}
+    assert dist.group.WORLD is not None
+    groups[world] = dist.group.WORLD
+    results = {}
+    for job in jobs:
+        if rank < job.ranks:
+            print("job", job.name, file=sys.stderr, flush=True)
+            results[job.name] = run(job, groups[job.ranks])
+    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
