@@ -155,8 +155,8 @@ class Sums:
         if head is None or self._averages.own is None:
             return
         find = lambda: list(head.parameters())  # noqa: E731
-        name = "the mean of gradients of the shard of the head"
         rank = (self._watch.rank,)
+        name = f"the mean of gradients of shard {rank[0]} of the head"
         self.at_end.append(Shared(name, find, None, rank, self._averages.of))
 
     def _make_means(self, around: Around, cells: Sequence[Cell]) -> None:

@@ -42,11 +42,13 @@ class ShardJob:
     clipped: bool = False
     factor: float = 1.0
     """By what the input of the head is multiplied."""
+    pipelines: int = 1
+    """Beside each other, with batches of their own."""
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ranks(self) -> int:
-        return self.schedule.workers
+        return self.schedule.workers * self.pipelines
 
 
 class Layer(nn.Module):
@@ -107,14 +109,14 @@ def loss_of(job: ShardJob) -> Any:
 
 def reference_losses(whole: nn.Module, job: ShardJob, inputs: Any, targets: Any) -> list[float]:
     """Trains without a pipeline; the loss of each microbatch, or of each slice of it."""
-    losses, slices = [], job.schedule.slices
+    losses, slices, count = [], job.schedule.slices, len(inputs) * job.pipelines
     for value, target in zip(inputs, targets, strict=True):
         outputs, parts = whole(value).chunk(slices, 1), target.chunk(slices, 1)
         for output, part in zip(outputs, parts, strict=True):
             loss = functional.cross_entropy(
                 output.flatten(0, 1), part.flatten(), ignore_index=job.ignored
             )
-            scaled: Any = loss / len(inputs) / slices
+            scaled: Any = loss / count / slices
             scaled.backward(retain_graph=True)
             losses.append(loss.item())
     return losses
@@ -143,11 +145,14 @@ def compare(
 
 def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
     """The largest relative errors of losses, gradients, parameters and evaluations."""
-    schedule, rank = job.schedule, dist.get_rank(group)
+    schedule, rank, number = job.schedule, dist.get_rank(group), 0
+    options = dict(job.options)
+    if job.pipelines > 1:
+        number, rank = divmod(rank, schedule.workers)
+        group, options["data_parallel"] = meshed(job, number, rank)
     reference, mine = model_of(job), model_of(job)
     head = take_head(mine, group, ignored=job.ignored)
     stages = split_sequential(mine, schedule)
-    options = dict(job.options)
     if job.steps_inside:
         options["optimizer"] = optimizer_of
     runtime = PipelineRuntime(
@@ -161,9 +166,13 @@ def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
     is_last = any(s.stage == len(schedule.paths[0].workers) - 1 for s in schedule.stages(rank))
     for step in range(STEPS):
         shape = schedule.microbatches, SAMPLES, TOKENS
-        inputs, targets = torch.randint(job.entries, (2, *shape)).unbind(0)
+        everything = torch.randint(job.entries, (2, job.pipelines, *shape))
+        inputs, targets = everything[:, number].unbind(0)
         if job.ignored >= 0 or job.loss == "none":
             targets[0, 0, :3] = job.ignored
+        for other in range(job.pipelines):
+            if other != number:
+                reference_losses(reference, job, *everything[:, other].unbind(0))
         wanted = reference_losses(reference, job, list(inputs), list(targets))
         with runtime.record() as events:
             loss = runtime.step(list(inputs), list(targets))
@@ -191,6 +200,14 @@ def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
     worst[3] = evaluated(runtime, job, reference, is_last)
     runtime.close()
     return worst
+
+
+def meshed(job: ShardJob, number: int, rank: int) -> tuple[Any, Any]:
+    """The group of a pipeline, and that of a rank in all pipelines; all ranks call it."""
+    size, count = job.schedule.workers, job.pipelines
+    rows = [dist.new_group([p * size + r for r in range(size)]) for p in range(count)]
+    columns = [dist.new_group([p * size + r for p in range(count)]) for r in range(size)]
+    return rows[number], columns[rank]
 
 
 def evaluated(
