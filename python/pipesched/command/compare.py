@@ -16,7 +16,7 @@ from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
 from pipesched.planning._why import gib
 
-from . import assumed, banded, equal_memory, files, passes, sliced, stragglers
+from . import assumed, banded, equal_memory, files, passes, sliced, spread, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -526,7 +526,11 @@ def run(arguments: argparse.Namespace) -> int:
         line
         for part in parts
         for line in part.below(
-            [*remarks(part.pairs), *sliced.remarks(part.entries, part.pairs)]
+            [
+                *remarks(part.pairs),
+                *sliced.remarks(part.entries, part.pairs),
+                *spread.remarks(part.entries, part.pairs),
+            ]
             if arguments.format == "text"
             else remarks(part.pairs)
         )

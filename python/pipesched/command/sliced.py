@@ -54,7 +54,7 @@ class Timed:
         return gib(int(found.peak_bytes.max()) // accelerators)
 
 
-def _groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, list[Timed]]:
+def timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, list[Timed]]:
     """What was timed with a model's costs, by size."""
     found: dict[Size, list[Timed]] = defaultdict(list)
     for entry, (_, report) in zip(entries, pairs, strict=True):
@@ -83,7 +83,7 @@ def _at(point: Configuration, sequence: int) -> Configuration:
     return replace(point, costs=replace(point.costs, sequence=sequence))
 
 
-def _least(points: Iterable[Configuration]) -> list[float]:
+def least(points: Iterable[Configuration]) -> list[float]:
     """The step of each point, infinite where it cannot be timed."""
     frame = simulate_batch(list(points))
     known = frame.makespan_ps.astype("Float64").fillna(math.inf)
@@ -97,7 +97,7 @@ def _gaining(
     Lengths at which neither can be timed, or slices cannot be cut, belong to the run before them.
     """
     points = [_at(each.point, n) for n in lengths for each in (*whole, *sliced)]
-    steps = iter(_least(points))
+    steps = iter(least(points))
     found: list[tuple[int, int]] = []
     gained = False
     for length in lengths:
@@ -129,7 +129,7 @@ def _of_equal_work(best: Timed, sliced: Sequence[Timed]) -> str:
     if costs.slice_cut == "work":
         return ""
     points = [replace(each.point, costs=replace(costs, slice_cut="work")) for each in sliced]
-    step, name = min(zip(_least(points), [each.name for each in sliced], strict=True))
+    step, name = min(zip(least(points), [each.name for each in sliced], strict=True))
     if step >= best.step_ps:
         return ""
     return f"; cut into slices of equal work (--slice-cut work) {name} takes {seconds(step / 1e12)}"
@@ -152,11 +152,11 @@ def _with_context(each: Timed) -> Configuration | None:
 
 def _beside_context(whole: Sequence[Timed], best: Timed) -> str:
     tried = [(each, made) for each in whole if (made := _with_context(each)) is not None]
-    steps = _least(made for _, made in tried) if tried else []
+    steps = least(made for _, made in tried) if tried else []
     found = [(step, each, made) for step, (each, made) in zip(steps, tried, strict=True)]
-    if not found or math.isinf(least := min(step for step, _, _ in found)):
+    if not found or math.isinf(first := min(step for step, _, _ in found)):
         return ""
-    step, each, made = next(one for one in found if one[0] == least)
+    step, each, made = next(one for one in found if one[0] == first)
     assert made.costs is not None
     verdict = "faster" if best.step_ps < step else "slower"
     return (
@@ -206,7 +206,7 @@ def _sentence(group: Sequence[Timed]) -> str:
 
 def remarks(entries: Sequence[Entry], pairs: Sequence[Pair]) -> Iterator[str]:
     """One sentence for each size at which slices are compared with whole microbatches."""
-    groups = _groups(entries, pairs)
+    groups = timed_groups(entries, pairs)
     several = len({workers for workers, _ in groups}) > 1
     for (workers, microbatches), group in groups.items():
         if text := _sentence(group):

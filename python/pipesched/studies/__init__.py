@@ -33,6 +33,7 @@ from . import (
     terms,
     unknowns,
     validation,
+    vocabulary,
     zero_bubble,
 )
 from .study import Basis, Check, Finding, Study, Verdict
@@ -63,6 +64,7 @@ TARGETS = {
         Target("findings", "what of the paper's findings is met", findings.findings),
         Target("zero-bubble", "published bubble rates of ICLR 2024", zero_bubble.zero_bubble),
         Target("slices", "schedules of slices: SlimPipe and Seq1F1B", slices.slices),
+        Target("vocabulary", "shards of a head beside a whole one", vocabulary.vocabulary),
         Target("stability", "rankings by level, over a grid of systems", stability.stability),
         Target("validation", "measured layers, steps and memory", validation.validation),
         Target("groups", "measured rows by group, and their order", groups.groups),

@@ -1,0 +1,85 @@
+"""The sentence of `compare` about shards of a vocabulary: which wins, beside uneven layers."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pipesched import Configuration, Costs
+from pipesched._options import Balance
+from pipesched.command import main
+from pipesched.command.output import seconds
+from pipesched.command.spread import head_in_layers
+
+Capture = pytest.CaptureFixture[str]
+
+SIZES = ("--workers", "4", "--microbatches", "16", "--microbatch-size", "1")
+COSTS = ("--system", "a100-sxm-80gb")
+
+
+def model(tmp_path: Path, vocabulary: int) -> str:
+    """A model with 16 layers whose head is as heavy as its vocabulary."""
+    fields = {
+        "name": "spread",
+        "aliases": [],
+        "description": "a model",
+        "hidden": 2048,
+        "feedforward": 8192,
+        "sequence": 2048,
+        "layers": 16,
+        "attention_heads": 16,
+        "vocabulary": vocabulary,
+        "activation": "gelu",
+        "norm": "layer",
+        "attention": "fused",
+        "sources": {},
+    }
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(fields))
+    return str(file)
+
+
+def sentences(capsys: Capture, *arguments: str) -> list[str]:
+    assert main(["compare", *arguments, *SIZES, *COSTS]) == 0
+    return re.findall(r"^- .*in shards.*$|^- .*of shards.*$", capsys.readouterr().out, re.MULTILINE)
+
+
+def step(family: str, file: str, balance: Balance = "auto") -> float:
+    costs = Costs(model=file, system=COSTS[1], microbatch_size=1, balance=balance)
+    point = Configuration(family, 4, 16, costs=costs)
+    return float(point.simulate().execution.makespan_ps) / 1e12
+
+
+def test_says_which_wins_beside_uneven_layers(capsys: Capture, tmp_path: Path) -> None:
+    file = model(tmp_path, 262144)
+    (line,) = sentences(capsys, "1f1b", "interlaced-1f1b", "--model", file)
+    found = re.search(r"the head takes as long as ([\d.]+) layers; interlaced-1f1b takes", line)
+    assert found and float(found[1]) > 5, line
+    steps = [
+        step("interlaced-1f1b", file),
+        step("1f1b", file),
+        step("1f1b", file, balance="cost"),
+    ]
+    shards, even, uneven = (seconds(each) for each in steps)
+    assert f"takes {shards}, 1f1b {even} and 1f1b of uneven layers {uneven}: " in line
+    ahead = 100 * (min(steps[1:]) / steps[0] - 1)
+    assert f"the vocabulary in shards wins, {ahead:.1f} % ahead" in line
+
+
+def test_a_light_head_needs_no_shards(capsys: Capture, tmp_path: Path) -> None:
+    (line,) = sentences(capsys, "zb-h1", "interlaced-1f1b", "--model", model(tmp_path, 512))
+    assert "as long as 0.0 layers" in line
+    assert re.search(r"zb-h1 wins, [\d.]+ % ahead of shards", line)
+
+
+def test_whole_heads_alone_say_nothing(capsys: Capture, tmp_path: Path) -> None:
+    assert not sentences(capsys, "1f1b", "zb-h1", "--model", model(tmp_path, 262144))
+
+
+def test_a_head_in_layers_follows_its_flops(tmp_path: Path) -> None:
+    weights = []
+    for vocabulary in (65536, 131072):
+        file = model(tmp_path, vocabulary)
+        weights.append(head_in_layers(Costs(model=file, system=COSTS[1], microbatch_size=1)))
+    assert weights[0] and weights[1]
+    assert weights[1] / weights[0] == pytest.approx(2, rel=0.05)

@@ -1,0 +1,38 @@
+"""Measured gains and memory of vocabulary parallelism."""
+
+import pandas as pd
+import pytest
+from pipesched.studies import study
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    return study("vocabulary").frame
+
+
+def test_gains_are_near_the_measured_ones(rows: pd.DataFrame) -> None:
+    gains = rows[rows.quantity == "MFU to baseline's"]
+    assert len(gains) == 24
+    assert gains.error_percent.abs().max() < 8
+    assert (gains.error_percent.abs() <= 5).mean() >= 0.7
+
+
+def test_methods_are_in_the_measured_order(rows: pd.DataFrame) -> None:
+    """Of the methods of a size, each pair that was measured more than 5 % apart."""
+    gains = rows[rows.quantity == "MFU to baseline's"].assign(
+        size=lambda frame: frame.case.str.rpartition(",")[0]
+    )
+    pairs = 0
+    for _, group in gains.groupby("size"):
+        for one in group.itertuples():
+            for other in group.itertuples():
+                if one.published > 1.05 * other.published:
+                    assert one.ours > other.ours, (one.case, other.case)
+                    pairs += 1
+    assert pairs > 10
+
+
+def test_memory_of_whole_heads_is_near(rows: pd.DataFrame) -> None:
+    held = rows[(rows.quantity == "memory [GiB]") & rows.case.str.contains("baseline|redis")]
+    assert len(held) == 12
+    assert held.error_percent.abs().max() < 10
