@@ -32,6 +32,7 @@ tools = [
     "pipesched-capi-ir-test",
     "pipesched-capi-misuse-test",
     "pipesched-capi-optimize-test",
+    "pipesched-capi-overlap-test",
     "pipesched-capi-program-test",
     "pipesched-lsp-server",
     "pipesched-optimize",

@@ -14,6 +14,7 @@
 #include "Enums.h"
 #include "PipeSched-c/Catalogue.h"
 #include "PipeSched/CostModel/BalanceLayers.h"
+#include "PipeSched/CostModel/OverlappedLayers.h"
 #include "PipeSched/CostModel/Transformer/Architecture.h"
 #include "PipeSched/Evaluation/SlotMeasure.h"
 #include "PipeSched/Facts/Deployment.h"
@@ -181,6 +182,8 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<MemoryTimes>("memory-times"),
     makeListed<PlacementKind>("placements"),
     makeListed<FindingKind>("finding"),
+    makeListed<LayerPart>("layer-part"),
+    makeListed<PairOrder>("order"),
 };
 
 static const ListedEnum *findEnum(intptr_t index) {

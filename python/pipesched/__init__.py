@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from ._optimize import Optimization as Optimization
     from ._options import FamilyOptions as FamilyOptions
     from ._options import Path as Path
+    from ._overlap import Pair as Pair
+    from ._overlap import overlap as overlap
     from ._pictures import Svg as Svg
     from ._pictures import draw as draw
     from ._plugin import plugin_path as plugin_path
@@ -96,6 +98,7 @@ _HOMES = {
     "Location": "_errors",
     "Measurement": "_measurement",
     "Optimization": "_optimize",
+    "Pair": "_overlap",
     "ParameterSet": "_program",
     "Path": "_options",
     "PipeSchedError": "_errors",
@@ -121,6 +124,7 @@ _HOMES = {
     "load": "_making",
     "loads": "_making",
     "models": "_catalogue",
+    "overlap": "_overlap",
     "page": "pages",
     "plan": "planning",
     "plugin_path": "_plugin",

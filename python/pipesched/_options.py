@@ -86,6 +86,7 @@ GradientAfter = Literal["I", "W"]
 Slots = Literal["unit", "blocks", "durations"]
 Objective = Literal["makespan", "period"]
 MemoryTimes = Literal["any", "given"]
+PairOrder = Literal["in-turn", "deepseek", "megatron", "best"]
 PlacementName = Literal["linear", "interleaved", "v", "wave"]
 
 ENUMS: dict[object, str] = {
@@ -116,6 +117,7 @@ ENUMS: dict[object, str] = {
     Objective: "objective",
     MemoryTimes: "memory-times",
     PlacementName: "placements",
+    PairOrder: "order",
 }
 """The names of the enums in the library."""
 

@@ -24,6 +24,7 @@ void bindEvaluation(nanobind::module_ &module);
 void bindDrawing(nanobind::module_ &module);
 void bindSweep(nanobind::module_ &module);
 void bindOptimize(nanobind::module_ &module);
+void bindOverlap(nanobind::module_ &module);
 void bindPlanning(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);
 

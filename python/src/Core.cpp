@@ -177,6 +177,7 @@ NB_MODULE(_core, m) {
   bindDrawing(m);
   bindSweep(m);
   bindOptimize(m);
+  bindOverlap(m);
   bindPlanning(m);
   bindProgram(m);
 }

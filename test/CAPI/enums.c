@@ -83,6 +83,8 @@ static void printNames(void) {
   // CHECK-NEXT: slots: unit blocks durations
   // CHECK:      placements: linear interleaved v wave
   // CHECK-NEXT: finding: fastest cause equal-steps fit ranking tie all-rankings
+  // CHECK-NEXT: layer-part: attention dispatch mlp combine
+  // CHECK-NEXT: order: in-turn deepseek megatron best
   print(pipeschedGetEnumValue(0, 1).meaning, NULL);
   printf("\n");
   // CHECK-NEXT: A delay of V/BW + L and no queue

@@ -27,6 +27,7 @@ VERBS = {
     "plan": "The best configurations for a model on so many accelerators, and why.",
     "whatif": "A plan with single changes: the step, tokens and memory, and why they differ.",
     "run": "Train a model by schedules, with the measured beside the predicted step.",
+    "overlap": "Forward and backward of layers with experts, part by part on two streams.",
     "export": "A model of PyTorch as functions of stages, which compile and run.",
     "sweep": "Every combination of values, on all cores; the best schedules of each case.",
     "verify": "Proves schedules complete and free of deadlock; says where they are not.",

@@ -143,6 +143,7 @@ LINES = {
     "fit": ["kept.mlir"],
     "reproduce": ["table1"],
     "whatif": ["kept.mlir", "--offload", "half"],
+    "overlap": ["kept.mlir"],
     "completion": ["bash"],
 }
 

@@ -1,0 +1,327 @@
+"""A forward and a backward whose layers overlap part by part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from . import _core
+from ._costs import Costs
+from ._errors import PipeSchedError
+from ._options import PairOrder, Phase, code_of
+from ._segments import (
+    EXCHANGES,
+    PARTS,
+    Factors,
+    Kind,
+    LayerSegments,
+    Segments,
+    factor,
+    read_segments,
+    segments_of,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STREAMS = ("compute", "exchange")
+
+NOTHING = 0.01
+"""A gain below this is none that a measurement would show."""
+
+Range = tuple[int, int]
+"""Layers from the first to before the second."""
+
+
+@dataclass(frozen=True)
+class PartRun:
+    """A part of a layer as it ran. `layer` counts within the cell, which is the forward for F and
+    the backward for I and W; `hidden_ps` is how long an exchange ran beside compute.
+    """
+
+    part: str
+    phase: Phase
+    layer: int
+    start_ps: int
+    end_ps: int
+    hidden_ps: int
+
+    @property
+    def name(self) -> str:
+        """`mlp.I`."""
+        return f"{self.part}.{self.phase}"
+
+    @property
+    def stream(self) -> str:
+        """`compute` or `exchange`."""
+        return STREAMS[self.part in EXCHANGES]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An overlapped pair: its time, and what of the exchanges is hidden.
+
+    `pair_ps` is the time of the pair, `forward_ps` and `backward_ps` are those of its cells by
+    themselves, and `in_turn_ps` is the sum of all parts, in which nothing overlaps; `input_ps` and
+    `weights_ps` are what of it is I and W. `exposed_ps` is
+    how long only the exchange stream is in use. No order ends before `bound_ps`; `is_optimal` says
+    that no order ends before this one. `output_ps` and `gradient_ps` are when the output of the
+    forward and the gradient of the backward's input can be sent.
+    """
+
+    order: str
+    """The name of the order, or `given`."""
+    pattern: tuple[str, ...]
+    """The parts of a pair of layers, in the order of issue."""
+    whole_backward: bool
+    contention: Factors
+    pair_ps: int
+    forward_ps: int
+    backward_ps: int
+    in_turn_ps: int
+    input_ps: int
+    weights_ps: int
+    output_ps: int
+    gradient_ps: int
+    compute_ps: int
+    exchange_ps: int
+    exposed_ps: int
+    bound_ps: int
+    is_optimal: bool
+    orders_timed: int
+    orders_cut: int
+    runs: tuple[PartRun, ...]
+
+    @property
+    def gain(self) -> float:
+        """The part of the time in turn that the pair saves."""
+        return 1 - self.pair_ps / self.in_turn_ps if self.in_turn_ps else 0.0
+
+    @property
+    def hidden_ps(self) -> int:
+        """How long both streams are in use."""
+        return self.exchange_ps - self.exposed_ps
+
+    @property
+    def hidden(self) -> float:
+        """The part of the exchanges that compute hides."""
+        return self.hidden_ps / self.exchange_ps if self.exchange_ps else 0.0
+
+    def hidden_by_part(self) -> dict[str, tuple[int, int]]:
+        """For dispatch.F, dispatch.I, combine.F and combine.I: how long they run, and for how long
+        compute runs beside them, ps.
+        """
+        sums = {f"{part}.{phase}": (0, 0) for part in EXCHANGES for phase in ("F", "I")}
+        for run in self.runs:
+            if run.part in EXCHANGES:
+                ran, hidden = sums[run.name]
+                sums[run.name] = ran + run.end_ps - run.start_ps, hidden + run.hidden_ps
+        return sums
+
+    def times(self) -> str:
+        """The times of a stage whose forward and backward these cells are, as `Costs(times=)` takes
+        them: F and B by themselves, the latter also as I and W where these are apart, and FB of
+        the pair.
+        """
+        split = "" if self.whole_backward else f"I={self.input_ps}ps,W={self.weights_ps}ps,"
+        return f"F={self.forward_ps}ps,B={self.backward_ps}ps,{split}FB={self.pair_ps}ps"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The parts in the order of issue, one a row."""
+        import pandas as pd
+
+        names = ("part", "phase", "stream", "layer", "start_ps", "end_ps", "hidden_ps")
+        rows = [tuple(getattr(run, name) for name in names) for run in self.runs]
+        return pd.DataFrame(rows, columns=names)
+
+    def trace(self) -> str:
+        """A trace for Perfetto (https://ui.perfetto.dev) with both streams. Times are microseconds
+        there.
+        """
+        events: list[dict[str, Any]] = [
+            {"ph": "M", "name": "thread_name", "pid": 0, "tid": tid, "args": {"name": stream}}
+            for tid, stream in enumerate(STREAMS)
+        ]
+        events += [
+            {
+                "ph": "X",
+                "name": run.name,
+                "cat": "forward" if run.phase == "F" else "backward",
+                "pid": 0,
+                "tid": STREAMS.index(run.stream),
+                "ts": run.start_ps / 1e6,
+                "dur": (run.end_ps - run.start_ps) / 1e6,
+                "args": {"layer": run.layer, "hidden_ps": run.hidden_ps},
+            }
+            for run in self.runs
+        ]
+        return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n"
+
+
+# Scheduling
+
+
+def _busy(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where compute is in use, as spans in order."""
+    return sorted((start, end) for start, end in runs if end > start)
+
+
+def _runs(found: Sequence[tuple[int, int, int, int, int]]) -> tuple[PartRun, ...]:
+    letters = _core.phases()
+    exchanges = {PARTS.index(part) for part in EXCHANGES}
+    busy = _busy([(start, end) for part, _, _, start, end in found if part not in exchanges])
+    runs = []
+    for part, phase, layer, start, end in found:
+        hidden = 0
+        if part in exchanges:
+            hidden = sum(max(0, min(end, stop) - max(start, begin)) for begin, stop in busy)
+        letter = cast(Phase, letters[phase])
+        runs.append(PartRun(PARTS[part], letter, layer, start, end, hidden))
+    return tuple(runs)
+
+
+def _range(what: str, given: Range | None, otherwise: Range) -> Range:
+    if given is None:
+        return otherwise
+    if len(given) != 2 or not all(isinstance(n, int) for n in given):
+        raise PipeSchedError(f"{what}: expected two numbers of layers, found {given!r}")
+    return given
+
+
+def _check_weights(layers: Sequence[Kind], place: str, whole: bool) -> None:
+    for kind in layers:
+        if not kind.has_weights and not whole:
+            raise PipeSchedError(
+                f"{place}: {kind.name}: B says nothing of W apart from I; give I and W, or a whole"
+                " backward"
+            )
+
+
+def _schedule(forward: Sequence[Kind], backward: Sequence[Kind], **options: Any) -> dict[str, Any]:
+    return _core.schedule_pair(
+        [kind.times for kind in forward], [kind.times for kind in backward], **options
+    )
+
+
+def _name(order: str) -> tuple[str, int, str]:
+    """The name of an order, its number, and its pattern if it is none of the library's."""
+    if "," in order:
+        return "given", 0, order
+    return order, code_of(PairOrder, "order", order), ""
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of a pair, and how they run."""
+
+    forward: Sequence[Kind]
+    backward: Sequence[Kind]
+    whole: bool
+    contention: Factors
+
+    def scheduled(self, order: str) -> Pair:
+        name, number, pattern = _name(order)
+        options: dict[str, Any] = {
+            "order": number,
+            "pattern": pattern,
+            "delays_weights": not self.whole,
+            "compute_percent": round(self.contention[0] * 100),
+            "exchange_percent": round(self.contention[1] * 100),
+        }
+        found = _schedule(self.forward, self.backward, **options)
+        forward_ps = _schedule(self.forward, (), **options)["end_ps"]
+        backward_ps = _schedule((), self.backward, **options)["end_ps"]
+        cells = (self.forward, self.backward, self.backward)
+        sums = [
+            sum(sum(layer.times[phase::3]) for layer in layers)
+            for phase, layers in enumerate(cells)
+        ]
+        same = ("gradient_ps", "compute_ps", "exchange_ps", "exposed_ps", "bound_ps", "is_optimal")
+        return Pair(
+            order=name,
+            pattern=tuple(found["pattern"].split(",")),
+            whole_backward=self.whole,
+            contention=self.contention,
+            pair_ps=found["end_ps"],
+            forward_ps=forward_ps,
+            backward_ps=backward_ps,
+            in_turn_ps=sum(sums),
+            input_ps=sums[1],
+            weights_ps=sums[2],
+            output_ps=found["forward_ps"],
+            orders_timed=found["timed"],
+            orders_cut=found["cut"],
+            runs=_runs(found["runs"]),
+            **{each: found[each] for each in same},
+        )
+
+
+def _contention(given: float | Factors | None, segments: LayerSegments) -> Factors:
+    if given is None:
+        return segments.contention or (1.0, 1.0)
+    compute, exchange = given if isinstance(given, (tuple, list)) else (given, 1.0)
+    return factor("contention of compute", compute), factor("contention of exchanges", exchange)
+
+
+def overlap(
+    segments: Segments | LayerSegments | None = None,
+    *,
+    costs: Costs | None = None,
+    microbatches: int = 1,
+    order: PairOrder | str = "deepseek",
+    forward: Range | None = None,
+    backward: Range | None = None,
+    whole_backward: bool = False,
+    contention: float | Factors | None = None,
+) -> Pair:
+    """The time of a forward and a backward that share a worker part by part: while rows of one are
+    on their way to experts, the other computes.
+
+    `segments` has measured times of the parts of layers (docs/schemas/layer-segments.schema.json);
+    in their place `costs` give those of a model on a system. The cells go through the layers
+    `forward` and `backward`, by default all; layer i of the forward runs beside layer L-1-i of the
+    backward. `order` is "deepseek", "megatron", "best", "in-turn", or the parts themselves,
+    "combine.I,attention.F,...". With `whole_backward` W is not apart from I. `contention` says how
+    many times as long compute takes while an exchange goes on, and, as a second number, how many
+    times as long exchanges take while compute does.
+
+    >>> parts = {"attention": {"F": 4, "I": 4, "W": 2}, "dispatch": {"F": 3, "I": 3},
+    ...          "mlp": {"F": 6, "I": 6, "W": 6}, "combine": {"F": 3, "I": 3}}
+    >>> pair = overlap({"layers": [parts]})
+    >>> pair.pair_ps, pair.in_turn_ps, pair.exposed_ps, pair.is_optimal
+    (28, 40, 0, True)
+    """
+    if (segments is None) == (costs is None):
+        raise PipeSchedError("give segments, or the costs of a model on a system")
+    if costs is not None:
+        read = segments_of(costs, microbatches)
+    else:
+        assert segments is not None
+        read = segments if isinstance(segments, LayerSegments) else read_segments(segments)
+    if read.count == 0:
+        raise PipeSchedError(f"{read.place}: there are no layers")
+    first = _range("forward", forward, (0, read.count))
+    second = _range("backward", backward, first)
+    cells = _Cells(
+        read.layers(*first),
+        read.layers(*second),
+        whole_backward,
+        _contention(contention, read),
+    )
+    _check_weights(cells.backward, read.place, whole_backward)
+    return cells.scheduled(order)
+
+
+def says_nothing_gained(pair: Pair) -> str | None:
+    """A sentence if overlap gains nothing, and why."""
+    if pair.gain >= NOTHING:
+        return None
+    if pair.exchange_ps == 0:
+        return "overlap gains nothing: no rows are on their way to experts"
+    share = pair.exchange_ps / pair.in_turn_ps
+    why = "what compute loses beside exchanges takes what they hide"
+    if share < 0.05:
+        why = f"exchanges take {share:.2%} of it, as with few expert ranks"
+    return f"overlap gains {pair.gain:.2%} of the time in turn: {why}"

@@ -1,0 +1,239 @@
+"""`pipesched overlap`: a forward and a backward whose layers overlap part by part."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import pipesched
+from pipesched import Costs, Pair, PipeSchedError
+from pipesched._options import PairOrder, names_of
+from pipesched._overlap import says_nothing_gained
+from pipesched._segments import LayerSegments, factor, read_segments, segments_of
+
+from .arguments import (
+    UsageError,
+    add_costs,
+    described,
+    given_costs,
+    positive,
+    said_of_settings,
+)
+from .output import Column, add_output, percent, seconds, write_rows, write_text
+
+EXAMPLE = """  pipesched overlap segments.json --order deepseek,best
+  pipesched overlap --model qwen3-30b-a3b --system h100-sxm-load --expert-parallel 16 \\
+      --data-parallel 16 --microbatch-size 1 --layers 12"""
+
+ORDERS = names_of(PairOrder)
+
+COLUMNS = (
+    Column("order", "order", left=True),
+    Column("pair", "pair_s", seconds),
+    Column("gain", "gain", percent),
+    Column("compute", "compute_s", seconds),
+    Column("exchange", "exchange_s", seconds),
+    Column("hidden", "hidden", percent),
+    Column("seen", "exposed_s", seconds),
+    Column("dispatch F", "hidden_dispatch_f", percent, detail=1),
+    Column("dispatch I", "hidden_dispatch_i", percent, detail=1),
+    Column("combine F", "hidden_combine_f", percent, detail=1),
+    Column("combine I", "hidden_combine_i", percent, detail=1),
+    Column("bound", "bound_s", seconds, detail=2),
+    Column("shown best", "is_optimal", lambda best: "yes" if best else "no", detail=2),
+)
+
+
+def _orders(text: str) -> list[str]:
+    """Parses `deepseek,best`, or an order of parts, `combine.I,attention.F,...`."""
+    if "." in text:
+        return [text]
+    found = [name.strip() for name in text.split(",")]
+    for name in found:
+        if name not in ORDERS:
+            from .naming import closest_choice
+
+            near = closest_choice(name, ORDERS)
+            raise argparse.ArgumentTypeError(
+                f"expected some of {', '.join(ORDERS)}, or parts of layers, found {name!r}{near}"
+            )
+    return found
+
+
+def _range(text: str) -> tuple[int, int]:
+    """Parses `12`, the first layers, or `12:24`, those from 12 to before 24."""
+    first, separator, end = text.partition(":")
+    try:
+        return (int(first), int(end)) if separator else (0, int(first))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected layers such as 12:24, found {text!r}") from None
+
+
+def _factors(text: str) -> tuple[float, float]:
+    """Parses `1.1` or `1.1,1.05`."""
+    parts = text.split(",")
+    try:
+        found = [factor("", float(part)) for part in parts]
+    except (ValueError, PipeSchedError):
+        found = []
+    if len(found) not in (1, 2):
+        raise argparse.ArgumentTypeError(
+            f"expected factors from 1 to 10 in hundredths, such as 1.1,1.05, found {text!r}"
+        )
+    return found[0], found[-1] if len(found) == 2 else 1.0
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `overlap`."""
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="SEGMENTS",
+        help="measured times of the parts of layers, docs/schemas/layer-segments.schema.json; else"
+        " those of --model on --system",
+    )
+    group = parser.add_argument_group("pair")
+    group.add_argument(
+        "--order",
+        type=_orders,
+        default=list(ORDERS),
+        metavar="NAMES|PARTS",
+        help=f"of issue, some of {', '.join(ORDERS)}, or the parts,"
+        " combine.I,attention.F,...; all named ones by default",
+    )
+    group.add_argument(
+        "--layers", type=_range, metavar="N|A:B", help="of both cells; all by default"
+    )
+    group.add_argument("--forward", type=_range, metavar="N|A:B", help="layers of the forward")
+    group.add_argument("--backward", type=_range, metavar="N|A:B", help="layers of the backward")
+    group.add_argument(
+        "--whole-backward",
+        action="store_true",
+        help="W is not apart from I: Megatron without --delay-wgrad-compute",
+    )
+    group.add_argument(
+        "--contention",
+        type=_factors,
+        metavar="C[,X]",
+        help="compute takes C times as long beside an exchange, an exchange X times beside compute",
+    )
+    group.add_argument(
+        "--microbatches", type=positive, default=1, metavar="N", help="of --global-batch; 1"
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE.json", help="write both streams of the last order, for Perfetto"
+    )
+    add_costs(parser)
+    add_output(parser)
+
+
+def _segments(arguments: argparse.Namespace) -> LayerSegments:
+    has_model = bool(arguments.model or arguments.system)
+    if arguments.times or arguments.times_of:
+        raise UsageError("--times has times of whole cells; give the parts of layers as a file")
+    if bool(arguments.file) == has_model:
+        raise UsageError("give a file of segments, or --model and --system")
+    if arguments.file:
+        return read_segments(arguments.file)
+    costs = given_costs(arguments)
+    assert isinstance(costs, Costs)
+    if costs.expert_exposed != 100:
+        raise UsageError("--expert-exposed says what a pair hides; overlap finds it")
+    return segments_of(costs, arguments.microbatches)
+
+
+def _row(pair: Pair) -> dict[str, Any]:
+    hidden: Mapping[str, tuple[int, int]] = pair.hidden_by_part()
+    parts = {
+        f"hidden_{name.replace('.', '_').lower()}": part / ran if ran else None
+        for name, (ran, part) in hidden.items()
+    }
+    return {
+        "order": pair.order,
+        "pattern": ",".join(pair.pattern),
+        "whole_backward": pair.whole_backward,
+        "contention_compute": pair.contention[0],
+        "contention_exchange": pair.contention[1],
+        "pair_s": pair.pair_ps / 1e12,
+        "in_turn_s": pair.in_turn_ps / 1e12,
+        "forward_s": pair.forward_ps / 1e12,
+        "backward_s": pair.backward_ps / 1e12,
+        "gain": pair.gain,
+        "output_s": pair.output_ps / 1e12,
+        "gradient_s": pair.gradient_ps / 1e12,
+        "compute_s": pair.compute_ps / 1e12,
+        "exchange_s": pair.exchange_ps / 1e12,
+        "exposed_s": pair.exposed_ps / 1e12,
+        "hidden": pair.hidden if pair.exchange_ps else None,
+        **parts,
+        "bound_s": pair.bound_ps / 1e12,
+        "is_optimal": pair.is_optimal,
+        "orders_timed": pair.orders_timed,
+        "orders_cut": pair.orders_cut,
+        "times": pair.times(),
+    }
+
+
+def _title(arguments: argparse.Namespace, read: LayerSegments, pair: Pair) -> list[str]:
+    count = {phase: len({r.layer for r in pair.runs if r.phase == phase}) for phase in "FI"}
+    kind = "whole backwards" if pair.whole_backward else "weight gradients apart"
+    compute, exchange = pair.contention
+    said = arguments.contention or read.contention
+    lines = [
+        f"forward of {count['F']} layers beside backward of {count['I']}, {read.place}; {kind}",
+        f"assumed: contention {compute:g},{exchange:g}" if said is None else "",
+    ]
+    return [*(line for line in lines if line), *said_of_settings(arguments)]
+
+
+def _remarks(pairs: list[Pair]) -> list[str]:
+    last = pairs[-1]
+    lines = [""]
+    for pair in pairs:
+        if pair.order == "best":
+            shown = (
+                "which no other order beats"
+                if pair.is_optimal
+                else "the best of those that are the same in all layers"
+            )
+            lines.append(
+                f"- best: {','.join(pair.pattern)}, {shown}; {pair.orders_timed} orders timed,"
+                f" {pair.orders_cut} left out by bounds"
+            )
+    overlapped = [pair for pair in pairs if pair.order != "in-turn"]
+    if overlapped and (nothing := says_nothing_gained(min(overlapped, key=lambda p: p.pair_ps))):
+        lines.append(f"- {nothing}")
+    lines.append(f"- times of such stages, {last.order}: --times {last.times()}")
+    return lines
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Schedules a pair by each order."""
+    if arguments.show_passes:
+        raise UsageError("--show-passes: a pair of layers is not the work of passes")
+    described(arguments)  # refuses settings without a model
+    read = _segments(arguments)
+    forward = arguments.forward or arguments.layers
+    backward = arguments.backward or arguments.layers
+    pairs = [
+        pipesched.overlap(
+            read,
+            order=order,
+            forward=forward,
+            backward=backward,
+            whole_backward=arguments.whole_backward,
+            contention=arguments.contention,
+        )
+        for order in arguments.order
+    ]
+    if arguments.trace:
+        write_text(pairs[-1].trace(), arguments.trace)
+    write_rows(
+        arguments,
+        [_row(pair) for pair in pairs],
+        COLUMNS,
+        above=_title(arguments, read, pairs[0]),
+        remarks=_remarks(pairs),
+    )
+    return 0
