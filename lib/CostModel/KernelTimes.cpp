@@ -104,9 +104,21 @@ ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
           copies * (pods - 1) / pods};
 }
 
+/// The messages in which an accelerator sends its rows to other nodes, or to
+/// other pods: one for each rank there, or for each node that passes rows on.
+static double messagesOf(NetworkLevel level, const SystemFacts &system) {
+  RingGroup group = expertGroup(system);
+  int64_t inPod = level == NetworkLevel::Spine ? group.numNodes : 1;
+  int64_t numNodes = group.numNodes * group.numPods - inPod;
+  bool isForEachRank = system.expertDispatch == ExpertDispatch::AllToAll;
+  return double(isForEachRank ? numNodes * group.perNode : numNodes);
+}
+
 /// Rows on their way to their experts, or back: what goes over the link and
 /// what goes over the network do so at the same time, and of the latter some go
-/// on over the spine. The rank with the most rows is done last.
+/// on over the spine. An adapter sends one message after the other, as in a
+/// ring, while a link reaches all ranks of a node at once. The rank with the
+/// most rows is done last.
 static double allToAllPs(double bytes, const BlockFacts &block,
                          const SystemFacts &system) {
   if (system.expertParallel == 1)
@@ -114,7 +126,11 @@ static double allToAllPs(double bytes, const BlockFacts &block,
   double rows = bytes / double(system.accelerators) * balanceOf(system);
   ExpertTraffic traffic = expertTraffic(*block.experts, system);
   auto send = [&](double part, NetworkLevel level) {
-    return sendPs(rows * part, linkOfAccelerator(level, system));
+    LinkFacts link = linkOfAccelerator(level, system);
+    double ps = sendPs(rows * part, link);
+    bool isOne = ps == 0 || level == NetworkLevel::Link;
+    double others = isOne ? 0 : messagesOf(level, system) - 1;
+    return ps + others * double(link.latencyPs);
   };
   return std::max({send(traffic.link, NetworkLevel::Link),
                    send(traffic.network, NetworkLevel::Network),

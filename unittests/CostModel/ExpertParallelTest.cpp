@@ -330,13 +330,54 @@ TEST(ExpertParallel, LinkAndNetworkAreUsedAtOnce) {
   system.dataParallel = 2;
   system.expertParallel = 4;
   // Of 160 bytes a quarter each stays, goes over the link and to two ranks of
-  // another worker: max(40 + 3, 80 x 20 + 7). A rank has one expert.
+  // another worker, one after the other: max(40 + 3, 80 x 20 + 2 x 7). A rank
+  // has one expert.
   EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
-            800 + 1607 + (160 + 20) + 1607);
+            800 + 1614 + (160 + 20) + 1614);
   // On one node all of it takes the link.
   system.acceleratorsPerNode = 4;
   EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
             800 + 123 + 180 + 123);
+}
+
+/// Latencies follow one another on the network, as many as there are messages,
+/// and are not those of more rows.
+TEST(ExpertParallel, AnAdapterSendsOneMessageAfterTheOther) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 2;
+  system.expertParallel = 4;
+  auto latencies = [&](ExpertDispatch dispatch) {
+    system.expertDispatch = dispatch;
+    system.network.latencyPs = 0;
+    int64_t free = ps(firstCost(expertModel(), system), Phase::Forward);
+    system.network.latencyPs = 1000;
+    return (ps(firstCost(expertModel(), system), Phase::Forward) - free) / 1000;
+  };
+  // Two all-to-alls: to both ranks of the other node, or to the node.
+  EXPECT_EQ(latencies(ExpertDispatch::AllToAll), 2 * 2);
+  EXPECT_EQ(latencies(ExpertDispatch::PerNode), 2);
+  EXPECT_EQ(latencies(ExpertDispatch::PerRank), 2);
+  system.expertBalancePpm = 2 * kEvenBalance;
+  EXPECT_EQ(latencies(ExpertDispatch::AllToAll), 2 * 2);
+  // Eight nodes of one worker, and two pods of four of them: three ranks and
+  // four, or seven.
+  system.accelerators = 1;
+  system.dataParallel = 8;
+  system.expertParallel = 8;
+  system.acceleratorsPerNode = 1;
+  ModelFacts model = expertModel();
+  model.blocks[0].experts->count = 8;
+  auto forward = [&] { return ps(firstCost(model, system), Phase::Forward); };
+  system.expertDispatch = ExpertDispatch::AllToAll;
+  int64_t before = forward();
+  system.network.latencyPs += 1000;
+  EXPECT_EQ(forward() - before, 2 * 7 * 1000);
+  system.acceleratorsPerPod = 4;
+  system.spine = system.network;
+  system.spine.latencyPs = 1000000;
+  before = forward();
+  system.spine.latencyPs += 1000;
+  EXPECT_EQ(forward() - before, 2 * 4 * 1000);
 }
 
 TEST(ExpertParallel, RecomputeSendsRowsAgain) {

@@ -44,7 +44,7 @@ def _of_own(own: Own) -> str:
     return (
         f"{100 * LEVEL:g} % of steps take {own.low:.2f} to {own.high:.2f} times the prediction, as"
         f" the system is corrected to {steps} of its own, by {own.within.differences} differences"
-        " of published rows within clusters"
+        f" of published rows within {own.within.runs} runs"
     )
 
 

@@ -16,10 +16,10 @@ from typing import Literal, NamedTuple
 
 from ._residuals import Residual, residuals
 from ._statistics import pooled, student
-from ._traits import OF_TIMES, Traits
+from ._traits import DATA_SHEET, OF_TIMES, Traits
 
-LEAST_DEGREES = 2
-"""Fewer differences say nothing about how far apart they are."""
+LEAST_RUNS = 2
+"""Differences of fewer runs say nothing about how far apart those of another one are."""
 
 
 class Tolerance(NamedTuple):
@@ -29,8 +29,17 @@ class Tolerance(NamedTuple):
     """The slower step in terms of the faster one."""
     differences: int
     """The number of independent differences of published rows that it is made of."""
+    runs: int
+    """The publications, models and chips that these are of. What a schedule or a layout is off in
+    one of them it is off throughout, so that each counts as one degree of freedom.
+    """
     spread: float
     """The standard deviation of the logarithms of residuals within a cluster."""
+
+    @property
+    def quantile(self) -> float:
+        """That of Student's distribution, which is larger for few runs."""
+        return student(self.runs)
 
     @property
     def log(self) -> float:
@@ -45,7 +54,14 @@ class Tolerances(NamedTuple):
     layouts: Tolerance
 
 
-Layouts = list[list[float]]
+class Group(NamedTuple):
+    """Logarithms of ratios that are off in common."""
+
+    run: str
+    values: Sequence[float]
+
+
+Layouts = list[Group]
 """The logarithms of ratios, by layout."""
 
 
@@ -53,22 +69,28 @@ def _by_layout(rows: Iterable[Residual], name: Literal["cluster", "run"]) -> lis
     """The layouts of each cluster or run; rows that stand alone have no cluster. Those of a system
     as sold and under load are apart.
     """
-    found: dict[tuple[str, str | None], dict[str, list[float]]] = {}
+    found: dict[tuple[str, str, str | None], dict[str, list[float]]] = {}
     for row in rows:
         if key := getattr(row, name):
-            layouts = found.setdefault((key, row.traits.rates), {})
+            layouts = found.setdefault((row.run, key, row.traits.rates), {})
             layouts.setdefault(row.layout, []).append(math.log(row.ratio))
-    return [list(layouts.values()) for layouts in found.values()]
+    return [
+        [Group(run, values) for values in layouts.values()]
+        for (run, _, _), layouts in found.items()
+    ]
 
 
-def _tolerance(groups: Iterable[Sequence[float]]) -> Tolerance | None:
+def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
     """The tolerance of two values of one group: the variance of a difference is twice that of a
     value.
     """
-    spread, degrees = pooled(groups)
-    if degrees < LEAST_DEGREES:
+    several = [group for group in groups if len(group.values) > 1]
+    runs = len({group.run for group in several})
+    if runs < LEAST_RUNS:
         return None
-    return Tolerance(math.exp(student(degrees) * spread * math.sqrt(2)), degrees, spread)
+    spread, differences = pooled(group.values for group in several)
+    log = student(runs) * spread * math.sqrt(2)
+    return Tolerance(math.exp(log), differences, runs, spread)
 
 
 def of_schedules(rows: Iterable[Residual]) -> Tolerance | None:
@@ -80,11 +102,16 @@ def of_layouts(rows: Iterable[Residual]) -> Tolerance | None:
     """Of layouts of one publication, model and chip; the rows of a layout count with their mean.
     Only four clusters have several layouts for one batch.
     """
-    return _tolerance([fmean(values) for values in each] for each in _by_layout(rows, "run"))
+    return _tolerance(
+        Group(layouts[0].run, [fmean(group.values) for group in layouts])
+        for layouts in _by_layout(rows, "run")
+    )
 
 
-def _like(traits: Traits, rows: Iterable[Residual]) -> list[Residual]:
-    """Rows of models like this one, under rates like these."""
+def like(traits: Traits, rows: Iterable[Residual]) -> list[Residual]:
+    """Rows of models like this one, under rates like these; with given times all, once each."""
+    if traits.times == OF_TIMES:
+        return [row for row in rows if row.traits.rates != DATA_SHEET]
     wanted = traits.kind, traits.rates
     return [row for row in rows if (row.traits.kind, row.traits.rates) == wanted]
 
@@ -100,9 +127,8 @@ def tolerances(traits: Traits) -> Tolerances:
     True
     """
     rows = residuals()
-    once = [row for row in rows if row.traits.rates != "data sheet"]
+    once = [row for row in rows if row.traits.rates != DATA_SHEET]
     schedules = of_schedules(once)
-    like = [] if traits.times == OF_TIMES else _like(traits, rows)
-    layouts = of_layouts(like) or of_layouts(once)
+    layouts = of_layouts(like(traits, rows)) or of_layouts(once)
     assert schedules is not None and layouts is not None
     return Tolerances(schedules, layouts)

@@ -78,7 +78,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _from(tolerance: Tolerance) -> str:
-    return f"from {100 * (tolerance.ratio - 1):.0f} % on ({tolerance.differences} differences)"
+    percent = f"{100 * (tolerance.ratio - 1):.0f}"
+    return f"from {percent} % on ({tolerance.differences} differences of {tolerance.runs} runs)"
 
 
 def _tolerances_of(steps: Sequence[Step]) -> str:
@@ -99,8 +100,8 @@ def told(steps: Sequence[Step], order: Order) -> list[str]:
     >>> traits = Traits("computed", "Hopper", "under load", "dense")
     >>> steps = [Step("a", 1.0, 0, traits), Step("b", 1.05, 0, traits), Step("c", 1.5, 0, traits)]
     >>> print("; ".join(told(steps, order_of(steps))))
-    not told apart from a: b; published rows tell schedules of one layout apart from 6 % on (21 \
-differences); short runs of a and b decide
+    not told apart from a: b; published rows tell schedules of one layout apart from 7 % on (21 \
+differences of 5 runs); short runs of a and b decide
     """
     if len(steps) < 2:
         return []

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._differences import Tolerance, tolerances
-from ._statistics import student
 from ._traits import DATA_SHEET, UNDER_LOAD, Traits
 
 FIELD = "description"
@@ -93,7 +92,7 @@ def own_band(traits: Traits, ratios: Sequence[float], most: float = math.inf) ->
     within = tolerances(traits).layouts
     count = len(ratios)
     middle = sum(map(math.log, ratios)) / count
-    half = student(within.differences) * within.spread * math.sqrt(1 + 1 / count)
+    half = within.quantile * within.spread * math.sqrt(1 + 1 / count)
     half = min(half, most / 2)
     low, high = (round(math.exp(middle + side * half), 4) for side in (-1, 1))
     return Own(count, low, high, within)

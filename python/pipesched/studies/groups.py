@@ -4,6 +4,7 @@ of one cluster are predicted in the right order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from statistics import median
@@ -54,26 +55,45 @@ class Pairs(NamedTuple):
 
     number: int
     right: int
+    apart: int = 0
+    """Those whose predictions are told apart, by the tolerance of other clusters."""
+    apart_right: int = 0
+
+
+def is_told_apart(a: Row, b: Row) -> bool:
+    """Whether the predictions of two rows of a cluster differ by more than rows of other clusters
+    are off beside each other. Layers alone have no bands.
+    """
+    from .residuals import tolerance_of
+
+    if a.point is None or a.quantity.startswith("layer"):
+        return False
+    tolerance = tolerance_of(a, b)
+    return tolerance is not None and abs(math.log(a.predicted / b.predicted)) > tolerance.log
 
 
 def pairs(rows: Iterable[Row]) -> Pairs:
     """Counts pairs whose measurements are at least `TIE_PERCENT` apart.
 
     >>> pairs([])
-    Pairs(number=0, right=0)
+    Pairs(number=0, right=0, apart=0, apart_right=0)
     """
     clusters: dict[str, list[Row]] = {}
     for row in rows:
         if cluster := cluster_of(row):
             clusters.setdefault(cluster, []).append(row)
-    count = right = 0
+    count = right = apart = apart_right = 0
     for members in clusters.values():
         for a, b in combinations(members, 2):
             if abs(a.measured / b.measured - 1) * 100 < TIE_PERCENT:
                 continue
+            is_right = (a.measured - b.measured) * (a.predicted - b.predicted) > 0
+            is_apart = is_told_apart(a, b)
             count += 1
-            right += (a.measured - b.measured) * (a.predicted - b.predicted) > 0
-    return Pairs(count, right)
+            right += is_right
+            apart += is_apart
+            apart_right += is_right and is_apart
+    return Pairs(count, right, apart, apart_right)
 
 
 def faster_percent(row: Row) -> float:
@@ -102,6 +122,8 @@ def frame(rows: Sequence[Row]) -> pd.DataFrame:
                 "largest_percent": max(errors, key=abs),
                 "pairs": counted.number,
                 "in_order": counted.right,
+                "told_apart": counted.apart,
+                "apart_in_order": counted.apart_right,
             }
         )
     return pd.DataFrame(found)
@@ -124,7 +146,8 @@ def groups() -> Study:
             open="median_percent has signs, above 0 is too fast (of memory, too large);"
             " typical_percent is the median without signs. Pairs are layouts, schedules, precisions"
             " or settings of one cluster, model and batch whose measurements are at least"
-            f" {TIE_PERCENT:g} % apart",
+            f" {TIE_PERCENT:g} % apart; those are told apart whose predictions differ by more than"
+            " rows of other clusters are off beside each other",
         ),
     )
 

@@ -22,6 +22,8 @@ BLACKWELL = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72")
 HOPPER = ("h100-sxm", "h200-sxm")
 LOADED, BLACKWELL_LOADED = "h100-sxm-load", "b200-sxm-load"
 """Accelerators in a training that lasts."""
+SUSTAINED_AT_500W = 0.7
+"""`sustained` of an H100 that is limited to 500 W, where that of `LOADED` belongs to 700 W."""
 CHIP, LOAD = ("sustained", "host_time", "matrix", "link"), ("sustained", "host_time")
 """What of `LOADED` holds for other parts with the same chip, and of `BLACKWELL_LOADED`."""
 SCALED_IN_BLOCKS = "h800-sxm"
@@ -103,6 +105,8 @@ def _system(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
         fields.pop("sustained", None)
     if row["system"] == "h100-500w":
         fields |= {"name": "h100-500w", "memory": {**fields["memory"], **TITAN_MEMORY}}
+        if "sustained" in fields:
+            fields["sustained"] = SUSTAINED_AT_500W
     return fields
 
 
@@ -251,6 +255,8 @@ shows are fitted, in this order.
 """
 FITTED_BLACKWELL = ("Llama 3 8B FP8, 25.11", "b200-sxm")
 """The row to which `sustained` of Blackwell is fitted: its case and its system."""
+FITTED_AT_500W = ("70B, BF16", "h100-500w")
+"""The same for H100 that are limited to 500 W."""
 
 
 ROWS_OF_FITS = "rows of fits"
@@ -258,7 +264,10 @@ ROWS_OF_FITS = "rows of fits"
 
 
 def _is_fitted(row: Mapping[str, Any]) -> bool:
-    return row["case"] in FITTED or (row["case"], row["system"]) == FITTED_BLACKWELL
+    return row["case"] in FITTED or (row["case"], row["system"]) in (
+        FITTED_BLACKWELL,
+        FITTED_AT_500W,
+    )
 
 
 def _with(row: Mapping[str, Any], **fields: Any) -> float:
@@ -266,18 +275,27 @@ def _with(row: Mapping[str, Any], **fields: Any) -> float:
     return predicted(row, system={**_system(row), **fields}) / float(row["measured"]) - 1
 
 
+def _fitted_share(row: Mapping[str, Any]) -> float:
+    """The sustained share, to a hundredth, with which a row is met best."""
+    return min((s / 100 for s in range(60, 101)), key=lambda s: abs(_with(row, sustained=s)))
+
+
 @cache
 def fitted_sustained() -> float:
-    """The sustained share, to a hundredth, with which the first of `FITTED` is met best."""
-    row = _find(FITTED[0])
-    return min((s / 100 for s in range(60, 101)), key=lambda s: abs(_with(row, sustained=s)))
+    """The share with which the first of `FITTED` is met best."""
+    return _fitted_share(_find(FITTED[0]))
 
 
 @cache
 def fitted_blackwell() -> float:
     """The same for the row of `FITTED_BLACKWELL`."""
-    row = _find(*FITTED_BLACKWELL)
-    return min((s / 100 for s in range(60, 101)), key=lambda s: abs(_with(row, sustained=s)))
+    return _fitted_share(_find(*FITTED_BLACKWELL))
+
+
+@cache
+def fitted_at_500w() -> float:
+    """The same for the row of `FITTED_AT_500W`."""
+    return _fitted_share(_find(*FITTED_AT_500W))
 
 
 @cache

@@ -17,7 +17,8 @@ import pipesched
 from pipesched import Configuration
 from pipesched._deployment import OPTIONS
 from pipesched.bands import LEVEL, Residual, band_of_traits, residuals
-from pipesched.bands._traits import OF_TIMES, UNDER_LOAD, Traits, traits_of
+from pipesched.bands._differences import Tolerance, like, of_layouts, of_schedules
+from pipesched.bands._traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
 
 from . import groups, recent_runs
 from .study import Basis, Study
@@ -101,11 +102,10 @@ def _layout(point: Configuration) -> str:
 
 
 def _made(row: Row, traits: Traits, ratio: float) -> dict[str, Any]:
-    publication = row.source.split(" table")[0]
     return {
         "source": row.source,
         "case": row.case,
-        "run": f"{publication}, {_model(row)}",
+        "run": _run(row),
         "cluster": groups.cluster_of(row),
         "layout": _layout(row.point),
         **traits._asdict(),
@@ -120,6 +120,38 @@ def _model(row: Row) -> str:
         assert isinstance(costs.system, Mapping)
         return f"{costs.model['name']} on {costs.system['name']}"
     return row.case.split(",")[0].removesuffix(" FP8")
+
+
+def traits_of_row(row: Row) -> Traits:
+    """The traits of a row as it is predicted in validation."""
+    costs = row.point.costs
+    assert costs is not None
+    traits = traits_of(costs, framework_of(row.source))
+    if costs.system is None or traits is None:
+        return Traits(OF_TIMES)
+    is_adjusted = isinstance(costs.system, Mapping) and _is_adjusted(costs.system)
+    return traits._replace(rates=UNDER_LOAD) if is_adjusted else traits
+
+
+def _run(row: Row) -> str:
+    """The publication, model and hardware of a row."""
+    return f"{row.source.split(' table')[0]}, {_model(row)}"
+
+
+def tolerance_of(row: Row, other: Row) -> Tolerance | None:
+    """From which difference on two rows of one cluster are told apart, by the other clusters and
+    runs; None if these are too few.
+    """
+    traits = traits_of_row(row)
+    if _layout(row.point) == _layout(other.point):
+        cluster = groups.cluster_of(row)
+        return of_schedules(
+            each
+            for each in residuals()
+            if each.cluster != cluster and each.traits.rates != DATA_SHEET
+        )
+    others = [each for each in residuals() if each.run != _run(row)]
+    return of_layouts(like(traits, others))
 
 
 def rows() -> Iterator[dict[str, Any]]:

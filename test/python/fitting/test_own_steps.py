@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
 from pipesched._options import Sharding
-from pipesched.bands import band_of
+from pipesched.bands import LEVEL, band_of
 from pipesched.bands._own import rates_before, ratios_of, source_of
 from pipesched.bands._traits import DATA_SHEET
 from pipesched.command import main
@@ -83,7 +83,7 @@ RUNS = {
     ("nemo", "gpt3-175b"): (2, 26, 7),
     ("nemo-long", "llama2-7b"): (4, 41, 2),
     ("sft", "llama3-70b"): (3, 26, 14),
-    ("megatron-bridge", "gpt-oss-120b"): (2, 44, 22),
+    ("megatron-bridge", "gpt-oss-120b"): (2, 44, 23),
     ("moe-zoo", "qwen3-235b-a22b"): (5, 42, 32),
 }
 """How many layouts there are, and mean errors before and after in per cent, as docs/Fitting.md says
@@ -113,8 +113,8 @@ def test_one_layout_corrects_the_others(source: str, model: str) -> None:
 
 
 def test_bands_shrink_and_hold() -> None:
-    """Bands of others of the cluster, after a correction to one. Of 84 they hold 65: of layouts of
-    Qwen3 235B, which differ by a factor of three, 29 of 40.
+    """Bands of others of the cluster, after a correction to one. Of 84 they hold 71: of layouts of
+    Qwen3 235B, which differ by a factor of three, 35 of 40.
     """
     held, systems = [], (system_of("h100-sxm"), system_of("h100-sxm-load"))
     for system in systems:
@@ -133,7 +133,7 @@ def test_bands_shrink_and_hold() -> None:
                     assert band.high / band.low < 1.001 * wide.high / wide.low
                     ratio = step.seconds / predicted_s(step.configuration, corrected)
                     held.append(band.low <= ratio <= band.high)
-    assert len(held) > 80 and sum(held) / len(held) >= 0.77
+    assert len(held) > 80 and sum(held) / len(held) >= LEVEL
 
 
 # Terms
