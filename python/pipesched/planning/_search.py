@@ -10,6 +10,7 @@ and these evaluated, in order of the first bound, until it exceeds the slowest o
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -205,12 +206,15 @@ class Search:
 
     def _best(self, top: int) -> tuple[list[Outcome], list[tuple[Shape, Bounds]]]:
         """The best of the usual schedules that fit, and the shapes that cannot fit."""
-        fitting: dict[Candidate, Outcome] = {o.candidate: o for o in self._seeds()}
+        fitting: dict[Candidate, Outcome] = {}
         large: list[tuple[Shape, Bounds]] = []
         queue, budget = Queue(self.limits), FIRST_CELLS
+        found, steps = self._seeds(), Slowest(top)
         while True:
-            best = sorted(fitting.values(), key=by_step)
-            limit = float(best[top - 1].step_ps) if len(best) >= top else math.inf
+            new = {o.candidate: o for o in found if o.candidate not in fitting}
+            steps.add(new.values())
+            fitting |= new
+            limit = steps.limit_ps
             reached: list[tuple[float, Shape]] = []
             cells = 0
             while cells < budget or len(reached) < LEAST_SHAPES:
@@ -221,13 +225,12 @@ class Search:
             if not reached:
                 break
             self.visited += reached
-            new = [pair for pair in reached if pair[1] not in self.seeded]
-            shapes, too_large, slow = self.limits.prune(new, limit)
+            untried = [pair for pair in reached if pair[1] not in self.seeded]
+            shapes, too_large, slow = self.limits.prune(untried, limit)
             large += too_large
             self.counts.left_out += slow
             self._report(queue.done, queue.total)
-            for outcome in self._round(shapes, limit, "usual"):
-                fitting[outcome.candidate] = outcome
+            found = self._round(shapes, limit, "usual")
             budget = min(2 * budget, MOST_CELLS)
         self._report(queue.total, queue.total)
         self.counts.shapes = queue.total
@@ -245,8 +248,9 @@ class Search:
         per worker.
         """
         at = 0
+        limit = float(fitting[0].step_ps) if fitting else math.inf
+        variants: list[Outcome] = []
         while at < len(self.visited):
-            limit = float(fitting[0].step_ps) if fitting else math.inf
             cells, begin = 0, at
             while at < len(self.visited) and self.visited[at][0] < limit:
                 if cells >= MOST_CELLS and at - begin >= LEAST_SHAPES:
@@ -257,8 +261,10 @@ class Search:
                 break
             shapes, _, _ = self.limits.prune(self.visited[begin:at], limit)
             found = self._round(shapes, limit, "unusual")
-            fitting = only_better([*fitting, *found], {o.candidate for o in found})
-        return fitting
+            variants += found
+            limit = min(limit, *(float(o.step_ps) for o in found), math.inf)
+        # A shape is visited once, so that all its variants are among those of one round.
+        return only_better([*fitting, *variants], {o.candidate for o in variants})
 
     @staticmethod
     def _cells(shape: Shape) -> int:
@@ -287,6 +293,34 @@ class Search:
         tried.sort(key=nearness)
         degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}
         return sorted(degrees.values(), key=nearness)[:misses]
+
+
+class Slowest:
+    """The slowest of the best steps so far."""
+
+    def __init__(self, top: int) -> None:
+        self.top = top
+        self.best: list[int] = []
+        """The fastest steps with their signs changed: a heap, the slowest first."""
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Takes note of some outcomes, each of which is given once."""
+        for outcome in outcomes:
+            if len(self.best) < self.top:
+                heapq.heappush(self.best, -outcome.step_ps)
+            else:
+                heapq.heappushpop(self.best, -outcome.step_ps)
+
+    @property
+    def limit_ps(self) -> float:
+        """Infinite until there are enough.
+
+        >>> steps = Slowest(2)
+        >>> steps.add(Outcome(None, ps, 0) for ps in (5, 3, 4, 9))
+        >>> steps.limit_ps, Slowest(1).limit_ps
+        (4.0, inf)
+        """
+        return float(-self.best[0]) if len(self.best) == self.top else math.inf
 
 
 def only_better(fitting: list[Outcome], variants: set[Candidate]) -> list[Outcome]:
