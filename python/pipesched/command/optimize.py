@@ -58,7 +58,7 @@ COLUMNS = (
     Column("gap", "gap", percent),
     Column("status", "status", left=True),
     Column("bound by", "bound", left=True),
-    Column("found by", "origin", left=True),
+    Column("found by", "origin", left=True, wraps=True),
     Column("before", "before_s", seconds),
     Column("placement", "placement", left=True),
     Column("B", "microbatch_size"),

@@ -77,7 +77,7 @@ COLUMNS = (
     Column("step", "step_s", seconds),
     *BAND,
     MAY_BE_FIRST,
-    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=1),
+    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),
     Column("MFU", "mfu", percent),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
     Column("missing/GPU", "missing_bytes_per_gpu", _missing, detail=1),
@@ -96,8 +96,9 @@ COLUMNS = (
     Column("recompute", "recompute", left=True, detail=1),
     Column("free in", "free_in", left=True, detail=2),
     Column("sharding", "sharding", left=True, detail=2),
-    Column("idle", "idle_ratio", percent),
+    Column("idle", "idle_ratio", percent, detail=2),
 )
+"""What tells rows apart, and what they lack, goes last where a terminal has no room."""
 PAGE_COLUMNS = (
     Column("schedule", "schedule", left=True),
     *COLUMNS[1:],
@@ -417,11 +418,13 @@ def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
 
 def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with the columns that tell them apart: layers if stages differ in them, degrees if
-    some are not 1, and the techniques of optimized rows.
+    some are not 1, missing memory if some lack any, and the techniques of optimized rows.
     """
     uneven = any("+" in row["layers"] for row in rows)
     ones = ("context", "expert", "slices")
     alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
+    if not any(row["missing_bytes_per_gpu"] for row in rows):
+        alike["missing_bytes_per_gpu"] = None
     exchanges = {row.get("context_exchange") for row in rows} - {None}
     if len(exchanges) < 2:
         alike["context_exchange"] = None

@@ -37,16 +37,16 @@ DESCRIPTIONS = (
 MODEL = (
     Column("model", "model", left=True),
     Column("parameters", "parameters", thousands),
-    Column("active", "active_parameters", thousands),
-    Column("in experts", "expert_parameters", thousands),
+    Column("active", "active_parameters", thousands, detail=1),
+    Column("in experts", "expert_parameters", thousands, detail=2),
     Column("FLOPs per token", "flops_per_token", thousands),
     Column("layers", "layers"),
-    Column("sequence", "sequence"),
-    Column("activations/layer", "activation_bytes_per_block", gibibytes),
-    Column("activations/model", "activation_bytes", gibibytes),
+    Column("sequence", "sequence", detail=1),
+    Column("activations/layer", "activation_bytes_per_block", gibibytes, detail=2),
+    Column("activations/model", "activation_bytes", gibibytes, detail=1),
     Column("weights/model", "weight_bytes", gibibytes),
-    Column("of experts", "expert_weight_bytes", gibibytes),
-    Column("optimizer/model", "optimizer_bytes", gibibytes),
+    Column("of experts", "expert_weight_bytes", gibibytes, detail=2),
+    Column("optimizer/model", "optimizer_bytes", gibibytes, detail=1),
 )
 SYSTEM = (Column("field", "field", left=True), Column("value", "value", str, left=True))
 

@@ -47,7 +47,7 @@ def _signed(show: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 COLUMNS = (
-    Column("", "change", left=True),
+    Column("", "change", left=True, wraps=True),
     Column("step", "step_s", seconds),
     Column("+/-", "step_ratio", _signed(percent)),
     Column("tokens/s", "tokens_per_s", thousands),

@@ -21,6 +21,7 @@ LINES = {
     "simulate": ["simulate", "1f1b", "--workers", "8", "--microbatches", "32", *COSTS],
     "sweep": ["sweep", "--schedules", "1f1b,zb-v", "--workers=8", "--microbatches=32", *COSTS],
     "plan": [*PLAN, "--global-batch", "128", "--workers", "2,4", "--schedules", "1f1b,zb-v"],
+    "model": ["show", "--model", "qwen3-235b-a22b"],
     "families": ["show", "--families"],
     "systems": ["show", "--systems"],
 }
@@ -75,6 +76,27 @@ def test_fits_a_terminal(name: str, columns: int) -> None:
     ]
     for heading in headings:
         assert heading in whole[0]
+
+
+def test_changes_of_a_plan_fit(tmp_path: Path) -> None:
+    plan = str(tmp_path / "plan.json")
+    line = [*PLAN, "--global-batch", "128", "--workers", "2", "--schedules", "1f1b"]
+    line += ["--context", "1", "--tensor", "1", "--top", "1"]
+    assert main([*line, "--format", "json", "-o", plan]) == 0
+    changes = ["--lose-node", "1", "--set", "network.bandwidth=0.5x"]
+    for columns in (100, 80):
+        lines = in_terminal(columns, "whatif", plan, *changes)
+        assert max(map(cell_len, lines[1:])) <= columns
+        assert lines[1].split()[-1] == "why"
+
+
+def test_what_rows_lack_is_shown() -> None:
+    """A row that is faster but does not fit never stands there as if it did."""
+    line = [*PLAN, "--global-batch", "128", "--workers", "4", "--schedules", "1f1b"]
+    line += ["--tensor", "1", "--context", "1"]
+    head, *rows = table_of(in_terminal(100, *line, "--memory", "24GiB"))
+    assert "missing/GPU" in head and any("GiB" in row.partition("GiB")[2] for row in rows)
+    assert "missing/GPU" not in " ".join(in_terminal(200, *line, "--memory", "200GiB"))
 
 
 def test_files_and_pipes_have_all_columns(tmp_path: Path, capsys: Capture) -> None:
