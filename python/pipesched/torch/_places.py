@@ -53,6 +53,11 @@ def overlapping(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def have_common(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors of one device have elements in common."""
+    return _have_common(np.asarray(_Extent(one)), np.asarray(_Extent(other)))
+
+
 def _have_common(one: Any, other: Any) -> bool:
     most: Any = 10_000  # a limit of the search, after which the tensors count as one
     try:

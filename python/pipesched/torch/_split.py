@@ -13,6 +13,7 @@ from torch import nn
 from pipesched import Schedule
 
 from ._errors import PipelineError
+from ._shared import Held, refuse_shared
 
 
 class SequentialStage(nn.Sequential):
@@ -83,6 +84,14 @@ class SequentialStages:
         self._made: dict[range, SequentialStage] = {}
         # Later the identity of parameters may be lost, for example by `fully_shard`.
         self._ties = self._shared("parameters")
+        workers = [set[int]() for _ in blocks]
+        for worker in range(schedule.workers):
+            for block in (block for stage in schedule.stages(worker) for block in stage.blocks):
+                workers[block].add(worker)
+        refuse_shared(
+            Held(f"block {number}: ", block, frozenset(ranks))
+            for number, (block, ranks) in enumerate(zip(blocks, workers, strict=True))
+        )
 
     def ties(self) -> list[list[tuple[int, int, str]]]:
         """The places of parameters that several blocks hold: (block, block + 1, name)."""

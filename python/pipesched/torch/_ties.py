@@ -22,6 +22,7 @@ from pipesched import Stage
 
 from ._errors import PipelineError
 from ._placement import Placement, StageKey, Tied, named, once
+from ._shared import Held, refuse_shared
 from ._split import SequentialStages
 
 Place = tuple[int, int, str]
@@ -192,6 +193,11 @@ def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
         seen += stages.ties()
     elif isinstance(stages, Mapping):
         seen += _shared(_given_stages(placement, stages))
+        refuse_shared(
+            Held(f"{named((stage.path, stage.stage))}: ", module, frozenset(ranks))
+            for stage, module in _given_stages(placement, stages)
+            for ranks in [[w for w, held in enumerate(placement.everywhere) if stage in held]]
+        )
     return [_given(placement, tied), seen]
 
 

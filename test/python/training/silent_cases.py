@@ -47,6 +47,50 @@ def tied_in_a_mapping(rank: int) -> dict[str, float]:
     return found
 
 
+def of_one_memory(is_turned: bool) -> nn.Sequential:
+    """A weight that lies in the memory of another one, as another parameter."""
+    first, last = layer(0), layer(1)
+    weight = first.weight.data
+    last.weight = nn.Parameter(weight.t() if is_turned else weight)
+    return nn.Sequential(first, nn.Tanh(), last, nn.Tanh())
+
+
+@case(2)
+def parameters_of_one_memory(rank: int) -> None:
+    split_sequential(of_one_memory(is_turned=True), line())
+
+
+@case(2)
+def stages_of_one_memory(rank: int) -> None:
+    blocks = list(of_one_memory(is_turned=False))
+    stages: dict[Any, nn.Module] = {(0, i): nn.Sequential(*blocks[2 * i :][:2]) for i in range(2)}
+    PipelineRuntime(line(), stages, loss_of)
+
+
+@case(2)
+def a_buffer_of_the_memory_of_a_parameter(rank: int) -> None:
+    first, last = Plain(0), Plain(1)
+    last.register_buffer("table", first.inner.weight.data[1:])
+    split_sequential(nn.Sequential(first, nn.Tanh(), nn.Tanh(), last), line(family="zb-h1"))
+
+
+def flat() -> nn.Sequential:
+    """Parameters that lie in one memory, one behind the other."""
+    model = nn.Sequential(*map(Plain, range(4)))
+    memory = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    begin = 0
+    for parameter in model.parameters():
+        end = begin + parameter.numel()
+        parameter.data = memory[begin:end].view_as(parameter)
+        begin = end
+    return model
+
+
+@case(2)
+def parameters_in_a_row(rank: int) -> dict[str, float]:
+    return {family: Beside(line(family=family), flat).train() for family in ("1f1b", "zb-v")}
+
+
 class Twice(Plain):
     """Gives one tensor as two."""
 

@@ -26,8 +26,12 @@ TRAINS = [
     "unfrozen_and_added_to_its_optimizer",
     "tables_with_a_largest_norm",
     "compiled_stages",
+    "parameters_in_a_row",
 ]
 REFUSALS = {
+    "parameters_of_one_memory": "'block 0: 0.weight' and 'block 1: 2.weight' share memory but are",
+    "stages_of_one_memory": "and ranks [0, 1] hold only one of them",
+    "a_buffer_of_the_memory_of_a_parameter": "0.inner.weight' and 'block 1: 3.table' share memory",
     "one_tensor_as_two": "changes tensor 0 of its input in place, which has memory in common with",
     "one_tensor_as_two_here": "in place, which has memory in common with tensor 1, 2 of it",
     "unfrozen_after_its_optimizer": "are trained now that no optimizer of its O cells has",
