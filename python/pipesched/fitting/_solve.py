@@ -17,6 +17,10 @@ Array = npt.NDArray[np.float64]
 
 LEAST_SHARE = 1e-6
 """System files have shares in parts per million."""
+MOST_SHARE = 100.0
+"""Times the highest rate of the samples. Where the latency is all that shows, any larger share
+would do, and steps would follow each other to ever larger ones.
+"""
 MAX_POINTS = 6
 """Of a curve. Those that ship have one to four."""
 LEAST_RMS = 0.002
@@ -161,6 +165,7 @@ class _Problem:
         self.data, self.points, self.scale, self.falls = data, points, scale, falls
         self.basis = _basis(data.size, points, falls)
         self.has_latency = bool(data.latencies.any())
+        self.most = MOST_SHARE * float((data.work / data.seconds).max(initial=1e-6))
 
     def unknowns(self, shares: Array) -> Array:
         """The unknowns for shares at the points."""
@@ -192,7 +197,7 @@ class _Problem:
         floor = np.zeros(matrix.shape[1])
         floor[: len(rises) if self.falls else 1] = LEAST_SHARE * 1.0000001
         found = nonnegative(matrix, target - matrix @ floor) + floor
-        rises_to = found[: len(rises)]
+        rises_to = np.minimum(found[: len(rises)], self.most)
         latency_to = float(found[-1]) if self.has_latency else 0.0
         now = float(weight @ self.errors(rises, latency) ** 2)
         for part in (1, 0.5, 0.25, 0.1, 0.02):

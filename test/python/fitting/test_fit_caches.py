@@ -4,6 +4,7 @@ of a fit is predicted by it.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -89,3 +90,24 @@ def test_one_slow_size_at_the_end_is_no_fall() -> None:
     fit = pipesched.fit(system=FALLING, samples=samples)
     larger = replace(samples[-1], bytes=1e10)
     assert predict(larger, fit.system) == pytest.approx(predict(larger, FALLING), rel=0.1)
+
+
+MESSAGES = [
+    (1024, 117.1), (1744, 44.82), (2972, 42.1), (5068, 41.5), (8640, 40.64), (14724, 41.62),
+    (25100, 48.18), (42776, 53.65), (72908, 67.63), (124264, 69.31), (211792, 88.16),
+    (360972, 107.2), (615228, 157), (1048576, 230.8), (1787152, 394.7), (3045948, 727.8),
+    (5191400, 1186), (8848016, 2119), (15080216, 3982), (25702128, 8154),
+]
+"""Bytes and microseconds of messages over gloo, between two processes of a machine with other work.
+"""
+
+
+def test_small_messages_that_show_the_latency_alone() -> None:
+    """Any rate that is large enough fits them, so that rates grew without end."""
+    samples = [Sample("network", "message", us * 1e-6, 0, size) for size, us in MESSAGES]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = pipesched.fit(system=FALLING, samples=samples)
+    found = [predict(sample, fit.system) / sample.seconds - 1 for sample in samples]
+    assert float(np.median(np.abs(found))) < 0.06, found
+    assert 30 < fit.system["network"]["latency_us"] < 50
