@@ -37,6 +37,8 @@ class StageBytes:
 
     kept: int = 0
     """From F, or R, to the backward."""
+    fixed: int = 0
+    """What else it has of that, in a slot for messages; U brings it back to another place."""
     split: int = 0
     """From I to W."""
     input: int = 0
@@ -88,6 +90,9 @@ class Memory:
             name = {"F": "input" if is_input else "kept", "R": "kept", "I": "split"}.get(cell.phase)
             if name is not None:
                 stage.note(name, found)
+            if name == "kept":
+                places = places_of(own.tensors(), ())
+                stage.note("fixed", sum(n for p, n in places.items() if p in executor.slots.places))
             known |= places_of(own.tensors(), ()).keys()
         packet, name = executor.packet_behind(cell)
         if packet is not None:
@@ -170,6 +175,7 @@ class _Walk:
             self._drop("activation", cell.stage, cell.microbatch)
         elif instruction.kind == "reload":
             self._put("activation", cell.stage, cell.microbatch, self._of(cell).kept)
+            self._put("reloaded", cell.stage, cell.microbatch, self._of(cell).fixed)
         elif instruction.kind == "compute":
             for each in instruction.cells:
                 self._compute(each)
@@ -186,10 +192,12 @@ class _Walk:
             self._put("activation", stage, number, sizes.kept)
         elif phase == "W":
             self._drop("activation", stage, number)
+            self._drop("reloaded", stage, number)
         elif phase in "BI":
             self._drop("up", stage + 1, number)
             self._put("up", stage, number, sizes.upward)
             if phase == "B":
                 self._drop("activation", stage, number)
+                self._drop("reloaded", stage, number)
             else:
                 self._put("activation", stage, number, sizes.split)

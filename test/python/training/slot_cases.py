@@ -266,8 +266,11 @@ def slots_as_said(rank: int) -> dict[str, list[int]]:
     """
     found = {}
     message = None
-    for name in ("1f1b", "zb-h1", "zb-v"):
-        schedule = generate(name, workers=4, microbatches=6)
+    for name in ("1f1b", "zb-v", "offloaded"):
+        family = "gpipe" if name == "offloaded" else name
+        schedule = generate(family, workers=4, microbatches=6)
+        if name == "offloaded":
+            schedule = schedule.transform("pipe-add-offload{memory=2}")
         model = nn.Sequential(*(Wide(i) for i in range(schedule.blocks)))
         stages = split_sequential(model, schedule)
         runtime = PipelineRuntime(
