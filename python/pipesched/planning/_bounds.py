@@ -62,6 +62,12 @@ def exchanged_ps(costs: Costs, layers: int) -> float:
     return 0.0 if found is None else float(np.sum(found))
 
 
+def shown_ps(costs: Costs, layers: int) -> float:
+    """The part of it that cells show when they run alone."""
+    found = _run(costs, [layers], 1).execution.exposed_all_to_all_ps
+    return 0.0 if found is None else float(np.sum(found))
+
+
 def _run(costs: Costs, stages: Sequence[int], count: int, is_split: bool = False) -> Simulation:
     """A step of `count` microbatches with a worker for each of some stages."""
     workers = range(len(stages))

@@ -91,6 +91,8 @@ class Limits:
         """The activations of a sequence, of a worker that has all layers."""
         self._exchanged: dict[Base, float] = {}
         """What experts exchange for a sequence, with the most recomputation."""
+        self._shown: dict[Base, float] = {}
+        """What experts exchange for a sequence at least, which pairs of cells need as well."""
         self._held: dict[Shape, float] = {}
         self._sharded: dict[Shape, float] = {}
         """The time of a microbatch through all layers where cells wait for what is sharded."""
@@ -193,7 +195,7 @@ class Limits:
     def step(self, base: Base, size: int) -> float:
         """Of all shapes with microbatches of this size."""
         sequences = self.space.request.global_batch * base.worker / self.space.request.gpus
-        visible = 1 - self.hidden(base, size) if self._has_pairs else 1.0
+        visible = self.visible(base, size) if self._has_pairs else 1.0
         return CLOSE * visible * self.time(base, size) / size * sequences
 
     def whole_step(self, shape: Shape) -> float:
@@ -221,6 +223,26 @@ class Limits:
             self._exchanged[key] = _bounds.exchanged_ps(costs, layers) / least
         self._probe_times([(base, size)])
         return min(0.9, self._exchanged[key] * size / self.time(base, size))
+
+    def shown(self, base: Base, size: int) -> float:
+        """The part of a microbatch's time that experts exchange at least. A pair of cells takes
+        no less than what both exchange, and larger microbatches exchange no more per sequence.
+        """
+        if base.expert == 1:
+            return 0.0
+        key = base._replace(exchange="ring", recompute="none")
+        if key not in self._shown:
+            splits = self.splits[base]
+            most = max((size for split in splits for size in self._sizes(split)), default=1)
+            costs = self.space.costs(self.space.shape_of(key, splits[0].data, most))
+            layers = self.space.request.sizes["layers"]
+            self._shown[key] = _bounds.shown_ps(costs, layers) / most
+        self._probe_times([(base, size)])
+        return self._shown[key] * size / self.time(base, size)
+
+    def visible(self, base: Base, size: int) -> float:
+        """The part of a microbatch's time that is left if pairs of cells hide all that they can."""
+        return max(1 - self.hidden(base, size), self.shown(base, size))
 
     def of_sharding(self, shape: Shape) -> float:
         """A bound on the step for sharding for whose messages cells wait. Several stages wait no
@@ -282,6 +304,9 @@ class Limits:
             visible = 1 - self.hidden(base_of(shape), shape.microbatch_size)
         found = self.placed(candidate).bounds(candidate, limit_ps / visible)
         step = visible * max(found.step_ps, self.of_sharding(shape))
+        if visible < 1:
+            shown = self.shown(base_of(shape), shape.microbatch_size)
+            step = max(step, shown * self.whole_step(shape))
         return Bounds(step, max(found.peak_bytes, self.alive(candidate)))
 
     def placed(self, candidate: Candidate) -> Placed:

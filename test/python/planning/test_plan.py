@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pipesched import PipeSchedError, Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request
+from pipesched.planning._limits import base_of
 from pipesched.planning._request import bytes_of, divisors
 from pipesched.planning._search import Search
 from pipesched.planning._space import Space
@@ -243,6 +244,43 @@ def test_bounds_hold() -> None:
         assert shape not in of_shapes or of_shapes[shape] <= step
         # What is known of other numbers of microbatches and of other sharding holds, too.
         assert limits.alive(outcome.candidate) <= outcome.peak_bytes
+
+
+@pytest.mark.parametrize("slower", [1, 8])
+def test_bounds_of_experts_hold(slower: int) -> None:
+    """Pairs of cells hide exchanges, also where these take longer than what computes."""
+    system = {k: v for k, v in pipesched.systems()["dgx-h100"].items() if k != "aliases"}
+    rate = system["network"]["bandwidth_gb_per_s"] / slower
+    request = Request(
+        model="qwen3-30b-a3b",
+        system=system | {"network": system["network"] | {"bandwidth_gb_per_s": rate}},
+        gpus=32,
+        global_batch=64,
+        sequence=1024,
+        schedules=["1f1b", "dualpipe", "dualpipe-v"],
+        stages=[2],
+        expert=[1, 8, 16],
+        context=[1],
+        microbatch_size=[1, 2, 4],
+        recompute=["none", "full"],
+    )
+    search = Search(Space(request), None, None)
+    candidates = search.space.candidates()
+    outcomes = search.evaluate(Random(7).sample(candidates, min(200, len(candidates))))
+    limits = search.limits
+    of_shapes = {shape: step for step, shape in limits.expand(base for _, base in limits.bases)}
+    tighter = 0
+    for outcome in outcomes:
+        shape, step = outcome.candidate.shape, float(outcome.step_ps)
+        least = limits.of_candidate(outcome.candidate, step)
+        assert least.step_ps <= step and of_shapes.get(shape, 0.0) <= step
+        base = base_of(shape)
+        shown, hidden = (f(base, shape.microbatch_size) for f in (limits.shown, limits.hidden))
+        assert 0 <= shown <= 1 and (shown > 0) == (base.expert > 1)
+        tighter += shown > 1 - hidden
+    assert len(outcomes) > 50 and tighter > 0
+    schedules = {outcome.candidate.schedule for outcome in outcomes}
+    assert {"dualpipe", "dualpipe-v"} & schedules
 
 
 def test_it_is_the_same_every_time() -> None:
