@@ -423,7 +423,7 @@ def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     uneven = any("+" in row["layers"] for row in rows)
     ones = ("context", "expert", "slices")
     alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
-    if not any(row["missing_bytes_per_gpu"] for row in rows):
+    if not any(row.get("missing_bytes_per_gpu") for row in rows):
         alike["missing_bytes_per_gpu"] = None
     exchanges = {row.get("context_exchange") for row in rows} - {None}
     if len(exchanges) < 2:
