@@ -22,6 +22,7 @@ from .._frameworks import (
     parameter_bytes,
     sharding_of,
 )
+from . import _overlapped
 from ._request import Request
 from ._candidate import OPTIMIZED, Candidate, placement_kind
 
@@ -95,7 +96,10 @@ def _made(name: LauncherName, request: Request, candidate: Candidate, csv: str) 
         check_pipeline(name, request, candidate)
         _check_held(name, request, candidate)
         if name == "megatron":
-            return Launcher(tuple(_megatron(request, candidate)))
+            if (against := _overlapped.reason_against(request, candidate)) is not None:
+                raise Cannot(against)
+            notes = tuple(_overlapped.megatron_notes(request, candidate))
+            return Launcher(tuple(_megatron(request, candidate)), notes=notes)
         lines = tuple(_torchtitan(request, candidate, csv))
         return Launcher(lines, notes=tuple(_torch_notes(request, candidate)))
     except Cannot as reason:
@@ -267,6 +271,7 @@ def _torch_notes(request: Request, candidate: Candidate) -> list[str]:
     if shape.pipeline > 1:
         tokens.insert(0, f"--parallelism.num_pp_microbatches {shape.microbatches}")
         replaced = f"pipeline_parallel_microbatch_size, {replaced}"
+    notes += _overlapped.torch_notes(request, candidate)
     notes.append(f"behind 0.3.0, {' '.join(tokens)} replace {replaced}")
     return notes
 
@@ -341,6 +346,7 @@ def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
         f"--expert-model-parallel-size {candidate.shape.expert}",
         "--expert-tensor-parallel-size 1",
         *dispatcher,
+        *_overlapped.megatron_flags(request, candidate),
     ]
 
 

@@ -268,6 +268,8 @@ _ON_OTHERS: dict[str, tuple[str, ...]] = {
     "use-megatron-fsdp": ("ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"),
     "data-parallel-sharding-strategy": ("ddp.data_parallel_sharding_strategy",),
     "ckpt-format": ("checkpoint.ckpt_format",),
+    "overlap-moe-expert-parallel-comm": ("comm_overlap.overlap_moe_expert_parallel_comm",),
+    "delay-wgrad-compute": ("comm_overlap.delay_wgrad_compute",),
 }
 
 
