@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._catalogue import families as families
     from ._catalogue import models as models
     from ._catalogue import systems as systems
+    from ._combined import combined_1f1b as combined_1f1b
     from ._comparison import Comparison as Comparison
     from ._costs import Costs as Costs
     from ._errors import Diagnostic as Diagnostic
@@ -115,6 +116,7 @@ _HOMES = {
     "VerificationError": "_errors",
     "WorkerProgram": "_program",
     "check_formula": "_formulas",
+    "combined_1f1b": "_combined",
     "compare": "_batch",
     "draw": "_pictures",
     "explain": "_batch",

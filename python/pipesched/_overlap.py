@@ -65,7 +65,9 @@ class Pair:
 
     `pair_ps` is the time of the pair, `forward_ps` and `backward_ps` are those of its cells by
     themselves, and `in_turn_ps` is the sum of all parts, in which nothing overlaps; `input_ps` and
-    `weights_ps` are what of it is I and W. `exposed_ps` is
+    `weights_ps` are what of it is I and W, and `alone_exchange_ps` what is exchanges of the forward
+    and of the backward. `backward_exchange_ps` is how long exchanges take in a backward by itself,
+    of which its own W hide `backward_hidden_ps`. `exposed_ps` is
     how long only the exchange stream is in use. No order ends before `bound_ps`; `is_optimal` says
     that no order ends before this one. `output_ps` and `gradient_ps` are when the output of the
     forward and the gradient of the backward's input can be sent.
@@ -83,6 +85,9 @@ class Pair:
     in_turn_ps: int
     input_ps: int
     weights_ps: int
+    alone_exchange_ps: tuple[int, int]
+    backward_exchange_ps: int
+    backward_hidden_ps: int
     output_ps: int
     gradient_ps: int
     compute_ps: int
@@ -205,6 +210,10 @@ def _schedule(forward: Sequence[Kind], backward: Sequence[Kind], **options: Any)
     )
 
 
+def _exchanges(layers: Sequence[Kind], phase: str) -> int:
+    return sum(kind.of(part, phase) for kind in layers for part in EXCHANGES)
+
+
 def _name(order: str) -> tuple[str, int, str]:
     """The name of an order, its number, and its pattern if it is none of the library's."""
     if "," in order:
@@ -232,7 +241,7 @@ class _Cells:
         }
         found = _schedule(self.forward, self.backward, **options)
         forward_ps = _schedule(self.forward, (), **options)["end_ps"]
-        backward_ps = _schedule((), self.backward, **options)["end_ps"]
+        alone = _schedule((), self.backward, **options)
         cells = (self.forward, self.backward, self.backward)
         sums = [
             sum(sum(layer.times[phase::3]) for layer in layers)
@@ -246,10 +255,13 @@ class _Cells:
             contention=self.contention,
             pair_ps=found["end_ps"],
             forward_ps=forward_ps,
-            backward_ps=backward_ps,
+            backward_ps=alone["end_ps"],
             in_turn_ps=sum(sums),
             input_ps=sums[1],
             weights_ps=sums[2],
+            alone_exchange_ps=(_exchanges(self.forward, "F"), _exchanges(self.backward, "I")),
+            backward_exchange_ps=alone["exchange_ps"],
+            backward_hidden_ps=alone["exchange_ps"] - alone["exposed_ps"],
             output_ps=found["forward_ps"],
             orders_timed=found["timed"],
             orders_cut=found["cut"],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pipesched
 from pipesched import Costs, Pair, PipeSchedError
+from pipesched._combined import PARTS, Hidden, combined_1f1b, hidden_in, plain
 from pipesched._options import PairOrder, names_of
 from pipesched._overlap import says_nothing_gained
 from pipesched._segments import LayerSegments, factor, read_segments, segments_of
@@ -43,6 +44,19 @@ COLUMNS = (
     Column("bound", "bound_s", seconds, detail=2),
     Column("shown best", "is_optimal", lambda best: "yes" if best else "no", detail=2),
 )
+
+
+STEPS = (
+    Column("schedule", "schedule", left=True),
+    Column("step", "step_s", seconds),
+    Column("exchange", "exchange_s", seconds),
+    Column("hidden", "hidden", percent),
+    Column("seen", "seen_s", seconds),
+    Column("warm-up", "hidden_warm_up", percent, detail=1),
+    Column("steady", "hidden_steady", percent, detail=1),
+    Column("drain", "hidden_drain", percent, detail=1),
+)
+"""Exchanges are the sum over workers."""
 
 
 def _orders(text: str) -> list[str]:
@@ -121,6 +135,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--microbatches", type=positive, default=1, metavar="N", help="of --global-batch; 1"
     )
+    group = parser.add_argument_group(
+        "schedule", "Steps of stages that all hold these layers, with and without pairs."
+    )
+    group.add_argument("--workers", type=positive, metavar="D", help="the size of the pipeline")
+    group.add_argument("--chunks", type=positive, metavar="V", help="stages per worker; 1")
+    group.add_argument("--group", type=positive, metavar="G", help="microbatches in turn; D")
     parser.add_argument(
         "--trace", metavar="FILE.json", help="write both streams of the last order, for Perfetto"
     )
@@ -208,6 +228,49 @@ def _remarks(pairs: list[Pair]) -> list[str]:
     return lines
 
 
+def _steps(arguments: argparse.Namespace, pair: Pair) -> list[Hidden]:
+    """The step without and with pairs, and DualPipe-V where it has the same stages."""
+    workers, chunks, microbatches = arguments.workers, arguments.chunks or 1, arguments.microbatches
+    combined = combined_1f1b(workers, microbatches, chunks, group=arguments.group)
+    found = [
+        plain(pair, workers, microbatches, chunks, arguments.group),
+        hidden_in(combined, pair),
+    ]
+    if chunks == 2 and microbatches >= 2 * workers and not pair.whole_backward:
+        made = pipesched.generate(
+            "dualpipe-v", workers=workers, microbatches=microbatches, name="dualpipe_v"
+        )
+        found.append(hidden_in(made, pair))
+    return found
+
+
+def _step_row(step: Hidden) -> dict[str, Any]:
+    is_plain = not any(step.hidden_ps.values())
+    parts = {f"hidden_{p}": None if is_plain else step.share(p) for p in PARTS}
+    return {
+        "schedule": step.name.replace("_", "-"),
+        "step_s": step.makespan_ps / 1e12,
+        "exchange_s": sum(step.exchange_ps.values()) / 1e12,
+        "hidden": step.share(),
+        "seen_s": step.seen_ps / 1e12,
+        **parts,
+    }
+
+
+def _write_steps(arguments: argparse.Namespace, read: LayerSegments, pair: Pair) -> None:
+    steps = _steps(arguments, pair)
+    saved = 1 - steps[1].makespan_ps / steps[0].makespan_ps
+    remarks = [
+        "",
+        f"- pairs, by the order {pair.order}, make the step {percent(saved)} shorter; messages"
+        " between stages, embedding and head are left out",
+    ]
+    if nothing := says_nothing_gained(pair):
+        remarks.append(f"- {nothing}")
+    above = _title(arguments, read, pair)
+    write_rows(arguments, list(map(_step_row, steps)), STEPS, above=above, remarks=remarks)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Schedules a pair by each order."""
     if arguments.show_passes:
@@ -227,8 +290,16 @@ def run(arguments: argparse.Namespace) -> int:
         )
         for order in arguments.order
     ]
+    if (arguments.chunks or arguments.group) and not arguments.workers:
+        raise UsageError("--chunks and --group are about a schedule; give --workers")
+    if arguments.workers and forward != backward:
+        raise UsageError("stages of a schedule hold the same layers; give --layers")
     if arguments.trace:
         write_text(pairs[-1].trace(), arguments.trace)
+    if arguments.workers:
+        named = {pair.order: pair for pair in pairs}
+        _write_steps(arguments, read, named.get("megatron", pairs[-1]))
+        return 0
     write_rows(
         arguments,
         [_row(pair) for pair in pairs],

@@ -32,7 +32,8 @@ def contention() -> float:
     1.18
     """
     found = published()["contention"]
-    return round(found["multiprocessors"] / (found["multiprocessors"] - found["of_exchanges"]), 2)
+    every, taken = int(found["multiprocessors"]), int(found["of_exchanges"])
+    return round(every / (every - taken), 2)
 
 
 def costs(run: Mapping[str, Any]) -> Costs:
@@ -119,8 +120,9 @@ def overlap() -> Study:
             given=f"sizes, dispatchers, launches; contention {contention():g} of compute, from the"
             " multiprocessors that exchanges take (arXiv 2412.19437)",
             fitted="nothing to these rows; the system is fitted to others",
-            open="whether the first run has a pipeline, none here; the steps themselves: our costs lack what both runs had beside layers, such as"
-            " permutations that are not fused; what the all-to-all of NCCL takes of compute is"
-            f" not stated; without contention the ratios would be {ideal}",
+            open="whether the first run has a pipeline, none here; the steps themselves, since our"
+            " costs lack what both runs had beside layers, such as permutations that are not fused;"
+            " what the all-to-all of NCCL takes of compute is not stated; without contention the"
+            f" ratios would be {ideal}",
         ),
     )

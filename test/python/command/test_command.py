@@ -368,6 +368,8 @@ def test_example_of_help(
     shutil.copy(ROOT / "test" / "data" / "fit" / "kernels.csv", "measured.csv")
     page = (ROOT / "docs" / "Fitting.md").read_text()
     Path("steps.json").write_text("[{" + page.partition("    [{")[2].partition("}]")[0] + "}]")
+    segments = json.loads((ROOT / "docs/schemas/layer-segments.schema.json").read_text())
+    Path("segments.json").write_text(json.dumps(segments["examples"][0]))
     with pytest.raises(SystemExit):
         parser().parse_args([verb, "--help"])
     example = capsys.readouterr().out.partition("example:\n")[2].replace("\\\n", " ")
