@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The head leaves the model, and a shard of it, a head with a part of its work
-// and bytes, runs on each worker.
+// and bytes, runs on each worker. The parameters of the embedding are divided
+// likewise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +50,28 @@ static ModelFacts withoutHead(const ModelFacts &model) {
   ModelFacts rest = model;
   llvm::erase_if(rest.blocks, isHead);
   return rest;
+}
+
+static bool isEmbedding(const BlockFacts &block) {
+  return block.position == BlockPosition::First;
+}
+
+static ModelFacts withoutEnds(const ModelFacts &model) {
+  ModelFacts rest = withoutHead(model);
+  llvm::erase_if(rest.blocks, isEmbedding);
+  return rest;
+}
+
+/// The part of the embedding's parameters that are not the head's too: with a
+/// tied table each worker has its rows once, in the shard of the head.
+static double untiedPart(const ModelFacts &model) {
+  int64_t all = 0, tied = 0;
+  for (const BlockFacts &block : model.blocks)
+    if (isEmbedding(block))
+      all += block.parameters * block.count;
+    else if (isHead(block))
+      tied += block.tiedParameters;
+  return all > 0 ? double(std::max<int64_t>(all - tied, 0)) / double(all) : 0;
 }
 
 /// A part of the head: each kernel has its share of the FLOPs and bytes, so
@@ -218,10 +241,13 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
 //===----------------------------------------------------------------------===//
 
 /// What the head adds to the last stage, with and without which its memory was
-/// computed, is divided.
+/// computed, is divided; so is what the parameters of the embedding take on the
+/// first stage, without which `layers` was computed. What the embedding keeps
+/// of a microbatch stays there.
 static void addShards(const Placement &placement, int64_t path,
                       const ModelFacts &model, const MemoryFacts &whole,
-                      MemoryFacts &facts) {
+                      const MemoryFacts &layers, MemoryFacts &facts) {
+  int64_t first = placement.stageOffset(path);
   int64_t last = placement.stageOffset(path + 1) - 1;
   int64_t numShards = workersOf(placement.getPath(path)).size();
   const StageMemory with = whole.stages[last], without = facts.stages[last];
@@ -230,13 +256,22 @@ static void addShards(const Placement &placement, int64_t path,
   };
   int64_t kept =
       shareOf(&StageMemory::activationBytes) + std::llround(outputBytes(model));
-  for (int64_t stage = placement.stageOffset(path); stage <= last; ++stage)
+  for (int64_t stage = first; stage <= last; ++stage)
     facts.stages[stage].shardBytes = kept;
-  forEachHome(placement, path, [&](int64_t stage) {
-    for (auto part : {&StageMemory::weightBytes, &StageMemory::gradientBytes,
-                      &StageMemory::optimizerBytes})
-      facts.stages[stage].*part += shareOf(part);
-  });
+  // A worker with both ends of the model has a tied table in the embedding.
+  bool hasBoth = placement.workerOf(first) == placement.workerOf(last);
+  double untied = hasBoth ? 1 : untiedPart(model);
+  for (auto part : {&StageMemory::weightBytes, &StageMemory::gradientBytes,
+                    &StageMemory::optimizerBytes}) {
+    int64_t head = shareOf(part);
+    int64_t embedding = facts.stages[first].*part - layers.stages[first].*part;
+    facts.stages[first].*part -= embedding;
+    int64_t rows = llvm::divideCeilSigned(
+        std::llround(untied * double(embedding)), numShards);
+    forEachHome(placement, path, [&](int64_t stage) {
+      facts.stages[stage].*part += head + rows;
+    });
+  }
 }
 
 Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
@@ -254,7 +289,11 @@ Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
       computeMemoryFacts(placement, withoutHead(model), system, others);
   if (!facts)
     return facts.takeError();
+  Expected<MemoryFacts> layers =
+      computeMemoryFacts(placement, withoutEnds(model), system, others);
+  if (!layers)
+    return layers.takeError();
   for (int64_t path = 0; path != placement.getNumPaths(); ++path)
-    addShards(placement, path, model, *whole, *facts);
+    addShards(placement, path, model, *whole, *layers, *facts);
   return facts;
 }

@@ -29,8 +29,9 @@ llvm::Expected<StageCosts> costShards(const Placement &placement,
                                       const SystemFacts &system,
                                       PhaseSet phases);
 
-/// Memory of stages without the head; the last stage of each worker on a path
-/// has a shard of its parameters, and all have what a shard keeps from S to T.
+/// Memory of stages without the head and without the parameters of the
+/// embedding; the last stage of each worker on a path has a shard of both, and
+/// all have what a shard of the head keeps from S to T.
 /// Errors: those of computeMemoryFacts and the first two of costShards.
 llvm::Expected<MemoryFacts> computeShardMemory(const Placement &placement,
                                                const ModelFacts &model,
