@@ -139,7 +139,8 @@ class Configuration:
         """The layers of the stages of each path, if the costs divide them unevenly."""
         if self.costs is None or not self.costs._division.layers:
             return None
-        return self.costs._division.counts_on(self._own_places, self.microbatches)
+        division = self.costs._division
+        return division.counts_on(self._own_places, self.microbatches, self.family)
 
     @property
     def _paths(self) -> Paths | None:

@@ -17,6 +17,10 @@ Counts = tuple[int, ...]
 """The layers of the stages of a path."""
 
 
+SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
+"""Families that spread the head over the workers."""
+
+
 @dataclass(frozen=True)
 class Division:
     """The layers of some costs, and the rule that divides them."""
@@ -75,14 +79,19 @@ class Division:
             return False
         return self.balance == "cost" or self.layers % stages != 0
 
-    def counts_on(self, places: Sequence[Place], microbatches: int) -> tuple[Counts, ...] | None:
+    def counts_on(
+        self, places: Sequence[Place], microbatches: int, family: str | None = None
+    ) -> tuple[Counts, ...] | None:
         """The layers of the stages of each path. None if all stages hold equally many, if the paths
-        give them, or if there is no division; then the evaluation gives the reason.
+        give them, or if there is no division; then the evaluation gives the reason. Families that
+        spread the head over the workers have as equal numbers as possible.
         """
         if not places or any(lengths is not None for _, lengths in places):
             return None
         if not any(self._divides_unevenly(len(workers)) for workers, _ in places):
             return None
+        if family in SPREAD:
+            return tuple(self.by_number(workers) for workers, _ in places)
         found = [self._balanced(tuple(workers), microbatches) for workers, _ in places]
         counts = tuple(each for each in found if each is not None)
         return counts if len(counts) == len(places) else None
@@ -105,6 +114,10 @@ class Division:
             return times.balanced_on(workers)
         if self.has_costs:
             return tuple(_core.balance_layers(self.raw, microbatches, list(workers)))
+        return self.by_number(workers)
+
+    def by_number(self, workers: Sequence[int]) -> Counts:
+        """As equal numbers of layers as possible."""
         return tuple(_core.balance_loads(list(workers), [self.layers], [1], 0, 0))
 
 

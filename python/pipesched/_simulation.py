@@ -53,7 +53,7 @@ def _placed(schedule: Schedule, costs: Costs) -> tuple[Schedule, Costs]:
             f"times of layers need the paths of {schedule.name}, which has none; give the times"
             " of stages"
         )
-    counts = costs._division.counts_on(places, schedule.microbatches)
+    counts = costs._division.counts_on(places, schedule.microbatches, schedule.family)
     if counts is not None and schedule.kind == "schedule":
         schedule = schedule.transform(pass_of(counts))
         places = with_counts(places, counts)

@@ -108,7 +108,8 @@ class FromFile:
         if self.costs is None or self.schedule.kind == "program":
             return None
         places = places_of(self.schedule.paths)
-        return self.costs._division.counts_on(places, self.schedule.microbatches)
+        division, schedule = self.costs._division, self.schedule
+        return division.counts_on(places, schedule.microbatches, schedule.family)
 
     @property
     def places(self) -> tuple[Place, ...]:

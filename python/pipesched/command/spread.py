@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pipesched import Configuration, Costs, PipeSchedError
-from pipesched.planning._space import SPREAD
+from pipesched import PipeSchedError
+from pipesched._division import SPREAD
+from pipesched.planning._spread import head_in_layers
 
 from .entries import Entry
 from .output import seconds
@@ -22,22 +23,6 @@ from .sliced import Timed, least, timed_groups
 
 NEAR = 0.005
 """Steps nearer than this, as a part, are as fast."""
-
-
-def head_in_layers(costs: Costs) -> float | None:
-    """How many layers take as long as the head, by the busy times of a pipeline with a layer in
-    each stage. None if the model has too few layers for that.
-    """
-    layers = costs._division.layers
-    if layers < 3:
-        return None
-    try:
-        alone = Configuration("gpipe", layers, 1, costs=replace(costs, balance="exact"))
-        busy = alone.simulate().execution.busy_ps
-    except PipeSchedError:
-        return None
-    layer = sorted(float(each) for each in busy[1:-1])[(layers - 2) // 2]
-    return (float(busy[-1]) - layer) / layer if layer else None
 
 
 def _uneven(whole: Timed) -> Timed | None:

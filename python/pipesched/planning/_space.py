@@ -14,6 +14,7 @@ from typing import Any, Literal
 from .._batch import Configuration
 from .._catalogue import Family, families
 from .._costs import Costs
+from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._options import Path, Sharding
 from .._times_of import places_of_family
@@ -45,11 +46,6 @@ def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) ->
 
 SLICED = ("seq1f1b", "slimpipe", "terapipe")
 """Families over slices of microbatches."""
-
-SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
-"""Families that spread the head over the workers, which are searched only where `schedules` names
-them: no launcher runs them, and models without a head have no costs for them.
-"""
 
 SLICES = (2, 4, 8, 16)
 
@@ -87,6 +83,8 @@ class Space:
         """
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
+        # Families that spread the head are searched only where they are named: no launcher runs
+        # them, and models without a head have no costs for them.
         known = [name for name in self._known if name not in ("greedy", *SLICED, *SPREAD)]
         sliced = ("seq1f1b", "slimpipe") if self._is_long else ()
         return (ALONE, *(name for name in known if name != ALONE), *sliced)
@@ -159,8 +157,15 @@ class Space:
             return False
         return True
 
-    def _divisions(self, shape: Shape, paths: Sequence[Workers]) -> Iterator[tuple[Any, ...]]:
-        """Divisions of layers over the stages: evenly if possible, and by costs."""
+    def _divisions(
+        self, shape: Shape, paths: Sequence[Workers], is_spread: bool
+    ) -> Iterator[tuple[Any, ...]]:
+        """Divisions of layers over the stages: evenly if possible, and by costs. Where the head is
+        spread over the workers, as evenly as possible.
+        """
+        if is_spread:
+            yield tuple(self.costs(shape)._division.by_number(path) for path in paths)
+            return
         layers = self.request.sizes["layers"]
         stages = len(paths[0])
         seen = set()
@@ -204,9 +209,10 @@ class Space:
             order += 1
             if not self._can_hold(family, shape.pipeline, paths):
                 continue
-            if paths not in divided:
-                divided[paths] = list(self._divisions(shape, paths))
-            for layers in divided[paths]:
+            key = paths, family in SPREAD
+            if key not in divided:
+                divided[key] = list(self._divisions(shape, *key))
+            for layers in divided[key]:
                 candidate = Candidate(shape, family, options, paths, layers, order)
                 if candidate.cells > MOST_CELLS:
                     self.left_out[f"more than {MOST_CELLS:,} cells"] += 1

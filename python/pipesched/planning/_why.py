@@ -11,6 +11,7 @@ from .._text import readable
 from ._bounds import splits_backward
 from ._candidate import OPTIMIZED
 from ._moves import told
+from ._spread import shards
 from ._undecided import undecided
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def findings(plan: Plan) -> list[str]:
         found += _too_short(best)
         if plan.moved:
             found.append(told(plan.moved))
-        found += [*undecided(plan), *_next(plan), *_levels(plan)]
+        found += [*undecided(plan), *_next(plan), *_levels(plan), *shards(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
     found += [_missing(proposal, plan) for proposal in plan.missing]

@@ -19,7 +19,7 @@ import pipesched
 from pipesched import Grid, PipeSchedError, simulate_batch
 from pipesched._grid import configuration
 from pipesched._options import Transport
-from pipesched.planning._space import SPREAD
+from pipesched._division import SPREAD
 
 from . import paper
 from .drawing import figure

@@ -9,7 +9,7 @@ from pipesched import Configuration, Costs
 from pipesched._options import Balance
 from pipesched.command import main
 from pipesched.command.output import seconds
-from pipesched.command.spread import head_in_layers
+from pipesched.planning._spread import head_in_layers
 
 Capture = pytest.CaptureFixture[str]
 
