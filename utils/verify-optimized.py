@@ -30,6 +30,8 @@ class Checker:
         self.instance = instance
         self.answer = answer
         self.path = instance["path"]
+        self.slices = instance.get("slices", 1)
+        self.units = instance["microbatches"] * self.slices
         self.errors = []
         self.cells = [Cell(*cell) for cell in answer["cells"]]
         self.at = {(c.phase, c.stage, c.microbatch): c for c in self.cells}
@@ -46,8 +48,9 @@ class Checker:
         if self.errors:
             return self.errors  # later checks need valid cells
         for stage in range(self.instance["stages"]):
-            for microbatch in range(self.instance["microbatches"]):
+            for microbatch in range(self.units):
                 self.check_pair(stage, microbatch)
+                self.check_slices(stage, microbatch)
         if not self.errors:
             self.check_queues()
             self.check_memory()
@@ -72,7 +75,7 @@ class Checker:
             self.report(f"{name}: no phase of the problem")
         elif not 0 <= cell.stage < self.instance["stages"]:
             self.report(f"{name}: no such stage")
-        elif not 0 <= cell.microbatch < self.instance["microbatches"]:
+        elif not 0 <= cell.microbatch < self.units:
             self.report(f"{name}: no such microbatch")
         elif cell.worker != self.path[cell.stage]:
             self.report(f"{name}: on worker {cell.worker}, not {self.path[cell.stage]}")
@@ -101,6 +104,22 @@ class Checker:
                 is_remote = self.path[other] != self.path[stage]
                 delay = self.instance["message_delay"] if is_remote else 0
                 self.check_wait(self.at.get((phase, other, microbatch)), own[phase], delay)
+
+    def check_slices(self, stage, unit):
+        """Checks the order of slices, and that keys and values are there while they are read."""
+        first = unit - unit % self.slices
+        last = first + self.slices - 1
+
+        def at(phase, other):
+            return self.at.get((phase, stage, other))
+
+        if unit > first:
+            self.check_wait(at("F", unit - 1), at("F", unit), 0)
+        if unit < last:
+            for phase in "IW":
+                self.check_wait(at(phase, unit + 1), at(phase, unit), 0)
+        self.check_wait(at("F", last), at("D", unit), 0)
+        self.check_wait(at("U", unit), at("I", last), 0)
 
     def check_wait(self, before, after, delay):
         """Reports `after` if it starts before the end of `before` plus a delay."""

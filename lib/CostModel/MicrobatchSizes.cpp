@@ -91,7 +91,7 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
       range = *scaled;
     }
   return Placement::create(placement.getNumWorkers(), numMicrobatches,
-                           std::move(paths));
+                           std::move(paths), placement.getNumSlices());
 }
 
 //===----------------------------------------------------------------------===//

@@ -57,6 +57,7 @@ private:
   void readMemory();
   void readOffload();
   void readRecompute();
+  void repeatStages();
   std::optional<int64_t> readOptional(StringRef name);
   void fill(int64_t StageFacts::*fact, int64_t value) {
     for (StageFacts &facts : problem.stages)
@@ -120,6 +121,8 @@ void InstanceReader::readPlacement() {
   int64_t workers = reader.integer("workers", 1);
   int64_t microbatches = reader.integer("microbatches", 1);
   int64_t stages = reader.integer("stages", 1);
+  if (reader.find("slices"))
+    problem.numSlices = reader.integer("slices", 1);
   std::vector<int64_t> hosts = readList(reader, "path", {stages, "stages", 0});
   if (!reader.isSound())
     return;
@@ -134,7 +137,9 @@ void InstanceReader::readPlacement() {
   if (errors.any())
     return;
   llvm::Expected<Placement> placement =
-      Placement::create(workers, microbatches, {path});
+      Placement::create(workers, microbatches, {path}, problem.numSlices);
+  if (placement)
+    placement = divideSlices(*placement);
   if (!placement)
     return errors.report("", llvm::toString(placement.takeError()));
   problem.placement = std::move(*placement);
@@ -189,6 +194,13 @@ void InstanceReader::readRecompute() {
   recompute.finish();
 }
 
+/// Slices take the same times and memory.
+void InstanceReader::repeatStages() {
+  std::vector<StageFacts> one = problem.stages;
+  for (int64_t slice = 1; slice < problem.numSlices; ++slice)
+    problem.stages.insert(problem.stages.end(), one.begin(), one.end());
+}
+
 /// Reads a number that may be missing or null.
 std::optional<int64_t> InstanceReader::readOptional(StringRef name) {
   const json::Value *value = reader.find(name);
@@ -205,6 +217,7 @@ Instance InstanceReader::run() {
     readMemory();
     readOffload();
     readRecompute();
+    repeatStages();
   }
   problem.objective = reader.choice<Objective>("objective");
   if (reader.find("memory_times"))

@@ -81,6 +81,12 @@ std::string optimize::cacheKey(const Problem &problem) {
   writePaths(os, problem.placement);
   for (const StageFacts &stage : problem.stages)
     writeStage(os, stage);
+  if (problem.numSlices > 1) {
+    os << "slices " << problem.numSlices << " left";
+    for (const StageFacts &stage : problem.stages)
+      os << ' ' << stage.leftForSlices;
+    os << '\n';
+  }
   os << "capacity ";
   llvm::interleave(problem.capacity, os, " ");
   os << "\nrules " << (problem.gradientAfter == GradientAfter::WeightGrad)

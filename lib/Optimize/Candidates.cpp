@@ -96,7 +96,7 @@ readSeed(const ScheduleStart &start) {
         return createStringError(
             formatv("has {0} on worker {1}: optimize first, then add the "
                     "optimizer step",
-                    cell.str(), worker));
+                    start.table.placement->nameOf(cell).str(), worker));
       if (!cell.isIdle())
         row.push_back(cell.withOverlap(false));
     }
@@ -111,6 +111,7 @@ static bool haveSameRows(const Placement &a, const Placement &b) {
     return path.workers == other.workers && path.takes == other.takes;
   };
   return a.getNumMicrobatches() == b.getNumMicrobatches() &&
+         a.getNumSlices() == b.getNumSlices() &&
          llvm::equal(a.getPaths(), b.getPaths(), isSamePath);
 }
 
@@ -164,7 +165,7 @@ makeCandidate(const ScheduleStart &start, const CandidateOptions &options,
   CandidateChoice choice{where, size.size};
   Expected<Placement> placement =
       where ? placeBy(*where, own.getNumWorkers(), size.numMicrobatches,
-                      options.chunks, options.waves)
+                      options.chunks, options.waves, own.getNumSlices())
             : dealAnew(own, size.numMicrobatches);
   if (!placement)
     return createStringError(formatv("cannot have {0}: {1}", choice.str(),

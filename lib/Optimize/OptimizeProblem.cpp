@@ -56,7 +56,8 @@ static Error checkCosts(const CostInputs &costs,
 
 /// A D frees the output of its F, so it waits until that has been sent: under
 /// transport `delay`, until it has arrived.
-static void delayOffloads(const Placement &placement, Problem &problem) {
+static void delayOffloads(Problem &problem) {
+  const Placement &placement = problem.placement;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t s = 1; s < placement.getNumStages(path); ++s) {
       int64_t next = placement.stageOffset(path) + s;
@@ -66,6 +67,24 @@ static void delayOffloads(const Placement &placement, Problem &problem) {
     }
 }
 
+namespace {
+/// A global stage of a placement and a slice of its microbatches, which
+/// together are a stage of the problem.
+struct SlicedStage {
+  int64_t stage, slice;
+};
+} // namespace
+
+/// By stage of the problem: by path, slice and stage of the path.
+static std::vector<SlicedStage> placesOf(const Placement &placement) {
+  std::vector<SlicedStage> places;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t slice = 0; slice < placement.getNumSlices(); ++slice)
+      for (int64_t s = 0; s < placement.getNumStages(path); ++s)
+        places.push_back({placement.stageOffset(path) + s, slice});
+  return places;
+}
+
 static Error addTimes(const Placement &placement, const CostInputs &costs,
                       Problem &problem) {
   bool isSplit = problem.techniques.splitBackward;
@@ -73,22 +92,26 @@ static Error addTimes(const Placement &placement, const CostInputs &costs,
       placement, costs, problem.techniques.phases() & kCostedPhases);
   if (!stageCosts)
     return stageCosts.takeError();
-  for (const StageCost &cost : stageCosts->stages) {
-    auto of = [&](Phase phase) { return cost.cells.alonePs(phase); };
-    StageFacts &stage = problem.stages.emplace_back();
+  for (auto [index, place] : llvm::enumerate(placesOf(placement))) {
+    const StageCost &cost = stageCosts->stages[place.stage];
+    int64_t slice = cost.cells.getNumSlices() == 1 ? 0 : place.slice;
+    auto of = [&](Phase phase) { return cost.cells.alonePs(phase, slice); };
+    const MessageCost &activation = cost.message(Flow::Activation, place.slice);
+    const MessageCost &gradient = cost.message(Flow::Gradient, place.slice);
+    StageFacts &stage = problem.stages[index];
     stage.forward = of(Phase::Forward);
     stage.inputGrad = of(isSplit ? Phase::InputGrad : Phase::Backward);
     stage.weightGrad = isSplit ? of(Phase::WeightGrad) : 0;
     stage.recompute = problem.techniques.recompute ? of(Phase::Recompute) : 0;
     stage.offload = problem.techniques.offload ? of(Phase::Offload) : 0;
     stage.reload = problem.techniques.offload ? of(Phase::Reload) : 0;
-    if (llvm::AddOverflow(cost.activation.occupancyPs,
-                          cost.activation.latencyPs, stage.activationDelay) ||
-        llvm::AddOverflow(cost.gradient.occupancyPs, cost.gradient.latencyPs,
+    if (llvm::AddOverflow(activation.occupancyPs, activation.latencyPs,
+                          stage.activationDelay) ||
+        llvm::AddOverflow(gradient.occupancyPs, gradient.latencyPs,
                           stage.gradientDelay))
       return formatError("has a message of more than 2^63 - 1 ps");
   }
-  delayOffloads(placement, problem);
+  delayOffloads(problem);
   return Error::success();
 }
 
@@ -130,16 +153,22 @@ static Expected<int64_t> bytesOf(const MemoryBudget &budget,
 }
 
 /// Sets the capacity: the part of the budget that is left for activations.
-static Error addCapacity(const MemoryFacts &facts, int64_t budget,
-                         Problem &problem) {
-  int64_t numWorkers = problem.placement.getNumWorkers();
+static Error addCapacity(const Placement &placement, const MemoryFacts &facts,
+                         int64_t budget, Problem &problem) {
+  int64_t numWorkers = placement.getNumWorkers();
   std::vector<CheckedInt> persistent(numWorkers, 0);
   std::vector<int64_t> working(numWorkers, 0);
-  for (auto [index, stage] : llvm::enumerate(facts.stages)) {
-    int64_t worker = problem.placement.workerOf(index);
-    persistent[worker] += CheckedInt(stage.weightBytes) + stage.gradientBytes +
-                          stage.optimizerBytes;
-    working[worker] = std::max(working[worker], stage.workingBytes);
+  for (auto [index, stage] : llvm::enumerate(facts.stages))
+    persistent[placement.workerOf(index)] += CheckedInt(stage.weightBytes) +
+                                             stage.gradientBytes +
+                                             stage.optimizerBytes;
+  // Gradients that a backward leaves to other slices are counted one by one.
+  for (SlicedStage place : placesOf(placement)) {
+    const StageMemory &stage = facts.of(place.stage, place.slice);
+    int64_t own =
+        stage.workingBytes - std::max<int64_t>(stage.leftForSlicesBytes, 0);
+    int64_t &most = working[placement.workerOf(place.stage)];
+    most = std::max(most, own);
   }
   for (int64_t worker = 0; worker < numWorkers; ++worker) {
     CheckedInt fixed = persistent[worker] + working[worker];
@@ -154,7 +183,7 @@ static Error addCapacity(const MemoryFacts &facts, int64_t budget,
   return Error::success();
 }
 
-static Error addMemory(const CostInputs &costs,
+static Error addMemory(const Placement &placement, const CostInputs &costs,
                        const std::optional<MemoryBudget> &budget,
                        Problem &problem) {
   if (!budget || budget->unit == MemoryBudget::Unit::Activations) {
@@ -167,11 +196,14 @@ static Error addMemory(const CostInputs &costs,
                        "number without a unit counts activations");
   PhaseSet phases = problem.techniques.phases() & kCostedPhases;
   Expected<MemoryFacts> facts =
-      computeMemoryFacts(problem.placement, costs.modelFor(phases),
+      computeMemoryFacts(placement, costs.modelFor(phases),
                          costs.system ? &*costs.system : nullptr, phases);
   if (!facts)
     return facts.takeError();
-  for (auto [stage, memory] : llvm::zip_equal(problem.stages, facts->stages)) {
+  for (auto [stage, place] :
+       llvm::zip_equal(problem.stages, placesOf(placement))) {
+    const StageMemory &memory = facts->of(place.stage, place.slice);
+    stage.leftForSlices = memory.leftForSlicesBytes;
     stage.activation = memory.activationBytes;
     if (problem.techniques.splitBackward)
       stage.freedByInputGrad = memory.inputGradFreedBytes;
@@ -181,19 +213,19 @@ static Error addMemory(const CostInputs &costs,
   Expected<int64_t> bytes = bytesOf(*budget, costs, *facts);
   if (!bytes)
     return bytes.takeError();
-  return addCapacity(*facts, *bytes, problem);
+  return addCapacity(placement, *facts, *bytes, problem);
 }
 
 Expected<Problem> pipesched::makeProblem(const Placement &placement,
                                          const CostInputs &costs,
                                          const ProblemOptions &options) {
-  if (placement.getNumSlices() > 1)
-    return formatError(
-        "has {0} slices of each microbatch; a search takes whole "
-        "microbatches only",
-        placement.getNumSlices());
+  Expected<Placement> divided = optimize::divideSlices(placement);
+  if (!divided)
+    return divided.takeError();
   Problem problem;
-  problem.placement = placement;
+  problem.placement = std::move(*divided);
+  problem.numSlices = placement.getNumSlices();
+  problem.stages.resize(problem.placement.getNumGlobalStages());
   problem.gradientAfter = options.gradientAfter;
   problem.techniques = options.techniques;
   problem.objective = options.objective;
@@ -202,7 +234,8 @@ Expected<Problem> pipesched::makeProblem(const Placement &placement,
     return std::move(error);
   if (Error error = addTimes(placement, costs, problem))
     return std::move(error);
-  if (Error error = addMemory(costs, budgetFor(costs, options), problem))
+  if (Error error =
+          addMemory(placement, costs, budgetFor(costs, options), problem))
     return std::move(error);
   return problem;
 }

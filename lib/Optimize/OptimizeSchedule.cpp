@@ -30,7 +30,7 @@ using optimize::Techniques;
 
 Expected<Placement> pipesched::placeBy(PlacementKind kind, int64_t numWorkers,
                                        int64_t numMicrobatches, int64_t chunks,
-                                       int64_t waves) {
+                                       int64_t waves, int64_t numSlices) {
   auto path = [&]() -> Expected<Path> {
     switch (kind) {
     case PlacementKind::Linear:
@@ -46,7 +46,8 @@ Expected<Placement> pipesched::placeBy(PlacementKind kind, int64_t numWorkers,
   }();
   if (!path)
     return path.takeError();
-  return Placement::create(numWorkers, numMicrobatches, {std::move(*path)});
+  return Placement::create(numWorkers, numMicrobatches, {std::move(*path)},
+                           numSlices);
 }
 
 std::string CandidateChoice::str() const {
@@ -333,7 +334,7 @@ void ScheduleOptimizer::tryWithout(const Budget &budget) {
 /// the optimizer.
 Error ScheduleOptimizer::verify() const {
   TableView table;
-  table.placement = &best->problem.placement;
+  table.placement = &bestCandidate().placement;
   table.gradientAfter = best->problem.gradientAfter;
   const std::vector<Row> &rows = best->result.solution.rows;
   table.rows.assign(rows.begin(), rows.end());

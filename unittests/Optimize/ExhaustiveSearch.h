@@ -22,11 +22,12 @@
 
 namespace pipesched::optimize::test {
 
-/// Searches breadth first, with a set of states per tick. For one path.
+/// Searches breadth first, with a set of states per tick. For one path, or one
+/// for each slice.
 class ExhaustiveSearch {
 public:
   explicit ExhaustiveSearch(const Problem &problem)
-      : problem(problem), numStages(problem.stages.size()),
+      : problem(problem), numStages(problem.placement.getNumStages(0)),
         numPairs(numStages * problem.placement.getNumMicrobatches()) {
     for (const StageFacts &facts : problem.stages)
       longestDelay =
@@ -68,11 +69,49 @@ private:
     return ticks <= -delay;
   }
   int64_t stageOf(int64_t pair) const { return pair % numStages; }
+  /// A microbatch, or a slice of one; with its stage a pair.
+  int64_t unitOf(int64_t pair) const { return pair / numStages; }
+  int64_t sliceOf(int64_t pair) const {
+    return unitOf(pair) % problem.numSlices;
+  }
+  int64_t globalStageOf(int64_t pair) const {
+    int64_t path = problem.placement.pathOf(unitOf(pair));
+    return problem.placement.stageOffset(path) + stageOf(pair);
+  }
   int64_t workerOf(int64_t pair) const {
-    return problem.placement.workerOf(stageOf(pair));
+    return problem.placement.workerOf(globalStageOf(pair));
   }
   const StageFacts &factsOf(int64_t pair) const {
-    return problem.stages[stageOf(pair)];
+    return problem.stages[globalStageOf(pair)];
+  }
+  /// The same stage and microbatch, with another slice.
+  int64_t withSlice(int64_t pair, int64_t slice) const {
+    return pair + (slice - sliceOf(pair)) * numStages;
+  }
+  /// Whether a type of cell of a slice of the microbatch is over.
+  bool isOver(const State &state, int64_t pair, int64_t slice,
+              CellType type) const {
+    return slice < 0 || slice == problem.numSlices ||
+           isDone(at(state, withSlice(pair, slice), type));
+  }
+  bool isSliceReady(const State &state, int64_t pair, CellType type) const {
+    int64_t slice = sliceOf(pair);
+    switch (type) {
+    case F:
+      return isOver(state, pair, slice - 1, F);
+    case I:
+      for (int64_t other = 0; other < problem.numSlices; ++other)
+        if (hasStarted(at(state, withSlice(pair, other), D)) &&
+            !isOver(state, pair, other, U))
+          return false;
+      return isOver(state, pair, slice + 1, I);
+    case W:
+      return isOver(state, pair, slice + 1, W);
+    case D:
+      return isOver(state, pair, problem.numSlices - 1, F);
+    default:
+      return true;
+    }
   }
   CellType lastStep() const { return problem.techniques.splitBackward ? W : I; }
 
@@ -94,7 +133,8 @@ private:
   }
 
   bool isReady(const State &state, int64_t pair, CellType type) const {
-    if (at(state, pair, type) != (type == R ? kWanted : kNotYet))
+    if (at(state, pair, type) != (type == R ? kWanted : kNotYet) ||
+        !isSliceReady(state, pair, type))
       return false;
     int64_t stage = stageOf(pair);
     CellType gradient =
@@ -121,7 +161,8 @@ private:
       return isDone(at(state, pair, F));
     case D:
       return problem.techniques.offload && isDone(at(state, pair, F)) &&
-             at(state, pair, R) == kNever && !hasStarted(at(state, pair, I));
+             at(state, pair, R) == kNever &&
+             !hasStarted(at(state, withSlice(pair, problem.numSlices - 1), I));
     default:
       return isDone(at(state, pair, D));
     }
@@ -166,8 +207,13 @@ private:
   }
   bool fits(const State &state) const {
     std::vector<int64_t> levels(problem.capacity.size(), 0);
-    for (int64_t pair = 0; pair < numPairs; ++pair)
+    for (int64_t pair = 0; pair < numPairs; ++pair) {
       levels[workerOf(pair)] += memoryOf(state, pair);
+      int64_t left = factsOf(pair).leftForSlices;
+      bool isThere = left > 0 ? hasStarted(at(state, pair, I))
+                              : isDone(at(state, pair, I));
+      levels[workerOf(pair)] += isThere ? left : 0;
+    }
     for (auto [level, capacity] : llvm::zip(levels, problem.capacity))
       if (level > capacity)
         return false;
@@ -235,7 +281,7 @@ private:
       if (hasStarted(ticks))
         ticks = ticks <= -longestDelay ? kLongAgo : ticks - 1;
     std::vector<State> microbatches;
-    int64_t size = numStages * kNumCellTypes;
+    int64_t size = numStages * problem.numSlices * kNumCellTypes;
     for (auto begin = later.begin(); begin != later.end(); begin += size)
       microbatches.emplace_back(begin, begin + size);
     llvm::sort(microbatches);

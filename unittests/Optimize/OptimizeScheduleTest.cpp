@@ -106,6 +106,39 @@ TEST(OptimizeProblem, HasTheTimesOfTheProfile) {
   EXPECT_EQ(problem.stages[0].recompute, 0);
 }
 
+/// Slices are microbatches on paths of their own, which divide the times.
+TEST(OptimizeProblem, HasSlicesOnPathsOfTheirOwn) {
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}, 2));
+  optimize::Problem problem =
+      llvm::cantFail(makeProblem(placement, someCosts(), {}));
+  EXPECT_EQ(problem.numSlices, 2);
+  EXPECT_EQ(problem.placement.getNumMicrobatches(), 6);
+  ASSERT_EQ(problem.stages.size(), 4u);
+  for (const optimize::StageFacts &stage : problem.stages) {
+    EXPECT_EQ(stage.forward, 3500000);
+    EXPECT_EQ(stage.inputGrad, 2500000);
+    EXPECT_EQ(stage.weightGrad, 4500000);
+  }
+  EXPECT_EQ(problem.capacity, (std::vector<int64_t>{6, 6}));
+}
+
+/// The rows pass the checks of tables with slices, within memory too.
+TEST(OptimizeSchedule, FindsRowsOfSlices) {
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}, 2));
+  for (bool offload : {false, true}) {
+    ProblemOptions problem = within(MemoryBudget::Unit::Activations, 3);
+    problem.techniques.offload = offload;
+    problem.techniques.recompute = offload;
+    llvm::Expected<OptimizedSchedule> found =
+        optimizeOn(placement, quick(problem));
+    ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+    EXPECT_LE(found->result.lowerBound, found->objective());
+    EXPECT_EQ(found->problem.numSlices, 2);
+  }
+}
+
 TEST(OptimizeProblem, LeavesRoomForParameters) {
   CostInputs costs = someCosts();
   addModel(costs, 2);

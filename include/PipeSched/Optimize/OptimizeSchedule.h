@@ -34,7 +34,7 @@ struct EnumNames<PlacementKind> {
 /// Errors: those of Placement::create and of the placement.
 llvm::Expected<Placement> placeBy(PlacementKind kind, int64_t numWorkers,
                                   int64_t numMicrobatches, int64_t chunks,
-                                  int64_t waves);
+                                  int64_t waves, int64_t numSlices = 1);
 
 struct OptimizeOptions {
   ProblemOptions problem;

@@ -42,10 +42,24 @@ struct StageFacts {
   /// From the end of F to the start of its D: until F's output is sent.
   int64_t offloadDelay = 0;
 
+  /// Of a slice: what its I or B takes at its start for gradients of keys and
+  /// values of earlier slices; negative: what it gives back of that at its end.
+  int64_t leftForSlices = 0;
+
   /// Ticks of a phase of the stage; 0 for phases that take no time here.
   int64_t durationOf(Phase phase) const;
   constexpr HeldAmounts amounts() const {
     return {activation, checkpoint, freedByInputGrad};
+  }
+  /// What a cell of a phase takes at its start, and gives back at its end, for
+  /// gradients of keys and values.
+  constexpr int64_t takenForSlices(Phase phase) const {
+    return kBackwardStarts.contains(phase) && leftForSlices > 0 ? leftForSlices
+                                                                : 0;
+  }
+  constexpr int64_t returnedBySlice(Phase phase) const {
+    return kBackwardStarts.contains(phase) && leftForSlices < 0 ? -leftForSlices
+                                                                : 0;
   }
 };
 
@@ -96,9 +110,20 @@ struct Techniques {
 /// between F and I and allocates at its start; its F frees all but the
 /// checkpoint at its end. No microbatch is both offloaded and recomputed on one
 /// stage. What is freed at t can be used at t.
+///
+/// Slices of microbatches are microbatches of `placement` that have paths of
+/// their own, which run through the same workers:
+///
+///   microbatch m of `placement` | slice m % k of microbatch m / k
+///   path p of `placement`       | slices p % k of path p / k
+///
+/// On a stage the F of a microbatch run from its first slice to its last, its I
+/// and W (or B) from the last to the first. Keys and values of slices go with
+/// their activations: a D follows the last F, and a U ends before the first I.
 struct Problem {
   std::string name;
   Placement placement;            ///< assigned: every microbatch has its path
+  int64_t numSlices = 1;          ///< k
   std::vector<StageFacts> stages; ///< by global stage
   std::vector<int64_t> capacity;  ///< by worker, for activations
   GradientAfter gradientAfter = GradientAfter::InputGrad;
@@ -109,11 +134,19 @@ struct Problem {
   Objective objective = Objective::Makespan;
 };
 
+/// The placement of a problem: microbatches with slices as `placement` of
+/// Problem has them. Needs a placement that is assigned. Errors: those of
+/// Placement::create.
+llvm::Expected<Placement> divideSlices(const Placement &placement);
+/// The inverse: the placement of whole microbatches, and of their slices.
+Placement joinSlices(const Problem &problem);
+
 /// Checks a problem. Errors name the stage or worker, what was found and what
 /// was expected: lists of the wrong length; times that are negative, or zero
 /// for F, I or W; memory that is negative; an I that frees more than F
 /// allocates; a checkpoint that is larger than that; sums over int64; more
-/// cells than a table may have; a placement that is not assigned.
+/// cells than a table may have; a placement that is not assigned; slices that
+/// are not on paths as Problem says, or that give back more than they took.
 llvm::Error checkProblem(const Problem &problem);
 
 /// The least capacity of each worker that holds a schedule with the techniques

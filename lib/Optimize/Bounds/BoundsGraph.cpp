@@ -26,8 +26,10 @@ BoundsGraph::BoundsGraph(const Problem &problem)
   numberCells();
   const Placement &placement = problem.placement;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    for (int64_t rank = 0; rank < placement.countOnPath(path); ++rank)
+    for (int64_t rank = 0; rank < placement.countOnPath(path); ++rank) {
       addDataArcs(path, rank);
+      addSliceArcs(path, rank);
+    }
   if (isMemoryFixed())
     addMemoryArcs();
   llvm::sort(arcs, [](const Arc &a, const Arc &b) {
@@ -59,20 +61,49 @@ void BoundsGraph::numberCells() {
     int64_t offset = placement.stageOffset(path);
     int64_t numStages = placement.getNumStages(path);
     for (int64_t stage = offset; stage < offset + numStages; ++stage) {
-      lines[stage].stride = numStages * (split ? 3 : 2);
+      lines[stage].stride = numStages * problem.numSlices * (split ? 3 : 2);
       lines[stage].path = path;
       lines[stage].count = placement.countOnPath(path);
       workerStages[placement.workerOf(stage)].push_back(stage);
     }
-    for (int64_t rank = 0; rank < placement.countOnPath(path); ++rank) {
-      for (int64_t stage = 0; stage < numStages; ++stage)
-        addCell(offset + stage, Phase::Forward, rank);
-      for (int64_t stage = numStages; stage-- > 0;) {
-        addCell(offset + stage, Phase::InputGrad, rank);
-        if (split)
-          addCell(offset + stage, Phase::WeightGrad, rank);
-      }
+  }
+  for (int64_t path = 0; path < placement.getNumPaths();
+       path += problem.numSlices)
+    for (int64_t rank = 0; rank < placement.countOnPath(path); ++rank)
+      numberMicrobatch(path, rank);
+}
+
+/// Numbers the cells of all slices of a microbatch. `path`: of the first slice.
+void BoundsGraph::numberMicrobatch(int64_t path, int64_t rank) {
+  const Placement &placement = problem.placement;
+  int64_t numStages = placement.getNumStages(path);
+  for (int64_t slice = 0; slice < problem.numSlices; ++slice)
+    for (int64_t stage = 0; stage < numStages; ++stage)
+      addCell(placement.stageOffset(path + slice) + stage, Phase::Forward,
+              rank);
+  for (int64_t slice = problem.numSlices; slice-- > 0;)
+    for (int64_t stage = numStages; stage-- > 0;) {
+      int64_t own = placement.stageOffset(path + slice) + stage;
+      addCell(own, Phase::InputGrad, rank);
+      if (problem.techniques.splitBackward)
+        addCell(own, Phase::WeightGrad, rank);
     }
+}
+
+/// The slices of a microbatch run in order on each stage.
+void BoundsGraph::addSliceArcs(int64_t path, int64_t rank) {
+  if (path % problem.numSlices == 0)
+    return;
+  const Placement &placement = problem.placement;
+  for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+    int64_t stage = placement.stageOffset(path) + s;
+    int64_t before = placement.stageOffset(path - 1) + s;
+    arcs.push_back({cellOf(before, Phase::Forward, rank),
+                    cellOf(stage, Phase::Forward, rank), 0});
+    for (Phase phase : {Phase::InputGrad, Phase::WeightGrad})
+      if (problem.techniques.splitBackward || phase != Phase::WeightGrad)
+        arcs.push_back(
+            {cellOf(stage, phase, rank), cellOf(before, phase, rank), 0});
   }
 }
 

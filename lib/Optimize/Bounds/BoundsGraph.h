@@ -34,7 +34,9 @@ inline int64_t addTimes(int64_t a, int64_t b) {
 ///   path | microbatch of the path | F of stage 0, 1, ..., S-1
 ///                                 | I W of stage S-1, ..., 1, 0
 ///
-/// Without split backwards I is the whole B and there is no W.
+/// Without split backwards I is the whole B and there is no W. With slices, F
+/// of a microbatch stand by slice and stage, then I and W by slice from the
+/// last one on.
 class BoundsGraph {
 public:
   /// `to` starts at least `lag` after the end of `from`.
@@ -66,6 +68,15 @@ public:
     return lines[globalStage].count;
   }
   int64_t pathOf(int64_t globalStage) const { return lines[globalStage].path; }
+  /// Whether `stage` is the same as `before` but for the slice, which is the
+  /// next one.
+  bool isSliceBefore(int64_t before, int64_t stage) const {
+    const Placement &placement = problem.placement;
+    int64_t path = pathOf(stage);
+    return path % problem.numSlices != 0 && pathOf(before) == path - 1 &&
+           before - placement.stageOffset(path - 1) ==
+               stage - placement.stageOffset(path);
+  }
   int64_t durationOf(int32_t cell) const { return durations[cell]; }
   int32_t workerOf(int32_t cell) const { return workers[cell]; }
   llvm::ArrayRef<int32_t> cellsOf(int64_t worker) const {
@@ -113,6 +124,8 @@ private:
     return phase == Phase::Forward ? 0 : phase == Phase::WeightGrad ? 2 : 1;
   }
   void numberCells();
+  void numberMicrobatch(int64_t path, int64_t rank);
+  void addSliceArcs(int64_t path, int64_t rank);
   void addCell(int64_t globalStage, Phase phase, int64_t rank);
   void addDataArcs(int64_t path, int64_t rank);
   void addMemoryArcs();

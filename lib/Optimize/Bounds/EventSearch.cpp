@@ -28,7 +28,10 @@ static constexpr uint32_t kMostPairs = 64;
 EventSearch::EventSearch(const BoundsGraph &graph)
     : graph(graph), rules(graph) {}
 
-bool EventSearch::isSmall() const { return rules.getNumPairs() <= kMostPairs; }
+/// The rules know no order of slices.
+bool EventSearch::isSmall() const {
+  return graph.getProblem().numSlices == 1 && rules.getNumPairs() <= kMostPairs;
+}
 
 Outcome EventSearch::search(const Times &times, int64_t makespan,
                             const Deadline &limit) {

@@ -84,6 +84,10 @@ private:
   bool samePath(size_t a, size_t b) const {
     return graph.pathOf(stages[a]) == graph.pathOf(stages[b]);
   }
+  /// Whether a stage of the worker is another one with the slice before.
+  bool isSliceBefore(size_t a, size_t b) const {
+    return graph.isSliceBefore(stages[a], stages[b]);
+  }
   int64_t offloadsFor(const Extension &extension) const;
 
   const BoundsGraph &graph;
@@ -158,7 +162,8 @@ void RowPathBuilder::addForward(const Known &from, size_t local,
   if (rank == graph.countOf(stages[local]))
     return;
   for (size_t other = 0; other < local; ++other)
-    if (samePath(other, local) && from.state[other].forward <= rank)
+    if ((samePath(other, local) || isSliceBefore(other, local)) &&
+        from.state[other].forward <= rank)
       return;
   Extension extension{from.state,
                       graph.cellOf(stages[local], Phase::Forward, rank)};
@@ -187,12 +192,16 @@ void RowPathBuilder::addInputGrad(const Known &from, size_t local) {
     if (samePath(other, local) &&
         (late ? later.weightGrad : later.inputGrad) <= rank)
       return;
+    if (isSliceBefore(local, other) && later.inputGrad <= rank)
+      return;
   }
+  int64_t left = problem.stages[stages[local]].leftForSlices;
   Extension extension{from.state,
                       graph.cellOf(stages[local], Phase::InputGrad, rank)};
   ++extension.to[local].inputGrad;
-  extension.memory = from.memory - graph.freedByInputGrad(stages[local]);
-  extension.peak = std::max(from.memory, extension.memory);
+  extension.memory = from.memory - graph.freedByInputGrad(stages[local]) + left;
+  extension.peak =
+      std::max(from.memory + std::max<int64_t>(left, 0), extension.memory);
   // The activation of this I has to be on the device.
   extension.onHost = extension.hostable =
       from.hostable - problem.stages[stages[local]].activation;
@@ -203,6 +212,9 @@ void RowPathBuilder::addWeightGrad(const Known &from, size_t local) {
   uint16_t rank = from.state[local].weightGrad;
   if (rank == from.state[local].inputGrad)
     return;
+  for (size_t other = local + 1; other < stages.size(); ++other)
+    if (isSliceBefore(local, other) && from.state[other].weightGrad <= rank)
+      return;
   Extension extension{from.state,
                       graph.cellOf(stages[local], Phase::WeightGrad, rank)};
   ++extension.to[local].weightGrad;

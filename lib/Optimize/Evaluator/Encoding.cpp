@@ -49,11 +49,13 @@ static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
     kind.allocates = facts.activation;
     break;
   case CellType::InputGrad:
-    kind.frees = facts.activation;
-    if (split) {
-      kind.allocates = std::max<int64_t>(0, -facts.freedByInputGrad);
-      kind.frees = std::max<int64_t>(0, facts.freedByInputGrad);
-    }
+    // Gradients for other slices are taken at the start, and given back with
+    // what I frees.
+    kind.frees = (split ? facts.freedByInputGrad : facts.activation) +
+                 std::max<int64_t>(0, -facts.leftForSlices);
+    kind.allocates = std::max<int64_t>(0, -kind.frees) +
+                     std::max<int64_t>(0, facts.leftForSlices);
+    kind.frees = std::max<int64_t>(0, kind.frees);
     break;
   case CellType::WeightGrad:
     kind.frees = facts.activation - facts.freedByInputGrad;
@@ -140,6 +142,21 @@ static void setRows(Encoding &encoding) {
     }
 }
 
+/// Sets which stages have slices of the same microbatches.
+static void setSlices(Encoding &encoding) {
+  const Placement &placement = encoding.problem.placement;
+  encoding.numSlices = encoding.problem.numSlices;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t slice = path % encoding.numSlices;
+    int64_t first = placement.stageOffset(path - slice);
+    for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+      encoding.sliceOf.push_back(slice);
+      encoding.firstSlice.push_back(first + s);
+      encoding.sliceStride.push_back(placement.getNumStages(path));
+    }
+  }
+}
+
 Encoding::Encoding(const Problem &problem) : problem(problem) {
   const Placement &placement = problem.placement;
   numWorkers = placement.getNumWorkers();
@@ -154,8 +171,23 @@ Encoding::Encoding(const Problem &problem) : problem(problem) {
   for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m)
     microbatches[placement.pathOf(m)].push_back(m);
   setKinds(*this);
+  setSlices(*this);
   setRows(*this);
   setMessages(*this);
+}
+
+bool Encoding::isFixedBySlices(Token earlier, Token later) const {
+  if (numSlices == 1)
+    return false;
+  const KindFacts &a = kinds[earlier.kind], &b = kinds[later.kind];
+  if (a.stage == b.stage || firstSlice[a.stage] != firstSlice[b.stage] ||
+      rankOf(earlier) != rankOf(later))
+    return false;
+  bool isLast = sliceOf[b.stage] == numSlices - 1;
+  if (a.type == b.type)
+    return a.type <= CellType::WeightGrad ||
+           (a.type == CellType::Reload && isLast);
+  return a.type == CellType::Forward && b.type == CellType::Offload;
 }
 
 /// By CellType.
@@ -253,6 +285,25 @@ bool Plan::isOrdered(const Encoding &encoding, Token token) const {
       return false;
     last = position;
     isFirst = false;
+  }
+  return areSlicesOrdered(encoding, token);
+}
+
+bool Plan::areSlicesOrdered(const Encoding &encoding, Token token) const {
+  uint32_t lastSlice = encoding.numSlices - 1;
+  auto at = [&](CellType type, uint32_t slice) {
+    return positions[encoding.ofSlice(token, type, slice).cell];
+  };
+  for (uint32_t slice = 0; slice < lastSlice; ++slice) {
+    if (at(CellType::Forward, slice) > at(CellType::Forward, slice + 1) ||
+        at(CellType::InputGrad, slice) < at(CellType::InputGrad, slice + 1) ||
+        at(CellType::WeightGrad, slice) < at(CellType::WeightGrad, slice + 1))
+      return false;
+    if (at(CellType::Offload, slice) != kNone &&
+        (at(CellType::Offload, slice) < at(CellType::Forward, lastSlice) ||
+         at(CellType::Reload, lastSlice) == kNone ||
+         at(CellType::Reload, slice) > at(CellType::Reload, lastSlice)))
+      return false;
   }
   return true;
 }

@@ -70,10 +70,14 @@ struct Encoding {
   bool sharedQueue = false;
   bool anyTimes = false; ///< memory suffices whatever the times
   std::vector<KindFacts> kinds;
-  std::vector<uint32_t> rowBegins;                ///< by worker, D + 1
-  std::vector<int64_t> capacity;                  ///< by worker
-  std::vector<std::vector<uint32_t>> stagesOf;    ///< by worker, ascending
-  std::vector<uint32_t> nextStage, stageBefore;   ///< on the path, or kNone
+  std::vector<uint32_t> rowBegins;              ///< by worker, D + 1
+  std::vector<int64_t> capacity;                ///< by worker
+  std::vector<std::vector<uint32_t>> stagesOf;  ///< by worker, ascending
+  std::vector<uint32_t> nextStage, stageBefore; ///< on the path, or kNone
+  uint32_t numSlices = 1;
+  /// By stage: its slice; the same stage of the first slice; and the distance
+  /// to that of the next slice.
+  std::vector<uint32_t> sliceOf, firstSlice, sliceStride;
   std::vector<std::vector<int32_t>> microbatches; ///< by path and rank
 
   uint32_t kindOf(uint32_t stage, CellType type) const {
@@ -91,6 +95,17 @@ struct Encoding {
     const KindFacts &from = kinds[token.kind];
     return this->token(from.stage, type, token.cell - from.firstCell);
   }
+  /// The stage with another slice of the same microbatches.
+  uint32_t withSlice(uint32_t stage, uint32_t slice) const {
+    return firstSlice[stage] + slice * sliceStride[stage];
+  }
+  /// The cell of a type of another slice, same stage and microbatch.
+  Token ofSlice(Token token, CellType type, uint32_t slice) const {
+    return this->token(withSlice(kinds[token.kind].stage, slice), type,
+                       rankOf(token));
+  }
+  /// Whether the order of slices keeps two cells of a row in this order.
+  bool isFixedBySlices(Token earlier, Token later) const;
   uint32_t rankOf(Token token) const {
     return token.cell - kinds[token.kind].firstCell;
   }
@@ -137,8 +152,12 @@ struct Plan {
   bool fitsMemory(const Encoding &encoding) const;
   bool has(Token token) const { return positions[token.cell] != kNone; }
   /// Whether the cells of the stage and microbatch of `token` are in order: F,
-  /// D U or R, I, W.
+  /// D U or R, I, W; and whether slices are.
   bool isOrdered(const Encoding &encoding, Token token) const;
+  /// Whether the slices of the microbatch of `token` are in order on its stage
+  /// (Problem). If any is offloaded, the last one is too, and its U comes last:
+  /// then its I, which is the first, waits for all of them.
+  bool areSlicesOrdered(const Encoding &encoding, Token token) const;
   /// Whether no cell is missing and those of every microbatch are in order.
   bool isComplete(const Encoding &encoding) const;
 };

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Problem.h"
+#include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -53,10 +54,13 @@ public:
 
 private:
   llvm::Error checkLengths() const;
+  llvm::Error checkSlices() const;
+  llvm::Error checkLeft(int64_t path) const;
   llvm::Error checkStage(int64_t stage) const;
   llvm::Error checkMemory(int64_t stage) const;
   llvm::Error checkSums() const;
   std::string nameOf(int64_t stage) const;
+  std::string nameStage(int64_t path, int64_t stage) const;
 
   const Problem &problem;
   const Placement &placement;
@@ -64,25 +68,30 @@ private:
 
 } // namespace
 
-/// "stage 3", or "stage 3 of path 1" where there are several paths.
-static std::string nameStage(const Placement &placement, int64_t globalStage) {
+/// "stage 3", or "slice 2 on stage 3 of path 1" where there are slices and
+/// several paths.
+std::string ProblemCheck::nameOf(int64_t stage) const {
   int64_t path = 0;
-  while (globalStage >=
-         placement.stageOffset(path) + placement.getNumStages(path))
+  while (stage >= placement.stageOffset(path) + placement.getNumStages(path))
     ++path;
-  std::string name =
-      formatv("stage {0}", globalStage - placement.stageOffset(path));
-  return placement.getNumPaths() == 1
+  std::string name = nameStage(path, stage - placement.stageOffset(path));
+  return problem.numSlices == 1
              ? name
-             : formatv("{0} of path {1}", name, path).str();
+             : formatv("slice {0} on {1}", path % problem.numSlices, name)
+                   .str();
 }
 
-std::string ProblemCheck::nameOf(int64_t stage) const {
-  return nameStage(placement, stage);
+std::string ProblemCheck::nameStage(int64_t path, int64_t stage) const {
+  return placement.getNumPaths() == problem.numSlices
+             ? formatv("stage {0}", stage).str()
+             : formatv("stage {0} of path {1}", stage, path / problem.numSlices)
+                   .str();
 }
 
 llvm::Error ProblemCheck::run() {
   if (llvm::Error error = checkLengths())
+    return error;
+  if (llvm::Error error = checkSlices())
     return error;
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
     if (llvm::Error error = checkStage(stage))
@@ -122,6 +131,56 @@ llvm::Error ProblemCheck::checkLengths() const {
     return makeError(formatv("the problem has capacities of {0} workers, "
                              "expected {1}",
                              found, placement.getNumWorkers()));
+  return llvm::Error::success();
+}
+
+/// What slices of a path leave for each other: never less than nothing, and
+/// nothing in the end.
+llvm::Error ProblemCheck::checkLeft(int64_t path) const {
+  int64_t numSlices = problem.numSlices;
+  for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+    CheckedInt left = 0;
+    for (int64_t slice = numSlices; slice-- > 0;) {
+      left +=
+          problem.stages[placement.stageOffset(path + slice) + s].leftForSlices;
+      bool isOver = slice == 0 && left.get() != 0;
+      if (!left.isValid() || left.get() < 0 || isOver)
+        return makeError(formatv(
+            "{0}: the backwards of slices {1} to {2} leave {3}, expected {4}",
+            nameStage(path, s), slice, numSlices - 1, left.get(),
+            slice == 0 ? "0" : "0 or more"));
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error ProblemCheck::checkSlices() const {
+  int64_t numSlices = problem.numSlices;
+  if (numSlices < 1 || placement.getNumSlices() != 1 ||
+      placement.getNumPaths() % numSlices != 0 ||
+      placement.getNumMicrobatches() % numSlices != 0)
+    return makeError(formatv("the problem has {0} slices, which do not divide "
+                             "its {1} paths and {2} microbatches",
+                             numSlices, placement.getNumPaths(),
+                             placement.getNumMicrobatches()));
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    if (placement.getPath(path).workers !=
+        placement.getPath(path - path % numSlices).workers)
+      return makeError(formatv("path {0} runs through other workers than the "
+                               "first slice, path {1}",
+                               path, path - path % numSlices));
+  for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m) {
+    int64_t first = placement.pathOf(m - m % numSlices);
+    if (int64_t found = placement.pathOf(m);
+        first % numSlices != 0 || found != first + m % numSlices)
+      return makeError(formatv("slice {0} of microbatch {1} is on path {2}, "
+                               "expected {3}",
+                               m % numSlices, m / numSlices, found,
+                               first - first % numSlices + m % numSlices));
+  }
+  for (int64_t path = 0; path < placement.getNumPaths(); path += numSlices)
+    if (llvm::Error error = checkLeft(path))
+      return error;
   return llvm::Error::success();
 }
 
@@ -179,6 +238,9 @@ llvm::Error ProblemCheck::checkSums() const {
         time = llvm::SaturatingMultiplyAdd(uint64_t(ticks), count, time);
       memory = llvm::SaturatingMultiplyAdd(uint64_t(facts.activation), count,
                                            memory);
+      if (facts.leftForSlices > 0)
+        memory = llvm::SaturatingMultiplyAdd(uint64_t(facts.leftForSlices),
+                                             count, memory);
       if (facts.freedByInputGrad < 0)
         memory = llvm::SaturatingMultiplyAdd(-uint64_t(facts.freedByInputGrad),
                                              count, memory);
@@ -197,13 +259,59 @@ llvm::Error optimize::checkProblem(const Problem &problem) {
 }
 
 //===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<Placement> optimize::divideSlices(const Placement &placement) {
+  int64_t numSlices = placement.getNumSlices();
+  if (numSlices == 1)
+    return placement;
+  std::vector<Path> paths;
+  for (const Path &whole : placement.getPaths())
+    for (int64_t slice = 0; slice < numSlices; ++slice) {
+      Path &path = paths.emplace_back(whole);
+      path.takes.clear();
+      for (MicrobatchRange range : whole.takes)
+        if (range.size() > 0)
+          path.takes.push_back({range.begin * numSlices + slice,
+                                (range.end - 1) * numSlices + slice + 1,
+                                range.step * numSlices});
+      if (whole.takes.empty())
+        path.takes.push_back({slice, placement.getNumUnits(), numSlices});
+    }
+  return Placement::create(placement.getNumWorkers(), placement.getNumUnits(),
+                           std::move(paths));
+}
+
+Placement optimize::joinSlices(const Problem &problem) {
+  const Placement &placement = problem.placement;
+  int64_t numSlices = problem.numSlices;
+  if (numSlices == 1)
+    return placement;
+  std::vector<Path> paths;
+  for (int64_t path = 0; path < placement.getNumPaths(); path += numSlices) {
+    Path &whole = paths.emplace_back(placement.getPath(path));
+    for (MicrobatchRange &range : whole.takes)
+      range = {range.begin / numSlices, (range.end - 1) / numSlices + 1,
+               range.step / numSlices};
+  }
+  if (paths.size() == 1)
+    paths.front().takes.clear();
+  return llvm::cantFail(Placement::create(
+      placement.getNumWorkers(), placement.getNumMicrobatches() / numSlices,
+      std::move(paths), numSlices));
+}
+
+//===----------------------------------------------------------------------===//
 // Capacity
 //===----------------------------------------------------------------------===//
 
 /// The least memory that an activation takes while later stages of the same
-/// microbatch run on its worker.
-static int64_t leastHeld(const StageFacts &facts, Techniques techniques) {
-  if (techniques.offload)
+/// microbatch run on its worker. `isSame`: while a later slice runs on its
+/// stage, which needs its keys and values.
+static int64_t leastHeld(const StageFacts &facts, Techniques techniques,
+                         bool isSame) {
+  if (techniques.offload && !isSame)
     return 0;
   return techniques.recompute ? facts.checkpoint : facts.activation;
 }
@@ -212,7 +320,65 @@ static int64_t leastHeld(const StageFacts &facts, Techniques techniques) {
 /// than it found.
 static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
   int64_t growth = techniques.splitBackward ? -facts.freedByInputGrad : 0;
-  return facts.activation + std::max<int64_t>(growth, 0);
+  return facts.activation + std::max<int64_t>(growth, 0) +
+         std::max<int64_t>(facts.leftForSlices, 0);
+}
+
+namespace {
+/// What one microbatch that runs by itself needs on the workers of a path.
+class LonePath {
+public:
+  LonePath(const Problem &problem, int64_t path)
+      : problem(problem), placement(problem.placement), path(path),
+        sums(placement.getNumStages(path)), beside(placement.getNumWorkers()) {
+    for (StageSums &stage : sums)
+      for (int64_t slice = 0; slice < problem.numSlices; ++slice)
+        stage.left += factsOf(&stage - sums.begin(), slice).leftForSlices;
+  }
+
+  void raise(std::vector<int64_t> &least);
+
+private:
+  /// Of the slices so far: what they hold while later stages run, and while
+  /// later slices of this stage do. Of the others: what their backwards leave.
+  struct StageSums {
+    int64_t held = 0, heldHere = 0, left = 0;
+  };
+
+  const StageFacts &factsOf(int64_t s, int64_t slice) const {
+    return problem.stages[placement.stageOffset(path + slice) + s];
+  }
+  int64_t workerOf(int64_t s) const {
+    return placement.workerOf(placement.stageOffset(path) + s);
+  }
+
+  const Problem &problem;
+  const Placement &placement;
+  int64_t path;
+  llvm::SmallVector<StageSums, 0> sums;
+  std::vector<int64_t> beside; ///< by worker: held by its stages so far
+};
+} // namespace
+
+/// A slice of a stage runs while all slices up to it, on all stages up to its
+/// own, hold what they must: they ran before it, and their backwards come after
+/// its own.
+void LonePath::raise(std::vector<int64_t> &least) {
+  for (int64_t slice = 0; slice < problem.numSlices; ++slice) {
+    for (int64_t s = 0; s < placement.getNumStages(path); ++s)
+      beside[workerOf(s)] = 0;
+    for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+      const StageFacts &facts = factsOf(s, slice);
+      StageSums &stage = sums[s];
+      int64_t &most = least[workerOf(s)];
+      stage.left -= facts.leftForSlices;
+      most = std::max(most, beside[workerOf(s)] + stage.heldHere + stage.left +
+                                ownPeak(facts, problem.techniques));
+      stage.held += leastHeld(facts, problem.techniques, false);
+      stage.heldHere += leastHeld(facts, problem.techniques, true);
+      beside[workerOf(s)] += stage.held;
+    }
+  }
 }
 
 /// The schedule that runs one microbatch at a time needs the least memory. On
@@ -224,24 +390,11 @@ static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
 ///   F s2      | held s0 | held s1 | activation       s2, then s1, then s0 run
 ///                                                    I and W on the way back
 std::vector<int64_t> optimize::leastCapacities(const Problem &problem) {
-  const Placement &placement = problem.placement;
-  std::vector<int64_t> least(placement.getNumWorkers(), 0);
-  std::vector<int64_t> held(placement.getNumWorkers());
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
-    if (placement.countOnPath(path) == 0)
-      continue;
-    int64_t begin = placement.stageOffset(path);
-    int64_t end = begin + placement.getNumStages(path);
-    for (int64_t stage = begin; stage < end; ++stage)
-      held[placement.workerOf(stage)] = 0;
-    for (int64_t stage = begin; stage < end; ++stage) {
-      int64_t worker = placement.workerOf(stage);
-      const StageFacts &facts = problem.stages[stage];
-      least[worker] = std::max(
-          least[worker], held[worker] + ownPeak(facts, problem.techniques));
-      held[worker] += leastHeld(facts, problem.techniques);
-    }
-  }
+  std::vector<int64_t> least(problem.placement.getNumWorkers(), 0);
+  for (int64_t path = 0; path < problem.placement.getNumPaths();
+       path += problem.numSlices)
+    if (problem.placement.countOnPath(path) > 0)
+      LonePath(problem, path).raise(least);
   return least;
 }
 

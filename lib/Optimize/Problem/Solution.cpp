@@ -200,7 +200,9 @@ void RowMemory::addCell(Cell cell, int64_t start) {
   int64_t atEnd = changeOf(memory.atEnd, facts.amounts());
   if (cell.is(Phase::Forward) && isRecomputed[pairOf(cell)])
     atEnd += facts.checkpoint - facts.activation;
-  changes.push_back({start, changeOf(memory.atStart, facts.amounts())});
+  atEnd -= facts.returnedBySlice(cell.getPhase());
+  changes.push_back({start, changeOf(memory.atStart, facts.amounts()) +
+                                facts.takenForSlices(cell.getPhase())});
   changes.push_back({start + facts.durationOf(cell.getPhase()), atEnd});
 }
 
@@ -299,8 +301,10 @@ void AnyTimeRow::visit(Cell cell) {
   } else if (memory.atStart == MemoryEffect::CopyIn) {
     visitReload(cell, facts.activation);
   } else {
-    int64_t atStart = changeOf(memory.atStart, facts.amounts());
-    int64_t atEnd = changeOf(memory.atEnd, facts.amounts());
+    int64_t atStart = changeOf(memory.atStart, facts.amounts()) +
+                      facts.takenForSlices(cell.getPhase());
+    int64_t atEnd = changeOf(memory.atEnd, facts.amounts()) -
+                    facts.returnedBySlice(cell.getPhase());
     if (cell.is(Phase::Forward) && pairOf(cell).isRecomputed)
       atEnd += facts.checkpoint - facts.activation;
     // An I that leaves more than it found takes it at its start.

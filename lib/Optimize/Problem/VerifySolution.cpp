@@ -49,6 +49,7 @@ private:
   llvm::Error checkPairs() const;
   llvm::Error checkCells(int64_t stage, int64_t microbatch) const;
   llvm::Error checkWaits(int64_t stage, int64_t microbatch) const;
+  llvm::Error checkSlices(int64_t stage, int64_t microbatch) const;
   llvm::Error checkRow(int64_t worker) const;
   llvm::Error checkMakespan() const;
 
@@ -173,6 +174,8 @@ llvm::Error SolutionCheck::checkPairs() const {
         return error;
       if (llvm::Error error = checkWaits(stage, m))
         return error;
+      if (llvm::Error error = checkSlices(stage, m))
+        return error;
     }
   }
   return llvm::Error::success();
@@ -246,6 +249,45 @@ llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
     return llvm::Error::success();
   return check(backward(), stage + 1, gradient(),
                delayFrom(stage + 1, problem.stages[stage + 1].gradientDelay));
+}
+
+/// F of a slice must follow that of the slice before it, I, B and W that of the
+/// slice behind it. Keys and values are on the device from F on, while forwards
+/// of later slices and while backwards read them.
+llvm::Error SolutionCheck::checkSlices(int64_t stage,
+                                       int64_t microbatch) const {
+  int64_t numSlices = problem.numSlices, slice = microbatch % numSlices;
+  if (numSlices == 1)
+    return llvm::Error::success();
+  int64_t path = placement.pathOf(microbatch);
+  int64_t s = stage - placement.stageOffset(path);
+  auto check = [&](Phase phase, Phase neededPhase,
+                   int64_t neededSlice) -> llvm::Error {
+    int64_t other = microbatch - slice + neededSlice;
+    Span span = at(stage, microbatch)[phase];
+    Span needed = at(placement.stageOffset(placement.pathOf(other)) + s,
+                     other)[neededPhase];
+    if (!span || !needed || span.start >= needed.end)
+      return llvm::Error::success();
+    return makeError(formatv(
+        "worker {0}: {1} starts at {2}, before {3} ends at {4}",
+        placement.workerOf(stage),
+        CellName{Cell(s, phase, microbatch), numSlices}.str(), span.start,
+        CellName{Cell(s, neededPhase, other), numSlices}.str(), needed.end));
+  };
+  if (slice > 0)
+    if (llvm::Error error = check(Phase::Forward, Phase::Forward, slice - 1))
+      return error;
+  if (slice + 1 < numSlices)
+    for (Phase phase : {backward(), Phase::WeightGrad})
+      if (llvm::Error error = check(phase, phase, slice + 1))
+        return error;
+  if (llvm::Error error = check(Phase::Offload, Phase::Forward, numSlices - 1))
+    return error;
+  for (int64_t other = 0; other < numSlices; ++other)
+    if (llvm::Error error = check(backward(), Phase::Reload, other))
+      return error;
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -334,7 +376,9 @@ static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
   int64_t atEnd = changeOf(memory.atEnd, facts.amounts());
   if (cell.is(Phase::Forward) && isRecomputed)
     atEnd += facts.checkpoint - facts.activation;
-  if (int64_t atStart = changeOf(memory.atStart, facts.amounts()))
+  atEnd -= facts.returnedBySlice(cell.getPhase());
+  if (int64_t atStart = changeOf(memory.atStart, facts.amounts()) +
+                        facts.takenForSlices(cell.getPhase()))
     events.push_back({start, atStart, cell});
   if (atEnd != 0)
     events.push_back({end, atEnd, cell});

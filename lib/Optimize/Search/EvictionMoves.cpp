@@ -65,10 +65,18 @@ void Mover::keepOnDevice(Plan &plan, Token forward) {
   plan.refreshRow(encoding, worker);
 }
 
-/// Inserts R, or U, shortly before I, and D right after F.
+/// Inserts R, or U, shortly before I, and D right after F. Keys and values of
+/// slices are copied together with activations: between the last F and the
+/// first I of the microbatch.
 void Mover::evict(Plan &plan, Token forward, CellType back, Random &random) {
-  uint32_t from = plan.positions[forward.cell] + 1;
-  Token input = encoding.sibling(forward, CellType::InputGrad);
+  Token last = forward;
+  if (back == CellType::Reload)
+    last = encoding.ofSlice(forward, CellType::Forward, encoding.numSlices - 1);
+  uint32_t from = plan.positions[last.cell] + 1;
+  Token input = encoding.sibling(last, CellType::InputGrad);
+  Token lastReload = encoding.sibling(last, CellType::Reload);
+  if (last != forward && plan.has(lastReload))
+    input = lastReload;
   uint32_t until = plan.positions[input.cell];
   uint32_t ahead = std::min(until - from, random.below(kMostAhead));
   if (back == CellType::Recompute && random.chance(0.5))
@@ -142,12 +150,20 @@ bool Mover::delayForMemory(Plan &plan) {
   return true;
 }
 
-/// Accepts the changed row. If it needs too much memory, cells may be delayed.
-/// False: delays do not help, and the change is undone.
-bool Mover::applyEviction(Plan &plan, Random &random) {
+/// Accepts the row, in which the eviction of two microbatches may have changed.
+/// If it needs too much memory, cells may be delayed. False: delays do not
+/// help, or slices are out of order, and the change is undone.
+bool Mover::applyEviction(Plan &plan, Token first, Token second,
+                          Random &random) {
   isWholeRow = true;
   end = encoding.rowBegins[worker] + plan.sizes[worker];
-  if (plan.refreshRow(encoding, worker) && fits(plan))
+  bool hasRoom = plan.refreshRow(encoding, worker) && fits(plan);
+  if (!plan.areSlicesOrdered(encoding, first) ||
+      !plan.areSlicesOrdered(encoding, second)) {
+    undo(plan);
+    return false;
+  }
+  if (hasRoom)
     return true;
   if (random.chance(0.8) && delayForMemory(plan) &&
       plan.refreshRow(encoding, worker) && fits(plan))
@@ -162,12 +178,12 @@ bool Mover::drawToggle(Plan &plan, Token forward, Random &random) {
        encoding.rowBegins[worker] + plan.sizes[worker]);
   if (evictionOf(plan, forward) != CellType::Forward) {
     keepOnDevice(plan, forward);
-    return applyEviction(plan, random);
+    return applyEviction(plan, forward, forward, random);
   }
   evict(plan, forward, drawKind(random), random);
   if (random.chance(0.5))
     pullForward(plan, forward, random);
-  return applyEviction(plan, random);
+  return applyEviction(plan, forward, forward, random);
 }
 
 /// Evicts a microbatch in place of another one near it on the same stage; if
@@ -195,7 +211,7 @@ bool Mover::drawTransfer(Plan &plan, Token forward, Random &random) {
   if (distance == 0)
     back = back == CellType::Reload ? CellType::Recompute : CellType::Reload;
   evict(plan, other, back, random);
-  return applyEviction(plan, random);
+  return applyEviction(plan, forward, other, random);
 }
 
 bool Mover::drawEviction(Plan &plan, uint32_t position, Random &random) {

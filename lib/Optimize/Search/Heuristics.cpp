@@ -60,7 +60,7 @@ DispatchRule optimize::drawRule(const Encoding &encoding,
   rule.penalty.resize(encoding.kinds.size());
   for (uint32_t i = 0; i < rule.penalty.size(); ++i) {
     const KindFacts &kind = encoding.kinds[i];
-    double place = double(kind.stage) / encoding.numStages;
+    double place = double(encoding.firstSlice[kind.stage]) / encoding.numStages;
     rule.penalty[i] = kind.type == CellType::Forward ? forward + depth * place
                       : kind.type == CellType::InputGrad ? first
                                                          : weight;
@@ -135,6 +135,7 @@ private:
       later += residence(encoding, stage);
     }
   }
+  bool isSliceDue(const KindFacts &kind, uint32_t rank) const;
   int64_t startOf(uint32_t worker, uint32_t kind) const;
   uint32_t choose(uint32_t worker);
   void look(uint32_t worker);
@@ -153,11 +154,22 @@ private:
 };
 } // namespace
 
+/// Whether the slice that comes before this one has its cell of a kind.
+bool Dispatcher::isSliceDue(const KindFacts &kind, uint32_t rank) const {
+  bool isForward = kind.type == CellType::Forward;
+  uint32_t slice = encoding.sliceOf[kind.stage];
+  if (slice == (isForward ? 0 : encoding.numSlices - 1))
+    return true;
+  uint32_t stage =
+      encoding.withSlice(kind.stage, isForward ? slice - 1 : slice + 1);
+  return next[encoding.kindOf(stage, kind.type)] > rank;
+}
+
 /// When the next cell of a kind can start. kNever: it cannot start yet.
 int64_t Dispatcher::startOf(uint32_t worker, uint32_t index) const {
   const KindFacts &kind = encoding.kinds[index];
   uint32_t rank = next[index], first = kind.stage * kNumCellTypes;
-  if (rank == kind.count)
+  if (rank == kind.count || !isSliceDue(kind, rank))
     return kNever;
   if (kind.type == CellType::Forward) {
     int64_t room = rule.capacity[worker] - reserve[kind.stage] -
@@ -248,59 +260,117 @@ std::optional<Plan> optimize::dispatch(const Encoding &encoding,
 // One microbatch after the other
 //===----------------------------------------------------------------------===//
 
-/// By stage: whether its activation has to leave the device between F and I.
-/// That is so if its worker cannot keep one activation of each of its stages on
-/// the path, except on the last of these stages.
-static std::vector<bool> stagesToFree(const Encoding &encoding, int64_t path) {
-  const Placement &placement = encoding.problem.placement;
+namespace {
+/// Runs the slices of a microbatch along a path and back, before the next
+/// microbatch.
+class LoneMicrobatch {
+public:
+  LoneMicrobatch(const Encoding &encoding, int64_t path)
+      : encoding(encoding), begin(encoding.problem.placement.stageOffset(path)),
+        end(begin + encoding.problem.placement.getNumStages(path)) {
+    setLeaving();
+  }
+
+  void put(uint32_t rank, Plan &plan) const;
+
+private:
+  uint32_t workerOf(uint32_t stage) const {
+    return encoding.facts(stage, CellType::Forward).worker;
+  }
+  uint32_t lastSlice() const { return encoding.numSlices - 1; }
+  void setLeaving();
+  bool leaves(uint32_t stage, uint32_t slice, CellType type) const {
+    return leaving[slice * (end - begin) + stage - begin] == type;
+  }
+  void append(Plan &plan, uint32_t stage, uint32_t slice, CellType type,
+              uint32_t rank) const {
+    plan.append(encoding, workerOf(stage),
+                encoding.token(encoding.withSlice(stage, slice), type, rank));
+  }
+  void putForwards(uint32_t stage, uint32_t rank, Plan &plan) const;
+  void putBackwards(uint32_t stage, uint32_t rank, Plan &plan) const;
+
+  const Encoding &encoding;
+  uint32_t begin, end; ///< stages, of the first slice
+  /// By slice and stage: how an activation leaves the device between F and I.
+  /// Forward: it stays.
+  std::vector<CellType> leaving;
+};
+} // namespace
+
+/// An activation has to leave the device if its worker cannot keep one of each
+/// of its stages and slices on the path, unless it is used next. Slices of a
+/// stage leave together, since later ones need their keys and values; where
+/// they do not fit beside each other, they are recomputed.
+void LoneMicrobatch::setLeaving() {
   std::vector<int64_t> total(encoding.numWorkers);
   std::vector<uint32_t> last(encoding.numWorkers, kNone);
-  std::vector<bool> free(encoding.numStages);
-  uint32_t begin = placement.stageOffset(path);
-  uint32_t end = begin + placement.getNumStages(path);
+  std::vector<int64_t> ofStage(end - begin);
   for (uint32_t stage = begin; stage < end; ++stage) {
-    total[placement.workerOf(stage)] += residence(encoding, stage);
-    last[placement.workerOf(stage)] = stage;
+    for (uint32_t slice = 0; slice <= lastSlice(); ++slice)
+      ofStage[stage - begin] +=
+          residence(encoding, encoding.withSlice(stage, slice));
+    total[workerOf(stage)] += ofStage[stage - begin];
+    last[workerOf(stage)] = stage;
   }
-  for (uint32_t stage = begin; stage < end; ++stage) {
-    uint32_t worker = placement.workerOf(stage);
-    free[stage] =
-        total[worker] > encoding.capacity[worker] && stage != last[worker];
+  for (uint32_t slice = 0; slice <= lastSlice(); ++slice)
+    for (uint32_t stage = begin; stage < end; ++stage) {
+      int64_t capacity = encoding.capacity[workerOf(stage)];
+      bool isLast = stage == last[workerOf(stage)];
+      bool fits = ofStage[stage - begin] <= capacity;
+      CellType &type = leaving.emplace_back(CellType::Forward);
+      if (total[workerOf(stage)] <= capacity)
+        continue;
+      if (!isLast && encoding.offload && (fits || !encoding.recompute))
+        type = CellType::Offload;
+      else if (encoding.recompute && !(isLast && slice == lastSlice()) &&
+               !(isLast && fits && encoding.offload))
+        type = CellType::Recompute;
+    }
+}
+
+void LoneMicrobatch::putForwards(uint32_t stage, uint32_t rank,
+                                 Plan &plan) const {
+  for (uint32_t slice = 0; slice <= lastSlice(); ++slice)
+    append(plan, stage, slice, CellType::Forward, rank);
+  for (uint32_t slice = 0; slice <= lastSlice(); ++slice)
+    if (leaves(stage, slice, CellType::Offload))
+      append(plan, stage, slice, CellType::Offload, rank);
+}
+
+void LoneMicrobatch::putBackwards(uint32_t stage, uint32_t rank,
+                                  Plan &plan) const {
+  for (uint32_t slice = 0; slice <= lastSlice(); ++slice)
+    if (leaves(stage, slice, CellType::Offload))
+      append(plan, stage, slice, CellType::Reload, rank);
+  for (uint32_t slice = encoding.numSlices; slice-- > 0;) {
+    if (leaves(stage, slice, CellType::Recompute))
+      append(plan, stage, slice, CellType::Recompute, rank);
+    append(plan, stage, slice, CellType::InputGrad, rank);
+    if (encoding.splitBackward)
+      append(plan, stage, slice, CellType::WeightGrad, rank);
   }
-  return free;
+}
+
+void LoneMicrobatch::put(uint32_t rank, Plan &plan) const {
+  for (uint32_t stage = begin; stage < end; ++stage)
+    putForwards(stage, rank, plan);
+  for (uint32_t stage = end; stage-- > begin;)
+    putBackwards(stage, rank, plan);
 }
 
 Plan optimize::runOneByOne(const Encoding &encoding) {
   const Placement &placement = encoding.problem.placement;
   Plan plan(encoding);
-  std::vector<std::vector<bool>> free;
-  free.reserve(placement.getNumPaths());
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    free.push_back(stagesToFree(encoding, path));
-  auto put = [&](uint32_t stage, CellType type, uint32_t rank) {
-    plan.append(encoding, placement.workerOf(stage),
-                encoding.token(stage, type, rank));
-  };
-  for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m) {
-    int64_t path = placement.pathOf(m);
-    uint32_t rank = placement.rankOnPath(m);
-    uint32_t begin = placement.stageOffset(path);
-    uint32_t end = begin + placement.getNumStages(path);
-    for (uint32_t stage = begin; stage < end; ++stage) {
-      put(stage, CellType::Forward, rank);
-      if (free[path][stage] && encoding.offload)
-        put(stage, CellType::Offload, rank);
-    }
-    for (uint32_t stage = end; stage-- > begin;) {
-      if (free[path][stage] && encoding.offload)
-        put(stage, CellType::Reload, rank);
-      else if (free[path][stage] && encoding.recompute)
-        put(stage, CellType::Recompute, rank);
-      put(stage, CellType::InputGrad, rank);
-      if (encoding.splitBackward)
-        put(stage, CellType::WeightGrad, rank);
-    }
-  }
+  std::vector<LoneMicrobatch> lone;
+  lone.reserve(placement.getNumPaths() / encoding.numSlices);
+  for (int64_t path = 0; path < placement.getNumPaths();
+       path += encoding.numSlices)
+    lone.emplace_back(encoding, path);
+  for (int64_t m = 0; m < placement.getNumMicrobatches();
+       m += encoding.numSlices)
+    lone[placement.pathOf(m) / encoding.numSlices].put(placement.rankOnPath(m),
+                                                       plan);
   plan.refreshAll(encoding);
   return plan;
 }

@@ -82,7 +82,7 @@ private:
   void insert(Plan &plan, uint32_t position, Token token);
   void pullForward(Plan &plan, Token forward, Random &random);
   bool delayForMemory(Plan &plan);
-  bool applyEviction(Plan &plan, Random &random);
+  bool applyEviction(Plan &plan, Token first, Token second, Random &random);
   bool drawRelabel(Plan &plan, uint32_t position, Random &random);
   bool relabel(Plan &plan, Token first, Token second);
   void replace(Plan &plan, Token from, Token to);

@@ -184,8 +184,13 @@ bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
     if (!victim)
       return false;
     Activation &activation = activations[*victim];
-    bool drop = encoding.recompute &&
-                (!encoding.offload || random.chance(rule.recompute));
+    // A copy of a slice has to wait for the last F of its microbatch, and so
+    // frees nothing for the slices between.
+    bool isSliced = encoding.numSlices > 1;
+    if (isSliced && !encoding.recompute)
+      return false;
+    bool drop = encoding.recompute && (!encoding.offload || isSliced ||
+                                       random.chance(rule.recompute));
     activation.back = drop ? CellType::Recompute : CellType::Reload;
     awaited.set(activation.until - begin);
     level -= gainOf(activation);

@@ -30,6 +30,8 @@ bool Mover::areFree(const Plan &plan, Token earlier, Token later) const {
   if (a.stage == b.stage && (a.type == b.type || earlier.cell - a.firstCell ==
                                                      later.cell - b.firstCell))
     return false;
+  if (encoding.isFixedBySlices(earlier, later))
+    return false;
   return message.worker != b.waitsOn || b.waitsOn == kNone ||
          plan.positions[earlier.cell + message.distance] >
              plan.positions[later.cell + b.waitsFor];
@@ -209,10 +211,13 @@ bool Mover::drawRelabel(Plan &plan, uint32_t position, Random &random) {
   bool isValid = true;
   rank = encoding.rankOf(input);
   for (; stage != kNone; stage = encoding.nextStage[stage])
-    isValid =
-        isValid && relabel(plan, encoding.token(stage, CellType::Forward, rank),
-                           encoding.token(stage, CellType::Forward,
-                                          encoding.rankOf(other)));
+    for (uint32_t slice = 0; slice < encoding.numSlices; ++slice) {
+      uint32_t own = encoding.withSlice(stage, slice);
+      isValid =
+          isValid && relabel(plan, encoding.token(own, CellType::Forward, rank),
+                             encoding.token(own, CellType::Forward,
+                                            encoding.rankOf(other)));
+    }
   if (patches.empty())
     return false;
   isValid = isValid && plan.refreshAll(encoding) && areOrdered(plan);

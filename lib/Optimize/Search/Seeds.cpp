@@ -27,7 +27,8 @@ using llvm::Expected;
 static constexpr int64_t kMaxSeedPairs = int64_t(1) << 20;
 
 static bool isSame(const Placement &a, const Placement &b) {
-  if (a.getNumPaths() != b.getNumPaths() || !b.isAssigned())
+  if (a.getNumPaths() != b.getNumPaths() || !b.isAssigned() ||
+      a.getNumSlices() != b.getNumSlices())
     return false;
   for (int64_t path = 0; path < a.getNumPaths(); ++path)
     if (a.getPath(path).workers != b.getPath(path).workers)
@@ -38,10 +39,21 @@ static bool isSame(const Placement &a, const Placement &b) {
   return true;
 }
 
+static int64_t pathOf(const Placement &placement, int64_t globalStage) {
+  int64_t path = 0;
+  while (placement.stageOffset(path + 1) <= globalStage)
+    ++path;
+  return path;
+}
+
 /// Durations as slots, for families that ask for them.
 static std::vector<StageSlots> slotsOf(const Problem &problem) {
   std::vector<StageSlots> slots;
-  for (const StageFacts &facts : problem.stages) {
+  // Of slices the first stands for all.
+  for (size_t stage = 0; stage < problem.stages.size(); ++stage) {
+    if (pathOf(problem.placement, stage) % problem.numSlices != 0)
+      continue;
+    const StageFacts &facts = problem.stages[stage];
     slots.emplace_back(facts.forward, facts.inputGrad, facts.weightGrad);
     if (!problem.techniques.splitBackward)
       slots.back().set(Phase::Backward, facts.inputGrad);
@@ -128,9 +140,10 @@ static std::vector<Row> adapt(const Problem &problem, Table table) {
 
 /// Whether the rows break no rule. An order made for gradients after I may
 /// deadlock if gradients come after W.
-static bool canRun(const Problem &problem, ArrayRef<Row> rows) {
+static bool canRun(const Problem &problem, const Placement &placement,
+                   ArrayRef<Row> rows) {
   TableView view;
-  view.placement = &problem.placement;
+  view.placement = &placement;
   view.gradientAfter = problem.gradientAfter;
   view.rows.assign(rows.begin(), rows.end());
   return !verifyTable(view);
@@ -140,22 +153,22 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem) {
   std::vector<Seed> seeds;
   if (problem.placement.getNumPairs() > kMaxSeedPairs)
     return seeds;
+  const Placement placement = joinSlices(problem);
   for (const Family &family : families())
     for (auto &[name, options] : variantsOf(family, problem)) {
-      Expected<Table> table = generate(family, problem.placement, options);
+      Expected<Table> table = generate(family, placement, options);
       if (!table) {
         consumeError(table.takeError());
         continue;
       }
-      // The problem has neither slices nor shards of a vocabulary.
-      if (table->placement.getNumSlices() != 1 ||
-          hasPhase(table->rows, Phase::Logits) ||
-          !isSame(problem.placement, table->placement))
+      // The problem has no shards of a vocabulary.
+      if (hasPhase(table->rows, Phase::Logits) ||
+          !isSame(placement, table->placement))
         continue;
       std::vector<Row> rows = adapt(problem, std::move(*table));
       bool isNew = llvm::none_of(
           seeds, [&](const Seed &seed) { return seed.rows == rows; });
-      if (!rows.empty() && isNew && canRun(problem, rows))
+      if (!rows.empty() && isNew && canRun(problem, placement, rows))
         seeds.push_back({name, std::move(rows)});
     }
   return seeds;

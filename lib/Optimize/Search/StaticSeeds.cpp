@@ -120,7 +120,8 @@ void StaticSearch::tryAll(const Seed &seed) {
   if (problem.techniques.recompute)
     for (bool skipAdjacent : {true, false})
       recompute(seed, skipAdjacent);
-  if (!problem.techniques.offload)
+  // These rules offload each slice behind its F, where later ones need it.
+  if (!problem.techniques.offload || problem.numSlices > 1)
     return;
   llvm::SmallVector<int64_t, 2> limits = {0};
   int64_t room = leastActivations(problem);

@@ -100,8 +100,6 @@ llvm::Error PipeOptimizePass::readOptions(OptimizeOptions &options,
 LogicalResult PipeOptimizePass::optimizeOne(ScheduleOp op,
                                             const OptimizeOptions &options,
                                             CandidateOptions candidates) {
-  if (failed(verifyUnsliced(op, "a search")))
-    return failure();
   ScheduleTable table(op);
   FailureOr<CostInputs> costs = loadCosts(op);
   if (failed(costs))

@@ -243,7 +243,6 @@ def _bound(
     costs = found[0].variant.entry.costs
     is_selective = any(each.variant.recompute == "selective" for each in found)
     attached = passes.attaching(_namespace(arguments, "none"))
-    problem = pipesched.problem(workers=workers, microbatches=microbatches)
     options: dict[str, Any] = {"placements": placements, "max_evaluations": 1}
     if not is_selective:
         bytes_of_worker = budget * ((costs and costs._accelerators) or 1)
@@ -255,12 +254,18 @@ def _bound(
         raise PipeSchedError("the bound is for one number of chunks, and several are compared")
     if arguments.waves is not None:
         options["waves"] = arguments.waves
-    made = problem.transform(",".join(attached)).optimize(time_limit=SEARCH_S, **options)
-    bounds = [other.objective_ps for other in made.others if other.objective_ps and other.is_bound]
-    least = min([made.lower_bound_ps, *bounds])
+    bounds = []
+    cuts = sorted({each.simulation.slices for each in found if each.simulation}) or [1]
+    for slices in cuts:
+        problem = pipesched.problem(workers=workers, microbatches=microbatches, slices=slices)
+        made = problem.transform(",".join(attached)).optimize(time_limit=SEARCH_S, **options)
+        others_ps = [each.objective_ps for each in made.others if each.is_bound]
+        bounds += [made.lower_bound_ps, *filter(None, others_ps)]
+    least = min(bounds)
     within = "any memory" if is_selective else gib(budget)
     except_for = f", not of {', '.join(others)}" if others else ""
-    uses = f"{', '.join(placements)} in {within}{except_for}"
+    cut = f", slices {', '.join(map(str, cuts))}" if cuts != [1] else ""
+    uses = f"{', '.join(placements)} in {within}{cut}{except_for}"
     return {"step_s": least / 1e12, "uses": uses}
 
 

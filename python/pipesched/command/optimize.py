@@ -82,6 +82,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--schedule", metavar="FAMILY", help="start from its rows, on its placement"
     )
+    group.add_argument(
+        "--slices", type=positive, metavar="K", help="slices of each microbatch along its tokens"
+    )
     _add_freedoms(parser)
     add_costs(parser, recompute=False)
     _add_limits(parser)
@@ -157,7 +160,7 @@ def _part(text: str) -> float:
 
 
 def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
-    sizes = ("workers", "microbatches", "schedule")
+    sizes = ("workers", "microbatches", "schedule", "slices")
     given = [name for name in sizes if getattr(arguments, name) is not None]
     if arguments.file:
         if given:
@@ -172,6 +175,8 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("give a file, or --workers and --microbatches")
     size = {"workers": arguments.workers, "microbatches": arguments.microbatches}
+    if arguments.slices:
+        size["slices"] = arguments.slices
     if arguments.schedule:
         return files.Origin(), pipesched.generate(arguments.schedule, name="schedule", **size)
     return files.Origin(), pipesched.problem(name="schedule", **size)
@@ -524,9 +529,14 @@ def _passes(
     made: list[str] = []
     if not arguments.file and arguments.schedule:
         family = canonical(arguments.schedule)
-        made = passes.generating(family, "schedule", schedule.workers, schedule.microbatches, {})
+        cut = {"slices": arguments.slices} if arguments.slices else {}
+        made = passes.generating(family, "schedule", schedule.workers, schedule.microbatches, cut)
     elif not arguments.file:
-        sizes = {"workers": schedule.workers, "microbatches": schedule.microbatches}
+        sizes = {
+            "workers": schedule.workers,
+            "microbatches": schedule.microbatches,
+            "slices": arguments.slices,
+        }
         made = [passes.one_pass("pipe-create", {"name": "schedule", **sizes})]
     ways = [_attaching(arguments, schedule)]
     if _is_by_placement(arguments):

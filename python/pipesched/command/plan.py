@@ -354,6 +354,7 @@ def _passes(proposal: Proposal) -> str:
                 "name": proposal.name,
                 "workers": shape.pipeline,
                 "microbatches": shape.microbatches,
+                "slices": proposal.candidate.slices if proposal.optimized else None,
             },
         ),
         placing(proposal.candidate),

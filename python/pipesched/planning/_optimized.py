@@ -128,6 +128,11 @@ class Attempt:
     """Why there is no schedule."""
 
 
+def _slices_of(candidate: Candidate) -> tuple[tuple[str, Any], ...]:
+    """The options that rows of the optimizer take over from the family."""
+    return (("slices", candidate.slices),) if candidate.slices > 1 else ()
+
+
 def _setting(shape: Shape) -> tuple[object, ...]:
     return *shape.degrees, shape.microbatch_size, shape.sharding
 
@@ -210,7 +215,7 @@ class Optimizing:
                 candidate,
                 shape=replace(candidate.shape, recompute=kind),
                 schedule=OPTIMIZED,
-                options=(),
+                options=_slices_of(candidate),
                 order=LAST,
             )
             limit = self._time_limit(len(several) * settings - done)
@@ -254,6 +259,7 @@ class Optimizing:
             microbatches=shape.microbatches,
             name=OPTIMIZED,
             paths=candidate.raw_paths,
+            slices=candidate.slices,
         )
         attached = attaching(self.request, shape, self.folder)
         places = places_of(candidate.raw_paths)
@@ -290,7 +296,7 @@ class Optimizing:
         found = with_costs.optimize(**options)
         optimized = Optimized(found, found.schedule.transform(ENDING), options)
         freedoms = [(n, v) for n, v in chosen.items() if n != "time_limit"]
-        free = replace(candidate, options=tuple(freedoms))
+        free = replace(candidate, options=(*_slices_of(candidate), *freedoms))
         report = optimized.step.simulate(transport=self.request.transport)
         assert report.memory is not None
         peak = per_accelerator(int(report.memory.peak_bytes.max()), free)

@@ -123,3 +123,16 @@ def test_refusals(capsys: Capture) -> None:
         main([*LINE, "--memory", "0"])
     said = failure_of(capsys, *LINE, "--memory", "9GiB", "--show-passes", status=2)
     assert "--show-passes" in said
+
+
+def test_the_bound_is_that_of_the_slices_too(capsys: Capture) -> None:
+    """Sliced rows may be faster than any that are whole."""
+    line = ["compare", "1f1b", "seq1f1b", "--slices", "4", "--workers", "4", "--microbatches", "4"]
+    line += ["--model", "llama3-8b", "--system", "dgx-h100", "--microbatch-size", "1"]
+    line += ["--sequence", "65536", "--slice-cut", "work", "--reserve", "0", "--memory", "70GiB"]
+    *own, bound = rows_of(capsys, *line)
+    assert {row["family"] for row in own} == {"1f1b", "seq1f1b"}
+    assert bound["uses"].endswith("slices 1, 4")
+    assert all(bound["step_s"] <= row["step_s"] for row in own)
+    *_, alone = rows_of(capsys, *line[:2], *line[5:])
+    assert alone["uses"].endswith("GiB") and bound["step_s"] < alone["step_s"]

@@ -41,7 +41,7 @@ MISSING: dict[str, dict[str, str]] = {
     "html": {"optimize": "simulate draws what it has found", "sweep": "it draws no schedules"},
     "columns": {"optimize": "its table has no columns that can be left out"},
     "name": {"plan": "it reads no schedules", "sweep": "it reads no schedules"},
-    "slices": {"optimize": "a search takes whole microbatches", "plan": FOUND},
+    "slices": {"plan": FOUND},
     "vocabulary": {"optimize": "a search takes whole heads", "plan": "it searches whole heads"},
     "reserve": {"simulate": NOT_JUDGED, "optimize": "--memory is the budget"},
 }

@@ -43,3 +43,30 @@ def test_launchers_say_that_they_run_none(capsys: pytest.CaptureFixture[str]) ->
     assert "torchtitan runs whole microbatches; pipesched.torch runs slices" in out
     assert main([*line, "--for", "torchtitan"]) == 0
     assert "slices" not in capsys.readouterr().out.split("best:")[1].splitlines()[0]
+
+
+def test_optimized_rows_have_slices() -> None:
+    """The optimizer takes the slices of the best schedule of a setting. Other transports time its
+    rows a little differently.
+    """
+    made = plan(
+        "llama3-8b",
+        "dgx-h100",
+        gpus=64,
+        global_batch=8,
+        sequence=131072,
+        context=[1],
+        tensor=[8],
+        stages=[8],
+        schedules=["seq1f1b"],
+        optimize="3s",
+        top=4,
+    )
+    (optimized, *_) = [each for each in made.proposals if each.optimized]
+    assert optimized.candidate.slices > 1
+    assert optimized.schedule == "optimized"
+    rows = optimized.optimized
+    assert rows is not None and rows.schedule.slices == optimized.candidate.slices
+    assert rows.found.lower_bound_ps <= rows.found.objective_ps
+    family = next(each for each in made.proposals if not each.optimized)
+    assert optimized.step_s <= family.step_s * 1.02

@@ -111,14 +111,90 @@ def test_comparisons_take_several_numbers(capsys: Capture) -> None:
     assert held == [8, 9 / 2, 11 / 4, 15 / 8]
 
 
-def test_runtimes_and_searches_refuse_slices() -> None:
+def test_runtimes_and_exports_refuse_slices() -> None:
     schedule = generate("seq1f1b", workers=2, microbatches=2)
     with pytest.raises(PipeSchedError, match="what a runtime reads takes whole microbatches only"):
         schedule.program(0)
-    with pytest.raises(PipeSchedError, match="a search takes whole microbatches only"):
-        schedule.optimize(memory=4)
     with pytest.raises(PipeSchedError, match="an export takes whole microbatches only"):
         schedule.to_csv()
+
+
+TIMES = "F=2ms,I=2ms,W=1ms,D=1ms,U=1ms,R=2ms,comm=100us"
+
+
+@pytest.mark.parametrize("memory", [5, None])
+def test_searches_take_slices(memory: int | None) -> None:
+    """They are no worse than the family, and their bounds hold for it."""
+    start = generate("seq1f1b", workers=4, microbatches=4, slices=2)
+    attached = start.transform(f'pipe-attach-profile{{times="{TIMES}"}}')
+    before = attached.simulate(transport="delay").execution.makespan_ps
+    options: dict[str, Any] = {"max_evaluations": 3000, "threads": 1, "explain": False}
+    if memory is not None:
+        options["memory"] = memory
+    found = attached.optimize(**options)
+    assert found.schedule.slices == 2 and found.schedule.microbatches == 4
+    found.schedule.verify(memory=memory)
+    assert "2F3.1" in str(found.schedule.rows)
+    timed = found.schedule.simulate(transport="delay").execution.makespan_ps
+    assert timed == found.objective_ps < before
+    assert found.lower_bound_ps <= timed
+    if memory is not None:
+        report = found.schedule.simulate()
+        assert report.table is not None
+        assert report.table.peak_activations.max() <= memory
+
+
+def test_searches_offload_and_recompute_slices() -> None:
+    """A worker has room for the slices of one microbatch."""
+    start = problem(workers=2, microbatches=4, slices=3)
+    attached = start.transform(f'pipe-attach-profile{{times="{TIMES}"}}')
+    for freedom in ({"offload": True}, {"recompute": "full"}):
+        options: dict[str, Any] = {**freedom, "max_evaluations": 3000, "threads": 1}
+        found = attached.optimize(memory=4, **options)
+        found.schedule.verify(memory=4)
+        step = attached.optimize(memory=4, max_evaluations=3000, threads=1)
+        assert found.lower_bound_ps <= found.objective_ps <= step.objective_ps
+        alone = found.without[next(iter(freedom))]
+        assert alone is None or found.objective_ps <= alone
+    with pytest.raises(PipeSchedError, match="3 at least"):
+        attached.optimize(memory=2, offload=True, max_evaluations=100)
+
+
+def test_searches_use_costs_of_slices() -> None:
+    """Later slices see more tokens, and gradients of keys and values take memory: what is found has
+    the times of a simulation and keeps the budget in bytes.
+    """
+    attached = problem(workers=2, microbatches=3, slices=4).transform(
+        "pipe-attach-model{name=llama3-8b sequence=32768 microbatch-size=1},"
+        "pipe-attach-system{name=h100-sxm accelerators=8 slice-cut=work}"
+    )
+    report = attached.transform("pipe-schedule-seq1f1b").simulate()
+    assert report.memory is not None
+    budget = f"{int(report.memory.peak_bytes.max())}B"
+    for recompute in ("none", "full"):
+        options: dict[str, Any] = {} if recompute == "none" else {"recompute": recompute}
+        found = attached.optimize(memory=budget, max_evaluations=2000, threads=1, **options)
+        timed = found.schedule.simulate(transport="delay")
+        assert timed.execution.makespan_ps == found.objective_ps
+        assert found.lower_bound_ps <= found.objective_ps
+        found.schedule.verify(memory=budget)
+
+
+def test_the_verb_takes_slices(capsys: Capture) -> None:
+    line = ["optimize", "--workers", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"]
+    line += ["--max-evaluations", "2000", "--threads", "1"]
+    steps = []
+    four = ["--slices", "4"]
+    for more in ([], ["--slices", "2"], four, ["--schedule", "seq1f1b", *four]):
+        assert main([*line, *more, "--format", "json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert row["lower_bound_s"] <= row["makespan_s"]
+        steps.append(row["makespan_s"])
+    assert steps[3] == steps[2] < steps[1] < steps[0]
+    assert main([*line, "--slices", "4", "--show-passes"]) == 0
+    assert "microbatches=2 slices=4}" in capsys.readouterr().out
+    assert main(["optimize", "file.mlir", "--slices", "4"]) == 2
+    assert "give either a file or --slices" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("family", ["zb-h1", "zb-h2", "zb-v", "seq1f1b", "slimpipe", "terapipe"])
