@@ -14,6 +14,7 @@
 #include "PipeSched/Schedule/Edit/Offload.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/RandomTables.h"
+#include "../Support/TestEffort.h"
 #include "PipeSched/Evaluation/MemoryBudget.h"
 
 using namespace pipesched;
@@ -84,10 +85,11 @@ TEST(OffloadCosts, MemoryIsKeptToAtAnyTimes) {
           llvm::consumeError(change.takeError());
           continue;
         }
-        ++numFits;
         Table result = table;
         result.rows = std::move(change->rows);
-        expectFits(result, memory);
+        // With sanitizers only some are tried, of all budgets.
+        if (numFits++ % (kIsSanitized ? 7 : 1) == 0)
+          expectFits(result, memory);
       }
     });
   EXPECT_GT(numFits, 1000);
