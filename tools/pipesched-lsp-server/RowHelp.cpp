@@ -324,9 +324,11 @@ void Offers::addUnit(int64_t globalStage, int64_t unit) {
     if (phase == Phase::Forward || follows)
       return add(cellOf(phase));
     // A whole and a split backward, unless the schedule has one kind.
+    bool hasKind = table.uses(Phase::Backward);
+    kSplitBackward.forEach([&](Phase half) { hasKind |= table.uses(half); });
     if (isBackward && hasOwn &&
-        (table.wantedBackward().contains(phase) ||
-         !table.uses(Phase::Backward) || table.uses(phase)))
+        (!hasKind || table.wantedBackward().contains(phase) ||
+         table.uses(phase)))
       return add(cellOf(phase));
     bool hasCopy = order.needs == PhaseSet() || written.intersects(order.needs);
     if (!isBackward && table.uses(phase) && hasCopy)
