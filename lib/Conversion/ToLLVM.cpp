@@ -24,6 +24,8 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
@@ -56,6 +58,9 @@
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/Transforms/RuntimeOpVerification.h"
 #include "mlir/Dialect/Tensor/Transforms/SubsetInsertionOpInterfaceImpl.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Vector/Transforms/SubsetOpInterfaceImpl.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -105,8 +110,11 @@ void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
 
 /// Kernels have static shapes, so that their memrefs become bare pointers,
 /// which LLVM may know not to alias.
-static void addLowering(OpPassManager &manager) {
+static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
+  if (options.matmul == Matmul::Runtime)
+    manager.addPass(createLowerMatmulsPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createSCFToControlFlowPass());
@@ -114,14 +122,15 @@ static void addLowering(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   addNarrowFloatPasses(manager);
+  manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createArithToLLVMConversionPass());
   manager.addPass(createConvertIndexToLLVMPass());
   manager.addPass(createFinalizeMemRefToLLVMConversionPass());
-  ConvertFuncToLLVMPassOptions options;
-  options.useBarePtrCallConv = true;
-  manager.addPass(createConvertFuncToLLVMPass(options));
+  ConvertFuncToLLVMPassOptions functions;
+  functions.useBarePtrCallConv = true;
+  manager.addPass(createConvertFuncToLLVMPass(functions));
   manager.addPass(createConvertControlFlowToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
   manager.addPass(createCanonicalizerPass());
@@ -156,7 +165,7 @@ void pipesched::buildToLLVMPipeline(OpPassManager &manager,
     addProgramConversion(manager, options);
   }
   addBufferization(manager);
-  addLowering(manager);
+  addLowering(manager, options);
 }
 
 void pipesched::registerToLLVMPipeline() {
@@ -171,7 +180,7 @@ void pipesched::registerToLLVMPipeline() {
 
 void pipesched::registerToLLVMInterfaces(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, cf::ControlFlowDialect,
-                  index::IndexDialect>();
+                  index::IndexDialect, vector::VectorDialect>();
   func::registerInlinerExtension(registry);
   affine::registerValueBoundsOpInterfaceExternalModels(registry);
   arith::registerValueBoundsOpInterfaceExternalModels(registry);
@@ -196,4 +205,6 @@ void pipesched::registerToLLVMInterfaces(DialectRegistry &registry) {
   scf::registerBufferDeallocationOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerSubsetOpInterfaceExternalModels(registry);
+  vector::registerBufferizableOpInterfaceExternalModels(registry);
+  vector::registerSubsetOpInterfaceExternalModels(registry);
 }

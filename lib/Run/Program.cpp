@@ -13,6 +13,7 @@
 #include "PipeSched/Run/Program.h"
 #include "PipeSched/Conversion/ToLLVM.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include <numeric>
 
 using namespace mlir;
@@ -26,8 +27,22 @@ pipe::PlacementOwnerOpInterface PreparedProgram::getOwner() const {
   return source.get().lookupSymbol<PlacementOwnerOpInterface>(name);
 }
 
+/// What a pipeline makes of functions is compiled; the unpipelined model, costs
+/// and layouts stay those of the functions of the file.
+static LogicalResult changeFunctions(ModuleOp module, StringRef pipeline) {
+  if (pipeline.empty())
+    return success();
+  PassManager manager(module.getContext());
+  std::string errors;
+  llvm::raw_string_ostream os(errors);
+  if (failed(parsePassPipeline(pipeline, manager, os)))
+    return emitError(module.getLoc())
+           << "--stage-pipeline: " << StringRef(errors).rtrim();
+  return manager.run(module);
+}
+
 FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
-                                                  ProgramForm form) {
+                                                  const CodeOptions &code) {
   bool isSchedule = bool(program.source);
   OwningOpRef<ModuleOp> module =
       isSchedule ? std::move(program.source)
@@ -35,10 +50,13 @@ FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
   // What the program does not call, such as init functions, is left out.
   for (auto function : module->getOps<func::FuncOp>())
     function.setPrivate();
+  if (failed(changeFunctions(*module, code.stagePipeline)))
+    return failure();
   PassManager manager(module->getContext());
   ToLLVMOptions options;
   options.from = isSchedule ? ToLLVMStart::Schedule : ToLLVMStart::Buffers;
-  options.form = form;
+  options.form = code.form;
+  options.matmul = code.matmul;
   buildToLLVMPipeline(manager, options);
   if (failed(manager.run(*module)))
     return failure();

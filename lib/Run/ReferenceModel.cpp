@@ -27,6 +27,8 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
@@ -116,7 +118,8 @@ static LogicalResult lowerStageOps(ModuleOp module) {
   return success();
 }
 
-static LogicalResult lower(ModuleOp module) {
+/// Products of matrices are rounded as those of kernels are, but by loops.
+static LogicalResult lower(ModuleOp module, Matmul matmul) {
   if (failed(lowerStageOps(module)))
     return failure();
   PassManager manager(module.getContext());
@@ -135,7 +138,13 @@ static LogicalResult lower(ModuleOp module) {
       manager, bufferization::BufferDeallocationPipelineOptions());
   add(createConvertBufferizationToMemRefPass());
   add(createLowerMemRefCopiesPass());
+  if (matmul == Matmul::Runtime) {
+    LowerMatmulsPassOptions matmuls;
+    matmuls.to = MatmulCode::Loops;
+    add(createLowerMatmulsPass(matmuls));
+  }
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   add(memref::createExpandStridedMetadataPass());
   add(createLowerAffinePass());
   add(createSCFToControlFlowPass());
@@ -145,6 +154,7 @@ static LogicalResult lower(ModuleOp module) {
   add(createCanonicalizerPass());
   add(createCSEPass());
   addNarrowFloatPasses(manager);
+  add(createConvertVectorToLLVMPass());
   add(createConvertMathToLLVMPass());
   add(createConvertMathToLibmPass());
   add(createArithToLLVMConversionPass());
@@ -214,7 +224,7 @@ buildFunctions(ModuleOp module, StringRef name, bool steps, bool updates) {
 
 FailureOr<ReferenceModel>
 ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
-                        bool updates) {
+                        bool updates, Matmul matmul) {
   OwningOpRef<ModuleOp> module(owner->getParentOfType<ModuleOp>().clone());
   FailureOr<PersistentLayout> layout = buildFunctions(
       *module, SymbolTable::getSymbolName(owner), steps, updates);
@@ -222,7 +232,7 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
     return failure();
   keepFunctions(*module);
 
-  if (failed(lower(*module)))
+  if (failed(lower(*module, matmul)))
     return owner.emitError("cannot lower the functions of its stages");
   auto fail = [&](llvm::Error error) {
     return owner.emitError("cannot compile the functions of its stages: ")

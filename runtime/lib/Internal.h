@@ -68,6 +68,28 @@ struct RtAnchor {
 struct RtAnchor rtAnchor(void);
 
 //===----------------------------------------------------------------------===//
+// Products of matrices (Matmul.c)
+//===----------------------------------------------------------------------===//
+
+/// c[i][j] += a[i][k] * b[k][j]. Row i, column j is `i * row + j * column`
+/// elements behind the first one.
+struct RtMatmul {
+  int64_t m, n, k;
+  const void *a, *b;
+  void *c;
+  int64_t aRow, aColumn, bRow, bColumn, cRow, cColumn;
+};
+
+/// Kernels for kinds of processors, the most capable last.
+enum { RT_MATMUL_PLAIN, RT_MATMUL_AVX2, RT_MATMUL_AVX512 };
+
+/// The kernels that this processor is best at; it has those before them, too.
+int32_t rtMatmulKernels(void);
+
+/// Multiplies by these kernels, all of which give the same bits.
+void rtMatmul(int32_t elementType, int32_t kernels, struct RtMatmul of);
+
+//===----------------------------------------------------------------------===//
 // Log (Log.c)
 //===----------------------------------------------------------------------===//
 

@@ -151,6 +151,7 @@ static const NativeSymbol kRuntime[] = {
     {"pipesched_rt_all_reduce",
      reinterpret_cast<void *>(&pipesched_rt_all_reduce)},
     {"pipesched_rt_add", reinterpret_cast<void *>(&pipesched_rt_add)},
+    {"pipesched_rt_matmul", reinterpret_cast<void *>(&pipesched_rt_matmul)},
     {"pipesched_rt_wait", reinterpret_cast<void *>(&pipesched_rt_wait)},
     {"pipesched_rt_fail", reinterpret_cast<void *>(&pipesched_rt_fail)},
     {"pipesched_rt_fail_index",

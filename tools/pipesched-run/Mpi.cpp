@@ -168,7 +168,7 @@ static std::vector<std::string> loopbackSources(StringRef runtime) {
   std::vector<std::string> files;
   for (StringRef name :
        {"Copies", "Deadlock", "Files", "Log", "Loopback", "LoopbackMain",
-        "Options", "Reduce", "Training", "Worker", "World"})
+        "Matmul", "Options", "Reduce", "Training", "Worker", "World"})
     files.push_back((runtime + "/lib/" + name + ".c").str());
   return files;
 }

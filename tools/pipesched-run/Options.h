@@ -89,6 +89,10 @@ struct Options {
       "pipeline", cl::cat(category), cl::value_desc("passes"),
       cl::desc("Passes that change the schedule, such as "
                "'pipe-add-recompute,pipe-add-offload'")};
+  cl::opt<std::string> stagePipeline{
+      "stage-pipeline", cl::cat(category), cl::value_desc("passes"),
+      cl::desc("Passes that change the functions of stages before they are "
+               "compiled, such as 'func.func(linalg-fuse-elementwise-ops)'")};
   cl::opt<bool> noUpdate{
       "no-update", cl::cat(category),
       cl::desc("Do not step the parameters; gradients of replicas are then "
@@ -97,6 +101,9 @@ struct Options {
                             cl::init(ProgramForm::Table),
                             cl::desc("How instructions are written"),
                             enumOptionValuesWithDefault<ProgramForm::Table>()};
+  cl::opt<Matmul> matmul{"matmul", cl::cat(category), cl::init(Matmul::Runtime),
+                         cl::desc("Who multiplies matrices"),
+                         enumOptionValuesWithDefault<Matmul::Runtime>()};
 
   // The run.
   cl::opt<Backend> backend{"backend", cl::cat(category),

@@ -18,11 +18,21 @@
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/InputFile.h"
+#include "mlir/Dialect/Affine/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/Transforms/Passes.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -36,6 +46,19 @@ void run::registerAll(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+}
+
+void run::registerUpstreamPasses() {
+  registerTransformsPasses();
+  registerLinalgPasses();
+  registerSCFPasses();
+  affine::registerAffinePasses();
+  arith::registerArithPasses();
+  bufferization::registerBufferizationPasses();
+  math::registerMathPasses();
+  memref::registerMemRefPasses();
+  tensor::registerTensorPasses();
+  vector::registerVectorPasses();
 }
 
 static LogicalResult fail(MLIRContext &context, llvm::Error error) {

@@ -22,6 +22,10 @@ namespace pipesched::run {
 /// Dialects and interfaces that reading, compiling and running need.
 void registerAll(mlir::DialectRegistry &registry);
 
+/// Those of upstream that change functions of stages, for --pipeline and
+/// --stage-pipeline.
+void registerUpstreamPasses();
+
 /// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
 /// for a run or a paced executable, assigns its buffers. Errors are emitted: no
 /// schedule with stages, or several; a family that needs another number of

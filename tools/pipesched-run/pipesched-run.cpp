@@ -247,8 +247,8 @@ struct Start {
   static llvm::Expected<Start> make(const PreparedProgram &program,
                                     const Options &options) {
     bool runs = options.checks && options.emit == Emit::Nothing;
-    mlir::FailureOr<ReferenceModel> reference =
-        ReferenceModel::compile(program.getOwner(), runs, program.updates);
+    mlir::FailureOr<ReferenceModel> reference = ReferenceModel::compile(
+        program.getOwner(), runs, program.updates, options.matmul);
     if (mlir::failed(reference))
       return makeError("there is no model to start from");
     Memory model(reference->getLayout().bytes);
@@ -319,6 +319,10 @@ struct Plan {
 };
 } // namespace
 
+static CodeOptions codeOf(const Options &options) {
+  return {options.form, options.matmul, options.stagePipeline.getValue()};
+}
+
 /// A program that trains as a run by this tool does.
 static llvm::Error emitExecutable(PreparedProgram &program,
                                   const Options &options) {
@@ -332,7 +336,7 @@ static llvm::Error emitExecutable(PreparedProgram &program,
   llvm::Expected<Start> start = Start::make(program, options);
   if (!start)
     return start.takeError();
-  auto lowered = lowerToLLVM(program, options.form);
+  auto lowered = lowerToLLVM(program, codeOf(options));
   if (mlir::failed(lowered))
     return makeError("the schedule is not compiled");
   auto object =
@@ -427,7 +431,7 @@ static int runAll(const Options &options) {
     llvm::Error error = emitExecutable(*program, options);
     return error ? fail(std::move(error)) : 0;
   }
-  auto lowered = lowerToLLVM(*program, options.form);
+  auto lowered = lowerToLLVM(*program, codeOf(options));
   if (mlir::failed(lowered))
     return kFailed;
   bool holds = true;
@@ -461,6 +465,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   initializeNative();
   registerAllPasses();
+  registerUpstreamPasses();
   cl::ResetCommandLineParser();
   Options options;
   cl::HideUnrelatedOptions(options.category);

@@ -32,6 +32,26 @@ struct EnumNames<ProgramForm> {
       {ProgramForm::Straight, "straight", "One call behind the other"}};
 };
 
+/// Who multiplies matrices.
+enum class Matmul { Runtime, Loops };
+
+template <>
+struct EnumNames<Matmul> {
+  static constexpr EnumName<Matmul> values[] = {
+      {Matmul::Runtime, "runtime", "The runtime; each summand by fma"},
+      {Matmul::Loops, "loops", "Loops; each product is rounded"}};
+};
+
+/// What lower-matmuls makes of products of matrices.
+enum class MatmulCode { Calls, Loops };
+
+template <>
+struct EnumNames<MatmulCode> {
+  static constexpr EnumName<MatmulCode> values[] = {
+      {MatmulCode::Calls, "calls", "Calls of the runtime"},
+      {MatmulCode::Loops, "loops", "Loops that give the same bits"}};
+};
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "PipeSched/Conversion/Passes.h.inc"

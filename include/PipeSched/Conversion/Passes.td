@@ -525,6 +525,8 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+include "PipeSched/Conversion/LowerMatmuls.td"
+
 def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
   let summary = "Verify that stores overwrite nothing that is read later";
   let description = [{

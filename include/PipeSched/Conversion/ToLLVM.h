@@ -37,6 +37,9 @@ struct ToLLVMOptions : mlir::PassPipelineOptions<ToLLVMOptions> {
   Option<ProgramForm> form{
       *this, "form", llvm::cl::desc("How instructions are written"),
       llvm::cl::init(ProgramForm::Table), enumOptionValues<ProgramForm>()};
+  Option<Matmul> matmul{
+      *this, "matmul", llvm::cl::desc("Who multiplies matrices"),
+      llvm::cl::init(Matmul::Runtime), enumOptionValues<Matmul>()};
   Option<ReceivePlacement> receivePlacement{
       *this, "receive-placement",
       llvm::cl::desc("Where receives stand (convert-pipe-to-exec)"),

@@ -44,10 +44,19 @@ struct PreparedProgram {
   llvm::StringRef getName() const { return name; }
 };
 
+/// How code is made of a program.
+struct CodeOptions {
+  ProgramForm form = ProgramForm::Table;
+  Matmul matmul = Matmul::Runtime;
+  /// Passes that change the functions of stages first.
+  llvm::StringRef stagePipeline;
+};
+
 /// Lowers the source, which it takes, or a copy of the module to the LLVM
-/// dialect.
+/// dialect. Errors are emitted: a pipeline that is none; functions that its
+/// passes have made others of.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-lowerToLLVM(PreparedProgram &program, ProgramForm form);
+lowerToLLVM(PreparedProgram &program, const CodeOptions &options);
 
 struct Span {
   int64_t begin, end; ///< ns on a clock that all workers share

@@ -13,6 +13,7 @@
 #ifndef PIPESCHED_RUN_REFERENCEMODEL_H
 #define PIPESCHED_RUN_REFERENCEMODEL_H
 
+#include "PipeSched/Conversion/Passes.h"
 #include "PipeSched/Run/Native.h"
 #include "PipeSched/Run/State.h"
 
@@ -24,7 +25,8 @@ public:
   /// functions. Its module stays as it is. Without `steps` only init can run,
   /// which takes less time to compile. Errors are emitted.
   static mlir::FailureOr<ReferenceModel>
-  compile(pipe::PlacementOwnerOpInterface owner, bool steps, bool updates);
+  compile(pipe::PlacementOwnerOpInterface owner, bool steps, bool updates,
+          Matmul matmul);
 
   const PersistentLayout &getLayout() const { return layout; }
   /// Runs the init functions of all stages that have one. `block` is laid out

@@ -19,7 +19,9 @@ TOOL = "pipesched-run"
 _VALUES = {
     "select": ("NAME", "the schedule to run, of a file with several"),
     "pipeline": ("PASSES", "passes that change the schedule"),
+    "stage-pipeline": ("PASSES", "passes that change the functions of stages"),
     "form": ("FORM", "how instructions are written: table or straight"),
+    "matmul": ("WHO", "who multiplies matrices: runtime or loops"),
     "messages": ("MODE", "when a send ends: buffered or rendezvous"),
     "parameters": ("DIR", "start from the files stage<S>.<name>.npy of this folder"),
     "save-parameters": ("DIR", "write the parameters after the last step"),

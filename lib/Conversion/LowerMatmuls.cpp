@@ -1,0 +1,353 @@
+//===- LowerMatmuls.cpp - Products of matrices ----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A contraction of any number of dimensions becomes loops around the product
+// of two matrices. With the names of linalg, for C[b,m0,m1,n] += A.. * B..:
+//
+//   for b                          dimensions of A, B and C
+//     for m0, if m0 and m1 do not follow each other in memory
+//       C[m1][n] += A[m1][k] * B[k][n]
+//
+// Which contractions are taken depends on their sizes alone, and not on where
+// tensors are: the same ones in kernels and in the unpipelined model.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace pipesched {
+#define GEN_PASS_DEF_LOWERMATMULSPASS
+#include "PipeSched/Conversion/Passes.h.inc"
+} // namespace pipesched
+
+using namespace mlir;
+using namespace pipesched;
+using linalg::ContractionDimensions;
+using linalg::LinalgOp;
+
+static constexpr char kMatmul[] = "pipesched_rt_matmul";
+
+/// Fewer multiplications than these take less time than to copy the operands.
+static constexpr int64_t kLeastMultiplications = 4096;
+/// A product with a vector is bound by memory.
+static constexpr int64_t kLeastSize = 4;
+
+//===----------------------------------------------------------------------===//
+// Which
+//===----------------------------------------------------------------------===//
+
+/// The body adds a product of both inputs, and computes nothing else.
+static bool addsProduct(LinalgOp op) {
+  Block &body = *op.getBlock();
+  if (!llvm::hasNItems(body, 3))
+    return false;
+  auto product = dyn_cast<arith::MulFOp>(body.front());
+  auto sum = dyn_cast<arith::AddFOp>(*std::next(body.begin()));
+  if (!product || !sum || body.getTerminator()->getOperand(0) != sum)
+    return false;
+  auto isOneOf = [](Value value, Value a, Value b) {
+    return value == a || value == b;
+  };
+  Value a = body.getArgument(0), b = body.getArgument(1),
+        c = body.getArgument(2);
+  return isOneOf(a, product.getLhs(), product.getRhs()) &&
+         isOneOf(b, product.getLhs(), product.getRhs()) &&
+         isOneOf(c, sum.getLhs(), sum.getRhs()) &&
+         isOneOf(product, sum.getLhs(), sum.getRhs());
+}
+
+/// The dimensions of a contraction that is worth a call; none of others.
+static std::optional<ContractionDimensions> findMatmul(LinalgOp op) {
+  if (!op.hasPureBufferSemantics() || op.getNumDpsInputs() != 2 ||
+      op.getNumDpsInits() != 1 || op.hasDynamicShape())
+    return std::nullopt;
+  Type element = getElementTypeOrSelf(op.getDpsInits()[0].getType());
+  if (!element.isF32() && !element.isF64())
+    return std::nullopt;
+  for (OpOperand &operand : op->getOpOperands())
+    if (!isa<MemRefType>(operand.get().getType()) ||
+        getElementTypeOrSelf(operand.get().getType()) != element ||
+        !op.getMatchingIndexingMap(&operand).isProjectedPermutation())
+      return std::nullopt;
+  if (!addsProduct(op))
+    return std::nullopt;
+  FailureOr<ContractionDimensions> dims = linalg::inferContractionDims(op);
+  if (failed(dims) ||
+      dims->batch.size() + dims->m.size() + dims->n.size() + dims->k.size() !=
+          op.getNumLoops())
+    return std::nullopt;
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  auto product = [&](ArrayRef<unsigned> of) {
+    int64_t result = 1;
+    for (unsigned dim : of)
+      result *= sizes[dim];
+    return result;
+  };
+  int64_t m = product(dims->m), n = product(dims->n);
+  if (m < kLeastSize || n < kLeastSize ||
+      m * n * product(dims->k) < kLeastMultiplications)
+    return std::nullopt;
+  return *dims;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls of the runtime
+//===----------------------------------------------------------------------===//
+
+namespace {
+enum Operand { A, B, C };
+
+/// One or several dimensions that follow each other in memory.
+struct Loop {
+  int64_t size;
+  std::array<Value, 3> strides;                ///< in elements, of A, B and C
+  std::array<std::optional<int64_t>, 3> known; ///< the same
+};
+
+/// An operand: where its elements begin, in elements, and their strides.
+struct Matrix {
+  Value pointer; ///< as a number of bytes
+  Value offset;
+  SmallVector<Value> strides;
+  SmallVector<int64_t> known;
+};
+
+class CallEmitter {
+public:
+  CallEmitter(RewriterBase &rewriter, LinalgOp op)
+      : builder(op.getLoc(), rewriter), op(op) {}
+
+  void run(const ContractionDimensions &dims);
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, value);
+  }
+  Matrix open(Value memref);
+  Loop loopOf(unsigned dim, int64_t size);
+  SmallVector<Loop> loopsOf(ArrayRef<unsigned> dims, ArrayRef<Operand> of);
+  void openLoops(ArrayRef<Loop> loops);
+  void call(const Loop &m, const Loop &n, const Loop &k);
+
+  ImplicitLocOpBuilder builder;
+  LinalgOp op;
+  std::array<Matrix, 3> matrices;
+};
+} // namespace
+
+Matrix CallEmitter::open(Value memref) {
+  Matrix matrix;
+  matrix.pointer =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, memref);
+  auto metadata = memref::ExtractStridedMetadataOp::create(builder, memref);
+  matrix.offset = metadata.getOffset();
+  int64_t offset;
+  (void)cast<MemRefType>(memref.getType())
+      .getStridesAndOffset(matrix.known, offset);
+  if (!ShapedType::isDynamic(offset))
+    matrix.offset = constant(offset);
+  for (auto [stride, known] : llvm::zip(metadata.getStrides(), matrix.known))
+    matrix.strides.push_back(ShapedType::isDynamic(known) ? Value(stride)
+                                                          : constant(known));
+  return matrix;
+}
+
+/// Operands that do not have the dimension have the stride 0.
+Loop CallEmitter::loopOf(unsigned dim, int64_t size) {
+  Loop loop{size, {}, {}};
+  for (Operand operand : {A, B, C}) {
+    AffineMap map = op.getMatchingIndexingMap(&op->getOpOperand(operand));
+    std::optional<unsigned> place =
+        map.getResultPosition(builder.getAffineDimExpr(dim));
+    const Matrix &matrix = matrices[operand];
+    loop.strides[operand] = place ? matrix.strides[*place] : constant(0);
+    if (!place)
+      loop.known[operand] = 0;
+    else if (!ShapedType::isDynamic(matrix.known[*place]))
+      loop.known[operand] = matrix.known[*place];
+  }
+  return loop;
+}
+
+/// The loops over some dimensions, with those made one that follow each other
+/// in all operands `of`, which have them. Their order stays.
+SmallVector<Loop> CallEmitter::loopsOf(ArrayRef<unsigned> dims,
+                                       ArrayRef<Operand> of) {
+  SmallVector<unsigned> sorted(dims);
+  llvm::sort(sorted);
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  SmallVector<Loop> loops;
+  for (unsigned dim : sorted) {
+    Loop loop = loopOf(dim, sizes[dim]);
+    if (!loops.empty() && loops.back().size == 1)
+      loops.pop_back();
+    if (loop.size == 1 && !loops.empty())
+      continue;
+    bool follows = !loops.empty() && llvm::all_of(of, [&](Operand operand) {
+      return loop.known[operand] && loops.back().known[operand] &&
+             *loops.back().known[operand] == *loop.known[operand] * loop.size;
+    });
+    if (follows) {
+      loop.size *= loops.back().size;
+      loops.back() = loop;
+    } else {
+      loops.push_back(loop);
+    }
+  }
+  return loops;
+}
+
+/// Goes into one loop for each of these, and moves the matrices along.
+void CallEmitter::openLoops(ArrayRef<Loop> loops) {
+  for (const Loop &loop : loops) {
+    if (loop.size == 1)
+      continue;
+    auto made = scf::ForOp::create(builder, constant(0), constant(loop.size),
+                                   constant(1));
+    builder.setInsertionPointToStart(made.getBody());
+    for (Operand operand : {A, B, C}) {
+      if (loop.known[operand] == 0)
+        continue;
+      Value step = arith::MulIOp::create(builder, made.getInductionVar(),
+                                         loop.strides[operand]);
+      Value &offset = matrices[operand].offset;
+      offset = arith::AddIOp::create(builder, offset, step);
+    }
+  }
+}
+
+void CallEmitter::call(const Loop &m, const Loop &n, const Loop &k) {
+  Type element = getElementTypeOrSelf(op.getDpsInits()[0].getType());
+  Value bytes = constant(element.getIntOrFloatBitWidth() / 8);
+  Type i64 = builder.getI64Type();
+  auto number = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(builder, i64, index);
+  };
+  auto pointer = [&](const Matrix &matrix) -> Value {
+    Value offset = arith::MulIOp::create(builder, matrix.offset, bytes);
+    Value address = arith::AddIOp::create(builder, matrix.pointer, offset);
+    return LLVM::IntToPtrOp::create(
+        builder, LLVM::LLVMPointerType::get(builder.getContext()),
+        number(address));
+  };
+  // PIPESCHED_RT_F32 and PIPESCHED_RT_F64
+  SmallVector<Value> operands = {
+      arith::ConstantIntOp::create(builder, element.isF64(), 32)};
+  for (const Loop *loop : {&m, &n, &k})
+    operands.push_back(number(constant(loop->size)));
+  std::array<std::pair<const Loop *, const Loop *>, 3> ofMatrices = {
+      {{&m, &k}, {&k, &n}, {&m, &n}}};
+  for (Operand operand : {A, B, C}) {
+    auto [rows, columns] = ofMatrices[operand];
+    operands.push_back(pointer(matrices[operand]));
+    operands.push_back(number(rows->strides[operand]));
+    operands.push_back(number(columns->strides[operand]));
+  }
+  func::CallOp::create(builder, StringRef(kMatmul), TypeRange(), operands);
+}
+
+void CallEmitter::run(const ContractionDimensions &dims) {
+  for (Operand operand : {A, B, C})
+    matrices[operand] = open(op->getOperand(operand));
+  SmallVector<Loop> batch = loopsOf(dims.batch, {A, B, C}),
+                    m = loopsOf(dims.m, {A, C}), n = loopsOf(dims.n, {B, C}),
+                    k = loopsOf(dims.k, {A, B});
+  auto takeLargest = [](SmallVector<Loop> &loops) {
+    auto *largest = llvm::max_element(
+        loops, [](const Loop &a, const Loop &b) { return a.size < b.size; });
+    Loop taken = *largest;
+    loops.erase(largest);
+    return taken;
+  };
+  Loop rows = takeLargest(m), columns = takeLargest(n);
+  // Summands stay in their order.
+  Loop summands = k.pop_back_val();
+  for (ArrayRef<Loop> loops : {batch, m, n, k})
+    openLoops(loops);
+  call(rows, columns, summands);
+}
+
+static void declareMatmul(ModuleOp module) {
+  if (module.lookupSymbol(kMatmul))
+    return;
+  auto builder =
+      ImplicitLocOpBuilder::atBlockBegin(module.getLoc(), module.getBody());
+  Type i64 = builder.getI64Type();
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  SmallVector<Type> types = {builder.getI32Type(), i64, i64, i64};
+  for (int i = 0; i < 3; ++i)
+    types.append({pointer, i64, i64});
+  func::FuncOp::create(builder, kMatmul, builder.getFunctionType(types, {}))
+      .setPrivate();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops of fma
+//===----------------------------------------------------------------------===//
+
+/// Summands in the outer loops, so that the inner ones run along C, and fma.
+static void makeLoops(RewriterBase &rewriter, LinalgOp op,
+                      const ContractionDimensions &dims) {
+  FailureOr<linalg::GenericOp> generic =
+      dyn_cast<linalg::GenericOp>(op.getOperation());
+  if (!*generic)
+    generic = linalg::generalizeNamedOp(rewriter, op);
+  SmallVector<unsigned> order;
+  for (const SmallVector<unsigned, 2> *of :
+       {&dims.batch, &dims.m, &dims.k, &dims.n}) {
+    order.append(of->begin(), of->end());
+    llvm::sort(order.end() - of->size(), order.end());
+  }
+  if (!llvm::is_sorted(order))
+    generic = linalg::interchangeGenericOp(rewriter, *generic, order);
+  Block &body = *(*generic).getBlock();
+  Operation *sum = body.getTerminator()->getOperand(0).getDefiningOp();
+  Operation *product = &body.front();
+  rewriter.setInsertionPoint(sum);
+  rewriter.replaceOpWithNewOp<math::FmaOp>(
+      sum, product->getOperand(0), product->getOperand(1), body.getArgument(2));
+  rewriter.eraseOp(product);
+}
+
+namespace {
+struct LowerMatmulsPass
+    : pipesched::impl::LowerMatmulsPassBase<LowerMatmulsPass> {
+  using LowerMatmulsPassBase::LowerMatmulsPassBase;
+
+  void runOnOperation() override {
+    SmallVector<std::pair<LinalgOp, ContractionDimensions>> found;
+    getOperation().walk([&](LinalgOp op) {
+      if (std::optional<ContractionDimensions> dims = findMatmul(op))
+        found.push_back({op, *dims});
+    });
+    if (found.empty())
+      return;
+    if (to == MatmulCode::Calls)
+      declareMatmul(getOperation());
+    IRRewriter rewriter(&getContext());
+    for (auto &[op, dims] : found) {
+      rewriter.setInsertionPoint(op);
+      if (to == MatmulCode::Loops) {
+        makeLoops(rewriter, op, dims);
+        continue;
+      }
+      CallEmitter(rewriter, op).run(dims);
+      rewriter.eraseOp(op);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,271 @@
+//===- Matmul.c - Products of matrices ------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The loops of Goto and van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication" (2008), with the names of BLIS:
+//
+//   for columns of C  in blocks                      B: packed, in the last
+//   cache
+//     for summands    in blocks of DEPTH
+//       for rows of C in blocks                      A: packed, in the second
+//         for tiles of ROWS x COLUMNS                C: in registers
+//
+// Each element is c = fma(a[k], b[k], c) for k in order, and nothing else: the
+// same bits from each of the kernels below, and from a plain loop.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+// In elements of tiles, so that blocks are a multiple of tiles.
+#define BLOCK_ROWS(rows) ((int64_t)(rows) * (168 / (rows)))
+#define BLOCK_COLUMNS(columns) ((int64_t)(columns) * (2048 / (columns)))
+
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+// A tile of registers is named row by row, since a compiler keeps arrays in
+// registers only if it unrolls all loops over them.
+#define ROWS_OF_6(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#define ROWS_OF_14(X) ROWS_OF_6(X) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+
+#define LOAD_ROW(i)                                                            \
+  Vector left##i = LOAD(c + i * stride),                                       \
+         right##i = LOAD(c + i * stride + LANES);
+#define ADD_ROW(i)                                                             \
+  {                                                                            \
+    Vector factor = SPLAT(a[i]);                                               \
+    left##i = FMA(factor, left, left##i);                                      \
+    right##i = FMA(factor, right, right##i);                                   \
+  }
+#define STORE_ROW(i)                                                           \
+  STORE(c + i * stride, left##i);                                              \
+  STORE(c + i * stride + LANES, right##i);
+#define TILE_IN_REGISTERS(EACH_ROW)                                            \
+  EACH_ROW(LOAD_ROW)                                                           \
+  for (int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS) {               \
+    Vector left = LOAD(b), right = LOAD(b + LANES);                            \
+    EACH_ROW(ADD_ROW)                                                          \
+  }                                                                            \
+  EACH_ROW(STORE_ROW)
+
+#if defined(__x86_64__)
+
+#define NAME(x) x##Avx512F32
+#define TARGET __attribute__((target("avx512f")))
+#define Real float
+#define ROWS 14
+#define COLUMNS 32
+#define DEPTH 384
+#define LANES 16
+#define Vector __m512
+#define LOAD _mm512_loadu_ps
+#define STORE _mm512_storeu_ps
+#define SPLAT _mm512_set1_ps
+#define FMA _mm512_fmadd_ps
+#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_14)
+#include "MatmulTile.h"
+
+#define NAME(x) x##Avx512F64
+#define TARGET __attribute__((target("avx512f")))
+#define Real double
+#define ROWS 14
+#define COLUMNS 16
+#define DEPTH 256
+#define LANES 8
+#define Vector __m512d
+#define LOAD _mm512_loadu_pd
+#define STORE _mm512_storeu_pd
+#define SPLAT _mm512_set1_pd
+#define FMA _mm512_fmadd_pd
+#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_14)
+#include "MatmulTile.h"
+
+#define NAME(x) x##Avx2F32
+#define TARGET __attribute__((target("avx2,fma")))
+#define Real float
+#define ROWS 6
+#define COLUMNS 16
+#define DEPTH 256
+#define LANES 8
+#define Vector __m256
+#define LOAD _mm256_loadu_ps
+#define STORE _mm256_storeu_ps
+#define SPLAT _mm256_set1_ps
+#define FMA _mm256_fmadd_ps
+#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_6)
+#include "MatmulTile.h"
+
+#define NAME(x) x##Avx2F64
+#define TARGET __attribute__((target("avx2,fma")))
+#define Real double
+#define ROWS 6
+#define COLUMNS 8
+#define DEPTH 256
+#define LANES 4
+#define Vector __m256d
+#define LOAD _mm256_loadu_pd
+#define STORE _mm256_storeu_pd
+#define SPLAT _mm256_set1_pd
+#define FMA _mm256_fmadd_pd
+#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_6)
+#include "MatmulTile.h"
+
+#endif // __x86_64__
+
+// Other processors: the compiler makes vectors of the innermost loop, where it
+// knows of an instruction for fma.
+#define TILE_OF_LOOPS(FMA)                                                     \
+  Real sums[ROWS][COLUMNS];                                                    \
+  for (int64_t i = 0; i < ROWS; ++i)                                           \
+    for (int64_t j = 0; j < COLUMNS; ++j)                                      \
+      sums[i][j] = c[i * stride + j];                                          \
+  for (int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS)                 \
+    for (int64_t i = 0; i < ROWS; ++i)                                         \
+      for (int64_t j = 0; j < COLUMNS; ++j)                                    \
+        sums[i][j] = FMA(a[i], b[j], sums[i][j]);                              \
+  for (int64_t i = 0; i < ROWS; ++i)                                           \
+    for (int64_t j = 0; j < COLUMNS; ++j)                                      \
+      c[i * stride + j] = sums[i][j];
+
+#define NAME(x) x##PlainF32
+#define TARGET
+#define Real float
+#define ROWS 4
+#define COLUMNS 16
+#define DEPTH 256
+#define CODE_OF_TILE TILE_OF_LOOPS(fmaf)
+#include "MatmulTile.h"
+
+#define NAME(x) x##PlainF64
+#define TARGET
+#define Real double
+#define ROWS 4
+#define COLUMNS 8
+#define DEPTH 256
+#define CODE_OF_TILE TILE_OF_LOOPS(fma)
+#include "MatmulTile.h"
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+int32_t rtMatmulKernels(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f"))
+    return RT_MATMUL_AVX512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return RT_MATMUL_AVX2;
+#endif
+  return RT_MATMUL_PLAIN;
+}
+
+typedef void (*Multiply)(const struct RtMatmul *, void *);
+
+static Multiply chooseMultiply(int32_t elementType, int32_t kernels) {
+  bool isDouble = elementType == PIPESCHED_RT_F64;
+#if defined(__x86_64__)
+  if (kernels == RT_MATMUL_AVX512)
+    return isDouble ? multiplyAvx512F64 : multiplyAvx512F32;
+  if (kernels == RT_MATMUL_AVX2)
+    return isDouble ? multiplyAvx2F64 : multiplyAvx2F32;
+#endif
+  (void)kernels;
+  return isDouble ? multiplyPlainF64 : multiplyPlainF32;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory for packed blocks
+//===----------------------------------------------------------------------===//
+
+/// Room for the largest blocks of all kernels.
+enum { packedBytes = (168 + 2048) * 384 * 8 };
+
+static pthread_once_t bufferOnce = PTHREAD_ONCE_INIT;
+static pthread_key_t bufferKey;
+static bool hasBufferKey;
+
+static void makeBufferKey(void) {
+  hasBufferKey = pthread_key_create(&bufferKey, free) == 0;
+}
+
+/// Each thread keeps its buffer until it ends: new pages for each product would
+/// cost as much as a small one. Returns NULL if there is no memory.
+static void *getBuffer(void) {
+  pthread_once(&bufferOnce, makeBufferKey);
+  if (!hasBufferKey)
+    return NULL;
+  void *buffer = pthread_getspecific(bufferKey);
+  if (buffer)
+    return buffer;
+  if (posix_memalign(&buffer, 64, packedBytes))
+    return NULL;
+  if (pthread_setspecific(bufferKey, buffer)) {
+    free(buffer);
+    return NULL;
+  }
+  return buffer;
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+/// Without a buffer: slow, but the same numbers.
+static void multiplyInPlace(const struct RtMatmul *of, bool isDouble) {
+  for (int64_t i = 0; i < of->m; ++i)
+    for (int64_t j = 0; j < of->n; ++j)
+      for (int64_t k = 0; k < of->k; ++k) {
+        int64_t a = i * of->aRow + k * of->aColumn;
+        int64_t b = k * of->bRow + j * of->bColumn;
+        int64_t c = i * of->cRow + j * of->cColumn;
+        if (isDouble)
+          ((double *)of->c)[c] =
+              fma(((const double *)of->a)[a], ((const double *)of->b)[b],
+                  ((double *)of->c)[c]);
+        else
+          ((float *)of->c)[c] =
+              fmaf(((const float *)of->a)[a], ((const float *)of->b)[b],
+                   ((float *)of->c)[c]);
+      }
+}
+
+void rtMatmul(int32_t elementType, int32_t kernels, struct RtMatmul of) {
+  // Tiles want contiguous rows of C: transpose the product where columns are.
+  if (of.cColumn != 1 && of.cRow == 1) {
+    struct RtMatmul turned = {of.n,       of.m,    of.k,       of.b,
+                              of.a,       of.c,    of.bColumn, of.bRow,
+                              of.aColumn, of.aRow, of.cColumn, of.cRow};
+    of = turned;
+  }
+  void *buffer = getBuffer();
+  if (buffer)
+    chooseMultiply(elementType, kernels)(&of, buffer);
+  else
+    multiplyInPlace(&of, elementType == PIPESCHED_RT_F64);
+}
+
+void pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
+                         const void *a, int64_t a_row, int64_t a_column,
+                         const void *b, int64_t b_row, int64_t b_column,
+                         void *c, int64_t c_row, int64_t c_column) {
+  struct RtMatmul of = {m,     n,        k,     a,        b,     c,
+                        a_row, a_column, b_row, b_column, c_row, c_column};
+  rtMatmul(element_type, rtMatmulKernels(), of);
+}

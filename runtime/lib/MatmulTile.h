@@ -1,0 +1,136 @@
+//===- MatmulTile.h - A matrix product for one type and processor -*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Matmul.c includes this file once for each type of element and each kind of
+// processor. It defines
+//
+//   NAME(x)       the name of a function for this pair
+//   TARGET        attribute that lets the compiler use the instructions
+//   Real          type of an element
+//   ROWS, COLUMNS a tile of C, which fits into registers
+//   DEPTH         summands that a tile adds in one go
+//   CODE_OF_TILE  body of `tile`, below
+//
+// and NAME(multiply) is the result.
+//
+//===----------------------------------------------------------------------===//
+
+/// c[i][j] += a[k][i] * b[k][j] for k in order. `a` and `b` are packed; rows of
+/// `c` are `stride` elements apart.
+TARGET static void NAME(tile)(int64_t depth, const Real *a, const Real *b,
+                              Real *c, int64_t stride){CODE_OF_TILE}
+
+/// Packs `count` (up to `width`) columns of `depth` rows, row by row, with
+/// zeros behind each row. Row k, column j is from[k * rowStride + j *
+/// columnStride]. Reads along whichever stride is 1.
+TARGET static inline __attribute__((always_inline)) void NAME(packPanel)(
+    Real *to, const Real *from, int64_t depth, int64_t count, int64_t width,
+    int64_t rowStride, int64_t columnStride) {
+  if (count < width)
+    memset(to, 0, (size_t)(depth * width) * sizeof(Real));
+  if (columnStride == 1 && count == width) {
+    for (int64_t k = 0; k < depth; ++k)
+      memcpy(to + k * width, from + k * rowStride,
+             (size_t)width * sizeof(Real));
+    return;
+  }
+  // Few rows at a time, so that what is written stays in the first cache.
+  enum { block = 16 };
+  for (int64_t begin = 0; begin < depth; begin += block) {
+    int64_t end = depth - begin < block ? depth : begin + block;
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t k = begin; k < end; ++k)
+        to[k * width + j] = from[k * rowStride + j * columnStride];
+  }
+}
+
+/// A tile of which only `rows` x `columns` elements belong to C, or whose rows
+/// are not contiguous, is computed in a buffer.
+TARGET static void NAME(partialTile)(int64_t depth, const Real *a,
+                                     const Real *b, Real *c, int64_t rows,
+                                     int64_t columns, int64_t rowStride,
+                                     int64_t columnStride) {
+  Real buffer[ROWS * COLUMNS] = {0};
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      buffer[i * COLUMNS + j] = c[i * rowStride + j * columnStride];
+  NAME(tile)(depth, a, b, buffer, COLUMNS);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      c[i * rowStride + j * columnStride] = buffer[i * COLUMNS + j];
+}
+
+/// The product of a packed block of A and a packed block of B.
+TARGET static void NAME(block)(int64_t m, int64_t n, int64_t depth,
+                               const Real *a, const Real *b, Real *c,
+                               int64_t rowStride, int64_t columnStride) {
+  for (int64_t j = 0; j < n; j += COLUMNS)
+    for (int64_t i = 0; i < m; i += ROWS) {
+      int64_t rows = m - i < ROWS ? m - i : ROWS;
+      int64_t columns = n - j < COLUMNS ? n - j : COLUMNS;
+      Real *to = c + i * rowStride + j * columnStride;
+      // Rows of C lie far apart: fetch those of the next tile.
+      if (i + ROWS < m)
+        for (int64_t row = ROWS; row < smaller(2 * ROWS, m - i); ++row) {
+          __builtin_prefetch(to + row * rowStride, 1);
+          __builtin_prefetch(to + row * rowStride + COLUMNS - 1, 1);
+        }
+      const Real *left = a + i * depth, *right = b + j * depth;
+      if (rows == ROWS && columns == COLUMNS && columnStride == 1)
+        NAME(tile)(depth, left, right, to, rowStride);
+      else
+        NAME(partialTile)(depth, left, right, to, rows, columns, rowStride,
+                          columnStride);
+    }
+}
+
+/// See Matmul.c for the loops. `packed` has room for a block of A, then one of
+/// B.
+TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
+  const Real *a = of->a, *b = of->b;
+  Real *c = of->c;
+  Real *packedA = packed, *packedB = packedA + BLOCK_ROWS(ROWS) * DEPTH;
+  // Parts of equal depth, so that none is short.
+  int64_t parts = (of->k + DEPTH - 1) / DEPTH;
+  int64_t part = parts ? (of->k + parts - 1) / parts : 0;
+  for (int64_t j = 0; j < of->n; j += BLOCK_COLUMNS(COLUMNS)) {
+    int64_t columns = smaller(of->n - j, BLOCK_COLUMNS(COLUMNS));
+    for (int64_t k = 0; k < of->k; k += part) {
+      int64_t depth = smaller(of->k - k, part);
+      for (int64_t l = 0; l < columns; l += COLUMNS)
+        NAME(packPanel)(packedB + l * depth,
+                        b + k * of->bRow + (j + l) * of->bColumn, depth,
+                        smaller(columns - l, COLUMNS), COLUMNS, of->bRow,
+                        of->bColumn);
+      for (int64_t i = 0; i < of->m; i += BLOCK_ROWS(ROWS)) {
+        int64_t rows = smaller(of->m - i, BLOCK_ROWS(ROWS));
+        for (int64_t l = 0; l < rows; l += ROWS)
+          NAME(packPanel)(packedA + l * depth,
+                          a + (i + l) * of->aRow + k * of->aColumn, depth,
+                          smaller(rows - l, ROWS), ROWS, of->aColumn, of->aRow);
+        NAME(block)(rows, columns, depth, packedA, packedB,
+                    c + i * of->cRow + j * of->cColumn, of->cRow, of->cColumn);
+      }
+    }
+  }
+}
+
+#undef NAME
+#undef TARGET
+#undef Real
+#undef ROWS
+#undef COLUMNS
+#undef DEPTH
+#undef CODE_OF_TILE
+// What CODE_OF_TILE is made of, where that is vectors.
+#undef LANES
+#undef Vector
+#undef LOAD
+#undef STORE
+#undef SPLAT
+#undef FMA

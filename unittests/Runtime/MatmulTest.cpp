@@ -1,0 +1,138 @@
+//===- MatmulTest.cpp - Products of matrices ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All kernels that this processor has, beside a plain loop, to the last bit.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched-rt/Runtime.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+#include <thread>
+#include <vector>
+
+// Of runtime/lib/Internal.h, which is C11.
+extern "C" {
+struct RtMatmul {
+  int64_t m, n, k;
+  const void *a, *b;
+  void *c;
+  int64_t aRow, aColumn, bRow, bColumn, cRow, cColumn;
+};
+int32_t rtMatmulKernels(void);
+void rtMatmul(int32_t elementType, int32_t kernels, RtMatmul of);
+}
+
+namespace {
+/// Elements that do not touch each other, row by row or column by column.
+template <typename T>
+struct Matrix {
+  int64_t rows, columns, row, column;
+  std::vector<T> elements;
+
+  Matrix(int64_t rows, int64_t columns, bool isTransposed, int64_t gap)
+      : rows(rows), columns(columns),
+        row(isTransposed ? gap : gap * columns + 3),
+        column(isTransposed ? gap * rows + 3 : gap),
+        elements(static_cast<size_t>(rows * row + columns * column + 1)) {}
+
+  void fill(std::mt19937 &random) {
+    std::uniform_real_distribution<T> numbers(-1, 1);
+    for (T &element : elements)
+      element = numbers(random);
+  }
+  T &at(int64_t i, int64_t j) {
+    return elements[static_cast<size_t>(i * row + j * column)];
+  }
+};
+
+struct Shape {
+  int64_t m, n, k;
+};
+} // namespace
+
+template <typename T>
+static void multiply(int32_t elementType, int32_t kernels, Matrix<T> &a,
+                     Matrix<T> &b, Matrix<T> &c) {
+  rtMatmul(elementType, kernels,
+           {c.rows, c.columns, a.columns, a.elements.data(), b.elements.data(),
+            c.elements.data(), a.row, a.column, b.row, b.column, c.row,
+            c.column});
+}
+
+template <typename T>
+static void multiplyPlainly(Matrix<T> &a, Matrix<T> &b, Matrix<T> &c) {
+  for (int64_t i = 0; i < c.rows; ++i)
+    for (int64_t j = 0; j < c.columns; ++j)
+      for (int64_t k = 0; k < a.columns; ++k)
+        c.at(i, j) = std::fma(a.at(i, k), b.at(k, j), c.at(i, j));
+}
+
+/// Also compares what lies between the elements, which must not change.
+template <typename T>
+static void tryShape(int32_t elementType, Shape shape, int64_t gap) {
+  std::mt19937 random(static_cast<unsigned>(shape.m + 31 * shape.n));
+  for (int orders = 0; orders < 8; ++orders) {
+    Matrix<T> a(shape.m, shape.k, orders & 1, gap);
+    Matrix<T> b(shape.k, shape.n, orders & 2, gap);
+    Matrix<T> c(shape.m, shape.n, orders & 4, gap);
+    for (Matrix<T> *matrix : {&a, &b, &c})
+      matrix->fill(random);
+    Matrix<T> expected = c;
+    multiplyPlainly(a, b, expected);
+    for (int32_t kernels = 0; kernels <= rtMatmulKernels(); ++kernels) {
+      Matrix<T> got = c;
+      multiply(elementType, kernels, a, b, got);
+      EXPECT_EQ(got.elements, expected.elements)
+          << shape.m << "x" << shape.n << "x" << shape.k << ", orders "
+          << orders << ", kernels " << kernels << ", gap " << gap;
+    }
+  }
+}
+
+TEST(Matmul, HasTheBitsOfALoop) {
+  // Around the tiles of all kernels, and none at all.
+  const Shape shapes[] = {{1, 1, 1},    {4, 16, 8},  {5, 17, 9},  {14, 32, 33},
+                          {15, 33, 20}, {28, 64, 7}, {13, 31, 2}, {6, 8, 1},
+                          {0, 4, 4},    {4, 0, 4},   {4, 4, 0},   {1, 40, 50}};
+  for (Shape shape : shapes)
+    for (int64_t gap : {1, 2}) {
+      tryShape<float>(PIPESCHED_RT_F32, shape, gap);
+      tryShape<double>(PIPESCHED_RT_F64, shape, gap);
+    }
+}
+
+TEST(Matmul, GoesOverSeveralBlocks) {
+  const Shape shapes[] = {{170, 20, 10}, {20, 2060, 3}, {15, 17, 800}};
+  for (Shape shape : shapes) {
+    tryShape<float>(PIPESCHED_RT_F32, shape, 1);
+    tryShape<double>(PIPESCHED_RT_F64, shape, 1);
+  }
+}
+
+TEST(Matmul, RunsOnSeveralThreads) {
+  auto run = [] {
+    std::mt19937 random(7);
+    Matrix<float> a(50, 60, false, 1), b(60, 70, false, 1), c(50, 70, false, 1);
+    a.fill(random);
+    b.fill(random);
+    Matrix<float> expected = c;
+    multiplyPlainly(a, b, expected);
+    for (int i = 0; i < 20; ++i) {
+      Matrix<float> got = c;
+      pipesched_rt_matmul(PIPESCHED_RT_F32, 50, 70, 60, a.elements.data(),
+                          a.row, a.column, b.elements.data(), b.row, b.column,
+                          got.elements.data(), got.row, got.column);
+      EXPECT_EQ(got.elements, expected.elements);
+    }
+  };
+  std::thread first(run), second(run);
+  first.join();
+  second.join();
+}
