@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import signal
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -39,6 +35,7 @@ from .arguments import (
 from .budgets import budget_text, of_each_text, of_worker
 from .entries import FromFile, renamed, times_by_schedule
 from .output import FORMATS, Column, percent, say, say_lines, seconds, write_rows, write_text
+from .searching import keeping, progress
 from .timed import memory_of
 
 EXAMPLE = """  pipesched optimize --workers 2 --microbatches 4 --memory 2 --offload \\
@@ -259,57 +256,6 @@ def _options(arguments: argparse.Namespace) -> OptimizeOptions:
 # The search
 
 
-@contextlib.contextmanager
-def _keeping() -> Iterator[list[bool]]:
-    """Within this block Ctrl-C only ends the search, which then returns its result. The list tells
-    whether that happened. A second Ctrl-C is raised.
-    """
-    seen: list[bool] = []
-
-    def note(*_: object) -> None:
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(True)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield seen
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def _progress(limit: float) -> Iterator[None]:
-    """A bar of the time on standard error if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    ended = threading.Event()
-    columns = (TextColumn("searching"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=limit)
-        begin = time.monotonic()
-
-        def tick() -> None:
-            while not ended.wait(0.2):
-                bar.update(task, completed=min(limit, time.monotonic() - begin))
-
-        thread = threading.Thread(target=tick, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-
 def _of_one_placement(options: OptimizeOptions) -> OptimizeOptions:
     """The options for one of the placements: an equal part of the limits."""
     parts = len(options["placements"])
@@ -371,13 +317,13 @@ def _search(
     if _is_by_placement(arguments):
         placing = _placing(arguments, schedule)
         starts = {kind: schedule.transform(",".join(made)) for kind, made in placing.items()}
-        with _keeping() as interrupted, _progress(limit):
+        with keeping() as interrupted, progress(limit):
             found = _search_each(starts, _of_one_placement(options), interrupted)
         return found, None, bool(interrupted)
     attaching = _attaching(arguments, schedule)
     start = schedule.transform(",".join(attaching)) if attaching else schedule
     before = _before(start)
-    with _keeping() as interrupted, _progress(limit):
+    with keeping() as interrupted, progress(limit):
         found = start.optimize(**options)
     return found, before, bool(interrupted)
 
