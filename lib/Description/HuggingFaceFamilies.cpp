@@ -226,7 +226,6 @@ static constexpr ModelDefault kDefaults[] = {
     {"nemotron_h", "head_dim", 128, false},
     {"qwen3_5_moe_text", "head_dim", 256, false},
     {"qwen3_5_text", "head_dim", 256, false},
-    {"qwen3_moe", "head_dim", 128, false},
     {"qwen3_next", "head_dim", 256, false},
     {"seed_oss", "head_dim", 128, false},
 };

@@ -47,15 +47,28 @@ static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
         << " between forward and backward";
 }
 
+/// Says what memory does not know: a D right behind the F of a slice cannot
+/// take the keys and values that later slices read.
+static void remarkKeptKeys(ScheduleOp schedule, int64_t numSlices) {
+  if (numSlices > 1)
+    emitRemark(schedule.getLoc())
+        << "@" << schedule.getSymName()
+        << ": keys and values of offloaded slices stay on the device for later "
+           "slices, and are counted as offloaded";
+}
+
 static LogicalResult addOffload(ScheduleOp schedule,
                                 const OffloadOptions &options) {
+  ScheduleTable table(schedule);
   llvm::Expected<OffloadChange> change =
-      pipesched::addOffload(ScheduleTable(schedule).view(), options);
+      pipesched::addOffload(table.view(), options);
   if (!change)
     return emitTableError(schedule, change.takeError());
   emitRemarks(schedule, *change, options.ahead);
   if (change->numAdded == 0 && change->numJoins == 0)
     return success();
+  if (change->numAdded > 0)
+    remarkKeptKeys(schedule, table.view().placement->getNumSlices());
   storeRows(schedule, std::move(change->rows));
   schedule.dropFamily();
   return success();
