@@ -9,11 +9,10 @@
 // The loops of Goto and van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication" (2008), with the names of BLIS:
 //
-//   for columns of C  in blocks                      B: packed, in the last
-//   cache
+//   for columns of C  in blocks              B: packed, in the last cache
 //     for summands    in blocks of DEPTH
-//       for rows of C in blocks                      A: packed, in the second
-//         for tiles of ROWS x COLUMNS                C: in registers
+//       for rows of C in blocks              A: packed, in the second cache
+//         for tiles of ROWS x COLUMNS        C: in registers
 //
 // Each element is c = fma(a[k], b[k], c) for k in order, and nothing else: the
 // same bits from each of the kernels below, and from a plain loop.
