@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipesched import Configuration, Costs, Simulation, _core, simulate_batch
@@ -64,6 +64,18 @@ def timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, 
         if costs is not None and costs.model is not None and costs.times is None:
             found[entry.size].append(Timed(entry.label, entry.point, report))
     return found
+
+
+def sentences(
+    entries: Sequence[Entry], pairs: Sequence[Pair], sentence: Callable[[list[Timed]], str]
+) -> Iterator[str]:
+    """What `sentence` says of each size, if it says something."""
+    groups = timed_groups(entries, pairs)
+    several = len({workers for workers, _ in groups}) > 1
+    for (workers, microbatches), group in groups.items():
+        if text := sentence(group):
+            size = f"{workers} workers, " if several else ""
+            yield f"- {size}{microbatches} microbatches: {text}"
 
 
 def _sequence(costs: Costs) -> int:
@@ -206,9 +218,4 @@ def _sentence(group: Sequence[Timed]) -> str:
 
 def remarks(entries: Sequence[Entry], pairs: Sequence[Pair]) -> Iterator[str]:
     """One sentence for each size at which slices are compared with whole microbatches."""
-    groups = timed_groups(entries, pairs)
-    several = len({workers for workers, _ in groups}) > 1
-    for (workers, microbatches), group in groups.items():
-        if text := _sentence(group):
-            size = f"{workers} workers, " if several else ""
-            yield f"- {size}{microbatches} microbatches: {text}"
+    return sentences(entries, pairs, _sentence)

@@ -19,7 +19,7 @@ from pipesched.planning._spread import head_in_layers
 from .entries import Entry
 from .output import seconds
 from .ranked import Pair
-from .sliced import Timed, least, timed_groups
+from .sliced import Timed, least, sentences
 
 NEAR = 0.005
 """Steps nearer than this, as a part, are as fast."""
@@ -96,9 +96,4 @@ def _sentence(group: Sequence[Timed]) -> str:
 
 def remarks(entries: Sequence[Entry], pairs: Sequence[Pair]) -> Iterator[str]:
     """One sentence for each size at which shards of a vocabulary are compared with whole heads."""
-    groups = timed_groups(entries, pairs)
-    several = len({workers for workers, _ in groups}) > 1
-    for (workers, microbatches), group in groups.items():
-        if text := _sentence(group):
-            size = f"{workers} workers, " if several else ""
-            yield f"- {size}{microbatches} microbatches: {text}"
+    return sentences(entries, pairs, _sentence)

@@ -80,20 +80,25 @@ def _slimpipe() -> list[dict[str, Any]]:
     ]
 
 
-def _seq1f1b() -> list[dict[str, Any]]:
-    """Steps of Seq1F1B beside 1F1B. Slices are cut by equal compute, as its authors do, and
-    everything is recomputed.
-    """
-    row = data("slices.json")["seq1f1b"]
-    costs = Costs(
+def _costs_of(row: dict[str, Any], recompute: Recompute) -> Costs:
+    """The costs of a row of Seq1F1B, with slices of equal compute."""
+    return Costs(
         model=row["model"],
         system=SYSTEM,
         sequence=row["sequence"],
         microbatch_size=1,
         accelerators=1,
-        recompute="full",
+        recompute=recompute,
         slice_cut="work",
     )
+
+
+def _seq1f1b() -> list[dict[str, Any]]:
+    """Steps of Seq1F1B beside 1F1B. Slices are cut by equal compute, as its authors do, and
+    everything is recomputed.
+    """
+    row = data("slices.json")["seq1f1b"]
+    costs = _costs_of(row, "full")
 
     def report(family: str, microbatches: int, slices: int = 1) -> Simulation:
         options = FamilyOptions(slices=slices) if slices > 1 else FamilyOptions()
@@ -122,17 +127,8 @@ def _seq1f1b_memory() -> list[dict[str, Any]]:
     most, mega = row["layers_of_first_stage"], 1e6
 
     def peak(family: str, recompute: Recompute, options: FamilyOptions) -> float:
-        costs = Costs(
-            model=row["model"],
-            system=SYSTEM,
-            sequence=row["sequence"],
-            microbatch_size=1,
-            accelerators=1,
-            recompute=recompute,
-            slice_cut="work",
-        )
         made = Configuration(family, row["workers"], row["microbatches"][-1], options).generate()
-        memory = made.simulate(costs).memory
+        memory = made.simulate(_costs_of(row, recompute)).memory
         assert memory is not None
         return float(memory.peak_bytes[0])
 

@@ -25,7 +25,7 @@ LAYER: dict[str, Any] = {
     "combine": {"F": 3, "I": 3},
 }
 TOY = {"layers": [LAYER]}
-MODEL = {
+MODEL: dict[str, Any] = {
     "model": "qwen3-30b-a3b",
     "system": "h100-sxm-load",
     "data_parallel": 16,
@@ -133,7 +133,7 @@ def test_what_is_seen_adds_up() -> None:
     slow["layers"] = [{**LAYER, "count": 3, "dispatch": {"F": 9, "I": 14}}]
     for order in ("in-turn", "deepseek", "megatron", "best"):
         for contention in (1, (1.25, 1.5)):
-            pair = overlap(slow, order=order, contention=contention)  # type: ignore[arg-type]
+            pair = overlap(slow, order=order, contention=contention)
             assert pair.pair_ps == pair.compute_ps + pair.exposed_ps
             parts = pair.hidden_by_part().values()
             assert pair.hidden_ps == sum(hidden for _, hidden in parts)

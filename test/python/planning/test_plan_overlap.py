@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from pipesched.planning._overlapped import FLAGS
-from test_plan_split import flags, planned
+from test_plan import flags
+from test_plan_split import planned
 
 
 def found(**given: Any) -> Any:

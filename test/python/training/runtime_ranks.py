@@ -172,7 +172,10 @@ def count(job: Job, group: dist.ProcessGroup) -> Result:
     return Result(peak=census.peak, left=census.left)
 
 
-def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
+def train_each(
+    folder: Path, jobs: list[Any], world: int, rank: int, run: Callable[[Any, Any], Any]
+) -> None:
+    """Runs the jobs that this rank takes part in, each over a group of its ranks."""
     meeting = f"file://{folder}/store"
     dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
     groups = {ranks: dist.new_group(list(range(ranks))) for ranks in range(1, world)}
@@ -181,13 +184,19 @@ def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
     groups[world] = everyone
     results = {}
     for job in jobs:
-        if rank < job.schedule.workers:
+        if rank < job.ranks:
             print("job", job.name, file=sys.stderr, flush=True)
-            function = count if job.model == "marked" else run
-            results[job.name] = function(job, groups[job.schedule.workers])
+            results[job.name] = run(job, groups[job.ranks])
     (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
     dist.barrier()
     dist.destroy_process_group()
+
+
+def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
+    def run_or_count(job: Job, group: dist.ProcessGroup) -> Result:
+        return count(job, group) if job.model == "marked" else run(job, group)
+
+    train_each(folder, jobs, world, rank, run_or_count)
 
 
 Work = Callable[[Path, list[Any], int, int], None]

@@ -5,8 +5,6 @@ usage: shard_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 
 from __future__ import annotations
 
-import datetime
-import pickle
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +15,11 @@ import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
 from pipesched.torch.vocabulary import VocabularyHead, take_head
-from runtime_ranks import difference, main, optimizer_of, stage_blocks
+from runtime_ranks import difference, main, optimizer_of, stage_blocks, train_each
 from torch import Tensor, nn
 from torch.nn import functional
 
 WIDTH, SAMPLES, TOKENS, STEPS = 6, 2, 12, 2
-LIMIT = datetime.timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def model_of(job: ShardJob) -> nn.Sequential:
         head.scores.weight.requires_grad_(False)
     whole = nn.Sequential()
     for number in range(count):
-        parts = [embedding] if number == 0 else []
+        parts: list[nn.Module] = [embedding] if number == 0 else []
         parts += [Layer()]
         parts += [head] if number == count - 1 else []
         whole.add_module(str(number), nn.Sequential(*parts))
@@ -130,7 +127,8 @@ def compare(
     for number, block in blocks:
         for name, found in block.named_parameters():
             pairs.append((found, whole.get_parameter(name), slice(None)))
-    scores: Any = whole[-1][-1]
+    last: Any = whole[-1]
+    scores: Any = last[-1]
     pairs.append((head.weight, scores.scores.weight, head.rows))
     if head.bias is not None:
         pairs.append((head.bias, scores.scores.bias, head.rows))
@@ -236,19 +234,7 @@ def evaluated(
 
 
 def train(folder: Path, jobs: list[ShardJob], world: int, rank: int) -> None:
-    meeting = f"file://{folder}/store"
-    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
-    groups = {ranks: dist.new_group(list(range(ranks))) for ranks in range(1, world)}
-    assert dist.group.WORLD is not None
-    groups[world] = dist.group.WORLD
-    results = {}
-    for job in jobs:
-        if rank < job.ranks:
-            print("job", job.name, file=sys.stderr, flush=True)
-            results[job.name] = run(job, groups[job.ranks])
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
+    train_each(folder, jobs, world, rank, run)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ usage: slice_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 
 from __future__ import annotations
 
-import datetime
-import pickle
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,14 +14,13 @@ import torch
 import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, slices, split_sequential
-from runtime_ranks import compare, difference, main, optimizer_of, stage_blocks
+from runtime_ranks import compare, difference, main, optimizer_of, stage_blocks, train_each
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 SAMPLES, TOKENS, WIDTH, HEADS, WORDS = 2, 24, 8, 2, 11
 STEPS = 2
-LIMIT = datetime.timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -177,19 +174,7 @@ def evaluated(
 
 
 def train(folder: Path, jobs: list[SliceJob], world: int, rank: int) -> None:
-    meeting = f"file://{folder}/store"
-    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
-    groups = {ranks: dist.new_group(list(range(ranks))) for ranks in range(1, world)}
-    assert dist.group.WORLD is not None
-    groups[world] = dist.group.WORLD
-    results = {}
-    for job in jobs:
-        if rank < job.ranks:
-            print("job", job.name, file=sys.stderr, flush=True)
-            results[job.name] = run(job, groups[job.ranks])
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
+    train_each(folder, jobs, world, rank, run)
 
 
 if __name__ == "__main__":

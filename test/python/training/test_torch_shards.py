@@ -61,7 +61,7 @@ def test_four_ranks(tmp_path: Path) -> None:
     spread = made("vocab-1f1b", 2, "pipe-add-optimizer", vocabulary="vocab-2")
     for kind in kinds:
         jobs.append(ShardJob(f"beside {kind}", made("vocab-1f1b", 2), kind=kind, pipelines=2))
-        stepped = {"kind": kind, "pipelines": 2, "steps_inside": True}
+        stepped: dict[str, Any] = {"kind": kind, "pipelines": 2, "steps_inside": True}
         jobs.append(ShardJob(f"beside, stepped, {kind}", spread, **stepped))
     check(run(jobs, tmp_path, "shard_ranks.py"))
 
