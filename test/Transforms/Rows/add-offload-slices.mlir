@@ -6,8 +6,11 @@
 // CHECK: pipe.schedule @sliced
 // CHECK: 0F0.0 0D0.0
 pipe.schedule @whole workers 2 microbatches 4 {
+  path on [0, 1]
 }
 pipe.schedule @sliced workers 2 microbatches 4 {
+  path on [0, 1]
 }
 pipe.schedule @kept workers 2 microbatches 4 {
+  path on [0, 1]
 }
