@@ -103,7 +103,8 @@ def _rows() -> Iterator[dict[str, Any]]:
 def overlap() -> Study:
     """Published steps with and without overlap, beside ours.
 
-    >>> frame = overlap().frame
+    >>> from pipesched.studies import study
+    >>> frame = study("overlap").frame
     >>> frame[frame.quantity.str.startswith("ratio")].verdict.unique().tolist()
     ['met']
     """

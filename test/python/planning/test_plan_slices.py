@@ -60,7 +60,7 @@ def test_optimized_rows_have_slices() -> None:
         stages=[8],
         schedules=["seq1f1b"],
         optimize="3s",
-        top=4,
+        top=20,
     )
     (optimized, *_) = [each for each in made.proposals if each.optimized]
     assert optimized.candidate.slices > 1
