@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pipesched
-from pipesched import Costs, Pair, PipeSchedError
+from pipesched import Costs, Pair, PipeSchedError, _core
 from pipesched._combined import PARTS, Hidden, combined_1f1b, hidden_in, plain
 from pipesched._options import PairOrder, names_of
 from pipesched._overlap import says_nothing_gained
 from pipesched._segments import LayerSegments, factor, read_segments, segments_of
 
+from . import assumed
 from .arguments import (
     UsageError,
     add_costs,
@@ -148,19 +149,37 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
-def _segments(arguments: argparse.Namespace) -> LayerSegments:
+def _costs(arguments: argparse.Namespace) -> Costs | None:
+    """The costs of a model, whose layers are overlapped if there is no file."""
     has_model = bool(arguments.model or arguments.system)
     if arguments.times or arguments.times_of:
         raise UsageError("--times has times of whole cells; give the parts of layers as a file")
     if bool(arguments.file) == has_model:
         raise UsageError("give a file of segments, or --model and --system")
     if arguments.file:
-        return read_segments(arguments.file)
+        return None
     costs = given_costs(arguments)
     assert isinstance(costs, Costs)
     if costs.expert_exposed != 100:
         raise UsageError("--expert-exposed says what a pair hides; overlap finds it")
-    return segments_of(costs, arguments.microbatches)
+    return costs
+
+
+def _facts(
+    arguments: argparse.Namespace, costs: Costs | None, read: LayerSegments, pair: Pair
+) -> assumed.Facts:
+    """What the parts of layers assume, and the pair."""
+    facts: assumed.Facts = {}
+    if costs is not None:
+        given = assumed.was_given(arguments)
+        count = arguments.microbatches
+        batch = _core.sizes(costs._raw)["global_batch"]
+        size = batch // (count * costs.data_parallel)
+        facts = assumed.of_costs(costs, given, [(count, size)]) | assumed.of_rates(costs.system)
+    if arguments.contention is None and read.contention is None:
+        compute, exchange = pair.contention
+        facts["contention"] = f"{compute:g},{exchange:g}"
+    return facts
 
 
 def _row(pair: Pair) -> dict[str, Any]:
@@ -195,16 +214,16 @@ def _row(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _title(arguments: argparse.Namespace, read: LayerSegments, pair: Pair) -> list[str]:
+def _title(
+    arguments: argparse.Namespace, costs: Costs | None, read: LayerSegments, pair: Pair
+) -> list[str]:
     count = {phase: len({r.layer for r in pair.runs if r.phase == phase}) for phase in "FI"}
     kind = "whole backwards" if pair.whole_backward else "weight gradients apart"
-    compute, exchange = pair.contention
-    said = arguments.contention or read.contention
-    lines = [
+    return [
         f"forward of {count['F']} layers beside backward of {count['I']}, {read.place}; {kind}",
-        f"assumed: contention {compute:g},{exchange:g}" if said is None else "",
+        *assumed.above(_facts(arguments, costs, read, pair), [costs]),
+        *said_of_settings(arguments),
     ]
-    return [*(line for line in lines if line), *said_of_settings(arguments)]
 
 
 def _remarks(pairs: list[Pair]) -> list[str]:
@@ -218,8 +237,8 @@ def _remarks(pairs: list[Pair]) -> list[str]:
                 else "the best of those that are the same in all layers"
             )
             lines.append(
-                f"- best: {','.join(pair.pattern)}, {shown}; {pair.orders_timed} orders timed,"
-                f" {pair.orders_cut} left out by bounds"
+                f"- best: {','.join(pair.pattern)}, {shown}; orders timed:"
+                f" {pair.orders_timed}, left out by bounds: {pair.orders_cut}"
             )
     overlapped = [pair for pair in pairs if pair.order != "in-turn"]
     if overlapped and (nothing := says_nothing_gained(min(overlapped, key=lambda p: p.pair_ps))):
@@ -257,7 +276,9 @@ def _step_row(step: Hidden) -> dict[str, Any]:
     }
 
 
-def _write_steps(arguments: argparse.Namespace, read: LayerSegments, pair: Pair) -> None:
+def _write_steps(
+    arguments: argparse.Namespace, costs: Costs | None, read: LayerSegments, pair: Pair
+) -> None:
     steps = _steps(arguments, pair)
     saved = 1 - steps[1].makespan_ps / steps[0].makespan_ps
     remarks = [
@@ -267,7 +288,7 @@ def _write_steps(arguments: argparse.Namespace, read: LayerSegments, pair: Pair)
     ]
     if nothing := says_nothing_gained(pair):
         remarks.append(f"- {nothing}")
-    above = _title(arguments, read, pair)
+    above = _title(arguments, costs, read, pair)
     write_rows(arguments, list(map(_step_row, steps)), STEPS, above=above, remarks=remarks)
 
 
@@ -276,7 +297,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show_passes:
         raise UsageError("--show-passes: a pair of layers is not the work of passes")
     described(arguments)  # refuses settings without a model
-    read = _segments(arguments)
+    costs = _costs(arguments)
+    if costs is None:
+        read = read_segments(arguments.file)
+    else:
+        read = segments_of(costs, arguments.microbatches)
     forward = arguments.forward or arguments.layers
     backward = arguments.backward or arguments.layers
     pairs = [
@@ -298,13 +323,13 @@ def run(arguments: argparse.Namespace) -> int:
         write_text(pairs[-1].trace(), arguments.trace)
     if arguments.workers:
         named = {pair.order: pair for pair in pairs}
-        _write_steps(arguments, read, named.get("megatron", pairs[-1]))
+        _write_steps(arguments, costs, read, named.get("megatron", pairs[-1]))
         return 0
     write_rows(
         arguments,
         [_row(pair) for pair in pairs],
         COLUMNS,
-        above=_title(arguments, read, pairs[0]),
+        above=_title(arguments, costs, read, pairs[0]),
         remarks=_remarks(pairs),
     )
     return 0

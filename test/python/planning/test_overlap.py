@@ -275,3 +275,14 @@ def test_refusals_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
         with pytest.raises(SystemExit):
             main(["overlap", str(file), option, value])
         assert said in capsys.readouterr().err
+
+
+def test_the_verb_says_what_it_assumes(capsys: Capture) -> None:
+    """A batch that nobody gave is the model's own."""
+    line = ("overlap", "--model", "llama3-8b", "--system", "h100-sxm", "--layers", "2")
+    assert main([*line, "--order", "in-turn"]) == 0
+    said = capsys.readouterr().out
+    assert "microbatch size 512 (the model's batch of 512)" in said
+    assert "rates of the data sheet" in said
+    assert main([*line, "--order", "in-turn", "--microbatch-size", "1"]) == 0
+    assert "microbatch size 512" not in capsys.readouterr().out
