@@ -72,6 +72,8 @@ module_build = os.path.join(config.pipesched_src_root, "build", "python")
 module_python = os.path.join(config.pipesched_src_root, ".venv", "bin", "python")
 if all(map(os.path.exists, (os.path.join(module_build, "build.ninja"), module_python))):
     config.available_features.add("python-module")
+else:
+    lit_config.note("build/python or .venv not found: Docs/add-pages.test leaves Python out")
 config.substitutions += [("%module_build", module_build), ("%module_python", module_python)]
 
 for mpi in ("mpich", "openmpi"):

@@ -54,7 +54,7 @@ class Timed:
         return gib(int(found.peak_bytes.max()) // accelerators)
 
 
-def timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, list[Timed]]:
+def _timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, list[Timed]]:
     """What was timed with a model's costs, by size."""
     found: dict[Size, list[Timed]] = defaultdict(list)
     for entry, (_, report) in zip(entries, pairs, strict=True):
@@ -70,7 +70,7 @@ def sentences(
     entries: Sequence[Entry], pairs: Sequence[Pair], sentence: Callable[[list[Timed]], str]
 ) -> Iterator[str]:
     """What `sentence` says of each size, if it says something."""
-    groups = timed_groups(entries, pairs)
+    groups = _timed_groups(entries, pairs)
     several = len({workers for workers, _ in groups}) > 1
     for (workers, microbatches), group in groups.items():
         if text := sentence(group):

@@ -1,10 +1,10 @@
 """The sentence of `compare` about shards of a vocabulary: which wins, beside uneven layers."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
+from heavy_head import heavy_head
 from pipesched import Configuration, Costs
 from pipesched._options import Balance
 from pipesched.command import main
@@ -15,28 +15,6 @@ Capture = pytest.CaptureFixture[str]
 
 SIZES = ("--workers", "4", "--microbatches", "16", "--microbatch-size", "1")
 COSTS = ("--system", "a100-sxm-80gb")
-
-
-def model(tmp_path: Path, vocabulary: int) -> str:
-    """A model with 16 layers whose head is as heavy as its vocabulary."""
-    fields = {
-        "name": "spread",
-        "aliases": [],
-        "description": "a model",
-        "hidden": 2048,
-        "feedforward": 8192,
-        "sequence": 2048,
-        "layers": 16,
-        "attention_heads": 16,
-        "vocabulary": vocabulary,
-        "activation": "gelu",
-        "norm": "layer",
-        "attention": "fused",
-        "sources": {},
-    }
-    file = tmp_path / "model.json"
-    file.write_text(json.dumps(fields))
-    return str(file)
 
 
 def sentences(capsys: Capture, *arguments: str) -> list[str]:
@@ -51,7 +29,7 @@ def step(family: str, file: str, balance: Balance = "auto") -> float:
 
 
 def test_says_which_wins_beside_uneven_layers(capsys: Capture, tmp_path: Path) -> None:
-    file = model(tmp_path, 262144)
+    file = heavy_head(tmp_path, 262144)
     (line,) = sentences(capsys, "1f1b", "interlaced-1f1b", "--model", file)
     found = re.search(r"the head takes as long as ([\d.]+) layers; interlaced-1f1b takes", line)
     assert found and float(found[1]) > 5, line
@@ -67,19 +45,19 @@ def test_says_which_wins_beside_uneven_layers(capsys: Capture, tmp_path: Path) -
 
 
 def test_a_light_head_needs_no_shards(capsys: Capture, tmp_path: Path) -> None:
-    (line,) = sentences(capsys, "zb-h1", "interlaced-1f1b", "--model", model(tmp_path, 512))
+    (line,) = sentences(capsys, "zb-h1", "interlaced-1f1b", "--model", heavy_head(tmp_path, 512))
     assert "as long as 0.0 layers" in line
     assert re.search(r"zb-h1 wins, [\d.]+ % ahead of shards", line)
 
 
 def test_whole_heads_alone_say_nothing(capsys: Capture, tmp_path: Path) -> None:
-    assert not sentences(capsys, "1f1b", "zb-h1", "--model", model(tmp_path, 262144))
+    assert not sentences(capsys, "1f1b", "zb-h1", "--model", heavy_head(tmp_path, 262144))
 
 
 def test_a_head_in_layers_follows_its_flops(tmp_path: Path) -> None:
     weights = []
     for vocabulary in (65536, 131072):
-        file = model(tmp_path, vocabulary)
+        file = heavy_head(tmp_path, vocabulary)
         weights.append(head_in_layers(Costs(model=file, system=COSTS[1], microbatch_size=1)))
     assert weights[0] and weights[1]
     assert weights[1] / weights[0] == pytest.approx(2, rel=0.05)

@@ -1,33 +1,16 @@
 """Plans say whether a heavy head is better divided among the workers, or uneven layers are."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
+from heavy_head import heavy_head
 from pipesched.planning import plan
-
-MODEL: dict[str, Any] = {
-    "name": "spread",
-    "aliases": [],
-    "description": "a model",
-    "hidden": 2048,
-    "feedforward": 8192,
-    "sequence": 2048,
-    "layers": 16,
-    "attention_heads": 16,
-    "activation": "gelu",
-    "norm": "layer",
-    "attention": "fused",
-    "sources": {},
-}
 
 
 def sentences(tmp_path: Path, vocabulary: int, **given: Any) -> list[str]:
-    file = tmp_path / "model.json"
-    file.write_text(json.dumps({**MODEL, "vocabulary": vocabulary}))
     found = plan(
-        str(file),
+        heavy_head(tmp_path, vocabulary),
         "a100-sxm-80gb",
         gpus=8,
         global_batch=32,

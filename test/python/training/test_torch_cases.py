@@ -5,7 +5,6 @@ runtime_cases.py. No process is ever left hanging.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import socket
@@ -13,9 +12,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from case_runs import Cases, run_cases
 from conftest import ROOT
 from pipesched import Schedule
 
@@ -125,17 +124,11 @@ REFUSALS: dict[str, list[str]] = {
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    folder = tmp_path_factory.mktemp("cases")
-    script = Path(__file__).with_name("runtime_cases.py")
-    command = [sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
-    return found
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return run_cases(tmp_path_factory.mktemp("cases"), "runtime_cases.py")
 
 
-def test_no_process_is_left(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_no_process_is_left(cases: Cases) -> None:
     for name, ranks in cases.items():
         wanted = [-9 if name == "killed" and r == 1 else 0 for r in range(len(ranks))]
         assert [rank["exit"] for rank in ranks] == wanted, name
@@ -143,7 +136,7 @@ def test_no_process_is_left(cases: dict[str, list[dict[str, Any]]]) -> None:
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_failure_ends_all_ranks(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_a_failure_ends_all_ranks(cases: Cases, name: str) -> None:
     failing, own, others = FAILURES[name]
     for rank, result in enumerate(cases[name]):
         assert result["text"].startswith(own if rank == failing else others)
@@ -151,13 +144,13 @@ def test_a_failure_ends_all_ranks(cases: dict[str, list[dict[str, Any]]], name: 
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_refusal_is_that_of_all_ranks(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_a_refusal_is_that_of_all_ranks(cases: Cases, name: str) -> None:
     for result in cases[name]:
         assert result["text"].startswith("PipelineError: ")
         assert all(part in result["text"] for part in REFUSALS[name]), result["text"]
 
 
-def test_a_killed_rank_ends_the_others(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_killed_rank_ends_the_others(cases: Cases) -> None:
     first, _, last = cases["killed"]
     for result in (first, last):
         assert "PipelineError" in result["text"] or "RemoteError" in result["text"]
@@ -211,7 +204,7 @@ def test_a_stopped_rank_with_the_store_ends_the_others(tmp_path: Path) -> None:
         assert "rank 0: no answer: outside of step(), or gone" in ends[rank][2]
 
 
-def test_a_time_limit_says_where_all_ranks_are(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_time_limit_says_where_all_ranks_are(cases: Cases) -> None:
     for rank, result in enumerate(cases["time_limit"]):
         assert result["text"].startswith("PipelineTimeout: rank ")
         lines = result["text"].splitlines()
@@ -222,7 +215,7 @@ def test_a_time_limit_says_where_all_ranks_are(cases: dict[str, list[dict[str, A
         assert result["seconds"] < (8 if rank == 1 else 1.5 + SOON)
 
 
-def test_a_stopped_rank_ends_the_others(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_stopped_rank_ends_the_others(cases: Cases) -> None:
     """By the time limit, which says what they wait for; it itself when it goes on."""
     first, middle, last = cases["stopped"]
     for result in (first, last):
@@ -234,7 +227,7 @@ def test_a_stopped_rank_ends_the_others(cases: dict[str, list[dict[str, Any]]]) 
     assert middle["text"].startswith(("PipelineTimeout: ", "PipelineError: lost message"))
 
 
-def test_mixed_precision(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_mixed_precision(cases: Cases) -> None:
     for result in cases["mixed_precision"]:
         assert result["text"] == ""
         worst, size = result["value"]
@@ -242,16 +235,16 @@ def test_mixed_precision(cases: dict[str, list[dict[str, Any]]]) -> None:
         assert worst <= 1e-4 * size
 
 
-def test_backends_by_device(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_backends_by_device(cases: Cases) -> None:
     assert [result["value"] for result in cases["backends_by_device"]] == 2 * ["TaggedMessages"]
 
 
-def test_a_rank_that_does_not_come_is_named(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_rank_that_does_not_come_is_named(cases: Cases) -> None:
     for result in cases["rank_that_does_not_come"][:2]:
         assert "waited 1 s for rank 2 to come to 'start'" in result["text"]
 
 
-def test_ranks_agree_on_overflows(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_ranks_agree_on_overflows(cases: Cases) -> None:
     for result in cases["overflow"]:
         first, over, last = result["value"]
         assert first[1:3] == [False, 1024.0] and 0 < first[3] < 10
@@ -261,7 +254,7 @@ def test_ranks_agree_on_overflows(cases: dict[str, list[dict[str, Any]]]) -> Non
     assert losses[0] > losses[1] == losses[2]
 
 
-def test_evaluation(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_evaluation(cases: Cases) -> None:
     first, last = cases["evaluation"]
     assert first["text"] == last["text"] == ""
     assert last["value"] == 8 * [[True, True]]
@@ -272,7 +265,7 @@ SAME = "accumulation two_pipelines smaller_batches_without_tags input_changed_in
 
 
 @pytest.mark.parametrize("name", SAME.split())
-def test_gradients(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_gradients(cases: Cases, name: str) -> None:
     for result in cases[name]:
         assert result["text"] == ""
         assert result["value"] <= 1e-12

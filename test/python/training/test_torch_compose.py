@@ -5,14 +5,11 @@ gloo and in float64.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from functools import cache
-from pathlib import Path as File
 from typing import Any
 
 import pytest
+from case_runs import Cases, run_cases
 from compose_runs import Beside, Found
 from pipesched import Path, generate
 from runtime_runs import run
@@ -184,18 +181,12 @@ REFUSALS: dict[str, list[str]] = {
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    folder = tmp_path_factory.mktemp("cases")
-    script = File(__file__).with_name("compose_cases.py")
-    command = [sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
-    return found
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return run_cases(tmp_path_factory.mktemp("cases"), "compose_cases.py")
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_does_not_fit_is_refused(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_what_does_not_fit_is_refused(cases: Cases, name: str) -> None:
     texts = [result["text"] for result in cases[name]]
     for text in texts:
         assert text.startswith(("PipelineError: ", "RemoteError: "))
@@ -204,7 +195,7 @@ def test_what_does_not_fit_is_refused(cases: dict[str, list[dict[str, Any]]], na
 
 
 @pytest.mark.parametrize("name", ["failure_beside", "failure_beside_shards"])
-def test_a_failure_ends_all_pipelines(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_a_failure_ends_all_pipelines(cases: Cases, name: str) -> None:
     for rank, result in enumerate(cases[name]):
         assert result["seconds"] < SOON and result["exit"] == 0 and not result["left"]
         if rank == 3:
@@ -214,7 +205,7 @@ def test_a_failure_ends_all_pipelines(cases: dict[str, list[dict[str, Any]]], na
             assert result["text"].startswith(f"RemoteError: {who} failed: at "), result["text"]
 
 
-def test_a_time_limit_beside(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_time_limit_beside(cases: Cases) -> None:
     first, second = cases["time_limit_beside"]
     wanted = "waited 1.5 s for the gradients of path 0, stage 0 from other pipelines"
     for result in (first, second):
@@ -222,35 +213,35 @@ def test_a_time_limit_beside(cases: dict[str, list[dict[str, Any]]]) -> None:
         assert result["seconds"] < SOON
 
 
-def test_shards_do_not_count_as_activations(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_shards_do_not_count_as_activations(cases: Cases) -> None:
     for result in cases["bytes_of_activations"]:
         plain, sharded = result["value"]
         assert plain == sharded and max(plain) > 0
 
 
-def test_sums_in_a_part_of_the_ranks(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_sums_in_a_part_of_the_ranks(cases: Cases) -> None:
     values = [result["value"] for result in cases["sums_in_a_part_of_the_ranks"]]
     assert values == [3, None, 3, None]
 
 
-def test_overflows_of_one_pipeline(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_overflows_of_one_pipeline(cases: Cases) -> None:
     for name in ("overflow_beside", "overflow_of_shards"):
         for result in cases[name]:
             assert result["value"] == [1024.0, 512.0, True], result
 
 
-def test_gradients_add_up(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_gradients_add_up(cases: Cases) -> None:
     for name in ("accumulation_beside", "accumulation_of_shards"):
         for result in cases[name]:
             assert result["text"] == "" and result["value"] <= PRECISION
 
 
-def test_norms_of_all_pipelines(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_norms_of_all_pipelines(cases: Cases) -> None:
     for result in cases["norms_beside"]:
         assert result["text"] == "" and max(result["value"]) <= PRECISION, result
 
 
-def test_evaluation_of_shards(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_evaluation_of_shards(cases: Cases) -> None:
     for result in cases["evaluation_of_shards"]:
         assert result["text"] == "" and result["value"] <= PRECISION
 
@@ -258,7 +249,7 @@ def test_evaluation_of_shards(cases: dict[str, list[dict[str, Any]]]) -> None:
 # State and divisions
 
 
-def test_states_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_states_that_do_not_fit(cases: Cases) -> None:
     for result in cases["state_with_other_names"]:
         assert result["text"] == ""
         missing, unexpected, shape = result["value"]
@@ -267,7 +258,7 @@ def test_states_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> None:
         assert shape.endswith("rank 0: has '0.inner.bias' of shape [3], wanted shape [12]")
 
 
-def test_checkpoints_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_checkpoints_that_do_not_fit(cases: Cases) -> None:
     for result in cases["checkpoint_with_other_names"]:
         assert result["text"] == ""
         missing, shape, optimizer, other, none = result["value"]
@@ -278,7 +269,7 @@ def test_checkpoints_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> 
         assert "/none' does not fit:\nrank 0: cannot be read: " in none
 
 
-def test_ranks_divide_alike(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_ranks_divide_alike(cases: Cases) -> None:
     for result in cases["ranks_that_divide_otherwise"]:
         assert "the division of the model: [" in result["text"]
     one, other = (result["value"] for result in cases["measured_by_one_rank"])

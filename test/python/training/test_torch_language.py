@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
+from case_runs import Cases, run_cases
 from pipesched import generate
 
 for _library in ("torch", "transformers"):
@@ -36,14 +33,8 @@ FOUR = generate("1f1b", workers=4, microbatches=4)
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    folder = tmp_path_factory.mktemp("language")
-    script = Path(__file__).with_name("language_cases.py")
-    command = [sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
-    return found
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return run_cases(tmp_path_factory.mktemp("language"), "language_cases.py")
 
 
 @pytest.mark.parametrize("name", ["language_models", "language_models_by_name", "pipes"])

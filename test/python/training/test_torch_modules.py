@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from case_runs import Cases, run_cases
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
@@ -17,18 +14,11 @@ pytestmark = pytest.mark.skipif(
 
 PRECISION = 1e-9
 """Of gradients and parameters in float64."""
-Cases = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    folder = tmp_path_factory.mktemp("modules")
-    script = Path(__file__).with_name("module_cases.py")
-    command = [sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: Cases = json.loads((folder / "cases.json").read_text())
-    return found
+    return run_cases(tmp_path_factory.mktemp("modules"), "module_cases.py")
 
 
 def numbers(value: Any) -> list[float]:

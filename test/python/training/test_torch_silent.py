@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
+from case_runs import Cases, run_cases
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
@@ -40,18 +36,12 @@ REFUSALS = {
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    folder = tmp_path_factory.mktemp("silent")
-    script = Path(__file__).with_name("silent_cases.py")
-    command = [sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
-    return found
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return run_cases(tmp_path_factory.mktemp("silent"), "silent_cases.py")
 
 
 @pytest.mark.parametrize("name", TRAINS)
-def test_trains_as_without_a_pipeline(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_trains_as_without_a_pipeline(cases: Cases, name: str) -> None:
     for result in cases[name]:
         assert result["text"] == "" and not result["left"], result
         found = result["value"]
@@ -60,6 +50,6 @@ def test_trains_as_without_a_pipeline(cases: dict[str, list[dict[str, Any]]], na
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_is_refused(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_is_refused(cases: Cases, name: str) -> None:
     texts = [result["text"] for result in cases[name]]
     assert all(texts) and any(REFUSALS[name] in text for text in texts), texts

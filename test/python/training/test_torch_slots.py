@@ -5,13 +5,10 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from case_runs import Cases, run_cases
 from pipesched import Schedule, generate
 
 needs_torch = pytest.mark.skipif(
@@ -19,7 +16,6 @@ needs_torch = pytest.mark.skipif(
 )
 PRECISION = 1e-12
 """Of gradients and parameters in float64."""
-Cases = dict[str, list[dict[str, Any]]]
 
 
 def counts(schedule: Schedule, kind: str, receives: Any = None) -> list[int]:
@@ -85,13 +81,7 @@ def test_an_offload_gives_a_slot_back() -> None:
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    folder = tmp_path_factory.mktemp("slots")
-    script = Path(__file__).with_name("slot_cases.py")
-    command = [sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: Cases = json.loads((folder / "cases.json").read_text())
-    return found
+    return run_cases(tmp_path_factory.mktemp("slots"), "slot_cases.py")
 
 
 @needs_torch

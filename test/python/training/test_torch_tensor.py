@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
+from case_runs import Cases, run_cases
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
@@ -20,20 +16,14 @@ PRECISION = 1e-9
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    folder = tmp_path_factory.mktemp("tensors")
-    script = Path(__file__).with_name("tensor_cases.py")
-    command = [sys.executable, str(script), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
-    return found
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return run_cases(tmp_path_factory.mktemp("tensors"), "tensor_cases.py")
 
 
 @pytest.mark.parametrize(
     "name", ["parts_of_tensors", "losses_of_parts", "parts_beside", "states_of_parts"]
 )
-def test_trains_as_the_whole_model(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+def test_trains_as_the_whole_model(cases: Cases, name: str) -> None:
     for result in cases[name]:
         assert result["text"] == "" and not result["left"]
         found = result["value"]
@@ -41,7 +31,7 @@ def test_trains_as_the_whole_model(cases: dict[str, list[dict[str, Any]]], name:
         assert worst <= PRECISION, found
 
 
-def test_an_exception_in_one_part_ends_all(cases: dict[str, list[dict[str, Any]]]) -> None:
+def test_an_exception_in_one_part_ends_all(cases: Cases) -> None:
     first, second, third, last = cases["exception_in_a_part"]
     for result in (first, second):
         assert result["text"].startswith("RemoteError: rank 1 of pipeline 1 failed: at "), result
