@@ -191,6 +191,7 @@ static Table reduce(Table table) {
 TEST(WalkBatch, AllFamilies) {
   Compared compared;
   uint32_t seed = 1;
+  int64_t numForms = 0;
   forAllFamilies(6, 9, {}, [&](const Family &, const Table &table) {
     compare(table, seed, seed % 2, compared);
     ++seed;
@@ -199,18 +200,22 @@ TEST(WalkBatch, AllFamilies) {
       return;
     compare(*again, seed, seed % 2, compared);
     ++seed;
-    for (const Table &some : {table, *again, reduce(table)}) {
-      compare(withCopies(some, seed, 2), seed, seed % 2, compared);
-      ++seed;
-    }
-    if (std::optional<Table> sliced = withSlices(*again, 2))
+    // The forms with copies take turns: sizes of all families see each of them.
+    int64_t turn = numForms++ % 4;
+    const Table &whole = turn == 0 ? table : *again;
+    if (turn == 2)
+      compare(withCopies(reduce(table), seed, 2), seed, seed % 2, compared);
+    else if (turn != 3)
+      compare(withCopies(whole, seed, 2), seed, seed % 2, compared);
+    else if (std::optional<Table> sliced = withSlices(whole, 2))
       compare(withCopies(*sliced, seed, 3), seed, seed % 2, compared);
+    ++seed;
   });
   EXPECT_GT(compared.batches, 500);
   EXPECT_GT(compared.pairs, 20);
   EXPECT_GT(compared.recomputed, 100);
-  EXPECT_GT(compared.copied, 500);
-  EXPECT_GT(compared.reduced, 200);
+  EXPECT_GT(compared.copied, 200);
+  EXPECT_GT(compared.reduced, 50);
   EXPECT_GT(compared.varied, 500);
   EXPECT_GT(compared.memories, 1000);
 }

@@ -16,7 +16,7 @@ import sys
 
 FAMILIES = """gpipe 1f1b eager-1f1b interleaved-1f1b looped-bfs chimera hanayo zb-h1 zb-h2 zb-v
 zb-auto v-half v-min interleaved-zb dualpipe dualpipe-v mpmd-circular greedy""".split()
-SIZES = [(2, 8), (4, 16), (8, 32)]
+SIZES = [(2, 8), (4, 12), (8, 24)]
 # The families that fill memory by an option, and how.
 OPTIONS = {"zb-auto": ["--memory=6"]}
 NEEDS = re.compile(r"needs (\d+); take another")
@@ -81,7 +81,7 @@ def main():
             if messages == "rendezvous" or workers == 4:
                 runner.train(family, workers, microbatches, f"--messages={messages}")
         for change in ("pipe-add-recompute", "pipe-add-offload"):
-            runner.train(family, 4, 16, f"--pipeline={change}")
+            runner.train(family, 4, 12, f"--pipeline={change}")
     print(f"{runner.count} cases, {runner.failed} failed")
     return 1 if runner.failed else 0
 
