@@ -24,6 +24,7 @@ FAMILIES = [
     ("looped-bfs", "Looped BFS", "looped-bfs{chunks=2}"),
     ("mpmd-circular", "MPMD circular", "mpmd-circular{chunks=2}"),
     ("interleaved-1f1b", "Interleaved 1F1B", "interleaved-1f1b{chunks=2}"),
+    ("combined-1f1b", "Combined 1F1B", "combined-1f1b{chunks=2}"),
     ("interleaved-zb", "Interleaved zero-bubble", "interleaved-zb{chunks=2}"),
     ("zb-v", "ZB-V", "zb-v"),
     ("v-half", "V-half", "v-half"),

@@ -163,6 +163,24 @@ static Promise promiseInterleaved1F1B(const FamilyCase &one) {
   return promise;
 }
 
+/// As interleaved 1F1B with one activation more on each worker, since pairs
+/// take here what their cells take. A single chunk has no groups.
+static Promise promiseCombined1F1B(const FamilyCase &one) {
+  bool isGrouped = one.chunks() > 1 || one.options.group;
+  if (isGrouped && !isGroupDefined(one))
+    return refuseGroup();
+  Promise promise = promiseLoop(one, one.microbatches);
+  if (one.chunks() == 1)
+    promise.idle = 3 * (one.workers - 1);
+  if (one.chunks() == 1 || one.microbatches >= one.workers)
+    promise.literature = Literature::OfMakespan;
+  for (int64_t r = 0; r < one.workers; ++r)
+    promise.peaks[r] = std::min((one.chunks() - 1) * groupOf(one) +
+                                    2 * (one.workers - 1 - r) + 2,
+                                one.microbatches * one.chunks());
+  return promise;
+}
+
 static Promise promiseInterleavedZB(const FamilyCase &one) {
   if (!isGroupDefined(one))
     return refuseGroup();
@@ -349,6 +367,7 @@ static constexpr PromiseOfFamily kPromises[] = {
     {"looped-bfs", promiseLoopedBFS},
     {"mpmd-circular", promiseMpmdCircular},
     {"interleaved-1f1b", promiseInterleaved1F1B},
+    {"combined-1f1b", promiseCombined1F1B},
     {"interleaved-zb", promiseInterleavedZB},
     {"seq1f1b", promiseSeq1F1B},
     {"slimpipe", promiseSlimPipe},

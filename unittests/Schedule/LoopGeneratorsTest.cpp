@@ -53,6 +53,26 @@ TEST(Interleaved1F1B, GroupsTakeTurnsOnTheChunks) {
                   "1B3"}));
 }
 
+TEST(Combined1F1B, PairsEachForwardWithTheBackwardBehindIt) {
+  Table table =
+      llvm::cantFail(generateCombined1F1B(makeLinear(2, 4), withGroup(2)));
+  EXPECT_EQ(printRows(table.rows),
+            Rows({"0F0 0F1 2F0 2F1 0F2 0F3+2B0 2F2+2B1 2F3+0B0 0B1 2B2 2B3 0B2 "
+                  "0B3",
+                  "1F0 1F1 3F0 3F1+3B0 1F2+3B1 1F3+1B0 3F2+1B1 3F3+3B2 3B3 1B2 "
+                  "1B3"}));
+}
+
+TEST(Combined1F1B, TakesASingleChunkOfAnySize) {
+  Table table = llvm::cantFail(generateCombined1F1B(makeLinear(2, 5)));
+  EXPECT_EQ(printRows(table.rows),
+            Rows({"0F0 0F1 0F2 0F3+0B0 0F4+0B1 0B2 0B3 0B4",
+                  "1F0 1F1+1B0 1F2+1B1 1F3+1B2 1F4+1B3 1B4"}));
+  EXPECT_EQ(
+      printRows(llvm::cantFail(generateCombined1F1B(makeLinear(1, 3))).rows),
+      Rows({"0F0 0F1+0B0 0F2+0B1 0B2"}));
+}
+
 TEST(Interleaved1F1B, TheLastGroupMayBeRagged) {
   Table table =
       llvm::cantFail(generateInterleaved1F1B(makeLinear(2, 5), withGroup(3)));

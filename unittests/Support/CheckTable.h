@@ -51,7 +51,8 @@ inline int64_t largest(const std::vector<int64_t> &values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// Ends of all cells with the given times of F, I, W, S and T (B takes I + W).
+/// Ends of all cells with the given times of F, I, W, S and T (B takes I + W,
+/// and an overlapped pair what both take, or what `times` say).
 /// A message to another worker delays its consumer and uses no queue; X, Y and
 /// Z take no time once all workers of the path have come.
 struct Simulation {
@@ -95,6 +96,8 @@ inline Simulation simulate(const Table &table,
                 flat != CellIndex::kNone)
               start = std::max(start, ends[flat]);
     }
+    if (step.count == 2)
+      duration = times.overlappedPs.value_or(duration);
     if (firsts[step.row] < 0)
       firsts[step.row] = start;
     clock[step.row] = start + duration;

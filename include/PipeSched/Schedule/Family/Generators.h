@@ -111,6 +111,15 @@ llvm::Expected<Table>
 generateInterleavedZB(const Placement &placement,
                       const InterleavedOptions &options = {});
 
+/// The interleaved order with one more forward in the warm-up, min((V-1)group +
+/// 2(D-1-r) + 1, NV); then each forward overlaps the backward behind it, which
+/// so needs nothing that the forward makes (Megatron-Core, combined_1f1b.py and
+/// schedules.py). V may be 1, where the group does not matter. Whole backwards.
+/// Peak: min((V-1)group + 2D, NV).
+llvm::Expected<Table>
+generateCombined1F1B(const Placement &placement,
+                     const InterleavedOptions &options = {});
+
 //===----------------------------------------------------------------------===//
 // Slices: a microbatch has k slices along its tokens (docs/Schedules.md). Rows
 // are of units, u = N k of them; the backward of slice k-1 of a microbatch runs

@@ -65,7 +65,7 @@ using Formula = llvm::Expected<FormulaResult>(llvm::StringRef family,
 
 Formula evaluateGPipe, evaluate1F1B, evaluateEager1F1B; // OneStage.cpp
 Formula evaluateLoopedBFS, evaluateMpmdCircular;        // Loop.cpp
-Formula evaluateInterleaved1F1B;                        // Loop.cpp
+Formula evaluateInterleaved1F1B, evaluateCombined1F1B;  // Loop.cpp
 Formula evaluateZBH1, evaluateZBH2;                     // ZeroBubbleH.cpp
 Formula evaluateInterleavedZB;                          // ZeroBubbleH.cpp
 Formula evaluateSeq1F1B, evaluateSlimPipe;              // Sliced.cpp

@@ -191,3 +191,77 @@ formulas::evaluateInterleaved1F1B(StringRef family,
       "messages no longer than F or B";
   return result;
 }
+
+/// The mean over workers of the idle time and of the ratio's work, in which
+/// w(r) = min((V-1)g + 2(D-1-r) + 1, NV) forwards and as many backwards run by
+/// themselves, and all others in pairs that take P. With W the mean of w(r)
+/// without that limit, (V-1)g + D, the makespan is
+///
+///   W (F + B)  +  (NV - W + D - 1) P
+static double combinedRatio(const FormulaInputs &inputs,
+                            const StageTimes &times, double pair) {
+  int64_t workers = inputs.workers, chunks = chunksOf(inputs);
+  int64_t total = inputs.microbatches * chunks;
+  int64_t least = (chunks - 1) * groupOf(inputs) + 1;
+  double alone = 0;
+  for (int64_t r = 0; r < workers; ++r)
+    alone += std::min(least + 2 * r, total);
+  alone /= workers;
+  double warmUp = least + workers - 1;
+  double makespan =
+      warmUp * times.share() + (total - warmUp + workers - 1) * pair;
+  double work = alone * times.share() + (total - alone) * pair;
+  return makespan > 0 ? (makespan - work) / makespan : 0.0;
+}
+
+/// The reason why there is no general form, or nothing if there is one.
+static StringRef whyNoCombined(const FormulaInputs &inputs,
+                               const StageTimes &times, double pair) {
+  if (times.comm != 0)
+    return "no general form is known: it takes free messages";
+  if (pair < std::max(times.forward, times.backward()))
+    return "no general form is known: it takes pairs no shorter than F or B";
+  if (inputs.microbatches < inputs.workers && chunksOf(inputs) > 1 &&
+      pair != times.share())
+    return "no general form is known: with N < D and several chunks it takes "
+           "F&B = F + B";
+  return "";
+}
+
+/// Pairs change nothing where F&B = F + B: the order is then as long as
+/// interleaved 1F1B.
+Expected<FormulaResult>
+formulas::evaluateCombined1F1B(StringRef family, const FormulaInputs &inputs) {
+  if (Error error = checkStagesPerWorker(family, inputs))
+    return std::move(error);
+  int64_t workers = inputs.workers, chunks = chunksOf(inputs);
+  FormulaResult result = literatureOf(inputs);
+  int64_t total = inputs.microbatches * chunks;
+  int64_t warmUp = chunks == 1 ? 0 : (chunks - 1) * groupOf(inputs);
+  result.peakActivations = std::min(warmUp + 2 * workers, total);
+  result.source = "Narayanan et al. 2021, arXiv 2104.04473, section 2.2: "
+                  "(D-1)/(NV+D-1), which pairs do not change";
+  result.conditions = chunks == 1
+                          ? "F&B = F + B, equal stages, free messages"
+                          : "N >= D, F&B = F + B, equal stages, free messages";
+  if (!inputs.times)
+    return result;
+  StageTimes times(inputs);
+  double pair = inputs.times->overlappedPs.value_or(times.share());
+  if (StringRef reason = whyNoCombined(inputs, times, pair); !reason.empty()) {
+    result.generalConditions = reason.str();
+    return result;
+  }
+  if (pair == times.share())
+    addGeneral(result, inputs, times, interleavedIdle(inputs, times));
+  else
+    result.bubbleRatioGeneral = combinedRatio(inputs, times, pair);
+  result.generalSource =
+      "PipeSched: makespan W(F+B) + (NV-W+D-1)F&B, W = (V-1)g + D, which is "
+      "idle (D-1 + (V-1)max(0, D-N))(F+B) where F&B = F + B, checked against "
+      "simulation";
+  result.generalConditions =
+      "F&B no shorter than F or B, equal stages, free messages; N >= D unless "
+      "V = 1 or F&B = F + B";
+  return result;
+}

@@ -1,4 +1,4 @@
-//===- Interleaved.cpp - Interleaved 1F1B and zero bubble -----------------===//
+//===- Interleaved.cpp - Interleaved 1F1B, pairs and zero bubble ----------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Both families walk through (chunk, microbatch) in groups, up to three times
+// The families walk through (chunk, microbatch) in groups, up to three times
 // in one row: for the forwards, for the backwards, and for the W put off.
 //
 //===----------------------------------------------------------------------===//
@@ -18,6 +18,8 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
+
+static constexpr llvm::StringLiteral kCombined = "combined-1f1b";
 
 /// PyTorch's group: N is split into max(1, N div D) equal groups.
 static Expected<int64_t>
@@ -66,6 +68,10 @@ static Expected<int64_t> chooseGroup(const Placement &placement,
                                      StringRef family) {
   int64_t numWorkers = placement.getNumWorkers();
   int64_t numMicrobatches = placement.getNumMicrobatches();
+  // A single chunk has no turns to take.
+  if (!options.group && placement.getMaxStages() == numWorkers &&
+      family == kCombined)
+    return numMicrobatches;
   if (!options.group)
     return defaultGroup(numWorkers, numMicrobatches, family);
   if (Error error =
@@ -119,6 +125,28 @@ pipesched::generateInterleaved1F1B(const Placement &placement,
           row.forward();
           row.backward();
         }
+        for (int64_t k = 0; k < warmUp; ++k)
+          row.backward();
+      });
+}
+
+///   F .. F  | F+B F+B ..  | B ..       w = (V-1)g + 2(D-1-r) + 1
+///   warm-up of w   pairs     the rest
+Expected<Table>
+pipesched::generateCombined1F1B(const Placement &placement,
+                                const InterleavedOptions &options) {
+  int64_t numWorkers = placement.getNumWorkers();
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  return generateInterleaved(
+      placement, options, /*writesSplit=*/false, kCombined,
+      [&](int64_t r, int64_t chunks, int64_t group, InterleavedRow &row) {
+        int64_t total = chunks * numMicrobatches;
+        int64_t warmUp = std::min(
+            (chunks - 1) * group + 2 * (numWorkers - 1 - r) + 1, total);
+        for (int64_t k = 0; k < warmUp; ++k)
+          row.forward();
+        for (int64_t k = warmUp; k < total; ++k)
+          row.forwardAndBackward();
         for (int64_t k = 0; k < warmUp; ++k)
           row.backward();
       });

@@ -67,6 +67,11 @@ public:
                  backwardUnit(placement, backwards.unit));
     backwards.advance();
   }
+  void forwardAndBackward() {
+    forward();
+    row.overlapNext();
+    backward();
+  }
   void inputGrad() {
     row.inputGrad(backwardStage(backwards),
                   backwardUnit(placement, backwards.unit));

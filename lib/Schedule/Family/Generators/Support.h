@@ -120,6 +120,8 @@ public:
   void cell(int64_t stage, Phase phase, int64_t unit) {
     *next++ = Cell(stage, phase, unit);
   }
+  /// Lets the cell that was written last overlap the next one.
+  void overlapNext() { next[-1] = next[-1].withOverlap(true); }
   /// Whether the row is full.
   bool isAtEndOf(const Row &row) const {
     return next == row.data() + row.size();
