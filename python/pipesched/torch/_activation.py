@@ -21,6 +21,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.distributed.tensor import DTensor
 
 from ._backward import WeightBackward
+from ._chain import Forward
 from ._errors import PipelineError
 from ._inputs import Inputs
 from ._parallel import local
@@ -327,6 +328,8 @@ class Activation:
     again: Recomputation | None = None
     weights: WeightBackward | None = None
     """The work that I leaves for W."""
+    parts: Forward | None = None
+    """The forward, if the stage ran part by part."""
 
     is_held: bool = False
     """Whether everything that a backward needs exists; false before R."""
@@ -339,6 +342,13 @@ class Activation:
         self.is_loss = is_loss
         self.is_held, self.value, self.target = True, None, None
         self.inputs.drop()
+
+    @property
+    def ends(self) -> list[GradientEdge]:
+        """Where the gradients of the graph of its output end."""
+        if self.parts is None:
+            return self.inputs.edges
+        return [edge for edge in self.parts.ends if edge is not None]
 
     def tensors(self) -> list[Tensor]:
         """What it holds on the device, without what autograd keeps where `saved` does not look."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from pipesched import Cell
 
@@ -50,3 +50,16 @@ class Budget:
             raise MemoryBudgetError(
                 f"{cell} makes this rank hold {found} {unit}; the budget is {self._given}"
             )
+
+    def growing(self, cell: Cell, places: dict[int, int], kept: int) -> Callable[[int, int], None]:
+        """A function that checks the bytes when one more storage is kept, beside those of places
+        and `kept`.
+        """
+        total = sum(places.values()) + kept
+
+        def grow(place: int, nbytes: int) -> None:
+            nonlocal total
+            total += 0 if place in places else nbytes
+            self.check_bytes(cell, total)
+
+        return grow

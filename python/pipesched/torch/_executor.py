@@ -12,13 +12,12 @@ and microbatch:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Instruction
 
@@ -31,13 +30,15 @@ from ._backward import (
     root_of_loss,
     whole_backward,
 )
-from ._call import call, explain
+from ._call import explain
+from ._chain import Backward, StagesInParts
 from ._changed import ChangedInputs
 from ._compared import Compared
 from ._device import await_device
 from ._earlier import Earlier
 from ._errors import PipelineError
 from ._inputs import Inputs, listing
+from ._loss import lose
 from ._order import COLLECTIVES, early_receives, needs
 from ._parallel import local, mark
 from ._parts import Batch, Parts
@@ -80,6 +81,7 @@ class Executor:
         self._repeated = Repeated(cells, self._device)
         self._earlier = Earlier(parts.slices)
         self._compared = Compared(self._earlier, parts.checks_slices)
+        self._stages = StagesInParts(parts, self._watch)
         self.memory: Memory | None = None
         """What is told of each instruction of a training step."""
         self._clear()
@@ -196,9 +198,12 @@ class Executor:
         cell = instruction.cell
         at = cell.stage, cell.microbatch
         if instruction.kind == "compute":
-            for each in instruction.cells:
-                if self._runs(each):
+            cells = [each for each in instruction.cells if self._runs(each)]
+            if (pair := self._stages.pair(cells)) is None:
+                for each in cells:
                     self._compute(each)
+            else:
+                self._compute_pair(*pair)
         elif instruction.kind == "send":
             box = self._outbox if cell.phase == "F" else self._upbox
             self._parts.messages.send(instruction, self._pop(box, at, cell))
@@ -285,9 +290,28 @@ class Executor:
 
     # Cells
 
-    def _compute(self, cell: Cell) -> None:
+    def _before(self, cell: Cell) -> None:
         for before in self._parts.around.before.get(mark(cell), ()):
             self._spared |= storages_of(before())
+
+    def _after(self, cell: Cell) -> None:
+        for after in self._parts.around.after.get(mark(cell), ()):
+            after()
+
+    def _compute_pair(self, forward: Cell, backward: Cell) -> None:
+        """Runs a forward and a backward in turn, part by part, if both stages have parts."""
+        activation = self.held.get((backward.stage, backward.microbatch))
+        if activation is None or activation.parts is None:
+            self._compute(forward)
+            return self._compute(backward)
+        self._before(backward)
+        with self._in_parts(backward, activation) as run:
+            self._stages.beside(run)
+            self._compute(forward)
+        return self._after(backward)
+
+    def _compute(self, cell: Cell) -> None:
+        self._before(cell)
         if cell.phase == "F":
             self._forward(cell)
         elif cell.phase == "R":
@@ -307,8 +331,7 @@ class Executor:
             self._parts.shards.compute(cell)
         else:
             raise PipelineError(f"this runtime cannot compute a cell of phase {cell.phase}: {cell}")
-        for after in self._parts.around.after.get(mark(cell), ()):
-            after()
+        self._after(cell)
 
     def _forward(self, cell: Cell) -> None:
         at = cell.stage, cell.microbatch
@@ -378,7 +401,7 @@ class Executor:
         with hooks:
             try:
                 with self._earlier.forward(cell, value):
-                    output = call(module, value)
+                    output = self._stages.call(cell, activation, module, self._batch.mode)
             except RuntimeError as error:
                 explain(error, cell)
                 raise
@@ -388,15 +411,18 @@ class Executor:
             if cell.phase == "F" and self._batch.number == 0:
                 self._compared.note(cell, module, value, output)
             if entering is not None:
-                self._parts.sums.check((cell.path, cell.stage), entering, activation.inputs.edges)
+                self._parts.sums.check((cell.path, cell.stage), entering, activation.ends)
                 return entering, None
             if self._is_last(cell):
-                losses = self._lose(cell, output, activation.target)
-                self._parts.sums.check((cell.path, cell.stage), losses, activation.inputs.edges)
+                if self._batch.mode == "evaluate" and self._batch.targets is None:
+                    self._batch.outputs[cell.microbatch] = mapped(output, self.slots.apart)
+                    return [], None
+                losses = lose(self._parts.loss, self._batch, cell, output, activation.target)
+                self._parts.sums.check((cell.path, cell.stage), losses, activation.ends)
                 return losses, None
         tensors, structure = flatten(output)
         if self._batch.mode == "train":
-            self._parts.sums.check((cell.path, cell.stage), tensors, activation.inputs.edges)
+            self._parts.sums.check((cell.path, cell.stage), tensors, activation.ends)
         wants = [tensor.requires_grad for tensor in tensors]
         sent = [self.slots.apart(self._as_sent(tensor)) for tensor in tensors]
         return tensors, Packet(sent, wants, structure, overlapping(sent))
@@ -409,23 +435,6 @@ class Executor:
         if not self._buffered or found.layout != torch.strided:
             return found
         return found.clone() if found.untyped_storage()._cdata in self._buffered else found
-
-    def _lose(self, cell: Cell, output: Any, target: Any) -> list[Tensor]:
-        """The loss of a microbatch, as it is differentiated."""
-        batch = self._batch
-        if batch.mode == "evaluate" and batch.targets is None:
-            batch.outputs[cell.microbatch] = mapped(output, self.slots.apart)
-            return []
-        if batch.targets is None and self._parts.loss is not None:
-            raise PipelineError("this rank has a last stage, and needs `targets`")
-        loss = output if self._parts.loss is None else self._parts.loss(output, target)
-        if isinstance(loss, DTensor):  # of a loss over the parts of a tensor
-            loss = loss.full_tensor()
-        if not isinstance(loss, Tensor) or loss.numel() != 1:
-            found = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else loss
-            raise PipelineError(f"the loss of a microbatch is {found!r}; wanted a scalar tensor")
-        batch.losses[cell.microbatch] = loss.detach().clone()
-        return [batch.scale(loss)] if batch.mode == "train" else []
 
     def _pass_down(self, cell: Cell, packet: Packet) -> None:
         """Gives an output to the next stage, here or by a message."""
@@ -470,6 +479,10 @@ class Executor:
             self.slots.free_gradients(self._parts.placement, cell)
             self._drop(cell)
             return
+        if activation.parts is not None:
+            with self._in_parts(cell, activation) as run:
+                self._stages.alone(run)
+            return
         roots = self._roots(cell, activation)
         inputs = activation.inputs
         is_whole = cell.phase == "B" or self._repeated.is_whole(cell)
@@ -480,11 +493,26 @@ class Executor:
                 found = inputs.gradients()
             else:
                 found, activation.weights = input_backward(roots, inputs.edges)
+        if is_whole:
+            activation.weights = WeightBackward()
+        self._end_backward(cell, activation, found)
+
+    @contextmanager
+    def _in_parts(self, cell: Cell, activation: Activation) -> Iterator[Backward]:
+        """Begins a backward that runs part by part, and ends it behind the block."""
+        assert activation.parts is not None
+        roots = self._roots(cell, activation)
+        run = self._stages.backward(activation.parts, cell, roots, self._device)
+        yield run
+        found = run.finish()
+        activation.weights, activation.parts = run.left(), None
+        self._end_backward(cell, activation, found)
+
+    def _end_backward(self, cell: Cell, activation: Activation, found: list[Any]) -> None:
+        inputs = activation.inputs
         self.slots.free_gradients(self._parts.placement, cell)
         if cell.phase == "B":
             self._drop(cell)
-        elif is_whole:
-            activation.weights = WeightBackward()
         activation.roots = []
         if cell.stage > 0:
             given = dict(zip(inputs.wanted, found, strict=True))
@@ -532,17 +560,9 @@ class Executor:
 
     def _watch_growth(self, cell: Cell, activation: Activation) -> None:
         """Checks a budget of bytes whenever autograd keeps one more storage in a forward."""
-        if activation.saved is None or not self._parts.budget.counts_bytes:
-            return
-        places = self.places_held()
-        total = sum(places.values()) + self._watch.kept_bytes
-
-        def grow(place: int, nbytes: int) -> None:
-            nonlocal total
-            total += 0 if place in places else nbytes
-            self._parts.budget.check_bytes(cell, total)
-
-        activation.saved.on_growth = grow
+        if activation.saved is not None and self._parts.budget.counts_bytes:
+            places, kept = self.places_held(), self._watch.kept_bytes
+            activation.saved.on_growth = self._parts.budget.growing(cell, places, kept)
 
     def places_held(self) -> dict[int, int]:
         """The storages on the device that activations and messages hold, with their bytes."""

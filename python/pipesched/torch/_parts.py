@@ -44,6 +44,8 @@ class Parts:
     """Whether slices are compared with whole microbatches."""
     shards: Shards | None
     """The shard of the head, if the ranks divide it."""
+    order: str
+    """In which order pairs issue the parts of layers."""
 
 
 @dataclass

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from pipesched import Measurement, Schedule
-from pipesched._options import ReceivePlacement
+from pipesched._options import PairOrder, ReceivePlacement
 
 from ._clip import Norm, clip, total_norm, values_of, with_infinity
 from ._clock import Clocks
@@ -89,6 +89,9 @@ class PipelineRuntime:
         microbatch with what they give of all of it, where the schedule has slices.
     receive_slots: whether what comes in messages lies at fixed addresses, the same in every step,
         in slots that are counted and kept from the start (`slots`).
+    parts_order: in which order an overlapped pair issues the parts of layers that have some
+        (`pipesched.torch.parts`): "deepseek", "megatron", "in-turn", or the parts,
+        "combine.I,attention.F,...". All ranks have the same.
     memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
         keeps, with a unit ("2GiB").
     timeout: the longest time of every wait, in seconds.
@@ -120,6 +123,7 @@ class PipelineRuntime:
         static_shapes: bool = True,
         check_slices: bool = True,
         receive_slots: bool = False,
+        parts_order: PairOrder | str = "deepseek",
         memory_budget: int | str | None = None,
         timeout: float = 300.0,
         on_instruction: Callable[[Event], Any] | None = None,
@@ -142,11 +146,10 @@ class PipelineRuntime:
             data_parallel,
             buffers,
             receive_slots,
+            parts_order,
         )
-        self.schedule = schedule
-        self.on_instruction = on_instruction
-        self._group = found
-        self._scaler = scaler
+        self.schedule, self.on_instruction = schedule, on_instruction
+        self._group, self._scaler = found, scaler
         self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._watch = self._watch_over(found, timeout)
         with self._guarded(lambda: "making the runtime"):

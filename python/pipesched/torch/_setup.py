@@ -20,6 +20,7 @@ from pipesched._options import ReceivePlacement
 from pipesched._slots import receive_pools
 
 from ._budget import Budget
+from ._chain import check_order
 from ._device import device_of, prepare
 from ._errors import PipelineError
 from ._gloo import own_gloo
@@ -72,6 +73,7 @@ class Options:
     data_parallel: dist.ProcessGroup | DeviceMesh | None
     buffers: BufferRule | None
     receive_slots: bool
+    order: str
     has_tags: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +91,7 @@ class Options:
                 f"backend {backend!r} is not known here: say messages='tags' if its messages find "
                 "each other by tags, as those of gloo do, or messages='ordered' if by their order"
             )
+        check_order(self.order)
         self.has_tags = self.messages == "tags" if self.messages else backend in TAGGED
         self._check_messages()
 
@@ -123,7 +126,7 @@ class Options:
     def digest(self) -> str:
         """A text that is the same on ranks whose arguments fit together."""
         text = f"{self.schedule.to_text()} {self.receives} {self.has_tags} {self.static_shapes}"
-        text += f" {self.buffers}"
+        text += f" {self.buffers} {self.order}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -193,6 +196,7 @@ class Setup:
             slices,
             checks_slices,
             self.shards,
+            options.order,
         )
 
     def _make_shards(self) -> Shards | None:

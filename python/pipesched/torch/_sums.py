@@ -218,6 +218,14 @@ class Sums:
         if key not in self._unchecked:
             return
         self._unchecked.discard(key)
+        self.look(key, outputs, ends)
+
+    def is_unchecked(self, key: StageKey) -> bool:
+        """Whether `check` will look at a stage."""
+        return key in self._unchecked
+
+    def look(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
+        """Does what `check` says, also for a part of a stage."""
         known = {id(parameter) for parameter in self._placement.all_parameters()}
         for leaf in leaves_of(outputs, ends):
             if id(leaf) not in known:

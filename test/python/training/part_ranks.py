@@ -1,0 +1,207 @@
+"""Trains the model of examples/moe, whose experts are shared by pipelines beside each other, and
+compares with the model that has all experts on one rank and no pipeline.
+
+usage: part_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from pipesched.torch import PipelineRuntime, parts, split_sequential
+from pipesched.torch._values import mapped
+from part_runs import PartJob, PartResult
+from runtime_ranks import LIMIT, difference, main
+from torch import Tensor, nn
+
+MODEL = Path(__file__).parents[3] / "examples" / "moe" / "model.py"
+STEPS, SAMPLES, CONTEXT = 2, 2, 5
+SIZES: dict[str, Any] = {"width": 8, "experts": 4, "context": CONTEXT}
+
+
+def load() -> Any:
+    spec = importlib.util.spec_from_file_location("moe_model", MODEL)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["moe_model"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Whole(nn.Module):
+    """A layer that does not say its parts."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.inner(x)
+        return found
+
+
+class _Mark(torch.autograd.Function):
+    """Says when a gradient comes by."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, seen: list[str], text: str) -> Tensor:
+        ctx.seen, ctx.text = seen, text
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        ctx.seen.append(ctx.text)
+        return gradients[0], None, None
+
+
+class _Work:
+    """The handle of an exchange that says when it is waited for."""
+
+    def __init__(self, inner: Any, seen: list[str], text: str) -> None:
+        self._inner, self._seen, self._text = inner, seen, text
+
+    def wait(self, *arguments: Any) -> Any:
+        self._seen.append(self._text)
+        return self._inner.wait(*arguments)
+
+
+class _Spy(parts.Exchange):
+    """An exchange that says when it is started and waited for."""
+
+    def __init__(self, inner: parts.Exchange, seen: list[str], part: str) -> None:
+        super().__init__(inner.rows)
+        self._inner, self._seen, self._part = inner, seen, part
+
+    def start(self, rows: Tensor) -> parts.Arriving:
+        return self._watched(self._inner.start(rows), "F")
+
+    def start_back(self, gradients: Tensor) -> parts.Arriving:
+        return self._watched(self._inner.start_back(gradients), "I")
+
+    def _watched(self, arriving: parts.Arriving, phase: str) -> parts.Arriving:
+        self._seen.append(f"starts {self._part}.{phase}")
+        arriving.work = _Work(arriving.work, self._seen, f"waits {self._part}.{phase}")
+        return arriving
+
+
+def spied(layer: Any, seen: list[str]) -> None:
+    """Lets a layer say what its parts do: F when a part is called, I when its gradient begins."""
+    for part in (*parts.PARTS, "output"):
+        method = getattr(layer, part)
+
+        def run(*values: Any, part: str = part, method: Any = method) -> Any:
+            seen.append(f"runs {part}.F")
+            found = method(*values)
+            entries = list(found) if type(found) is tuple else [found]
+            if isinstance(entries[0], parts.Exchange):
+                entries[0] = _Spy(entries[0], seen, part)
+            else:
+                mark: Any = _Mark.apply
+                entries[0] = mapped(entries[0], lambda t: mark(t, seen, f"runs {part}.I"))
+            return tuple(entries) if type(found) is tuple else entries[0]
+
+        setattr(layer, part, run)
+
+
+def wanted(module: Any, job: PartJob, batches: list[Any]) -> tuple[nn.Sequential, float]:
+    """The model on one rank with the microbatches of all pipelines, and its loss."""
+    torch.manual_seed(3)
+    whole = module.model(layers=job.layers, **SIZES).double()
+    silence(whole, job)
+    total = 0.0
+    for inputs, targets in batches:
+        loss = module.loss(whole(inputs), targets) / len(batches)
+        loss.backward()
+        total += loss.item()
+    return whole, total
+
+
+def silence(whole: nn.Module, job: PartJob) -> None:
+    """Lets the routers choose the first two experts alone."""
+    if job.how == "silent":
+        for name, parameter in whole.named_parameters():
+            if name.endswith("router.bias"):
+                with torch.no_grad():
+                    parameter[:2] += 1e3
+
+
+def run(job: PartJob, pipeline: Any, peers: Any, mine: int) -> PartResult:
+    module, schedule, result = load(), job.schedule, PartResult()
+    torch.manual_seed(3)
+    model = module.model(layers=job.layers, **SIZES, group=peers).double()
+    silence(model, job)
+    blocks: nn.Sequential = model
+    if job.how == "whole":
+        blocks = nn.Sequential(*(Whole(each) for each in model))
+    if job.how == "spied":
+        for layer in list(model)[1:-1]:
+            spied(layer, result.seen)
+    stages = split_sequential(blocks, schedule)
+    runtime = PipelineRuntime(schedule, stages, module.loss, pipeline, timeout=60, **job.options)
+    held = [stages(s.path, s.stage) for s in schedule.stages(dist.get_rank(pipeline))]
+    owned = {id(p) for stage in held for p in stage.parameters()}
+    for step in range(STEPS):
+        torch.manual_seed(step)
+        shape = job.peers, schedule.microbatches, SAMPLES, CONTEXT
+        inputs, targets = torch.randint(module.WORDS, (2, *shape)).unbind(0)
+        every = list(zip(inputs.flatten(0, 1), targets.flatten(0, 1), strict=True))
+        reference, loss = wanted(module, job, every)
+        result.seen.clear()
+        with parts.noted() as result.notes:
+            found = runtime.step(list(inputs[mine]), list(targets[mine]))
+        result.notes = list(result.notes)
+        if found is not None:
+            mean = found.detach().clone()
+            dist.all_reduce(mean, group=peers)
+            result.loss = max(result.loss, abs(mean.item() / job.peers - loss))
+        compare(model, owned, reference, result, peers)
+        runtime.zero_grad()
+    runtime.close()
+    return result
+
+
+def compare(
+    model: nn.Sequential, owned: set[int], reference: nn.Sequential, result: PartResult, peers: Any
+) -> None:
+    """Gradients: the mean over the pipelines, where those of experts are a sum already."""
+    for name, parameter in model.named_parameters():
+        if id(parameter) not in owned:
+            continue
+        assert parameter.grad is not None or ".experts." in name, name
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+        if ".experts." not in name:
+            dist.all_reduce(gradient, group=peers)
+        like = reference.get_parameter(name).grad
+        like = torch.zeros_like(parameter) if like is None else like
+        error = difference(gradient / dist.get_world_size(peers), like)
+        result.gradients = max(result.gradients, error)
+
+
+def train(folder: Path, jobs: list[PartJob], world: int, rank: int) -> None:
+    meeting = f"file://{folder}/store"
+    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
+    results = {}
+    for job in jobs:
+        if rank == 0:
+            print("job", job.name, file=sys.stderr, flush=True)
+        workers = job.schedule.workers
+        pipelines = [[p * workers + w for w in range(workers)] for p in range(job.peers)]
+        sides = [[p * workers + w for p in range(job.peers)] for w in range(workers)]
+        groups = {tuple(ranks): dist.new_group(ranks) for ranks in (*pipelines, *sides)}
+        if rank < job.ranks:
+            pipeline = groups[tuple(pipelines[rank // workers])]
+            peers = groups[tuple(sides[rank % workers])]
+            results[job.name] = run(job, pipeline, peers, rank // workers)
+    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

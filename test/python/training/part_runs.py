@@ -1,0 +1,40 @@
+"""The jobs of `part_ranks.py`, and what they find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipesched import Schedule
+from pipesched.torch.parts import Noted
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """A schedule, and how its layers run."""
+
+    name: str
+    schedule: Schedule
+    layers: int = 4
+    peers: int = 2
+    """Pipelines that share the experts."""
+    options: dict[str, Any] = field(default_factory=dict)
+    how: str = "parts"
+    """parts, whole (layers that do not say their parts), spied (layers that say what runs), or
+    silent (a rank that gets no rows).
+    """
+
+    @property
+    def ranks(self) -> int:
+        return self.schedule.workers * self.peers
+
+
+@dataclass
+class PartResult:
+    """The largest relative errors, and what ran in the last step."""
+
+    loss: float = 0.0
+    gradients: float = 0.0
+    notes: list[Noted] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    """What the exchanges and the layers saw themselves."""
