@@ -16,7 +16,7 @@ from pipesched._options import OptimizerStep, TimingOptions, names_of
 from pipesched._times_of import stages_per_worker
 from pipesched.planning._why import gib
 
-from . import assumed, banded, equal_memory, files, passes, sliced, spread, stragglers
+from . import assumed, banded, equal_memory, files, passes, routed, sliced, spread, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -442,6 +442,7 @@ def _above(
         *said_of_settings(arguments),
         *assumed.above(facts, [costs]),
         *banded.above(rows),
+        *routed.above(rows),
     ]
 
 

@@ -33,7 +33,7 @@ from pipesched.planning._own_times import said
 from pipesched.planning._passes import ENDING, attaching, placing
 from pipesched.planning._why import gib
 
-from . import assumed, banded, page, passes, stragglers
+from . import assumed, banded, page, passes, routed, stragglers
 from .arguments import (
     TIMES_OF,
     UsageError,
@@ -457,7 +457,7 @@ def run(arguments: argparse.Namespace) -> int:
     disturbed = _disturbed(arguments, plan)
     if disturbed:
         stragglers.add_to(rows, disturbed, ("name",))
-    above = [*_above(arguments, plan), *banded.above(rows)]
+    above = [*_above(arguments, plan), *banded.above(rows), *routed.above(rows)]
     if arguments.save:
         _save(plan, Path(arguments.save))
     if arguments.html:

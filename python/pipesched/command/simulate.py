@@ -12,7 +12,7 @@ from pipesched._division import Counts
 from pipesched._options import TimingOptions
 from pipesched._times_of import Place
 
-from . import assumed, banded, files, passes, stragglers
+from . import assumed, banded, files, passes, routed, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -127,6 +127,7 @@ def summary(simulation: Simulation, entry: FromFile) -> dict[str, Any]:
         "microbatches": simulation.microbatches,
         **levels(simulation),
         **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
+        **routed.keys_of(entry),
         **rates(entry.costs, simulation, named),
         **{key: memory[key] for key in ("peak_bytes", "peak_bytes_per_gpu")},
         **assumed.keys_of(entry.costs),
@@ -198,6 +199,7 @@ def _above(
         *said_of_settings(arguments),
         *assumed.above(facts, [costs]),
         *banded.above(rows),
+        *routed.above(rows),
     ]
 
 

@@ -15,7 +15,7 @@ from pipesched._report import Formula
 from pipesched._saved import Saved, saved
 from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
-from . import assumed, banded
+from . import assumed, banded, routed
 from .arguments import UsageError
 from .entries import Entry, FromFamily, FromFile
 from .output import per_gpu
@@ -161,6 +161,7 @@ def row_of(
         **_own_formula(entry),
         **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
         **banded.UNKNOWN,
+        **routed.keys_of(entry),
         **rates(entry.costs, simulation, named),
         **memory_of(simulation, entry.costs, named, reserve),
         "stages": simulation.stages,

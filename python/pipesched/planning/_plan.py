@@ -13,6 +13,7 @@ from .._costs import Costs, Description
 from .._errors import PipeSchedError
 from .._frameworks import ParameterBytes
 from .._options import integer
+from .._routing import with_natural_routing
 from .._schedule import Schedule
 from .._simulation import Simulation
 from ..bands import Band, band_of
@@ -115,6 +116,17 @@ class Proposal:
     def band(self) -> Band | None:
         """Between which times the measured steps are that resemble this one."""
         return band_of(self.costs, self.request.launcher)
+
+    @cached_property
+    def natural_step_s(self) -> float | None:
+        """The step if nobody balances rows of experts; None where that makes no difference, where
+        a balance is given, and for optimized rows.
+        """
+        costs = with_natural_routing(self.costs)
+        if costs is None or self.configuration is None:
+            return None
+        routed = replace(self.configuration, costs=costs).simulate()
+        return routed.execution.makespan_ps / 1e12
 
     @property
     def _parameter_bytes(self) -> ParameterBytes:
@@ -238,6 +250,7 @@ class Proposal:
             "fits": self.fits if is_known else None,
             "step_s": self.step_s,
             **_band_keys(self),
+            "natural_step_s": self.natural_step_s,
             "update_s": self.update_s,
             "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
             "mfu": self.mfu,
