@@ -578,6 +578,7 @@ class Executor:
         )
         if self._parts.shards is not None:
             found |= places_of(self._parts.shards.tensors(), self._spared)
+        found |= places_of(self._parts.sums.tensors(), ())
         return found | places_of(self._earlier.tensors(), ()) | self.slots.places
 
     def places_spared(self) -> set[int]:
@@ -592,6 +593,10 @@ class Executor:
         if cell.phase in "BI":
             return self._upbox.get(at) or self._gradbox.get((at[0] - 1, at[1])), "upward"
         return None, ""
+
+    def bytes_of_sum(self, blocks: range) -> int:
+        """The size of the copies in which the gradients of blocks are summed."""
+        return self._parts.sums.joined_bytes(blocks)
 
     def bytes_held(self) -> int:
         """The bytes that activations and messages hold. Of activations that is what autograd keeps,

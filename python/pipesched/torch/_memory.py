@@ -10,20 +10,21 @@ An activation is counted by what PyTorch really keeps of it, which changes with 
     D      nothing
     B, W   nothing
 
-Beside activations there are outputs and gradients that wait to be sent, and the buffers of messages
-from the start of their receive.
+Beside activations there are outputs and gradients that wait to be sent, the buffers of messages
+from the start of their receive, and those in which a G sums small gradients until something waits
+for it. Gradients of parameters are not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pipesched import Cell, Instruction, PipeSchedError, ReceivePool, Schedule
 from pipesched._slots import receive_pools
 
 from ._executor import Executor
-from ._order import early_receives
+from ._order import early_receives, needs
 from ._placement import StageKey
 from ._places import places_of
 from ._units import units_of
@@ -70,10 +71,13 @@ class Memory:
     """The most bytes of activations and messages after an instruction."""
     stages: dict[StageKey, StageBytes] = field(default_factory=dict)
     """By path and stage, of phases that have run."""
+    bytes_of_sum: Callable[[range], int] = lambda _: 0
+    """The size of the copies in which the gradients of blocks are summed."""
 
     def look(self, instruction: Instruction, executor: Executor) -> None:
         """Looks at what there is after an instruction."""
         self.peak = max(self.peak, sum(executor.places_held().values()))
+        self.bytes_of_sum = executor.bytes_of_sum
         for cell in instruction.cells:
             if instruction.kind == "compute" and cell.phase in "FRIB":
                 self._look_at(cell, executor)
@@ -127,6 +131,12 @@ class Memory:
         for instruction in program:
             for receive in early.get(instruction.index, ()):
                 walk.receive(receive.cell)
+            for awaited in needs(instruction, program):
+                if awaited.kind == "all_reduce" and awaited.group is not None:
+                    walk.end_sum(awaited.group)
+            if instruction.kind == "all_reduce" and instruction.group is not None:
+                blocks = schedule.groups[instruction.group].blocks
+                walk.begin_sum(instruction.group, self.bytes_of_sum(blocks))
             walk.run(instruction, has_begun=bool(early))
         return walk.peak
 
@@ -163,6 +173,14 @@ class _Walk:
         nbytes = stage.message if is_down else stage.gradient
         nbytes = 0 if self._memory.has_slots else nbytes
         self._put("down" if is_down else "up", cell.stage, cell.microbatch, nbytes)
+
+    def begin_sum(self, group: int, nbytes: int) -> None:
+        """The gradients of a group begin to be summed."""
+        self._put("sum", group, 0, nbytes)
+
+    def end_sum(self, group: int) -> None:
+        """Something has waited for that."""
+        self._drop("sum", group, 0)
 
     def run(self, instruction: Instruction, has_begun: bool) -> None:
         """An instruction runs."""

@@ -10,13 +10,18 @@ parameter for which no rank has a gradient keeps None, as without a pipeline, an
 sparse on all ranks stays sparse: a second exchange then tells which of its rows any rank has. Sums
 are over the replicas of a pipeline first, then averaged over the pipelines. Of sharded parameters
 each rank sums its shards.
+
+Gradients that add up over several steps are summed already, so that only the first rank of each sum
+adds to them; the others begin anew from 0, and get the whole with the next sum. So no rank holds
+the gradients of earlier steps beside those of this one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 from weakref import WeakKeyDictionary
 
 import torch
@@ -99,7 +104,7 @@ class _Exchange:
         self._large = [
             value
             for value in self._values
-            if value.nbytes >= SMALL and value.is_contiguous() and places[value.data_ptr()] == 1
+            if not is_small(value) and value.is_contiguous() and places[value.data_ptr()] == 1
         ]
         known = set(map(id, self._large))
         self._small = [value for value in self._values if id(value) not in known]
@@ -117,6 +122,10 @@ class _Exchange:
         elif small:
             self._joined = torch.cat(small)
         self._works: list[tuple[Tensor, Any]] = []
+
+    def tensors(self) -> list[Tensor]:
+        """What it holds beside gradients."""
+        return [t for t in (self._joined, self._flags) if t is not None]
 
     def start(self, watch: Watch) -> None:
         """Begins to sum."""
@@ -191,6 +200,35 @@ def settled(parameter: nn.Parameter) -> Tensor | None:
     return parameter.grad
 
 
+def is_small(tensor: Tensor) -> bool:
+    """Whether a gradient travels in a buffer with others."""
+    return tensor.nbytes < SMALL
+
+
+def _adds_up(parameter: nn.Parameter) -> bool:
+    """Whether a sum may go through a gradient that is summed already: a mean over pipelines counts
+    it as often as there are pipelines, and divides, which 16 bits of a small range may not hold.
+    The parts of a DTensor may be still to be summed.
+    """
+    return not isinstance(parameter, DTensor) and parameter.dtype != torch.float16
+
+
+def clear_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Makes gradients begin anew, in their memory if nothing else may lie there."""
+    chosen = list(parameters)
+    places = Counter(p.grad.data_ptr() for p in chosen if _adds_up(p) and _is_dense(p.grad))
+    for parameter in chosen:
+        gradient = parameter.grad
+        if _adds_up(parameter) and _is_dense(gradient) and places[gradient.data_ptr()] == 1:
+            gradient.zero_()
+        else:
+            parameter.grad = None
+
+
+def _is_dense(gradient: Tensor | None) -> TypeGuard[Tensor]:
+    return gradient is not None and gradient.layout == torch.strided
+
+
 def _dense(parameter: nn.Parameter) -> Tensor:
     """The gradient, or zeros, as a dense tensor of the parameter's dtype."""
     gradient = settled(parameter)
@@ -239,8 +277,9 @@ class Shared:
     averaged over the pipelines that `peers_of` gives.
 
     With `is_tied`, the parameters of this rank are one parameter of the model: their own gradients
-    are added up first, and each gets the sum. However often the methods are called, a sum is
-    started and finished once.
+    are added up first, and each gets the sum. With `keeps`, this rank is the one that adds to the
+    gradients of earlier steps. However often the methods are called, a sum is started and finished
+    once.
     """
 
     def __init__(
@@ -251,11 +290,13 @@ class Shared:
         workers: tuple[int, ...],
         peers_of: Callable[[nn.Parameter], Peers | None],
         is_tied: bool = False,
+        keeps: bool = False,
     ) -> None:
         self.name = name
         self.workers = workers
         """The ranks of this pipeline that hold the parameters."""
         self.is_tied = is_tied
+        self._keeps = keeps
         self._find, self._sum, self._peers_of = find, sum_up, peers_of
         self.parameters: list[nn.Parameter] = []
         """All of them, also those that are not trained now."""
@@ -290,12 +331,20 @@ class Shared:
         return self._one_each([p for p in self.parameters if p.requires_grad])
 
     def begin(self) -> None:
-        """Sets gradients of earlier steps aside, because they are summed already."""
+        """Leaves gradients of earlier steps to one rank, or sets them aside, since they are summed
+        already.
+        """
         self._trained = [p for p in self.parameters if p.requires_grad]
-        self._before = [parameter.grad for parameter in self._trained]
-        for parameter in self._trained:
-            parameter.grad = None
+        self._before = [None if _adds_up(p) else p.grad for p in self._trained]
+        kept = set(map(id, self.distinct)) if self._keeps else set()
+        clear_gradients(p for p in self._trained if not (_adds_up(p) and id(p) in kept))
         self._state = "begun"
+
+    def tensors(self) -> list[Tensor]:
+        """What is held beside the gradients of this step: those of earlier steps, and buffers."""
+        pairs = zip(self._trained, self._before, strict=bool(self._before))
+        aside = [b for p, b in pairs if b is not None and p.grad is not None]
+        return [*aside, *(t for each in self._exchanges for t in each.tensors())]
 
     def start(self, watch: Watch) -> None:
         """Begins to sum."""

@@ -33,6 +33,7 @@ from ._errors import PipelineError
 from ._gloo import own_gloo
 from ._order import COLLECTIVES
 from ._placement import Placement, named
+from ._reduce import clear_gradients
 from ._values import mapped
 from ._watch import Job, Lane, Watch
 from .vocabulary import Logits, VocabularyHead, head_rows
@@ -184,7 +185,6 @@ class Shards:
         self._indices: dict[int, Instruction] = {}
         self._jobs: dict[int, tuple[Job, Job]] = {}
         self._sizes: dict[int, tuple[Tensor, Any]] = {}
-        self._before: list[tuple[nn.Parameter, Tensor | None]] = []
 
     # A step
 
@@ -215,10 +215,10 @@ class Shards:
         if self._device.type != "cpu":  # waits for the device once
             joined = torch.cat([target.flatten() for target in self._targets])
             self.head.check_targets(joined, " of the batch")
-        if step.is_training:
-            self._before = [(p, p.grad) for p in self.tied_parameters]
-            for parameter, _ in self._before:
-                parameter.grad = None
+        if step.is_training and self.tied_parameters:
+            # What earlier steps have summed is in the shards and in the whole: it counts once.
+            assert self.head.whole is not None
+            clear_gradients([self.head.whole])
 
     def _placed(self, tensor: Tensor) -> Tensor:
         return tensor.to(self._device)
@@ -228,7 +228,7 @@ class Shards:
         and of the embedding to which it is tied.
         """
         head, whole = self.head, self.head.whole
-        if not self._before:
+        if not self.tied_parameters:
             return
         assert whole is not None
         total = torch.zeros_like(whole, requires_grad=False)
@@ -237,9 +237,12 @@ class Shards:
         if self._rank == self._holders[0] and whole.grad is not None:
             total += whole.grad.to_dense() if whole.grad.is_sparse else whole.grad
         self._wait(total, self._gradients.allreduce([total]), lambda: "the gradient of the tie")
-        for parameter, before in self._before:
-            found = total if parameter is whole else total[head.rows].clone()
-            parameter.grad = found if before is None else before + found
+        for parameter in self.tied_parameters:
+            found = total if parameter is whole else total[head.rows]
+            if parameter.grad is None or parameter.grad.layout != torch.strided:
+                parameter.grad = found.clone()
+            else:
+                parameter.grad.copy_(found)
 
     # The last stage
 

@@ -24,9 +24,9 @@ from ._backward import leaves_of
 from ._buffers import OneBuffer, SharedBuffers
 from ._errors import PipelineError
 from ._order import COLLECTIVES
-from ._parallel import Around, Averages, BufferRule
+from ._parallel import Around, Averages, BufferRule, local
 from ._placement import Placement, StageKey, blocks_text, named
-from ._reduce import Shared, Sum, sum_over
+from ._reduce import Shared, Sum, is_small, sum_over
 from ._ties import Place, Tie, buffers_at, shared_objects
 from ._watch import Watch
 from .vocabulary import VocabularyHead
@@ -68,6 +68,15 @@ class Sums:
         """The sums of gradients."""
         known = [*self.groups.values(), *self.at_end]
         return [each for each in known if isinstance(each, Shared)]
+
+    def tensors(self) -> list[Tensor]:
+        """What the sums hold beside the gradients of this step."""
+        return [tensor for each in self.shared for tensor in each.tensors()]
+
+    def joined_bytes(self, blocks: range) -> int:
+        """The size of the copies in which the gradients of blocks travel."""
+        trained = [local(p) for p in self.of_blocks(blocks) if p.requires_grad]
+        return sum(tensor.nbytes for tensor in trained if is_small(tensor))
 
     def tied(self) -> set[int]:
         """The parameters of ties."""
@@ -128,7 +137,9 @@ class Sums:
             if self._watch.rank not in workers:
                 continue
             name = f"the sum of gradients of {blocks_text(blocks)}"
-            shared = Shared(name, partial(self.of_blocks, blocks), sum_up, workers, of)
+            find_blocks = partial(self.of_blocks, blocks)
+            keeps = self._watch.rank == workers[0]
+            shared = Shared(name, find_blocks, sum_up, workers, of, keeps=keeps)
             if number is not None:
                 self.groups[number] = shared
                 continue
@@ -144,7 +155,9 @@ class Sums:
             if self._watch.rank in tie.workers:
                 name = f"the sum of gradients of tie {index}"
                 find = partial(tie.parameters, self._placement)
-                self.at_end.append(Shared(name, find, sum_up, tie.workers, of, is_tied=True))
+                keeps = self._watch.rank == tie.workers[0]
+                tied = Shared(name, find, sum_up, tie.workers, of, is_tied=True, keeps=keeps)
+                self.at_end.append(tied)
         self._make_means(around, cells)
         self._make_loss()
         self._make_head()
@@ -157,7 +170,7 @@ class Sums:
         find = lambda: list(head.parameters())  # noqa: E731
         rank = (self._watch.rank,)
         name = f"the mean of gradients of shard {rank[0]} of the head"
-        self.at_end.append(Shared(name, find, None, rank, self._averages.of))
+        self.at_end.append(Shared(name, find, None, rank, self._averages.of, keeps=True))
 
     def _make_means(self, around: Around, cells: Sequence[Cell]) -> None:
         """Averages those gradients over other pipelines that no sum of this pipeline covers."""
@@ -169,7 +182,7 @@ class Sums:
             chosen = self._left(key, covered)
             name = f"the mean of gradients of {named(key)}"
             find = partial(self._left, key, covered)
-            mean = Shared(name, find, None, (rank,), self._averages.of)
+            mean = Shared(name, find, None, (rank,), self._averages.of, keeps=True)
             self.means.append(mean)
             self.at_end.append(mean)
             ids = set(map(id, chosen))
@@ -196,7 +209,8 @@ class Sums:
             return
         find = lambda: list(loss.parameters())  # noqa: E731
         name = "the sum of gradients of the loss"
-        self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of))
+        keeps = self._watch.rank == workers[0]
+        self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of, keeps=keeps))
 
     # What no module has
 

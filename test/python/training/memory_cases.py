@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ OTHERS = set(CASES)
 
 WIDE, ROWS = 128, 256
 """Sizes at which an activation is much larger than what is beside it."""
+TOKENS = 32
+"""Of a sample, where there is attention."""
 
 
 class Wide(nn.Module):
@@ -32,13 +35,37 @@ class Wide(nn.Module):
         return result
 
 
+class Attending(nn.Module):
+    """Attention and a network behind it, as a layer of a transformer has them."""
+
+    def __init__(self, number: int, heads: int = 4) -> None:
+        super().__init__()
+        torch.manual_seed(number)
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDE) for _ in range(2))
+        self.into, self.out = nn.Linear(WIDE, 3 * WIDE), nn.Linear(WIDE, WIDE)
+        self.rest = nn.Sequential(nn.Linear(WIDE, 2 * WIDE), nn.GELU(), nn.Linear(2 * WIDE, WIDE))
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = self.into(self.norms[0](x)).view(-1, TOKENS, 3, self.heads, WIDE // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        found = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.drop(self.out(found.transpose(1, 2).reshape(x.shape)))
+        result: Tensor = x + self.drop(self.rest(self.norms[1](x)))
+        return result
+
+
 def line(workers: int, family: str, transform: str = "") -> Schedule:
     schedule = generate(family, workers=workers, microbatches=COUNT)
     return schedule.transform(transform) if transform else schedule
 
 
-def wide_runtime(schedule: Schedule, **options: Any) -> PipelineRuntime:
-    model = nn.Sequential(*(Wide(i) for i in range(schedule.blocks)))
+Layer = Callable[[int], nn.Module]
+
+
+def wide_runtime(schedule: Schedule, layer: Layer = Wide, **options: Any) -> PipelineRuntime:
+    model = nn.Sequential(*(layer(i) for i in range(schedule.blocks)))
     stages = split_sequential(model, schedule)
     return PipelineRuntime(schedule, stages, nn.functional.mse_loss, **options)
 
@@ -47,11 +74,11 @@ def wide_batch(count: int) -> tuple[Tensor, Tensor]:
     return torch.rand(ROWS * count, WIDE), torch.rand(ROWS * count, WIDE)
 
 
-def alive(schedule: Schedule) -> int:
+def alive(schedule: Schedule, layer: Layer = Wide) -> int:
     """The most bytes of storages that are alive after an instruction of a step, without those of
     gradients of parameters, which are there before, and of the runtime's own look.
     """
-    runtime, census = wide_runtime(schedule), Storages()
+    runtime, census = wide_runtime(schedule, layer), Storages()
     runtime.step(*wide_batch(schedule.microbatches))
     found = [0]
 
@@ -67,8 +94,8 @@ def alive(schedule: Schedule) -> int:
     return max(found)
 
 
-def measured(schedule: Schedule) -> Any:
-    runtime = wide_runtime(schedule)
+def measured(schedule: Schedule, layer: Layer = Wide) -> Any:
+    runtime = wide_runtime(schedule, layer)
     with runtime.measure_memory() as memory:
         runtime.step(*wide_batch(schedule.microbatches))
     runtime.close()
@@ -98,6 +125,19 @@ def memory_as_predicted(rank: int) -> dict[str, list[float]]:
 
 
 AWAY = "pipe-add-offload{keep=1}"
+SUMMED = "pipe-add-optimizer{all-reduce=eager}"
+
+
+@case(4)
+def memory_of_replicas(rank: int) -> dict[str, list[float]]:
+    """The same of replicas whose gradients add up over two steps, with attention."""
+    found = {}
+    recomputed = measured(line(4, "chimera", "pipe-add-recompute"), Attending)
+    for transform in ("", "pipe-add-recompute", SUMMED):
+        schedule = line(4, "chimera", transform)
+        predicted = recomputed.predict(schedule)
+        found[transform] = [alive(schedule, Attending), predicted, 4 * ROWS * WIDE]
+    return found
 
 
 @case(2)

@@ -37,6 +37,8 @@ class ShardJob:
     """mean, ignoring, summed or none."""
     steps_inside: bool = False
     clipped: bool = False
+    accumulated: bool = False
+    """Whether the gradients of all steps add up until the last one is stepped."""
     factor: float = 1.0
     """By what the input of the head is multiplied."""
     pipelines: int = 1
@@ -189,6 +191,8 @@ def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
             worst[1] = max(worst[1], difference(*norms))
         if not job.steps_inside:
             worst[1] = max(worst[1], compare(blocks, head, reference)[0])
+        if job.accumulated and step < STEPS - 1:
+            continue
         steps.step()
         if outside is not None:
             outside.step()

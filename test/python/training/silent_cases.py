@@ -91,6 +91,21 @@ def parameters_in_a_row(rank: int) -> dict[str, float]:
     return {family: Beside(line(family=family), flat).train() for family in ("1f1b", "zb-v")}
 
 
+@case(2)
+def gradients_that_add_up(rank: int) -> dict[str, float]:
+    """Over several steps: what is summed already counts once."""
+    found = {}
+    for family in ("chimera", "1f1b"):
+        for build in (four, tied):
+            both = Beside(line(family=family), build)
+            for seeds in ((0, 1, 2), (3,), (4, 5)):
+                for seed in seeds:
+                    both.step(seed)
+                both.update()
+            found[f"{family} {build.__name__}"] = both.finish()
+    return found
+
+
 class Twice(Plain):
     """Gives one tensor as two."""
 

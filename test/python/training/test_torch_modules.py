@@ -83,6 +83,13 @@ def test_memory_is_as_predicted(cases: Cases) -> None:
         assert min(value[less][0] / value[more][0] for value in values) < 0.7
 
 
+def test_memory_of_replicas_is_as_predicted(cases: Cases) -> None:
+    for result in cases["memory_of_replicas"]:
+        assert result["text"] == ""
+        for name, (alive, predicted, message) in result["value"].items():
+            assert predicted / 1.05 <= alive <= 1.05 * predicted + message, (name, result["value"])
+
+
 def test_a_budget_of_bytes_is_held_or_raises(cases: Cases) -> None:
     for result in cases["budget_of_all_bytes"]:
         assert result["text"] == ""

@@ -61,6 +61,8 @@ def test_four_ranks(tmp_path: Path) -> None:
     spread = made("vocab-1f1b", 2, "pipe-add-optimizer", vocabulary="vocab-2")
     for kind in kinds:
         jobs.append(ShardJob(f"beside {kind}", made("vocab-1f1b", 2), kind=kind, pipelines=2))
+        added: dict[str, Any] = {"kind": kind, "pipelines": 2, "accumulated": True}
+        jobs.append(ShardJob(f"beside, added up, {kind}", made("vocab-1f1b", 2), **added))
         stepped: dict[str, Any] = {"kind": kind, "pipelines": 2, "steps_inside": True}
         jobs.append(ShardJob(f"beside, stepped, {kind}", spread, **stepped))
     check(run(jobs, tmp_path, "shard_ranks.py"))
@@ -84,6 +86,7 @@ def test_other_cells_and_options(tmp_path: Path) -> None:
         ),
         ShardJob("clipped", made("vocab-1f1b", 2), clipped=True),
         ShardJob("clipped and tied", made("vocab-1f1b", 2), kind="tied", clipped=True),
+        ShardJob("added up", made("vocab-1f1b", 2), kind="tied", accumulated=True),
         ShardJob("in order", made("vocab-v-half", 2), options={"messages": "ordered"}),
         ShardJob("slices", made("seq1f1b", 2, "pipe-spread-vocabulary", slices=3)),
     ]

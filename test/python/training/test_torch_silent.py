@@ -23,6 +23,7 @@ TRAINS = [
     "tables_with_a_largest_norm",
     "compiled_stages",
     "parameters_in_a_row",
+    "gradients_that_add_up",
 ]
 REFUSALS = {
     "parameters_of_one_memory": "'block 0: 0.weight' and 'block 1: 2.weight' share memory but are",
