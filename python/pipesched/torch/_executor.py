@@ -39,7 +39,7 @@ from ._earlier import Earlier
 from ._errors import PipelineError
 from ._inputs import Inputs, listing
 from ._loss import lose
-from ._order import COLLECTIVES, early_receives, needs
+from ._order import COLLECTIVES, needs
 from ._parallel import local, mark
 from ._parts import Batch, Parts
 from ._places import overlapping, places_of, storages_of
@@ -72,7 +72,7 @@ class Executor:
         self._device = parts.link.device
         self.slots = parts.link.slots
         self._needs = [needs(instruction, parts.program) for instruction in parts.program]
-        self._early = early_receives(parts.program) if parts.messages.has_tags else {}
+        self._early = parts.messages.early
         self.current: Instruction | None = None
         cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
         self._splits = any(cell.phase == "I" for cell in cells)

@@ -65,6 +65,8 @@ class Memory:
     schedule: Schedule
     rank: int
     has_tags: bool
+    is_early: bool = True
+    """Whether receives begin before their places."""
     has_slots: bool = False
     """Whether messages lie in slots, which are there from the start."""
     peak: int = 0
@@ -125,7 +127,7 @@ class Memory:
                 "measured"
             )
         program = units_of(schedule).program(self.rank)
-        early = early_receives(program) if self.has_tags else {}
+        early = early_receives(program, in_order=not self.has_tags) if self.is_early else {}
         begins = {each.index: begin for begin, chosen in early.items() for each in chosen}
         walk = _Walk(self, receive_pools(program, begins) if self.has_slots else ())
         for instruction in program:

@@ -12,11 +12,15 @@ So a receiver can post its buffer before it knows whether shapes have changed. W
 messages find each other by their order. Runs of messages are then issued as one batch each, in the
 order that the proofs `batched` and `fifo` of `Schedule.verify` assume. These let a rank wait for
 its batch; here only what uses a message waits for it, and sends are waited for at the end of the
-step, so what they prove holds. A receiver must know sizes before its batch
+step, so what they prove holds. Over gloo no message waits for another one, so that each is issued
+by itself, and receives begin as early as with tags, in their order.
+
+A receiver must know sizes before its batch
 begins, and must not wait for them there, since the batch may be what the sender waits for: so the
 first pass goes over a process group of gloo, with tags, and all others rely on what it has shown.
-So does the first one of each kind of batch: before a pass all ranks tell each other the shapes of
-what they were given, for example of a smaller batch at the end of an epoch.
+So does the first one of each kind of batch: at the begin of a pass all ranks tell each other the
+shapes of what they were given, for example of a smaller batch at the end of an epoch, and wait for
+that before their first message.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import torch
@@ -35,6 +40,7 @@ from pipesched import Instruction
 
 from ._device import is_captured
 from ._errors import PipelineError
+from ._order import early_receives
 from ._slots import Slots
 from ._values import HOST, NOTHING, Packet, Spec, read, stamp, tensors_in, words_of
 from ._watch import Watch
@@ -151,7 +157,11 @@ class Messages(Protocol):
     """The messages of one rank."""
 
     has_tags: bool
-    """Whether a receive may begin earlier than the program says."""
+    """Whether messages find each other by tags."""
+    begins_early: bool
+    """Whether receives begin earlier than the program says."""
+    early: dict[int, list[Instruction]]
+    """By index of an instruction: the receives that then begin before it."""
 
     def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
         """Begins a pass over a program, with the batch that this rank has."""
@@ -182,10 +192,11 @@ def _check_number(number: int, instruction: Instruction) -> None:
 class TaggedMessages:
     """Over a process group with tags."""
 
-    has_tags = True
+    has_tags = begins_early = True
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, program: Sequence[Instruction]) -> None:
         self._link = link
+        self.early = early_receives(program)
         self.known: dict[int | None, Spec] = {}
         """The header of the last message, by its number."""
         self._of_mode: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
@@ -285,19 +296,36 @@ def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
     return [*batches, run] if run else batches
 
 
+def _batch_sizes(program: Sequence[Instruction], mode: Mode) -> dict[int, int]:
+    """How many messages are issued together with each. A pass without backwards has the same
+    batches, with the messages of forwards only.
+    """
+    phases = "F" if mode == "evaluate" else "FBIW"
+    chosen = [[i for i in batch if i.cell.phase in phases] for batch in batches_of(program)]
+    return {i.index: len(batch) for batch in chosen for i in batch}
+
+
 class OrderedMessages:
     """Over a process group without tags."""
 
     has_tags = False
 
-    def __init__(self, link: Link, is_static: bool) -> None:
+    def __init__(
+        self, link: Link, program: Sequence[Instruction], is_static: bool, by_one: bool = False
+    ) -> None:
         self._link = link
-        self._tagged = TaggedMessages(link)
+        self._tagged = TaggedMessages(link, program)
         self._is_static = is_static
+        self._by_one = self.begins_early = by_one
+        self.early = early_receives(program, in_order=True) if by_one else {}
         self._seen: dict[Kind, dict[int | None, Spec]] = {}
         """What passes of a kind have shown, the latest last, the same kinds on all ranks."""
         self._is_tagged = True
+        self._asked: Callable[[], Kind] | None = None
+        """Waits for what kind of pass this is, until that is known."""
         self._size_of: dict[int, int] = {}
+        self._sizes: dict[Mode, dict[int, int]] = {}
+        """The sizes of batches in passes of each mode."""
         self._run: list[tuple[Instruction, Packet | None]] = []
         self._coming: dict[int, tuple[Instruction, Tensor, Sequence[Any], Callable[[], str]]] = {}
         """What has begun to arrive, by index."""
@@ -307,33 +335,46 @@ class OrderedMessages:
             self._is_tagged = True
             self._tagged.begin(mode, program, batch)
             return
-        kind = mode, self._shapes(batch)
+        self._run, self._coming = [], {}
+        if mode not in self._sizes:
+            self._sizes[mode] = _batch_sizes(program, mode)
+        self._size_of = self._sizes[mode]
+        await_shapes = self._tell_shapes(batch)
+        self._asked = lambda: (mode, await_shapes())
+
+    def _decide(self) -> None:
+        """Finds out how the messages of this pass go, before the first of them."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            return
+        kind = asked()
         self._is_tagged = kind not in self._seen
         self._seen[kind] = known = self._seen.pop(kind, {})
         while len(self._seen) > KINDS:
             del self._seen[next(iter(self._seen))]
         self._tagged.begin_with(known)
-        if self._is_tagged:
-            return
-        self._run, self._coming = [], {}
-        phases = "F" if mode == "evaluate" else "FBIW"
-        self._size_of = {}
-        # A pass without backwards has the same batches, with the messages of forwards only.
-        for batch in batches_of(program):
-            chosen = [i for i in batch if i.cell.phase in phases]
-            self._size_of.update((i.index, len(chosen)) for i in chosen)
 
-    def _shapes(self, batch: Any) -> tuple[int, ...]:
-        """Numbers that differ if the batch of any rank has other shapes or types."""
+    def _tell_shapes(self, batch: Any) -> Callable[[], tuple[int, ...]]:
+        """Begins to exchange numbers that differ if the batch of any rank has other shapes or
+        types; returns what waits for them.
+        """
         found = [[list(tensor.shape), str(tensor.dtype)] for tensor in tensors_in(batch)]
         digest = hashlib.sha256(json.dumps(found).encode()).digest()
         mine = torch.tensor([int.from_bytes(digest[:8], "big", signed=True)])
         everyone = [torch.empty_like(mine) for _ in range(self._link.watch.size)]
-        work = self._link.host.allgather([everyone], [mine])
-        self._link.watch.wait(work.wait, lambda: "the shapes of the batches of other ranks")
-        return tuple(int(each) for each in everyone)
+        what = lambda: "the shapes of the batches of other ranks"  # noqa: E731
+        begin = lambda: self._link.host.allgather([everyone], [mine])  # noqa: E731
+        work = self._link.watch.start_call(begin, what)
+
+        def wait() -> tuple[int, ...]:
+            kept = mine, everyone
+            self._link.watch.wait(work.wait, what, kept, has_come=work.is_completed)
+            return tuple(int(each) for each in everyone)
+
+        return wait
 
     def send(self, instruction: Instruction, packet: Packet) -> None:
+        self._decide()
         if self._is_tagged:
             self._tagged.send(instruction, packet)
             return
@@ -346,6 +387,7 @@ class OrderedMessages:
         self._add(instruction, packet)
 
     def receive(self, instruction: Instruction) -> None:
+        self._decide()
         if self._is_tagged:
             self._tagged.receive(instruction)
         else:
@@ -366,6 +408,7 @@ class OrderedMessages:
         return read(self._link.arrived(buffer, instruction), self._known(instruction))
 
     def finish(self) -> None:
+        self._decide()
         self._link.flush()
 
     def _known(self, instruction: Instruction) -> Spec:
@@ -373,12 +416,22 @@ class OrderedMessages:
 
     def _add(self, instruction: Instruction, packet: Packet | None) -> None:
         self._run.append((instruction, packet))
-        if len(self._run) == self._size_of[instruction.index]:
+        if self._by_one or len(self._run) == self._size_of[instruction.index]:
             self._issue()
+
+    def _call(self, instruction: Instruction, is_sent: bool, buffer: Tensor) -> Any:
+        """A call that sends or receives, or an entry of a batch."""
+        group, peer = self._link.group, instruction.peer
+        if not self._by_one:
+            call = dist.isend if is_sent else dist.irecv
+            return dist.P2POp(call, buffer, self._link.rank_of(instruction), group=group)
+        assert peer is not None
+        return partial(group.send if is_sent else group.recv, [buffer], peer, 0)
 
     def _issue(self) -> None:
         run, self._run = self._run, []
-        calls, buffers = [], []
+        calls: list[Any] = []
+        buffers = []
         for instruction, packet in run:
             spec = self._known(instruction)
             assert instruction.message is not None
@@ -391,12 +444,13 @@ class OrderedMessages:
                 if buffer.device == HOST:
                     words_of(buffer)[1] = 0  # until all is there
             buffers.append(buffer)
-            call = dist.isend if packet is not None else dist.irecv
-            peer = self._link.rank_of(instruction)
-            calls.append(dist.P2POp(call, buffer, peer, group=self._link.group))
+            calls.append(self._call(instruction, packet is not None, buffer))
         observe = self._link.observe
         what = lambda: f"the batch of {', '.join(named(each) for each, _ in run)}"  # noqa: E731
-        works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), what)
+        if self._by_one:
+            works = [self._link.watch.start_call(call, what) for call in calls]
+        else:
+            works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), what)
         # A batch has a work of its own for each message, or one for all of them.
         waits = [[work] for work in works] if len(works) == len(run) else [works] * len(run)
         for (instruction, packet), buffer, own in zip(run, buffers, waits, strict=True):
@@ -408,6 +462,12 @@ class OrderedMessages:
             self._coming[instruction.index] = instruction, buffer, own, what
 
 
-def messages_over(link: Link, has_tags: bool, is_static: bool) -> Messages:
-    """The messages of a process group with tags or without."""
-    return TaggedMessages(link) if has_tags else OrderedMessages(link, is_static)
+def messages_over(
+    link: Link, program: Sequence[Instruction], has_tags: bool, is_static: bool, by_one: bool
+) -> Messages:
+    """The messages of a process group with tags or without; `by_one` if none of it waits for
+    another one.
+    """
+    if has_tags:
+        return TaggedMessages(link, program)
+    return OrderedMessages(link, program, is_static, by_one)

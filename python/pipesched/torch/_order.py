@@ -26,18 +26,24 @@ def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Inst
     return [i for i in awaited if i.kind in AWAITED]
 
 
-def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction]]:
+def early_receives(
+    program: Sequence[Instruction], in_order: bool = False
+) -> dict[int, list[Instruction]]:
     """By index of an instruction: the receives that begin before it. They begin AHEAD computes
-    before their position, but not before the instructions that they wait for. Nothing waits for the
-    start of a receive, so this cannot make a program hang.
+    before their position, but not before the instructions that they wait for, and with `in_order`
+    not before receives that stand before them. Nothing waits for the start of a receive, so this
+    cannot make a program hang.
     """
     found: dict[int, list[Instruction]] = {}
     computes: list[int] = []
+    last = 0
     for instruction in program:
         if instruction.kind == "compute":
             computes.append(instruction.index)
         elif instruction.kind == "recv":
             begin = computes[-AHEAD] if len(computes) >= AHEAD else 0
             begin = max([begin, *(index + 1 for index in instruction.waits)])
+            begin = max(begin, last) if in_order else begin
+            last = begin
             found.setdefault(min(begin, instruction.index), []).append(instruction)
     return found

@@ -321,7 +321,9 @@ class PipelineRuntime:
         runtime looks at every tensor that autograd keeps.
         """
         has_slots = bool(self.slots.pools)
-        found = Memory(self._units, self.rank, self._parts.messages.has_tags, has_slots)
+        messages = self._parts.messages
+        kind = messages.has_tags, messages.begins_early
+        found = Memory(self._units, self.rank, *kind, has_slots)
         self._executor.memory = found
         try:
             yield found

@@ -185,7 +185,14 @@ class Setup:
             self.placement,
             self.program,
             link,
-            messages_over(link, options.has_tags, options.static_shapes),
+            messages_over(
+                link,
+                self.program,
+                options.has_tags,
+                options.static_shapes,
+                # Slots are counted for receives at their places.
+                by_one=is_gloo and not options.receive_slots,
+            ),
             options.loss,
             self.sums,
             self.around,

@@ -376,14 +376,21 @@ class Watch:
     # Waits
 
     def wait(
-        self, call: Callable[[], Any], what: What, keeps: Any = None, words: Any = None
+        self,
+        call: Callable[[], Any],
+        what: What,
+        keeps: Any = None,
+        words: Any = None,
+        has_come: Callable[[], bool] | None = None,
     ) -> None:
         """Waits until a call of PyTorch returns, and keeps its buffers until then.
 
         words: the trailer of a buffer that is received, whose second word is 0 until all is there.
-        A thread that looks at it spares the way over another thread.
+        A thread that looks at it spares the way over another thread. `has_come` says the same.
         """
-        if words is not None and self._sees(words):
+        if words is not None:
+            has_come = lambda: bool(words[1])  # noqa: E731
+        if has_come is not None and self._sees(has_come):
             self.start_call(call, what)  # returns at once
             return
         job = Job([(call, what)], keeps)
@@ -399,14 +406,14 @@ class Watch:
         else:
             self.start_call(work.wait, what)
 
-    def _sees(self, words: Any) -> bool:
+    def _sees(self, has_come: Callable[[], bool]) -> bool:
         """Polls for a message for a short time; returns whether it has arrived."""
-        if words[1]:
+        if has_come():
             return True
         end = time.perf_counter() + SPIN_SECONDS
         while time.perf_counter() < end:
             _pause()
-            if words[1]:
+            if has_come():
                 return True
         return False
 

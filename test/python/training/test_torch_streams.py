@@ -245,10 +245,10 @@ class Rank:
         self.program = pipesched.generate(family, workers=3, microbatches=5).program(1)
         self.packet = Packet([torch.empty(5, device=meta)], [False], TENSOR)
         self.link = Link(cast(Any, None), watch, meta, meta)
-        self.messages = OrderedMessages(self.link, is_static=True)
+        self.messages = OrderedMessages(self.link, list(self.program), is_static=True)
         specs = {each.message: self.packet.spec() for each in self.program}
         patch.setattr(self.messages, "_seen", {("train", (0,)): specs})
-        patch.setattr(self.messages, "_shapes", lambda _: (0,))
+        patch.setattr(self.messages, "_tell_shapes", lambda _: lambda: (0,))
         patch.setattr(self.link, "rank_of", lambda instruction: instruction.peer)
         patch.setattr(dist, "P2POp", lambda call, buffer, peer, group: buffer)
         patch.setattr(dist, "batch_isend_irecv", self._issue)
