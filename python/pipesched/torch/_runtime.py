@@ -24,6 +24,7 @@ from ._executor import Executor
 from ._gather import gather
 from ._memory import Memory
 from ._messages import Mode
+from ._others import Stateful
 from ._parallel import BufferRule, store_of
 from ._parts import Batch
 from ._placement import Stages, Tied
@@ -31,7 +32,7 @@ from ._record import Event, Recording
 from ._reduce import checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
 from ._slots import Slots
-from ._state import Flat, Misfit, Names, State, Stateful
+from ._state import Flat, Misfit, Names
 from ._state import Optimizers as StoredOptimizers
 from ._units import cut_units, join_slices, units_of
 from ._watch import Watch
@@ -158,7 +159,7 @@ class PipelineRuntime:
             self._clocks = Clocks(self._parts.link)
             self._clocks.compare()
         self._averages = setup.averages
-        self._state = State(setup.placement, setup.averages, self._watch, found, names)
+        self._state = setup.state(names)
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
@@ -333,8 +334,10 @@ class PipelineRuntime:
     # State
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters and buffers of this rank under the names of the whole model."""
-        return self._state.model()
+        """The parameters and buffers of this rank under the names of the whole model. A head in
+        shards is whole on the rank of the last stage, and on no other; then all ranks call it.
+        """
+        return self._state.gathered(self._state.model())
 
     def load_state_dict(self, state: Flat) -> None:
         """Loads those of this rank from a state of the whole model. All ranks call it.
@@ -349,8 +352,9 @@ class PipelineRuntime:
         """The state of optimizers of this rank, by default of those of O cells, flat: with keys as
         "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
         `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
+        For a head in shards that of `state_dict` holds.
         """
-        return self._state.optimizer(self._chosen(optimizer))
+        return self._state.gathered(self._state.optimizer(self._chosen(optimizer)))
 
     def load_optimizer_state_dict(
         self, state: Flat, optimizer: StoredOptimizers | None = None

@@ -33,6 +33,7 @@ from ._reduce import Shared, shapes_of
 from ._shards import Shards, check_head
 from ._slots import Slots
 from ._split import SequentialStages
+from ._state import Names, State
 from ._sums import Sums
 from ._ties import Tie, find_ties, ties_here
 from ._watch import Watch
@@ -205,6 +206,11 @@ class Setup:
             self.shards,
             options.order,
         )
+
+    def state(self, names: Names | None) -> State:
+        """Makes what saves and loads."""
+        watch, group = self.watch, self.options.group
+        return State(self.placement, self.averages, watch, group, names, self.sums.ties)
 
     def _make_shards(self) -> Shards | None:
         if self.head is None:

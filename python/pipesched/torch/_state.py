@@ -7,19 +7,17 @@ without a pipeline, can load it.
 
 The state of optimizers is flat, as `torch.distributed.checkpoint.state_dict` makes it with
 `flatten_optimizer_state_dict`: every parameter has entries of its own, so that no grouping of them
-is stored. Each rank has the entries of its stages. Files are those of
-`torch.distributed.checkpoint`, which stores once what several ranks have, and cuts and joins
-shards.
+is stored. Each rank has the entries of its stages, and of a head in shards its rows. Files are
+those of `torch.distributed.checkpoint`, which stores once what several ranks have, and cuts and
+joins shards.
 """
 
 from __future__ import annotations
 
-import io
 import math
 import os
-import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -30,10 +28,14 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from ._checkpoint import Reader, read_into
 from ._errors import PipelineError
+from ._others import Stateful, as_bytes, from_bytes, random_states, set_random_states
 from ._parallel import Averages
 from ._placement import Placement, StageKey, named
+from ._rows import Rows, gather_rows
 from ._split import SequentialStage
+from ._ties import Tie
 from ._watch import Watch
+from .vocabulary import VocabularyHead, head_rows
 
 Names = Callable[[int, int, str], str] | Mapping[StageKey, str]
 """What names of a stage are in the whole model: a function from (path, stage, name), or the name of
@@ -63,8 +65,9 @@ class State:
         watch: Watch,
         group: dist.ProcessGroup,
         names: Names | None,
+        ties: Sequence[Tie],
     ) -> None:
-        self._placement, self._averages = placement, averages
+        self._placement, self._averages, self._ties = placement, averages, ties
         self._watch, self._group = watch, group
         self._names = names
         self._meetings = 0
@@ -91,12 +94,7 @@ class State:
 
     def _own(self) -> dict[str, Any]:
         """Parameters and buffers themselves, by name."""
-        if self._placement.head is not None:
-            raise PipelineError(
-                "states and checkpoints of a model whose head is in shards are not supported: "
-                "every rank has some rows of it"
-            )
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = dict(self._rows_of_head())
         for key, module in self._placement.modules.items():
             for name, value in module.state_dict(keep_vars=True).items():
                 whole = self._whole_name(key, name)
@@ -109,17 +107,100 @@ class State:
         return found
 
     def model(self) -> dict[str, Any]:
-        """Parameters and buffers, as `nn.Module.state_dict` gives them."""
+        """Parameters and buffers, as `nn.Module.state_dict` gives them; of a head in shards the
+        rows that are here.
+        """
         own = self._own().items()
-        return {name: v.detach() if isinstance(v, Tensor) else v for name, v in own}
+        flat = {name: v.detach() if isinstance(v, Tensor) else v for name, v in own}
+        return self._as_rows(flat, self._rows_of_head())
 
     def _parameter_names(self) -> dict[int, list[str]]:
+        """By parameter: its names, of which files may have any one; the first is its own."""
         names: dict[int, list[str]] = {}
         for name, value in self._own().items():
             names.setdefault(id(value), []).append(name)
         for name, value in self._loss().items():
             names.setdefault(id(value), []).append(f"loss.{name}")
+        head = self._head
+        if head is not None and head.whole is not None:
+            names[id(head.weight)] += head.tied_names
+            names.setdefault(id(head.whole), []).append(f"{head.name}.weight")
         return names
+
+    # A head in shards
+
+    @property
+    def _head(self) -> VocabularyHead | None:
+        head = self._placement.head
+        return head if isinstance(head, VocabularyHead) else None
+
+    def _rows_of_head(self) -> dict[str, nn.Parameter]:
+        """The parameters of a head in shards, of which this rank has some rows."""
+        head = self._head
+        return {} if head is None else {f"{head.name}.{n}": p for n, p in head.named_parameters()}
+
+    def _whole_shape(self, own: Any) -> str:
+        """The shape of a value of this rank in the whole model."""
+        if self._is_shard(own):
+            assert self._head is not None
+            return f"shape {[self._head.vocabulary, *own.shape[1:]]}"
+        return _shape(own)
+
+    def _is_shard(self, own: Any) -> bool:
+        return any(own is parameter for parameter in self._rows_of_head().values())
+
+    def _as_rows(self, flat: dict[str, Any], cut: Mapping[str, nn.Parameter]) -> dict[str, Any]:
+        """Values by name, of which those that are `cut` as a parameter of the head become rows."""
+        head = self._head
+        for name, parameter in cut.items() if head is not None else ():
+            assert head is not None
+            value = flat[name]
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                flat[name] = Rows.of(value, head.rows, head.vocabulary)
+            elif isinstance(value, Tensor) and value.numel() > 1:
+                raise PipelineError(
+                    f"{name!r} has shape {list(value.shape)} for a shard of shape "
+                    f"{list(parameter.shape)} of the head, so that those of several ranks cannot "
+                    "be put together"
+                )
+        return flat
+
+    def gathered(self, flat: dict[str, Any]) -> dict[str, Any]:
+        """The same with the whole head on the rank that runs the last stage of the first path, and
+        without it on the others. All ranks call it.
+        """
+        head = self._head
+        if head is None:
+            return flat
+        chosen = sorted(name for name in flat if self._is_of_head(name))
+        said = self._meet(chosen)
+        if any(other != chosen for other in said):
+            raise PipelineError(
+                "the optimizers of the ranks hold different things of the head in shards: "
+                f"{_listed(chosen)} here"
+            )
+        last = self._placement.last[0]
+        holders = enumerate(self._placement.everywhere)
+        to = next(w for w, held in holders if any((s.path, s.stage) == (0, last) for s in held))
+        most = head_rows(head.vocabulary, 0, self._watch.size)
+        is_tied = head.whole is not None
+        for name in chosen:
+            value = flat.pop(name)
+            if is_tied and name.startswith(("state.", "param_groups.")):
+                continue  # The embedding has the same, and the whole model has it once.
+            if isinstance(value, Rows):
+                value = gather_rows(
+                    value.own, head.rows, most.stop, head.vocabulary, self._group, to
+                )
+            if self._watch.rank == to:
+                flat[name] = value
+        return flat
+
+    def _is_of_head(self, name: str) -> bool:
+        """Whether a name of a flat state is about the head."""
+        parts = [part for part in ("", "state.", "param_groups.") if name.startswith(part)]
+        own = self._rows_of_head()
+        return any(f"{name[len(part):]}.".startswith(f"{each}.") for part in parts for each in own)
 
     def _loss(self) -> dict[str, Any]:
         """Parameters and buffers of the loss, on ranks that compute losses."""
@@ -127,6 +208,15 @@ class State:
         return {} if loss is None else dict(loss.state_dict(keep_vars=True))
 
     # Checks, with which all ranks agree
+
+    def _meet(self, saying: Any) -> list[Any]:
+        """Waits for all ranks, and returns what each of them says."""
+        self._meetings += 1
+        self._watch.start()
+        try:
+            return self._watch.meet(f"state/{self._meetings}", saying)
+        finally:
+            self._watch.stop()
 
     def _agree(self, what: str, mine: Mapping[str, str], found: Flat | None, text: str) -> None:
         """Raises on all ranks if one of them misses a name, finds another shape, or if `found` has
@@ -140,12 +230,7 @@ class State:
         for name in (n for n in mine if isinstance(given.get(n), str) and mine[n]):
             if given[name] != mine[name]:
                 problems.append(f"has {name!r} of {given[name]}, wanted {mine[name]}")
-        self._meetings += 1
-        self._watch.start()
-        try:
-            said = self._watch.meet(f"state/{self._meetings}", [list(mine), problems[:SHOWN]])
-        finally:
-            self._watch.stop()
+        said = self._meet([list(mine), problems[:SHOWN]])
         everywhere = {name for names, _ in said for name in names}
         lines = [f"rank {r}: {p}" for r, (_, theirs) in enumerate(said) for p in theirs]
         unexpected = [name for name in given if name not in everywhere]
@@ -163,30 +248,63 @@ class State:
         text = ""
         cut: dict[str, Any] = {}
         try:
-            cut = {name: _like(own[name], value) for name, value in given.items() if name in own}
+            cut = {n: self._like(own[n], value) for n, value in given.items() if n in own}
         except PipelineError as error:
             text = str(error)
-        self._agree("the state", {n: _shape(v) for n, v in own.items()}, shapes, text)
+        self._agree("the state", {n: self._whole_shape(v) for n, v in own.items()}, shapes, text)
+        for name, parameter in self._rows_of_head().items():
+            with torch.no_grad():
+                parameter.copy_(cut[name])
         for key, module in self._placement.modules.items():
             names = module.state_dict(keep_vars=True)
             module.load_state_dict({name: cut[self._whole_name(key, name)] for name in names})
 
+    def _like(self, own: Any, value: Any) -> Any:
+        """A value, sharded like the rank's own value."""
+        if isinstance(value, Rows):
+            return value.own
+        if isinstance(value, Tensor) and self._is_shard(own):
+            assert self._head is not None
+            return value[self._head.rows]
+        return _like(own, value)
+
     def optimizer(self, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
-        """The state of optimizers, flat."""
+        """The state of optimizers, flat; of a head in shards the rows that are here."""
         names = self._parameter_names()
         flat: dict[str, Any] = {}
+        cut: dict[str, nn.Parameter] = {}
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     name = _name_of(parameter, names)[0]
-                    _flatten(f"state.{name}", optimizer.state.get(parameter, {}), flat)
+                    own: dict[str, Any] = {}
+                    _flatten(f"state.{name}", optimizer.state.get(parameter, {}), own)
+                    flat.update(own)
+                    if self._is_shard(parameter):
+                        cut.update(dict.fromkeys(own, parameter))
                     for key, value in group.items():
                         if key != "params":
                             flat[f"param_groups.{name}.{key}"] = value
-        return flat
+        return self._as_rows(flat, cut)
+
+    def _tied_names(self) -> dict[int, list[str]]:
+        """By tied parameter: its names on all ranks. The model without a pipeline has its state
+        under one of them. All ranks call it.
+        """
+        names = self._parameter_names()
+        everything = [tie.parameters(self._placement) for tie in self._ties]
+        mine = [[p for p in each if id(p) in names] for each in everything]
+        if not mine:
+            return {}
+        said = self._meet([[n for p in each for n in names[id(p)]] for each in mine])
+        known = [[name for theirs in said for name in theirs[i]] for i in range(len(mine))]
+        return {id(p): known[i] for i, each in enumerate(mine) for p in each}
 
     def _wanted(
-        self, keys: Iterable[str], optimizers: Sequence[torch.optim.Optimizer]
+        self,
+        keys: Iterable[str],
+        optimizers: Sequence[torch.optim.Optimizer],
+        tied: Mapping[int, list[str]],
     ) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]], list[str]]:
         """The keys of a flat state by parameter: of its state and of its group; and the names of
         parameters without any.
@@ -202,7 +320,8 @@ class State:
         missing = []
         for parameter in _parameters(optimizers):
             for found, kind in ((states, "state"), (groups, "param_groups")):
-                known = [f"{kind}.{name}" for name in _name_of(parameter, names)]
+                own = [*_name_of(parameter, names), *tied.get(id(parameter), ())]
+                known = [f"{kind}.{name}" for name in own]
                 chosen = next((name for name in known if name in by_name), known[0])
                 keys_here = by_name.get(chosen, [])
                 found[id(parameter)] = {key[len(chosen) + 1 :]: key for key in keys_here}
@@ -212,17 +331,32 @@ class State:
 
     def load_optimizer(self, given: Flat, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         """Writes the state of optimizers."""
-        states, groups, missing = self._wanted(given, optimizers)
+        states, groups, missing = self._wanted(given, optimizers, self._tied_names())
         text = f"misses the optimizer state of {_listed(missing)}" if missing else ""
         made = []
         for optimizer in optimizers:
             try:
-                made.append(_as_state_dict(optimizer, given, states, groups))
+                made.append(_as_state_dict(optimizer, given, states, groups, self._nested))
             except PipelineError as error:
                 text = text or str(error)
         self._agree("the state of the optimizer", {}, None, text)
         for optimizer, state in zip(optimizers, made, strict=True):
             optimizer.load_state_dict(state)
+
+    def _nested(self, parameter: nn.Parameter, flat: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter, with the dicts in it, of tensors of its own."""
+        state: dict[str, Any] = {}
+        whole = self._whole_shape(parameter)
+        for name, value in flat.items():
+            *outer, last = name.split(".")
+            place = state
+            for each in outer:
+                place = place.setdefault(each, {})
+            if isinstance(value, Tensor):
+                is_cut = isinstance(value, Rows) or (_shape(value) == whole and value.dim() > 0)
+                value = (self._like(parameter, value) if is_cut else value).detach().clone()
+            place[last] = value
+        return state
 
     # Files
 
@@ -257,8 +391,8 @@ class State:
         self._agree("the checkpoint", {}, None, "")  # finds ranks that do not come
         rank = dist.get_rank(everyone)
         if rank == 0 and others:
-            state["others"] = {name: _as_bytes(each.state_dict()) for name, each in others.items()}
-        state["random"] = {str(rank): _as_bytes(random_states())}
+            state["others"] = {name: as_bytes(each.state_dict()) for name, each in others.items()}
+        state["random"] = {str(rank): as_bytes(random_states())}
         save(state, checkpoint_id=folder, process_group=everyone)
 
     def load(
@@ -278,7 +412,7 @@ class State:
             raise
         own = self._own()
         shapes = {name: _shape(value) for name, value in stored["model"].items()}
-        wanted = {name: _shape(value) for name, value in own.items()}
+        wanted = {name: self._whole_shape(value) for name, value in own.items()}
         self._agree(what, wanted, shapes, "")
         state: dict[str, Any] = {"model": self.model()}
         if optimizers:
@@ -295,9 +429,9 @@ class State:
         if self._placement.loss is not None:
             self._placement.loss.load_state_dict(state["loss"])
         for name, each in others.items():
-            each.load_state_dict(_from_bytes(state["others"][name]))
+            each.load_state_dict(from_bytes(state["others"][name]))
         if random:
-            set_random_states(_from_bytes(state["random"][rank]))
+            set_random_states(from_bytes(state["random"][rank]))
         if any(not isinstance(value, Tensor) for value in own.values()):
             self.load_model(state["model"])
         if optimizers:
@@ -307,7 +441,7 @@ class State:
         self, stored: Flat, optimizers: Sequence[torch.optim.Optimizer]
     ) -> dict[str, Any]:
         """Tensors of the shapes in a file, to read into, cut as the parameters are."""
-        states, groups, missing = self._wanted(stored, optimizers)
+        states, groups, missing = self._wanted(stored, optimizers, self._tied_names())
         text = f"misses the optimizer state of {_listed(missing)}" if missing else ""
         self._agree("the optimizer of the checkpoint", {}, None, text)
         places: dict[str, Any] = {}
@@ -317,6 +451,12 @@ class State:
                 found = stored[key]
                 if not isinstance(found, TensorStorageMetadata):
                     places[key] = None
+                elif key in places:  # of a tie, whose parameters each take their own part of it
+                    places[key] = torch.empty(found.size, dtype=found.properties.dtype)
+                elif self._is_shard(parameter) and _shape(found) == self._whole_shape(parameter):
+                    assert self._head is not None
+                    own = torch.empty_like(parameter.detach(), dtype=found.properties.dtype)
+                    places[key] = Rows.of(own, self._head.rows, self._head.vocabulary)
                 elif found.size == parameter.shape:
                     dtype = found.properties.dtype
                     places[key] = torch.empty_like(parameter.detach(), dtype=dtype)
@@ -325,53 +465,16 @@ class State:
         return places
 
 
-class Stateful(Protocol):
-    """Anything with a state, such as a scheduler of learning rates."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Its state."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> Any:
-        """Takes a state."""
-
-
-def _as_bytes(state: Any) -> Tensor:
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
-
-
-def _from_bytes(contents: Tensor) -> Any:
-    try:
-        return torch.load(io.BytesIO(contents.numpy().tobytes()), weights_only=True)
-    except pickle.UnpicklingError as error:
-        first = str(error).split("\n", 1)[0]
-        raise PipelineError(f"a state is not loaded, since it may run code: {first}") from None
-
-
 def _place(stored: Any) -> Tensor:
     if not isinstance(stored, TensorStorageMetadata):
         raise PipelineError("the checkpoint has something else in the place of a tensor")
     return torch.empty(stored.size, dtype=stored.properties.dtype)
 
 
-def random_states() -> dict[str, Any]:
-    """The states of PyTorch's random generators of this rank."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    return {"cpu": torch.get_rng_state(), "cuda": cuda}
-
-
-def set_random_states(states: dict[str, Any]) -> None:
-    """Sets them, those of as many accelerators as there are."""
-    torch.set_rng_state(states["cpu"])
-    for device, state in enumerate(states["cuda"][: torch.cuda.device_count()]):
-        torch.cuda.set_rng_state(state, device)
-
-
 def _shape(value: Any) -> str:
     """The shape of a tensor, or of one in a file; an empty text for anything else."""
     if isinstance(value, Tensor):
-        return f"shape {list(value.shape)}"
+        return f"shape {list(value.size())}"
     return f"shape {list(value.size)}" if isinstance(value, TensorStorageMetadata) else ""
 
 
@@ -415,6 +518,7 @@ def _as_state_dict(
     given: Flat,
     states: dict[int, dict[str, str]],
     groups: dict[int, dict[str, str]],
+    nested: Callable[[nn.Parameter, dict[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
     """A flat state in the form that an optimizer loads."""
     state: dict[int, dict[str, Any]] = {}
@@ -435,7 +539,7 @@ def _as_state_dict(
         for parameter in group["params"]:
             entries = states[id(parameter)]
             if entries:
-                state[number] = _nested(parameter, {k: given[v] for k, v in entries.items()})
+                state[number] = nested(parameter, {k: given[v] for k, v in entries.items()})
             number += 1
     return {"state": state, "param_groups": made}
 
@@ -444,21 +548,6 @@ def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return bool(torch.equal(one, other))
     return type(one) is type(other) and bool(one == other)
-
-
-def _nested(parameter: nn.Parameter, flat: dict[str, Any]) -> dict[str, Any]:
-    """The state of a parameter, with the dicts in it, of tensors of its own."""
-    state: dict[str, Any] = {}
-    for name, value in flat.items():
-        *outer, last = name.split(".")
-        place = state
-        for each in outer:
-            place = place.setdefault(each, {})
-        if isinstance(value, Tensor):
-            is_cut = value.shape == parameter.shape and value.dim() > 0
-            value = (_like(parameter, value) if is_cut else value).detach().clone()
-        place[last] = value
-    return state
 
 
 def _stored(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:

@@ -21,6 +21,7 @@ shards, so that they do not overflow, however large logits are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -91,10 +92,12 @@ class VocabularyHead(nn.Module):
         self.rows = head_rows(vocabulary, rank, ranks)
         check_shard(self.weight, self.rows, rank)
         self.name = "head"
-        """What the head is called in the whole model."""
+        """What the head is called in the whole model, as in states and checkpoints."""
         self.entrance: HeadInput | None = None
         """Where the head was in the model, if `take_head` has taken it."""
         self._whole: list[nn.Parameter] = []
+        self.tied_names: tuple[str, ...] = ()
+        """What the weight is called elsewhere in the whole model."""
 
     @property
     def whole(self) -> nn.Parameter | None:
@@ -103,9 +106,12 @@ class VocabularyHead(nn.Module):
         """
         return self._whole[0] if self._whole else None
 
-    def tie(self, whole: nn.Parameter) -> None:
-        """Ties the head to a parameter of the rest of the model, which has all of its rows."""
+    def tie(self, whole: nn.Parameter, names: Sequence[str] = ()) -> None:
+        """Ties the head to a parameter of the rest of the model, which has all of its rows, and
+        these names there.
+        """
         self._whole = [whole]  # in a list, so that it is no parameter of this module
+        self.tied_names = tuple(names)
 
     def check_targets(self, targets: Tensor, what: str = "") -> None:
         """Raises PipelineError for targets outside of the vocabulary. The host waits for them."""
@@ -357,8 +363,9 @@ def take_head(
     if head.bias is not None and found.bias is not None:
         head.bias.requires_grad_(found.bias.requires_grad)
     head.entrance, head.name = entrance, chosen
-    if any(each is found.weight for each in model.parameters()):
-        head.tie(cast(nn.Parameter, found.weight))
+    parameters = list(model.named_parameters(remove_duplicate=False))
+    if names := [each for each, parameter in parameters if parameter is found.weight]:
+        head.tie(cast(nn.Parameter, found.weight), names)
     if any(each is found.bias for each in model.parameters()):
         raise PipelineError(f"the bias of the head {chosen!r} is used by the rest of the model too")
     return head

@@ -1,0 +1,80 @@
+"""What one placement of a model with a head in shards saves, any other loads, with more or fewer
+ranks, with the whole head, or without a pipeline; and training goes on as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pipesched import generate
+from runtime_runs import run
+
+pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+
+from shard_state_ranks import Placing, Saved  # noqa: E402
+
+PRECISION = 1e-11
+
+
+def placing(family: str, workers: int, passes: str = "", **more: object) -> Placing:
+    kinds = {"vocabulary": more.pop("vocabulary")} if "vocabulary" in more else {}
+    schedule = generate(family, workers=workers, microbatches=4, **kinds)  # type: ignore[arg-type]
+    schedule = schedule.transform(passes) if passes else schedule
+    return Placing(schedule, **more)  # type: ignore[arg-type]
+
+
+@cache
+def places() -> dict[str, Placing | None]:
+    spread = "pipe-spread-vocabulary"
+    stepped = f"{spread},pipe-add-optimizer"
+    return {
+        "the model": None,
+        "shards on 2": placing("vocab-1f1b", 2),
+        "shards on 3": placing("vocab-1f1b", 3, vocabulary="vocab-2", sizes=(1, 2, 1)),
+        "shards on 4": placing("interlaced-1f1b", 4),
+        "shards on 2, O": placing("zb-v", 2, stepped, steps_inside=True),
+        "2 x shards": placing("vocab-1f1b", 2, pipelines=2),
+        "whole on 4": placing("1f1b", 4),
+    }
+
+
+PAIRS = [
+    ("shards on 2", "shards on 4", "biased"),
+    ("shards on 4", "shards on 3", "tied"),
+    ("shards on 3", "the model", "tied"),
+    ("the model", "shards on 2", "tied"),
+    ("shards on 2", "whole on 4", "plain"),
+    ("whole on 4", "shards on 3", "biased"),
+    ("shards on 2, O", "2 x shards", "plain"),
+    ("2 x shards", "shards on 2, O", "tied"),
+    ("the model", "whole on 4", "tied"),
+]
+BY_HAND = [
+    ("shards on 3", "the model", "tied"),
+    ("the model", "shards on 4", "biased"),
+    ("shards on 4", "shards on 2, O", "plain"),
+]
+
+
+@cache
+def jobs() -> dict[str, Saved]:
+    found = {}
+    for pairs, by_hand in ((PAIRS, False), (BY_HAND, True)):
+        for number, (first, second, kind) in enumerate(pairs):
+            name = f"{kind}: {first} -> {second}{', by hand' if by_hand else ''}"
+            entries = (27, 10)[number % 2]
+            found[name] = Saved(name, places()[first], places()[second], kind, entries, by_hand)
+    return found
+
+
+@pytest.fixture(scope="module")
+def differences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[float]]]:
+    return run(list(jobs().values()), tmp_path_factory.mktemp("shards"), "shard_state_ranks.py")
+
+
+@pytest.mark.parametrize("name", jobs())
+def test_training_goes_on(differences: dict[str, list[list[float]]], name: str) -> None:
+    for found in differences[name]:
+        assert found and max(found) <= PRECISION, found
