@@ -9,28 +9,33 @@ bounds their memory too.
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _core
 from .._batch import Configuration
 from .._costs import Costs
 from .._errors import PipeSchedError
 from .._making import generate
 from .._options import FamilyOptions, Path
 from .._program import COSTED_PHASES
-from .._simulation import Simulation
 from ._candidate import Candidate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[np.float64]
+
+PARTS = ("weight", "gradient", "optimizer")
+"""What is held for parameters."""
 
 CLOSE = 1 - 1e-6
 """Times and bytes of stages are rounded otherwise than the sums of their layers."""
@@ -56,22 +61,68 @@ def overlaps(family: str, options: tuple[tuple[str, Any], ...]) -> bool:
     return any("+" in entry for row in made.rows for entry in row)
 
 
+@cache
+def alone(family: str, workers: int) -> int:
+    """How many of the forwards of a stage, and how many of its backwards, run in no pair at least,
+    however many microbatches there are.
+    """
+    count = 2 * workers
+    try:
+        rows = generate(family, workers=workers, microbatches=count).rows
+    except PipeSchedError:
+        return 0
+    pairs = (cell for row in rows for entry in row if "+" in entry for cell in entry.split("+"))
+    paired = Counter(re.sub(r"\d+$", "", cell) for cell in pairs)
+    return count - max(paired.values(), default=0)
+
+
 def exchanged_ps(costs: Costs, layers: int) -> float:
     """The time of what the experts of all layers exchange for a microbatch."""
-    found = _run(costs, [layers], 1).execution.all_to_all_ps
-    return 0.0 if found is None else float(np.sum(found))
+    return float(np.sum(_run(costs, [layers], 1).execution.get("all_to_all_ps", 0.0)))
 
 
 def shown_ps(costs: Costs, layers: int) -> float:
     """The part of it that cells show when they run alone."""
-    found = _run(costs, [layers], 1).execution.exposed_all_to_all_ps
-    return 0.0 if found is None else float(np.sum(found))
+    return float(np.sum(_run(costs, [layers], 1).execution.get("exposed_all_to_all_ps", 0.0)))
 
 
-def _run(costs: Costs, stages: Sequence[int], count: int, is_split: bool = False) -> Simulation:
+class Step:
+    """A step whose report is read no further than it is needed, since steps are many."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.workers, self.microbatches = configuration.workers, configuration.microbatches
+        self._evaluation = _core.evaluate_configuration(configuration._raw())
+
+    @cached_property
+    def _report(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._evaluation.report())
+        return found
+
+    @property
+    def execution(self) -> dict[str, Any]:
+        """Times, by the keys of a report."""
+        found: dict[str, Any] = self._report["execution"]
+        return found
+
+    def memory(self, *keys: str) -> Array | None:
+        """Bytes of each worker, by the keys of a report; None without a model."""
+        found: Any = self._report.get("memory")
+        if found is None:
+            return None
+        for key in keys:
+            found = found[key]
+        return np.asarray(found, dtype=float)
+
+    def cells(self) -> dict[str, Any]:
+        """All cells with their times."""
+        found: dict[str, Any] = self._evaluation.cells()
+        return found
+
+
+def _run(costs: Costs, stages: Sequence[int], count: int, is_split: bool = False) -> Step:
     """A step of `count` microbatches with a worker for each of some stages."""
     workers = range(len(stages))
-    return Configuration(
+    configuration = Configuration(
         "greedy" if is_split else "gpipe",
         len(stages),
         count,
@@ -79,21 +130,21 @@ def _run(costs: Costs, stages: Sequence[int], count: int, is_split: bool = False
         paths=[Path(tuple(workers), blocks=tuple(stages))],
         costs=costs,
         transport="delay",
-    ).simulate()
+    )
+    return Step(configuration)
 
 
-def _times(run: Simulation, phases: str) -> Array:
+def _times(run: Step, phases: str) -> Array:
     """The durations of a microbatch's cells of some phases by worker."""
-    cells = run._evaluation.cells()
+    cells = run.cells()
     names = np.array(COSTED_PHASES)[cells["phase"]]
     took = (cells["end_ps"] - cells["start_ps"]) * np.isin(names, list(phases))
     return np.bincount(cells["worker"], weights=took, minlength=run.workers) / run.microbatches
 
 
-def _peaks(run: Simulation) -> Array:
-    if run.memory is None:
-        return np.zeros(run.workers)
-    return run.memory.peak_bytes.astype(float)
+def _peaks(run: Step) -> Array:
+    peaks = run.memory("peak_bytes")
+    return np.zeros(run.workers) if peaks is None else peaks
 
 
 def alike(costs: Costs, layers: int) -> tuple[int, ...]:
@@ -102,7 +153,8 @@ def alike(costs: Costs, layers: int) -> tuple[int, ...]:
     """
     stages = [*[1] * layers, 0]
     run = _run(costs, stages, 1)
-    held = np.zeros(layers + 1) if run.memory is None else run.memory.persistent_bytes
+    found = run.memory("persistent_bytes")
+    held = np.zeros(layers + 1) if found is None else found
     costs_of = zip(_times(run, "F"), _times(run, "B"), _peaks(run), held, strict=True)
     keys = [(min(layer, 1), *each) for layer, each in enumerate(costs_of)][:-1]
     return (*(len(list(same)) for _, same in groupby(keys)), 0)
@@ -139,24 +191,19 @@ class Layers:
 
 def at_most(costs: Costs, runs: Sequence[int]) -> Array:
     """What layers always hold at most, in sums up to each layer."""
-    memory = _run(costs, runs, 1).memory
-    if memory is None:
-        return np.zeros(sum(runs) + 2)
-    return _sums(_of_layers(memory.persistent_bytes.astype(float), runs))
+    held = _run(costs, runs, 1).memory("persistent_bytes")
+    return np.zeros(sum(runs) + 2) if held is None else _sums(_of_layers(held, runs))
 
 
-def persistent(costs: Costs, runs: Sequence[int], shares: Sequence[float]) -> Array:
-    """What layers always hold at least, in sums up to each layer: `shares` says which parts of
-    weights, gradients and optimizer state. The costs shard nothing, since what sharding gathers
-    for one layer at a time is held once for all layers of a worker.
+def persistent(costs: Costs, runs: Sequence[int]) -> Array:
+    """What layers always hold, in sums up to each layer: a row for each of weights, gradients and
+    optimizer state. The costs shard nothing, since what sharding gathers for one layer at a time
+    is held once for all layers of a worker.
     """
-    memory = _run(costs, runs, 1).memory
-    if memory is None:
-        return np.zeros(sum(runs) + 2)
-    made = memory.composition
-    parts = (made.weight_bytes, made.gradient_bytes, made.optimizer_bytes)
-    held = sum(share * part.astype(float) for share, part in zip(shares, parts, strict=True))
-    return _sums(_of_layers(np.asarray(held), runs))
+    run = _run(costs, runs, 1)
+    held = [run.memory("composition", f"{part}_bytes") for part in PARTS]
+    zeros = np.zeros(len(runs))
+    return np.array([_sums(_of_layers(zeros if h is None else h, runs)) for h in held])
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,11 @@ class Base(NamedTuple):
         return self.tensor * self.context
 
 
+def base_of(shape: Shape) -> Base:
+    """The base of a shape."""
+    return Base(shape.tensor, shape.context, shape.exchange, shape.expert, shape.recompute)
+
+
 class Divisions:
     """The divisions that a request allows."""
 

@@ -16,13 +16,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from .._batch import Configuration
 from .._errors import PipeSchedError
 from .._options import Sharding
 from . import _bounds
 from ._bounds import CLOSE, Bounds, Layers, Placed
 from ._candidate import Candidate, Shape
-from ._divisions import Base, Split
+from ._divisions import Base, Split, base_of
 from ._space import Space
 
 if TYPE_CHECKING:
@@ -72,11 +74,6 @@ def short(candidate: Candidate) -> int:
     return 2 * candidate.shape.pipeline
 
 
-def base_of(shape: Shape) -> Base:
-    """The base of a shape."""
-    return Base(shape.tensor, shape.context, shape.exchange, shape.expert, shape.recompute)
-
-
 class Limits:
     """Lower bounds on what shapes and candidates take."""
 
@@ -89,15 +86,17 @@ class Limits:
         """The time of a microbatch through all layers; None if a probe has an error."""
         self._stashes: dict[Base, float] = {}
         """The activations of a sequence, of a worker that has all layers."""
-        self._exchanged: dict[Base, float] = {}
-        """What experts exchange for a sequence, with the most recomputation."""
+        self._exchanged: dict[Sized, float] = {}
+        """What experts exchange for a microbatch."""
         self._shown: dict[Base, float] = {}
         """What experts exchange for a sequence at least, which pairs of cells need as well."""
+        self._firsts: dict[Base, Base] = {}
         self._held: dict[Shape, float] = {}
         self._sharded: dict[Shape, float] = {}
         """The time of a microbatch through all layers where cells wait for what is sharded."""
         self._layers: dict[Sized, Layers] = {}
         self._bytes: dict[Shape, Array] = {}
+        self._parts: dict[Shape, Array] = {}
         self._most: dict[Shape, Array] = {}
         self._placed: dict[object, Placed] = {}
         self._alive: dict[object, tuple[int, float]] = {}
@@ -157,9 +156,15 @@ class Limits:
             self._held[shape] = math.inf if row.error else float(row.persistent_bytes)
 
     def _holder(self, shape: Shape) -> Shape:
-        """The shape that holds the same, whatever its microbatches and its workers are."""
-        base = base_of(shape)
-        return self.space.shape_of(base, shape.data, 1, shape.sharding)
+        """The shape that holds the same, whatever its microbatches and its workers are, and what
+        it recomputes.
+        """
+        return self.space.shape_of(self._alike(base_of(shape)), shape.data, 1, shape.sharding)
+
+    def _alike(self, base: Base) -> Base:
+        """The base that holds the same, of those that recompute and exchange otherwise."""
+        found = self._firsts.setdefault(base._replace(recompute="none", exchange="ring"), base)
+        return found
 
     # Layers
 
@@ -179,15 +184,18 @@ class Limits:
     def _persistent(self, shape: Shape) -> Array:
         holder = self._holder(shape)
         if holder not in self._bytes:
-            whole = replace(holder, sharding="none")
+            # Whole parameters take as much whatever the number of replicas is.
+            data = self.splits[base_of(holder)][0].data
+            whole = replace(holder, sharding="none", data=data)
             request = self.space.request
             before, after = map(request.parameter_bytes, ("none", shape.sharding))
             ratios = [a / b for a, b in zip(after, before, strict=True)]
             replicas = shape.data * shape.context * max(1.0, shape.tensor / shape.expert)
             sharded = SHARDED[shape.sharding]
             shares = [r / replicas if is_cut else r for r, is_cut in zip(ratios, sharded)]
-            costs = self.space.costs(whole)
-            self._bytes[holder] = _bounds.persistent(costs, self._runs, shares)
+            if whole not in self._parts:
+                self._parts[whole] = _bounds.persistent(self.space.costs(whole), self._runs)
+            self._bytes[holder] = np.asarray(shares) @ self._parts[whole]
         return self._bytes[holder]
 
     # Bounds
@@ -205,24 +213,25 @@ class Limits:
         return CLOSE * known * shape.microbatches / shape.pipeline
 
     @cached_property
+    def _pairs(self) -> tuple[str, ...]:
+        """The families that run pairs of cells."""
+        return tuple(f for f in self.space.families if _bounds.overlaps(f, ()))
+
+    @property
     def _has_pairs(self) -> bool:
-        return any(_bounds.overlaps(family, ()) for family in self.space.families)
+        return bool(self._pairs)
 
     def hidden(self, base: Base, size: int) -> float:
-        """The part of a microbatch's time that pairs of cells may hide: what experts exchange,
-        which grows no faster than microbatches do.
-        """
+        """The part of a microbatch's time that pairs of cells may hide: what experts exchange."""
         if base.expert == 1:
             return 0.0
-        key = base._replace(exchange="ring", recompute="full")
+        key = base._replace(exchange="ring"), size
         if key not in self._exchanged:
-            data = self.splits[base][0].data
-            least = min(self._sizes(self.splits[base][0]), default=1)
-            costs = self.space.costs(self.space.shape_of(key, data, least))
+            costs = self.space.costs(self._shape(base, size))
             layers = self.space.request.sizes["layers"]
-            self._exchanged[key] = _bounds.exchanged_ps(costs, layers) / least
+            self._exchanged[key] = _bounds.exchanged_ps(costs, layers)
         self._probe_times([(base, size)])
-        return min(0.9, self._exchanged[key] * size / self.time(base, size))
+        return min(0.9, self._exchanged[key] / self.time(base, size))
 
     def shown(self, base: Base, size: int) -> float:
         """The part of a microbatch's time that experts exchange at least. A pair of cells takes
@@ -244,6 +253,24 @@ class Limits:
         """The part of a microbatch's time that is left if pairs of cells hide all that they can."""
         return max(1 - self.hidden(base, size), self.shown(base, size))
 
+    def visible_on(self, shape: Shape, families: Sequence[str] | None = None) -> float:
+        """The same on a shape, where some cells run in no pair: of the schedules of some families,
+        or of all.
+        """
+        if shape.expert == 1 or shape.pipeline == 1:
+            return 1.0
+        base, size = base_of(shape), shape.microbatch_size
+        pairs = self._pairs if families is None else families
+        alone = min((_bounds.alone(family, shape.pipeline) for family in pairs), default=0)
+        return 1 - self.hidden(base, size) * max(0.0, 1 - alone / shape.microbatches)
+
+    def step_on(self, shape: Shape) -> float:
+        """Of all schedules of a shape."""
+        if not self._has_pairs:
+            return self.whole_step(shape)
+        shown = self.shown(base_of(shape), shape.microbatch_size)
+        return self.whole_step(shape) * max(self.visible_on(shape), shown)
+
     def of_sharding(self, shape: Shape) -> float:
         """A bound on the step for sharding for whose messages cells wait. Several stages wait no
         less than one that has all layers.
@@ -252,9 +279,7 @@ class Limits:
             return 0.0
         alone = self.space.of_equal_costs(shape)
         self._probe_sharded([alone])
-        visible = 1.0
-        if self._has_pairs:
-            visible = 1 - self.hidden(base_of(shape), shape.microbatch_size)
+        visible = self.visible_on(shape) if self._has_pairs else 1.0
         return visible * CLOSE * self._sharded[alone] * shape.microbatches / shape.pipeline
 
     def _probe_sharded(self, shapes: Iterable[Shape]) -> None:
@@ -292,7 +317,7 @@ class Limits:
             layers = self.layers(base, shape.microbatch_size)
             held = float(layers.held[1][-1]) * shape.microbatches / limit_ps
             if self._has_pairs:
-                held *= 1 - self.hidden(base, shape.microbatch_size)
+                held *= self.visible_on(shape)
             least = max(least, self._held[holder] + held)
         return int(CLOSE * least / workers) if math.isfinite(least) else 2**62
 
@@ -301,7 +326,7 @@ class Limits:
         shape = candidate.shape
         visible = 1.0
         if _bounds.overlaps(candidate.schedule, candidate.options):
-            visible = 1 - self.hidden(base_of(shape), shape.microbatch_size)
+            visible = self.visible_on(shape, [candidate.schedule])
         found = self.placed(candidate).bounds(candidate, limit_ps / visible)
         step = visible * max(found.step_ps, self.of_sharding(shape))
         if visible < 1:
@@ -386,7 +411,7 @@ class Limits:
                 found += ((base, split, size) for size in fit)
         self._probe_times((base, size) for base, _, size in found)
         return [
-            (self.step(base, size), shape)
+            (self.step_on(shape), shape)
             for base, split, size in found
             if math.isfinite(self.time(base, size))
             for shape in self.space.divisions.shapes_of(base, split, size)

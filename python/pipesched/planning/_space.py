@@ -21,7 +21,7 @@ from .._times_of import places_of_family
 from ._own_times import make_costs
 from ._bounds import overlaps
 from ._candidate import ALONE, Candidate, Shape, Workers
-from ._divisions import Base, Divisions
+from ._divisions import Base, Divisions, base_of
 from ._launchers import Cannot, check_pipeline, check_runs
 from ._request import Request
 
@@ -69,6 +69,7 @@ class Space:
         """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
+        self._counts: dict[object, tuple[int, ...]] = {}
 
     # Schedules for a shape
 
@@ -172,10 +173,17 @@ class Space:
         if layers % stages == 0:
             seen.add(even := ((layers // stages,) * stages,) * len(paths))
             yield even
-        division = self.costs(shape)._division
-        balanced = tuple(division.balanced(path, shape.microbatches) for path in paths)
+        balanced = tuple(self._balanced(shape, path) for path in paths)
         if balanced not in seen:
             yield balanced
+
+    def _balanced(self, shape: Shape, path: Workers) -> tuple[int, ...]:
+        """Layers divided by their times, which are the same for all shapes of a base."""
+        key = base_of(shape), shape.microbatch_size, path
+        if key not in self._counts:
+            division = self.costs(shape)._division
+            self._counts[key] = division.balanced(path, shape.microbatches)
+        return self._counts[key]
 
     def _is_run(self, candidate: Candidate) -> bool:
         """Whether the launcher that the request names, if it does, runs the schedule."""

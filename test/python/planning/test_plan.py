@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pipesched import PipeSchedError, Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request
-from pipesched.planning._limits import base_of
+from pipesched.planning._divisions import base_of
 from pipesched.planning._request import bytes_of, divisors
 from pipesched.planning._search import Search
 from pipesched.planning._space import Space
@@ -258,7 +258,7 @@ def test_bounds_of_experts_hold(slower: int) -> None:
         global_batch=64,
         sequence=1024,
         schedules=["1f1b", "dualpipe", "dualpipe-v"],
-        stages=[2],
+        stages=[2, 4],
         expert=[1, 8, 16],
         context=[1],
         microbatch_size=[1, 2, 4],

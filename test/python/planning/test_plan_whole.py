@@ -2,6 +2,8 @@
 it, and what is said to be faster, and may be chosen, was chosen.
 """
 
+import re
+from collections import Counter
 from typing import Any
 
 import pipesched
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
 from pipesched._batch import evaluate_points
+from pipesched.planning import _bounds
 from pipesched.planning._limits import short
 from pipesched.planning._request import Request, divisors
 from pipesched.planning._search import Search
@@ -144,3 +147,18 @@ def test_few_microbatches_hold_no_more() -> None:
     candidate = Search(Space(whole(0).request), None, None).space.candidates()[0]
     assert short(candidate) == 2 * candidate.shape.pipeline
     assert pipesched.families()
+
+
+def test_some_cells_run_in_no_pair() -> None:
+    """However many microbatches there are: the bound is taken from few of them."""
+    for family in ("dualpipe", "dualpipe-v"):
+        for workers in (2, 4, 6, 8):
+            found = set()
+            for microbatches in (2 * workers, 2 * workers + 2, 3 * workers, 8 * workers):
+                rows = pipesched.generate(family, workers=workers, microbatches=microbatches).rows
+                cells = (cell for row in rows for each in row for cell in each.split("+")
+                         if "+" not in each and re.search(r"\d[FBI]\d", cell))
+                alone = Counter(re.sub("[BI]", "b", re.sub(r"\d+$", "", cell)) for cell in cells)
+                found.add(min(alone.values()))
+            assert found == {_bounds.alone(family, workers)}, (family, workers)
+    assert _bounds.alone("1f1b", 4) == 8 and _bounds.alone("no-family", 4) == 0
