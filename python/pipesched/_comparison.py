@@ -94,9 +94,11 @@ class Comparison:
 
         return error_frame(self._divisions)
 
-    def text(self) -> str:
-        """The steps and a table of errors by cause, phase and worker, for a terminal."""
-        return "\n".join(_lines(self))
+    def text(self, width: int | None = None) -> str:
+        """The steps and a table of errors by cause, phase and worker, for a terminal: in several
+        parts, if all workers beside one another are wider than `width`.
+        """
+        return "\n".join(_lines(self, width))
 
     @cached_property
     def _measured_evaluation(self) -> _core.Evaluation:
@@ -320,7 +322,7 @@ def _table(rows: Iterable[list[str]]) -> Iterator[str]:
         yield "  ".join([first.ljust(widths[0]), *others])
 
 
-def _lines(comparison: Comparison) -> Iterator[str]:
+def _lines(comparison: Comparison, width: int | None) -> Iterator[str]:
     measurement = comparison.measurement
     times = sorted(measurement.step_times_s)
     yield (
@@ -339,13 +341,27 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     keys = sorted({key for _, key, _, _ in divisions}, key=_order)
     workers = range(len(measurement.programs))
     errors = {(worker, key): got - wanted for worker, key, wanted, got in divisions}
-    rows = [["cause", *map(str, workers)]]
-    for key in keys:
-        name = " ".join(filter(None, key))
-        rows.append([name, *(_ms(errors.get((w, key), 0), "+") for w in workers)])
-    sums = [sum(errors.get((w, key), 0) for key in keys) for w in workers]
-    rows.append(["step", *(_ms(each, "+") for each in sums)])
-    yield from _table(rows)
+    columns = [["cause", *(" ".join(filter(None, key)) for key in keys), "step"]]
+    for w in workers:
+        of_causes = [errors.get((w, key), 0) for key in keys]
+        columns.append([str(w), *(_ms(each, "+") for each in (*of_causes, sum(of_causes)))])
+    for part in _parts(columns, width):
+        yield from _table([list(row) for row in zip(*part, strict=True)])
+
+
+def _parts(columns: list[list[str]], width: int | None) -> Iterator[list[list[str]]]:
+    """The columns of tables that are no wider than `width` if they can be, each with the first
+    column.
+    """
+    first, *others = columns
+    part = [first]
+    for column in others:
+        wide = sum(max(map(len, each)) + 2 for each in (*part, column)) - 2
+        if width is not None and wide > width and len(part) > 1:
+            yield part
+            part = [first]
+        part.append(column)
+    yield part
 
 
 # Pictures

@@ -129,6 +129,14 @@ def add_family_options(
         action=argparse.BooleanOptionalAction,
         help="input and weight gradient as cells of their own",
     )
+    add_own_options(group)
+    group.add_argument(
+        "--gradient-after", choices=("I", "W"), help="which of them sends the gradient"
+    )
+
+
+def add_own_options(group: argparse._ActionsContainer) -> None:
+    """Adds `--option`."""
     group.add_argument(
         "--option",
         dest="own_options",
@@ -136,14 +144,16 @@ def add_family_options(
         metavar="NAME=VALUE",
         help="of a family of your own, such as depth=2; may be given several times",
     )
-    group.add_argument(
-        "--gradient-after", choices=("I", "W"), help="which of them sends the gradient"
-    )
+
+
+def given_own_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `--option` gives."""
+    return options_of_text(";".join(arguments.own_options)) if arguments.own_options else {}
 
 
 def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
     """The options of families that were given, those of registered families among them."""
-    own = options_of_text(";".join(arguments.own_options)) if arguments.own_options else {}
+    own = given_own_options(arguments)
     given = {name: getattr(arguments, name) for name in FamilyOptions.__annotations__}
     return cast(FamilyOptions, {**{k: v for k, v in given.items() if v is not None}, **own})
 

@@ -100,7 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"--model belongs to --backend gloo and nccl; {arguments.backend} runs the functions "
             "of a file: pipesched run --backend loopback model.mlir"
         )
-    for flag, value in (("-o", arguments.output), ("--html", arguments.html)):
+    own = ("-o", "output"), ("--html", "html"), ("--columns", "columns")
+    for flag, value in ((flag, getattr(arguments, name)) for flag, name in own):
         if value is not None:
             raise UsageError(
                 f"{flag} belongs to --backend gloo and nccl; --trace and --write-profile are the"

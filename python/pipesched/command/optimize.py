@@ -25,8 +25,10 @@ from . import assumed, files, passes
 from .arguments import (
     UsageError,
     add_costs,
+    add_own_options,
     canonical,
     given_costs,
+    given_own_options,
     integers,
     names,
     positive,
@@ -82,6 +84,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--slices", type=positive, metavar="K", help="slices of each microbatch along its tokens"
     )
+    add_own_options(group)
     _add_freedoms(parser)
     add_costs(parser, recompute=False)
     _add_limits(parser)
@@ -159,6 +162,8 @@ def _part(text: str) -> float:
 def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
     sizes = ("workers", "microbatches", "schedule", "slices")
     given = [name for name in sizes if getattr(arguments, name) is not None]
+    if arguments.own_options and not arguments.schedule:
+        raise UsageError("--option is about --schedule, the family to start from; none is given")
     if arguments.file:
         if given:
             raise UsageError(f"give either a file or --{given[0]}")
@@ -172,11 +177,18 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("give a file, or --workers and --microbatches")
     size = {"workers": arguments.workers, "microbatches": arguments.microbatches}
+    if arguments.schedule:
+        given_size = {**size, **_of_family(arguments)}
+        return files.Origin(), pipesched.generate(arguments.schedule, name="schedule", **given_size)
     if arguments.slices:
         size["slices"] = arguments.slices
-    if arguments.schedule:
-        return files.Origin(), pipesched.generate(arguments.schedule, name="schedule", **size)
     return files.Origin(), pipesched.problem(name="schedule", **size)
+
+
+def _of_family(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of the family to start from."""
+    cut = {"slices": arguments.slices} if arguments.slices else {}
+    return {**cut, **given_own_options(arguments)}
 
 
 def _check_work(arguments: argparse.Namespace) -> list[str]:
@@ -475,8 +487,8 @@ def _passes(
     made: list[str] = []
     if not arguments.file and arguments.schedule:
         family = canonical(arguments.schedule)
-        cut = {"slices": arguments.slices} if arguments.slices else {}
-        made = passes.generating(family, "schedule", schedule.workers, schedule.microbatches, cut)
+        size = schedule.workers, schedule.microbatches
+        made = passes.generating(family, "schedule", *size, _of_family(arguments))
     elif not arguments.file:
         sizes = {
             "workers": schedule.workers,

@@ -52,16 +52,21 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         help="latex: the table for a paper; bibtex: the sources of its families",
     )
     group.add_argument("-o", "--output", metavar="FILE", help="in place of standard output")
+    add_columns(group)
+    group.add_argument(
+        "--show-passes",
+        action="store_true",
+        help="print the command line of pipesched-opt that does the same, and stop",
+    )
+
+
+def add_columns(group: argparse._ActionsContainer) -> None:
+    """Adds `--columns`."""
     group.add_argument(
         "--columns",
         type=_columns,
         metavar="NAMES|all",
         help="of the table, such as schedule,step,idle; in a terminal by default those that fit",
-    )
-    group.add_argument(
-        "--show-passes",
-        action="store_true",
-        help="print the command line of pipesched-opt that does the same, and stop",
     )
 
 

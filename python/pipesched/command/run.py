@@ -26,7 +26,7 @@ from .arguments import (
     positive,
 )
 from .files import is_schedule_file
-from .output import FORMATS, say, write_rows, write_text
+from .output import FORMATS, add_columns, chosen_columns, say, view_of, write_rows, write_text
 from .paths import check_in_folder
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for pictures, traces and measurements (default out, with text)",
     )
+    add_columns(group)
     group.add_argument(
         "--html", metavar="FILE", help="also write a page with the predicted and measured steps"
     )
@@ -352,6 +353,8 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, name) is None:
             raise UsageError(f"--{name} is missing")
     arguments.steps = arguments.steps or STEPS
+    if names := view_of(arguments).names:
+        chosen_columns((), trained.COLUMNS, names)
     if folder := _folder(arguments):
         check_folder(folder)
     _require_torch()
@@ -396,11 +399,12 @@ def _show(arguments: argparse.Namespace, job: Job, outcomes: list[Outcome]) -> i
             say(f"wrote {path}{', '.join(files)}")
     agreement = trained.Agreement.of(outcomes, job.dtype)
     title = f"{arguments.model}, {trained.sizes(job)}"
-    remarks = trained.remarks(results, rows, agreement, job, cores())
+    arguments.output = None
+    width = view_of(arguments).width
+    remarks = trained.remarks(results, rows, agreement, job, cores(), width)
     if arguments.html:
         write_text(trained.page_of(title, results, rows, remarks), arguments.html)
         say(f"wrote {arguments.html}")
-    arguments.output = None
     write_rows(arguments, rows, trained.COLUMNS, title=title, remarks=["", *remarks])
     if not agreement.holds and arguments.format != "text":
         say(agreement.text)

@@ -108,6 +108,17 @@ def _schedules(
     return [(files.Origin(), point.generate())]
 
 
+def _add_formula(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+    """Adds the formula of a family of one's own, which the report does not know."""
+    if not arguments.schedule:
+        return
+    options = given_family_options(arguments)
+    sizes = arguments.workers, arguments.microbatches
+    ratio = Configuration(arguments.schedule, *sizes, options)._own_bubble_ratio
+    if ratio is not None:
+        rows[0] |= {"formula_bubble_ratio": ratio, "formula_of": "step"}
+
+
 def _timing(arguments: argparse.Namespace) -> TimingOptions:
     return {
         "transport": arguments.transport,
@@ -214,6 +225,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     simulations = [entry.simulate() for entry in entries]
     rows = [summary(s, e) for s, e in zip(simulations, entries, strict=True)]
+    _add_formula(arguments, rows)
     disturbed = stragglers.rows(arguments, entries, is_ranked=False)
     above = _above(arguments, entries, rows, simulations)
     write_drawings(arguments, simulations, "; ".join(banded.above(rows)))

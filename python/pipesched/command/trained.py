@@ -33,19 +33,19 @@ def loss_text(value: float) -> str:
 
 COLUMNS = (
     Column("rank", "rank"),
-    Column("predicted rank", "predicted_rank"),
+    Column("predicted rank", "predicted_rank", detail=2),
     Column("schedule", "schedule", left=True),
     Column("step", "step_s", seconds),
     Column("predicted", "predicted_s", seconds),
     Column("error", "error", signed_percent),
-    Column("by own times", "own_error", signed_percent),
-    Column("idle", "idle_ratio", percent),
-    Column("predicted idle", "predicted_idle_ratio", percent),
-    Column("samples/s", "samples_per_s", thousands),
-    Column("tokens/s", "tokens_per_s", thousands),
-    Column("activations", "activations", tenths),
-    Column("first loss", "first_loss", loss_text),
-    Column("last loss", "last_loss", loss_text),
+    Column("by own times", "own_error", signed_percent, detail=3),
+    Column("idle", "idle_ratio", percent, detail=1),
+    Column("predicted idle", "predicted_idle_ratio", percent, detail=2),
+    Column("samples/s", "samples_per_s", thousands, detail=4),
+    Column("tokens/s", "tokens_per_s", thousands, detail=1),
+    Column("activations", "activations", tenths, detail=4),
+    Column("first loss", "first_loss", loss_text, detail=3),
+    Column("last loss", "last_loss", loss_text, detail=1),
 )
 
 
@@ -202,8 +202,9 @@ def remarks(
     agreement: Agreement,
     job: Job,
     cores: int,
+    width: int | None = None,
 ) -> list[str]:
-    """The remarks below the table."""
+    """The remarks below the table, of which tables are no wider than `width`."""
     said = []
     if len(results) > 1:
         said += [agreement.text, *_order(rows)]
@@ -218,7 +219,7 @@ def remarks(
         )
     texts = [f"- {text}" for text in said]
     if len(results) == 1:
-        texts += ["", results[0].comparison.text()]
+        texts += ["", results[0].comparison.text(width)]
     return texts
 
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pipesched.command import main
+from pipesched.command import main, trained
+from pipesched.command.fit import COLUMNS, SAMPLES
 from pipesched.command.output import Column, View, table_text
 from rich.cells import cell_len
 from test_command import Capture, failure_of
@@ -117,6 +118,34 @@ def test_chosen_columns(capsys: Capture) -> None:
     assert "--columns is about tables" in said
     assert main([*LINE, "--format", "json"]) == 0
     assert "communication_ratio" in json.loads(capsys.readouterr().out)[0]
+
+
+def test_tables_of_trainings_and_fits_fit() -> None:
+    """Their longest usual values; what a row is about stays."""
+    training = {
+        **dict.fromkeys(("rank", "predicted_rank"), 10),
+        "schedule": "interleaved-1f1b-4-chunks",
+        **dict.fromkeys(("step_s", "predicted_s"), 0.1234567),
+        **dict.fromkeys(("error", "own_error", "idle_ratio", "predicted_idle_ratio"), 0.123456),
+        **dict.fromkeys(("samples_per_s", "tokens_per_s"), 123456),
+        "activations": 16,
+        **dict.fromkeys(("first_loss", "last_loss"), 4.5504),
+    }
+    fit = {
+        **{"part": "network", "kind": "all_reduce", "use": "predicted", "samples": 123},
+        **{"sizes": 20, "from": "123.4 MB", "to": "1.234 GB", "median_error": 0.1234},
+        **{"worst_error": -0.1234, "worst": "ncclDevKernel_AllReduce_RING_LL 12.3 MB " * 2},
+        **{"name": "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn", "dtype": "bf16"},
+        **{"size": "123.4 GFLOP", "group": 8, "count": 123, "measured_s": 0.1234567},
+        **{"predicted_s": 0.1234567, "error": 0.123456},
+    }
+    for columns, row in ((trained.COLUMNS, training), (COLUMNS, fit), (SAMPLES, fit)):
+        text = table_text([row] * 2, columns, View(100))
+        lines = [line for line in text.splitlines() if "no room for" not in line]
+        assert max(map(len, lines)) <= 100, text
+        whole = table_text([row] * 2, columns, View())
+        assert "no room" not in whole and max(map(len, whole.splitlines())) > 100
+    assert "interleaved-1f1b-4-chunks" in table_text([training], trained.COLUMNS, View(100))
 
 
 def test_details_go_first() -> None:

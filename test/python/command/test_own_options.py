@@ -1,5 +1,6 @@
 """Options of families of one's own on the command line, and several numbers of chunks."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,42 @@ def test_functions_that_take_something_else(
 def test_they_are_cited_by_their_place(own: str, capsys: Capture) -> None:
     assert main(["compare", own, *SIZES, "--format", "bibtex"]) == 0
     assert f"note = {{{own}}}" in capsys.readouterr().out
+
+
+def test_the_optimizer_starts_from_them(own: str, capsys: Capture) -> None:
+    line = ["optimize", "--workers", "2", "--microbatches", "4", "--times", "F=1ms,I=1ms,W=1ms"]
+    line += ["--time", "5s", "--max-evaluations", "1", "--format", "json"]
+    for depth in (1, 3):
+        options: Any = {"depth": depth, "wide": True}
+        made = pipesched.generate(own, workers=2, microbatches=4, **options)
+        step = made.simulate(times="F=1ms,I=1ms,W=1ms", transport="delay").execution.makespan_ps
+        given = ["--option", f"depth={depth}", "--option", "wide=true"]
+        assert main([*line, "--schedule", own, *given]) == 0
+        found = json.loads(capsys.readouterr().out)
+        found = found[0] if isinstance(found, list) else found
+        assert found["before_s"] == step / 1e12, depth
+    assert main([*line, "--schedule", "VPP", "--option", "chunks=3", "--show-passes"]) == 0
+    assert "family=interleaved-1f1b options=chunks=3" in capsys.readouterr().out
+    said = failure_of(capsys, *line, "--option", "depth=2", status=2)
+    assert "--option is about --schedule" in said
+    assert "has no option 'dept'" in failure_of(
+        capsys, *line, "--schedule", own, "--option", "dept=2"
+    )
+
+
+def test_simulate_shows_their_formula(own: str, capsys: Capture) -> None:
+    formula = "\nrows.formula = lambda workers, microbatches, depth=1: depth / microbatches\n"
+    Path("with_formula.py").write_text(OWN + formula)
+    line = ["with_formula.py:rows", *SIZES, "--option", "depth=2", "--format", "csv"]
+    found = {}
+    for verb in ("simulate", "compare"):
+        assert main([verb, *line]) == 0
+        (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+        found[verb] = row["formula_bubble_ratio"]
+    assert found["simulate"] == found["compare"] == "0.25"
+    assert main(["simulate", own, *SIZES, "--format", "csv"]) == 0
+    (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert row.get("formula_bubble_ratio", "") == ""
 
 
 # Chunks

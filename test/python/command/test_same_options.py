@@ -21,9 +21,9 @@ AXIS = "it has an axis for it"
 MISSING: dict[str, dict[str, str]] = {
     **dict.fromkeys(("accelerators", "data", "data-parallel", "microbatches"), {"plan": FOUND}),
     **dict.fromkeys(("balance", "rank-order", "used-per-node"), {"plan": FOUND}),
-    **dict.fromkeys(("waves", "split-backward"), {"plan": FOUND}),
+    **dict.fromkeys(("waves", "split-backward", "option"), {"plan": FOUND}),
     **dict.fromkeys(
-        ("construction", "gradient-after", "group", "pairs", "option"),
+        ("construction", "gradient-after", "group", "pairs"),
         {"optimize": OWN_ROWS, "plan": FOUND},
     ),
     **dict.fromkeys(("no-split-backward",), {"plan": FOUND, "sweep": AXIS}),

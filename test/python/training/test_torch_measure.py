@@ -197,6 +197,11 @@ def test_text_has_a_row_per_cause_and_a_column_per_worker(
     rows = {(each.cause, each.phase) for each in comparison.errors.itertuples()}
     assert len(lines) - head - 2 == len(rows)
     assert str(comparison) == comparison.text()
+    narrow = comparison.text(width=24).splitlines()
+    heads = [line.split() for line in narrow if line.startswith("cause")]
+    assert len(heads) > 1 and [each for head in heads for each in head[1:]] == ["0", "1", "2", "3"]
+    assert all(len(line) <= 24 for line in narrow[narrow.index(next(
+        line for line in narrow if line.startswith("cause"))):])
 
 
 # Pictures
