@@ -108,7 +108,7 @@ class Layer(LayerInParts):
         arriving = others[-1]
         which = torch.arange(arriving.shape[1], device=rows.device).repeat(arriving.shape[0])
         order = which.repeat_interleave(arriving.flatten()).argsort(stable=True)
-        pieces = rows[order].split(arriving.sum(0).tolist())
+        pieces = torch.split(rows[order], arriving.sum(0).tolist())
         found = [expert(piece) for expert, piece in zip(self.experts.values(), pieces, strict=True)]
         return torch.cat(found)[order.argsort()], *others
 

@@ -61,6 +61,20 @@ TEST(GoldenOrders, Interleaved1F1B) {
   expectOrder(8, 32, chunksAndGroup(4, 8), "megatron_interleaved_D8_N32_V4_g8");
 }
 
+TEST(GoldenOrders, Combined1F1B) {
+  auto expectOrder = [](int64_t workers, int64_t microbatches,
+                        InterleavedOptions options, llvm::StringRef name) {
+    Placement placement = makeLinear(workers, microbatches);
+    expectGoldenOrder(llvm::cantFail(generateCombined1F1B(placement, options)),
+                      name);
+  };
+  expectOrder(4, 8, chunksAndGroup(2), "megatron_combined1f1b_D4_N8_V2_g4");
+  expectOrder(4, 10, chunksAndGroup(2, 5),
+              "megatron_combined1f1b_D4_N10_V2_g5");
+  expectOrder(8, 32, chunksAndGroup(4, 8),
+              "megatron_combined1f1b_D8_N32_V4_g8");
+}
+
 TEST(GoldenOrders, LoopedFamilies) {
   LoopOptions options;
   options.chunks = 2;

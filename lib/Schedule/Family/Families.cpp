@@ -217,7 +217,7 @@ static constexpr Family kFamilies[] = {
      formulas::evaluateInterleaved1F1B},
     {"combined-1f1b",
      "(interleaved) 1F1B of pairs that overlap a forward and a backward",
-     "Megatron-Core, combined_1f1b.py",
+     "Megatron-Core, after Narayanan et al. 2021, arXiv 2104.04473",
      {},
      "any; of several chunks as interleaved-1f1b",
      FamilyPlacement::Rounds,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from .._batch import Configuration
 from .._catalogue import Family, families
+from .._combined import NAME as COMBINED
 from .._costs import Costs
 from .._division import SPREAD
 from .._errors import PipeSchedError
@@ -86,7 +87,9 @@ class Space:
             return tuple(self.request.schedules)
         # Families that spread the head are searched only where they are named: no launcher runs
         # them, and models without a head have no costs for them.
-        known = [name for name in self._known if name not in ("greedy", *SLICED, *SPREAD)]
+        # So are pairs of combined 1F1B, which Megatron-LM alone runs as the plan counts them.
+        left = ("greedy", COMBINED, *SLICED, *SPREAD)
+        known = [name for name in self._known if name not in left]
         sliced = ("seq1f1b", "slimpipe") if self._is_long else ()
         return (ALONE, *(name for name in known if name != ALONE), *sliced)
 

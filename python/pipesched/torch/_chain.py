@@ -29,7 +29,7 @@ from ._errors import PipelineError
 from ._split import HOOKS, check_plain
 from ._values import mapped
 from ._watch import Watch
-from .parts import PARTS, Arriving, Exchange, LayerInParts, entries_of, note
+from .parts import METHODS, PARTS, Arriving, Exchange, LayerInParts, entries_of, note
 
 if TYPE_CHECKING:
     from ._activation import Activation
@@ -117,7 +117,8 @@ class Chain:
         self._places: dict[tuple[int, str], int] = {}
         for module in modules:
             if isinstance(module, LayerInParts) and not _has_hooks(module):
-                for part in (*PARTS, "output"):
+                module.check()
+                for part in METHODS:
                     self._places[self.layers, part] = len(self.links)
                     self.links.append(_Link(self.layers, part, getattr(module, part)))
                 self.layers += 1

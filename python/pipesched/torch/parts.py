@@ -28,6 +28,9 @@ __all__ = ["AllToAll", "Arriving", "Exchange", "LayerInParts", "Noted", "noted"]
 PARTS = ("attention", "dispatch", "mlp", "combine")
 """The parts of a layer, in the order of its forward."""
 
+METHODS = (*PARTS, "output")
+"""The methods of a layer that says its parts."""
+
 
 @dataclass
 class Arriving:
@@ -134,27 +137,39 @@ class LayerInParts(nn.Module):
 
     def attention(self, value: Any) -> Any:
         """Everything up to the rows that go to experts: attention, norms, the router."""
-        raise NotImplementedError
+        raise self._missing("attention")
 
     def dispatch(self, *values: Any) -> Any:
         """Returns the rows as an `Exchange`, and what else later parts need."""
-        raise NotImplementedError
+        raise self._missing("dispatch")
 
     def mlp(self, *values: Any) -> Any:
         """The experts of this rank, with the rows that have arrived."""
-        raise NotImplementedError
+        raise self._missing("mlp")
 
     def combine(self, *values: Any) -> Any:
         """Returns the results as an `Exchange`, and what else is needed."""
-        raise NotImplementedError
+        raise self._missing("combine")
 
     def output(self, *values: Any) -> Any:
         """The output of the layer, with the results that have come back."""
-        raise NotImplementedError
+        raise self._missing("output")
+
+    def _missing(self, part: str) -> PipelineError:
+        return PipelineError(
+            f"{type(self).__qualname__} has no part {part!r}; a layer in parts has"
+            f" {', '.join(METHODS)}"
+        )
+
+    def check(self) -> None:
+        """Raises an error if a part is missing."""
+        for part in METHODS:
+            if getattr(type(self), part) is getattr(LayerInParts, part):
+                raise self._missing(part)
 
     def forward(self, value: Any) -> Any:
         """Runs the parts one after the other."""
-        for name in (*PARTS, "output"):
+        for name in METHODS:
             entries = entries_of(value, is_part=name != "attention")
             value = getattr(self, name)(*entries)
             if type(value) is tuple:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 from part_runs import PartJob, PartResult  # noqa: E402
 from pipesched import generate  # noqa: E402
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch._chain import check_order, steps_of  # noqa: E402
+from pipesched.torch._chain import Chain, check_order, steps_of  # noqa: E402
+from pipesched.torch.parts import AllToAll, LayerInParts  # noqa: E402
 from runtime_runs import run  # noqa: E402
 
 NEAR = 1e-12
@@ -150,6 +151,30 @@ def test_orders_are_checked() -> None:
     ):
         with pytest.raises(PipelineError, match=said):
             check_order(order)
+
+
+def test_a_missing_part_is_named() -> None:
+    class Half(LayerInParts):
+        def attention(self, value: Any) -> Any:
+            return value
+
+    for call in (lambda: Chain.of(Half()), lambda: Half()(1)):
+        with pytest.raises(PipelineError, match=r"Half has no part 'dispatch'; a layer in parts"):
+            call()
+
+
+def test_an_exchange_of_other_rows_is_refused(tmp_path: Path) -> None:
+    torch.distributed.init_process_group(
+        "gloo", f"file://{tmp_path}/store", rank=0, world_size=1
+    )
+    rows = torch.zeros(3, 2)
+    try:
+        with pytest.raises(PipelineError, match="sends 2 rows, and has 3"):
+            AllToAll(rows, [2], [2])
+        with pytest.raises(PipelineError, match="receives of an all-to-all has 2 numbers; wanted"):
+            AllToAll(rows, [3], [1, 2])
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def test_what_one_cell_has_more_runs_behind() -> None:
