@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from ._errors import PipeSchedError
-from ._making import generate, loads
-from ._options import integer
-from ._overlap import Pair
+from ._making import generate
+from ._options import Phase
+from ._overlap import STREAMS, Pair
 from ._schedule import Schedule
 
 Part = Literal["warm_up", "steady", "drain"]
@@ -18,34 +17,6 @@ PARTS: tuple[Part, ...] = ("warm_up", "steady", "drain")
 """The parts of a row: before its first backward, between, and behind its last forward."""
 
 NAME = "combined-1f1b"
-
-Unit = tuple[int, int]
-"""A chunk and a microbatch."""
-
-
-def _units(chunks: int, group: int, microbatches: int) -> Iterator[Unit]:
-    """The order of forwards: groups take turns on the chunks. Backwards have the chunks reversed.
-
-    >>> list(_units(2, 2, 4))
-    [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (0, 3), (1, 2), (1, 3)]
-    """
-    for first in range(0, microbatches, group):
-        for chunk in range(chunks):
-            for microbatch in range(first, min(first + group, microbatches)):
-                yield chunk, microbatch
-
-
-def _row(worker: int, workers: int, microbatches: int, chunks: int, group: int) -> str:
-    forwards = [f"{c * workers + worker}F{m}" for c, m in _units(chunks, group, microbatches)]
-    backwards = [
-        f"{(chunks - 1 - c) * workers + worker}B{m}" for c, m in _units(chunks, group, microbatches)
-    ]
-    warm_up = (chunks - 1) * group + 2 * (workers - 1 - worker) + 1
-    paired = max(0, len(forwards) - warm_up)
-    pairs = [
-        f"{f}+{b}" for f, b in zip(forwards[warm_up:], backwards[:paired], strict=True)
-    ]
-    return " ".join([*forwards[:warm_up], *pairs, *backwards[paired:]])
 
 
 def combined_1f1b(
@@ -56,42 +27,23 @@ def combined_1f1b(
     group: int | None = None,
     name: str = "combined_1f1b",
 ) -> Schedule:
-    """Megatron-Core's 1F1B with `overlap_moe_expert_parallel_comm`: interleaved 1F1B with one more
-    forward in the warm-up, whose steady state runs pairs of a forward and a backward
-    (`combined_1f1b.py`). A pipeline of several workers needs chunks; groups of `group` microbatches
-    take turns on them, by default as many as there are workers, and divide the microbatches.
+    """The family `combined-1f1b`: Megatron-Core's 1F1B with `overlap_moe_expert_parallel_comm`,
+    interleaved 1F1B with one more forward in the warm-up, whose steady state runs pairs of a
+    forward and a backward. Groups of `group` microbatches take turns on the chunks.
 
     >>> print(combined_1f1b(1, 3))
     module {
-      pipe.schedule @combined_1f1b workers 1 microbatches 3 {
+      pipe.schedule @combined_1f1b workers 1 microbatches 3 family "combined-1f1b" {
         path on [0]
         worker 0 runs [0F0 0F1+0B0 0F2+0B1 0B2]
       }
     }
     <BLANKLINE>
     """
-    for what, value in (("workers", workers), ("microbatches", microbatches), ("chunks", chunks)):
-        integer(what, value, 1)
-    if workers > 1 and chunks == 1:
-        raise PipeSchedError(
-            f"{NAME} on {workers} workers takes chunks, at least 2 (stages per worker), found 1:"
-            " without them the backward that a forward would run beside is not there yet"
-        )
-    group = workers if group is None else integer("group", group, 1)
-    if group < workers or microbatches % group:
-        raise PipeSchedError(
-            f"{NAME} on {workers} workers takes groups of at least {workers} that divide the"
-            f" microbatches, found groups of {group} and {microbatches} microbatches"
-        )
-    path = ", ".join(str(stage % workers) for stage in range(workers * chunks))
-    rows = [
-        f"worker {w} runs [{_row(w, workers, microbatches, chunks, group)}]" for w in range(workers)
-    ]
-    body = "\n".join([f"path on [{path}]", *rows])
-    (schedule,) = loads(
-        f"pipe.schedule @{name} workers {workers} microbatches {microbatches} {{\n{body}\n}}"
-    )
-    return schedule
+    options: dict[str, Any] = {"chunks": chunks}
+    if group is not None:
+        options["group"] = group
+    return generate(NAME, workers=workers, microbatches=microbatches, name=name, **options)
 
 
 # What is hidden
@@ -176,7 +128,7 @@ def plain(pair: Pair, workers: int, microbatches: int, chunks: int, group: int |
     family = "1f1b"
     if chunks > 1:
         family = "interleaved-1f1b"
-        options = {"chunks": chunks, "group": workers if group is None else group}
+        options = {"chunks": chunks} if group is None else {"chunks": chunks, "group": group}
     made = generate(family, workers=workers, microbatches=microbatches, name=family, **options)
     backward = pair.input_ps + pair.weights_ps
     report = made.simulate(times=f"F={pair.in_turn_ps - backward}ps,B={backward}ps")
@@ -184,3 +136,46 @@ def plain(pair: Pair, workers: int, microbatches: int, chunks: int, group: int |
     seen: dict[Part, int] = dict.fromkeys(PARTS, 0)
     seen["steady"] = sum(pair.alone_exchange_ps) * cells
     return Hidden(family, report.execution.makespan_ps, seen, dict.fromkeys(PARTS, 0))
+
+
+# Traces
+
+_THREADS = (*STREAMS, "cells", "second cells of pairs")
+
+
+def trace_of(schedule: Schedule, pair: Pair) -> str:
+    """A trace for Perfetto of a schedule whose stages all hold the layers of a pair: the streams of
+    each worker, and its cells. Messages between stages are free.
+    """
+    frame = schedule.simulate(times=pair.times()).to_frame()
+    events: list[dict[str, Any]] = []
+    for number in range(schedule.workers):
+        names = [(0, "process_name", f"{schedule.name}: worker {number}")]
+        names += [(tid, "thread_name", name) for tid, name in enumerate(_THREADS)]
+        events += [
+            {"ph": "M", "name": key, "pid": number, "tid": tid, "args": {"name": name}}
+            for tid, key, name in names
+        ]
+        for cell in frame[frame.worker == number].itertuples():
+            events += _events_of(cell, number, pair)
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n"
+
+
+def _events_of(cell: Any, worker: int, pair: Pair) -> list[dict[str, Any]]:
+    begin, phase = int(cell.start_ps), str(cell.phase)
+    is_paired = cell.pair >= 0
+    shown = {"stage": int(cell.stage), "microbatch": int(cell.microbatch)}
+    whole = {
+        "ph": "X",
+        "name": f"{shown['stage']}{phase}{shown['microbatch']}" + ("+" if is_paired else ""),
+        "cat": "cell",
+        "pid": worker,
+        "tid": len(STREAMS) + (is_paired and phase != "F"),
+        "ts": begin / 1e6,
+        "dur": (int(cell.end_ps) - begin) / 1e6,
+        "args": shown,
+    }
+    runs = pair.alone_runs[cast(Phase, phase)]
+    if is_paired:
+        runs = tuple(run for run in pair.runs if (run.phase == "F") == (phase == "F"))
+    return [whole, *(run.event(worker, begin, **shown) for run in runs)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _core
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STREAMS = ("compute", "exchange")
+
+_SPLIT: tuple[Phase, ...] = ("I", "W")
 
 NOTHING = 0.01
 """A gain below this is none that a measurement would show."""
@@ -57,6 +59,19 @@ class PartRun:
     def stream(self) -> str:
         """`compute` or `exchange`."""
         return STREAMS[self.part in EXCHANGES]
+
+    def event(self, worker: int, begin_ps: int, **more: Any) -> dict[str, Any]:
+        """A slice of a trace, in a cell that begins at `begin_ps`."""
+        return {
+            "ph": "X",
+            "name": self.name,
+            "cat": "forward" if self.phase == "F" else "backward",
+            "pid": worker,
+            "tid": STREAMS.index(self.stream),
+            "ts": (begin_ps + self.start_ps) / 1e6,
+            "dur": (self.end_ps - self.start_ps) / 1e6,
+            "args": {"layer": self.layer, "hidden_ps": self.hidden_ps, **more},
+        }
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,8 @@ class Pair:
     orders_timed: int
     orders_cut: int
     runs: tuple[PartRun, ...]
+    alone_runs: dict[Phase, tuple[PartRun, ...]] = field(default_factory=dict, repr=False)
+    """The parts of a cell by itself: of F, B, I and W."""
 
     @property
     def gain(self) -> float:
@@ -149,19 +166,7 @@ class Pair:
             {"ph": "M", "name": "thread_name", "pid": 0, "tid": tid, "args": {"name": stream}}
             for tid, stream in enumerate(STREAMS)
         ]
-        events += [
-            {
-                "ph": "X",
-                "name": run.name,
-                "cat": "forward" if run.phase == "F" else "backward",
-                "pid": 0,
-                "tid": STREAMS.index(run.stream),
-                "ts": run.start_ps / 1e6,
-                "dur": (run.end_ps - run.start_ps) / 1e6,
-                "args": {"layer": run.layer, "hidden_ps": run.hidden_ps},
-            }
-            for run in self.runs
-        ]
+        events += [run.event(0, 0) for run in self.runs]
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n"
 
 
@@ -240,7 +245,7 @@ class _Cells:
             "exchange_percent": round(self.contention[1] * 100),
         }
         found = _schedule(self.forward, self.backward, **options)
-        forward_ps = _schedule(self.forward, (), **options)["end_ps"]
+        first = _schedule(self.forward, (), **options)
         alone = _schedule((), self.backward, **options)
         cells = (self.forward, self.backward, self.backward)
         sums = [
@@ -254,7 +259,7 @@ class _Cells:
             whole_backward=self.whole,
             contention=self.contention,
             pair_ps=found["end_ps"],
-            forward_ps=forward_ps,
+            forward_ps=first["end_ps"],
             backward_ps=alone["end_ps"],
             in_turn_ps=sum(sums),
             input_ps=sums[1],
@@ -266,8 +271,26 @@ class _Cells:
             orders_timed=found["timed"],
             orders_cut=found["cut"],
             runs=_runs(found["runs"]),
+            alone_runs={
+                "F": _runs(first["runs"]),
+                "B": _runs(alone["runs"]),
+                **{phase: self._in_turn(phase) for phase in _SPLIT},
+            },
             **{each: found[each] for each in same},
         )
+
+
+    def _in_turn(self, phase: Phase) -> tuple[PartRun, ...]:
+        """The parts of an I or a W, one after the other."""
+        now, runs = 0, []
+        for layer in reversed(range(len(self.backward))):
+            for part in reversed(PARTS):
+                if phase == "W" and part in EXCHANGES:
+                    continue
+                end = now + self.backward[layer].of(part, phase)
+                runs.append(PartRun(part, phase, layer, now, end, 0))
+                now = end
+        return tuple(runs)
 
 
 def _contention(given: float | Factors | None, segments: LayerSegments) -> Factors:

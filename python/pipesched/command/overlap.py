@@ -8,7 +8,7 @@ from typing import Any
 
 import pipesched
 from pipesched import Costs, Pair, PipeSchedError, _core
-from pipesched._combined import PARTS, Hidden, combined_1f1b, hidden_in, plain
+from pipesched._combined import PARTS, Hidden, combined_1f1b, hidden_in, plain, trace_of
 from pipesched._options import PairOrder, names_of
 from pipesched._overlap import says_nothing_gained
 from pipesched._segments import LayerSegments, factor, read_segments, segments_of
@@ -143,7 +143,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--chunks", type=positive, metavar="V", help="stages per worker; 1")
     group.add_argument("--group", type=positive, metavar="G", help="microbatches in turn; D")
     parser.add_argument(
-        "--trace", metavar="FILE.json", help="write both streams of the last order, for Perfetto"
+        "--trace",
+        metavar="FILE.json",
+        help="write both streams of the last order, or with --workers of all workers in combined"
+        " 1F1B, for Perfetto",
     )
     add_costs(parser)
     add_output(parser)
@@ -226,6 +229,22 @@ def _title(
     ]
 
 
+def _what_waits(pair: Pair) -> str:
+    """Which weight gradients run behind what a pair sends to the stages beside it."""
+    behind = pair.pair_ps - pair.gradient_ps
+    if pair.whole_backward:
+        return (
+            "the gradient for the stage before is there when W of all layers has run, so that"
+            " no W hides its message"
+        )
+    share = behind / pair.pair_ps if pair.pair_ps else 0.0
+    return (
+        f"the gradient for the stage before is there {seconds(behind / 1e12)} ({percent(share)})"
+        " before the pair ends: W of the first layer runs behind it, and hides as much of its"
+        " message"
+    )
+
+
 def _remarks(pairs: list[Pair]) -> list[str]:
     last = pairs[-1]
     lines = [""]
@@ -243,17 +262,23 @@ def _remarks(pairs: list[Pair]) -> list[str]:
     overlapped = [pair for pair in pairs if pair.order != "in-turn"]
     if overlapped and (nothing := says_nothing_gained(min(overlapped, key=lambda p: p.pair_ps))):
         lines.append(f"- {nothing}")
+    if overlapped:
+        lines.append(f"- {overlapped[-1].order}: {_what_waits(overlapped[-1])}")
     lines.append(f"- times of such stages, {last.order}: --times {last.times()}")
     return lines
+
+
+def _combined(arguments: argparse.Namespace) -> pipesched.Schedule:
+    workers, microbatches = arguments.workers, arguments.microbatches
+    return combined_1f1b(workers, microbatches, arguments.chunks or 1, group=arguments.group)
 
 
 def _steps(arguments: argparse.Namespace, pair: Pair) -> list[Hidden]:
     """The step without and with pairs, and DualPipe-V where it has the same stages."""
     workers, chunks, microbatches = arguments.workers, arguments.chunks or 1, arguments.microbatches
-    combined = combined_1f1b(workers, microbatches, chunks, group=arguments.group)
     found = [
         plain(pair, workers, microbatches, chunks, arguments.group),
-        hidden_in(combined, pair),
+        hidden_in(_combined(arguments), pair),
     ]
     if chunks == 2 and microbatches >= 2 * workers and not pair.whole_backward:
         made = pipesched.generate(
@@ -286,8 +311,14 @@ def _write_steps(
         f"- pairs, by the order {pair.order}, make the step {percent(saved)} shorter; messages"
         " between stages, embedding and head are left out",
     ]
+    if arguments.workers > 1 and (arguments.chunks or 1) == 1:
+        remarks.append(
+            "- Megatron-LM has no combined 1F1B of one chunk on several workers: give --chunks"
+        )
     if nothing := says_nothing_gained(pair):
         remarks.append(f"- {nothing}")
+    if arguments.trace:
+        write_text(trace_of(_combined(arguments), pair), arguments.trace)
     above = _title(arguments, costs, read, pair)
     write_rows(arguments, list(map(_step_row, steps)), STEPS, above=above, remarks=remarks)
 
@@ -319,12 +350,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--chunks and --group are about a schedule; give --workers")
     if arguments.workers and forward != backward:
         raise UsageError("stages of a schedule hold the same layers; give --layers")
-    if arguments.trace:
-        write_text(pairs[-1].trace(), arguments.trace)
     if arguments.workers:
         named = {pair.order: pair for pair in pairs}
         _write_steps(arguments, costs, read, named.get("megatron", pairs[-1]))
         return 0
+    if arguments.trace:
+        write_text(pairs[-1].trace(), arguments.trace)
     write_rows(
         arguments,
         [_row(pair) for pair in pairs],

@@ -288,10 +288,12 @@ def _layout(layers: Sequence[int]) -> str:
 
 def _check_megatron(candidate: Candidate) -> None:
     shape = candidate.shape
-    if candidate.schedule not in ("1f1b", "interleaved-1f1b"):
+    if candidate.schedule not in ("1f1b", "interleaved-1f1b", _overlapped.COMBINED):
         other = "other rows" if candidate.schedule == OPTIMIZED else candidate.schedule
         raise Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
-    if candidate.schedule == "interleaved-1f1b" and shape.microbatches % shape.pipeline:
+    if (against := _overlapped.reason_against_combined(candidate)) is not None:
+        raise Cannot(against)
+    if candidate.schedule != "1f1b" and shape.microbatches % shape.pipeline:
         raise Cannot(
             f"Megatron-LM interleaves {shape.pipeline} microbatches at a time, which do not"
             f" divide {shape.microbatches}"

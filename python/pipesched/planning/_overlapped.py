@@ -7,6 +7,7 @@ of another (`megatron/core/pipeline_parallel/combined_1f1b.py`). Its constraints
 
 from __future__ import annotations
 
+from .._combined import NAME as COMBINED
 from ._candidate import Candidate
 from ._request import Request
 
@@ -20,18 +21,30 @@ overlap may be slower.
 
 def hides_exchanges(request: Request, candidate: Candidate) -> bool:
     """Whether the plan counts a part of the exchanges as hidden."""
-    return candidate.shape.expert > 1 and request.expert_exposed < 100
+    hides = request.expert_exposed < 100 or candidate.schedule == COMBINED
+    return candidate.shape.expert > 1 and hides
+
+
+def _why_not(candidate: Candidate) -> str | None:
+    if candidate.shape.pipeline > 1 and candidate.chunks == 1:
+        return "in a pipeline without chunks"
+    return "with full recomputation" if candidate.shape.recompute == "full" else None
+
+
+def reason_against_combined(candidate: Candidate) -> str | None:
+    """Why Megatron-LM has no combined 1F1B here, if so."""
+    if candidate.schedule != COMBINED:
+        return None
+    why = _why_not(candidate)
+    if candidate.shape.expert == 1:
+        why = "without ranks that divide the experts"
+    return None if why is None else f"Megatron-LM runs no {COMBINED} {why}"
 
 
 def reason_against(request: Request, candidate: Candidate) -> str | None:
     """Why Megatron-LM cannot hide what the plan counts as hidden, if so."""
-    if not hides_exchanges(request, candidate):
-        return None
-    if candidate.shape.pipeline > 1 and candidate.chunks == 1:
-        why = "in a pipeline without chunks"
-    elif candidate.shape.recompute == "full":
-        why = "with full recomputation"
-    else:
+    why = _why_not(candidate) if hides_exchanges(request, candidate) else None
+    if why is None:
         return None
     hidden = 100 - request.expert_exposed
     return (
@@ -65,8 +78,10 @@ def torch_notes(request: Request, candidate: Candidate) -> list[str]:
     """What of the plan torchtitan does not do."""
     if not hides_exchanges(request, candidate) or candidate.schedule == "dualpipe-v":
         return []
-    hidden = 100 - request.expert_exposed
+    counted = f"{100 - request.expert_exposed} % of the exchanges of experts"
+    if candidate.schedule == COMBINED:
+        counted = "exchanges of experts in pairs"
     return [
-        f"the plan counts {hidden} % of the exchanges of experts as hidden behind another"
-        " microbatch, which torchtitan does in DualPipeV alone"
+        f"the plan counts {counted} as hidden behind another microbatch, which torchtitan does in"
+        " DualPipeV alone"
     ]

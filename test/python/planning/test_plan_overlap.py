@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pipesched import PipeSchedError
 from pipesched.planning._overlapped import FLAGS
 from test_plan import flags
 from test_plan_split import planned
@@ -58,3 +59,27 @@ def test_torchtitan_says_what_it_does_not_hide() -> None:
     torchtitan = best.launchers().torchtitan
     assert torchtitan.lines
     assert any("in DualPipeV alone" in note for note in torchtitan.notes)
+
+
+def test_combined_1f1b_hides_them_without_being_told() -> None:
+    """Pairs of the schedule itself, with nothing counted as hidden besides."""
+    given = {"expert_exposed": 100, "schedules": ["interleaved-1f1b", "combined-1f1b"]}
+    best = found(**given)
+    assert best.schedule == "combined-1f1b"
+    other = found(**{**given, "schedules": ["interleaved-1f1b"]})
+    assert best.step_s < other.step_s
+    megatron = best.launchers().megatron
+    assert set(FLAGS) <= set(flags(megatron.lines))
+    assert any("CUDA_DEVICE_MAX_CONNECTIONS=32" in note for note in megatron.notes)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"expert": [1]}, "without ranks that divide the experts"),
+        ({"recompute": ["full"]}, "with full recomputation"),
+    ],
+)
+def test_what_combined_1f1b_needs_is_said(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(PipeSchedError, match=f"Megatron-LM runs no combined-1f1b {why}"):
+        found(expert_exposed=100, schedules=["combined-1f1b"], **given)
