@@ -290,6 +290,10 @@ class Buffers:
         finally:
             self._write(now)
 
+    def restore(self) -> None:
+        """Sets the buffers back."""
+        self._write(self._old)
+
     def _write(self, values: dict[str, Tensor]) -> None:
         for name, buffer in self._module.named_buffers():
             if name in values:
@@ -310,6 +314,8 @@ class Recomputation:
     buffers: Buffers
     versions: list[int]
     """The versions of the inputs."""
+    numbers: list[Tensor] | None = None
+    """What R's output is compared with, in the first step (_again.py)."""
 
 
 @dataclass
@@ -360,11 +366,3 @@ class Activation:
     def counts(self) -> bool:
         """Whether it counts as an activation: it is not waiting for R, and not on the host."""
         return self.is_held and not (self.saved is not None and self.saved.is_away)
-
-
-def refuse(_: Any) -> Tensor:
-    """Stands for a tensor that a forward before an R does not keep."""
-    raise PipelineError(
-        "a stage that is recomputed (R) computes gradients inside of its forward, whose graph is "
-        "not kept there"
-    )

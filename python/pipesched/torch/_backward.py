@@ -36,6 +36,8 @@ from torch._functorch import config as functorch_config
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
+from ._errors import PipelineError
+
 Gradients = tuple[Tensor | None, ...]
 Root = tuple[GradientEdge, Tensor]
 """Where the gradient of an output begins, and the gradient. The output itself is not kept."""
@@ -85,8 +87,17 @@ class WeightBackward:
 
     def run(self) -> None:
         """Adds gradients to the parameters, and releases the graph."""
-        for group in self.groups:
-            self._run(group)
+        try:
+            for group in self.groups:
+                self._run(group)
+        except RuntimeError as error:
+            if "backward an extra time" in str(error):
+                raise PipelineError(
+                    "a part of the stage under selective checkpointing (context_fn of "
+                    "torch.utils.checkpoint) lets only one backward through, and I and W are two: "
+                    "take a schedule with B, as by transform('pipe-merge-backward'), or R cells"
+                ) from error
+            raise
         whole_backward(self.loose)
         self.groups, self.noted, self.loose = [], {}, []
 

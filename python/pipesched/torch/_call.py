@@ -32,7 +32,15 @@ def call(module: nn.Module, value: Any) -> Any:
 
 
 def explain(error: RuntimeError, cell: Cell) -> None:
-    """Explains an error of autograd about a leaf, which is the input of a stage here."""
+    """Explains an error of autograd about a leaf, which is the input of a stage here, and one about
+    hooks.
+    """
+    if "support saved tensor hooks" in str(error) and not cell.recomputed:
+        raise PipelineError(
+            f"{named((cell.path, cell.stage))} uses a transform of torch.func ({cell}), which "
+            "PyTorch does not run under the hooks of autograd that offload (D and U), a memory "
+            "budget in bytes and measure_memory need"
+        ) from error
     if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
         raise PipelineError(
             f"{named((cell.path, cell.stage))} changes its input, or a parameter, in place "

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, Protocol, cast
 
 import torch
@@ -21,7 +22,8 @@ from torch import Tensor, nn
 
 from pipesched import Cell, Instruction
 
-from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
+from ._activation import Activation, RandomState, Saved
+from ._again import Again, compare
 from ._backward import (
     Root,
     WeightBackward,
@@ -38,6 +40,7 @@ from ._device import await_device
 from ._earlier import Earlier
 from ._errors import PipelineError
 from ._inputs import Inputs, listing
+from ._left import Left
 from ._loss import lose
 from ._order import COLLECTIVES, needs
 from ._parallel import local, mark
@@ -77,6 +80,8 @@ class Executor:
         cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
         self._splits = any(cell.phase == "I" for cell in cells)
         self._changed = ChangedInputs()
+        self._again = Again(parts.placement, self._device)
+        self._left = Left()
         self._times = times_of(self._device)
         self._repeated = Repeated(cells, self._device)
         self._earlier = Earlier(parts.slices)
@@ -94,7 +99,7 @@ class Executor:
         self.held: dict[At, Activation] = {}
         self._coming: set[int] = set()
         self._reducing: set[int] = set()
-        self._copies: dict[tuple[int, int], dict[str, Tensor]] = {}
+        self._again.clear()
 
     def place(self) -> str:
         """Where this rank is, in words."""
@@ -137,6 +142,7 @@ class Executor:
             self._times.end()
             if is_training:
                 self._changed.settle()
+                self._again.settle()
         self._clear()
 
     def _runs(self, cell: Cell) -> bool:
@@ -339,9 +345,7 @@ class Executor:
         activation = self._begin(cell)
         is_again = cell.recomputed and is_training
         if is_again:
-            versions = [tensor._version for tensor in activation.inputs.tensors]
-            state = RandomState(self._device)
-            activation.again = Recomputation(state, self._buffers(cell), versions)
+            activation.again = self._again.remember(cell, activation.inputs)
         is_seen = cell.offloaded or self._parts.budget.counts_bytes or self.memory is not None
         if is_training and is_seen:
             activation.saved = Saved(self._spared, self._device)
@@ -351,6 +355,8 @@ class Executor:
         with self._changed.spared(cell, activation, is_again):
             outputs, packet = self._apply(cell, activation, is_again)
         activation.inputs.tell()
+        if activation.again is not None:
+            self._again.note(outputs, activation.again)
         if packet is not None:
             self._pass_down(cell, packet)
         if is_training and not is_again:
@@ -365,10 +371,6 @@ class Executor:
     def _computes_loss(self, cell: Cell) -> bool:
         """Whether the output of a forward is the loss. With a head in shards it is its input."""
         return self._is_last(cell) and self._parts.shards is None
-
-    def _buffers(self, cell: Cell) -> Buffers:
-        key = cell.path, cell.stage
-        return Buffers(self._parts.placement.modules[key], self._copies.setdefault(key, {}))
 
     def _begin(self, cell: Cell) -> Activation:
         """Makes the activation of a forward."""
@@ -391,16 +393,27 @@ class Executor:
         self, cell: Cell, activation: Activation, drops_graph: bool = False
     ) -> tuple[list[Tensor], Packet | None]:
         """Runs a stage; returns what to differentiate, and what to give to the next stage."""
+        if drops_graph and activation.again is not None:
+            run = partial(self._apply_in, cell, activation, nullcontext())
+            return self._again.run(cell, activation.again, run)
         hooks: Any = nullcontext()
-        if drops_graph:
-            hooks = torch.autograd.graph.saved_tensors_hooks(lambda _: None, refuse)
-        elif activation.saved is not None:
+        if activation.saved is not None:
             hooks = activation.saved.collecting()
+        return self._apply_in(cell, activation, hooks)
+
+    def _apply_in(
+        self, cell: Cell, activation: Activation, hooks: Any
+    ) -> tuple[list[Tensor], Packet | None]:
+        """Runs a stage under hooks of autograd."""
         module = self._parts.placement.modules[cell.path, cell.stage]
         value = activation.value
         with hooks:
             try:
-                with self._earlier.forward(cell, value):
+                is_looked_at = self._batch.mode == "train" and not self._is_last(cell)
+                with (
+                    self._earlier.forward(cell, value),
+                    self._left.watched(cell, module, is_looked_at),
+                ):
                     output = self._stages.call(cell, activation, module, self._batch.mode)
             except RuntimeError as error:
                 explain(error, cell)
@@ -462,6 +475,7 @@ class Executor:
                 outputs, _ = self._apply(cell, activation)
         finally:
             now.restore()
+        compare(cell, outputs, again)
         activation.again = None
         activation.hold(outputs, self._computes_loss(cell))
         self._check_budget(cell)

@@ -17,10 +17,19 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ._errors import PipelineError
-from ._values import Packet
+from ._values import Packet, tensors_in
 
 ROOT = torch.empty(0, requires_grad=True)
 """A leaf that makes autograd keep the node; it never gets a gradient."""
+
+
+def refuse_graphs(batch: Any, what: str) -> None:
+    """Refuses a batch of which a gradient is wanted: a pipeline computes none."""
+    if any(tensor.requires_grad for tensor in tensors_in(batch)):
+        raise PipelineError(
+            f"a tensor of {what} requires a gradient, which a pipeline does not compute, so that "
+            "what made it would not be trained: let a stage make it, or detach it"
+        )
 
 
 class _Entrance(torch.autograd.Function):
@@ -39,7 +48,10 @@ class _Entrance(torch.autograd.Function):
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """The same memory in a tensor that is no view, so that it may be changed in place."""
+    """The same memory in a tensor that is no view, so that it may be changed in place. What is read
+    as the conjugate or the negative of its memory is copied.
+    """
+    tensor = tensor.resolve_conj().resolve_neg()
     empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     place = tensor.storage_offset(), tensor.shape, tensor.stride()
     return empty.set_(tensor.untyped_storage(), *place)

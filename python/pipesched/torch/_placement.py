@@ -13,7 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 from pipesched import Schedule, Stage
 
 from ._errors import PipelineError
-from ._split import check_own
+from ._split import SequentialStages, check_own
+from ._whole import Elsewhere, Whole
 
 StageKey = tuple[int, int]
 """(path, stage)."""
@@ -81,13 +82,26 @@ class Placement:
         self.wrappers: dict[StageKey, DistributedDataParallel] = {}
         """The stages that were given under DDP."""
         self.modules = {key: self._ask(source, key) for key in self.stages}
+        self.whole: Whole | None = source.whole if isinstance(source, SequentialStages) else None
+        """The model that was divided into the stages, if that is known."""
         """The modules without DDP around them."""
         self.loss = module_of(loss) if rank in self.loss_workers() else None
         """The module of the loss, if it is one, on the ranks that compute losses."""
         self.head = head
         """The shard of the head, if the ranks divide it."""
+        self.elsewhere = Elsewhere(self._named_in(source), self.all_parameters())
         self._check_common_blocks()
         self._check_distinct()
+
+    def _named_in(self, source: Any) -> Iterator[tuple[str, nn.Parameter]]:
+        """The parameters that a source of stages shows, also those of other ranks."""
+        if not isinstance(source, Mapping):
+            if isinstance(source, SequentialStages):
+                yield from source.parameters()
+            return
+        for key, module in source.items():
+            for name, parameter in module.named_parameters():
+                yield f"{name} of {named(key)}", parameter
 
     def loss_workers(self) -> tuple[int, ...]:
         """The ranks that have a last stage, and so compute losses."""
@@ -216,6 +230,10 @@ class Placement:
     def parameters(self) -> list[nn.Parameter]:
         """All trained parameters of this rank."""
         return trained(self.all_parameters())
+
+    def distinct_parameters(self) -> list[nn.Parameter]:
+        """All parameters of this rank, each once."""
+        return once(self.all_parameters())
 
     def roots(self) -> list[nn.Module]:
         """The modules of stages, that of the loss, and the shard of a head."""

@@ -406,7 +406,7 @@ def checksum(parameters: Iterable[nn.Parameter]) -> list[float]:
 
 
 def _sums(values: Tensor) -> tuple[float, float]:
-    values = torch.view_as_real(values) if values.is_complex() else values
+    values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
     plain, weighted = [], []
     begin = 0
     for part in _chunks(values):

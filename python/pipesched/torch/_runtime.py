@@ -22,6 +22,7 @@ from ._clock import Clocks
 from ._errors import PipelineError
 from ._executor import Executor
 from ._gather import gather
+from ._inputs import refuse_graphs
 from ._memory import Memory
 from ._messages import Mode
 from ._others import Stateful
@@ -247,13 +248,14 @@ class PipelineRuntime:
         return join_slices(found, self.schedule.slices)
 
     def parameters(self) -> list[nn.Parameter]:
-        """The trained parameters of this rank, each once, for an optimizer; on ranks that compute
+        """The parameters of this rank, each once, for an optimizer, also those that are frozen now,
+        as `nn.Module.parameters` gives them: they may be unfrozen later. On ranks that compute
         losses also those of the loss, if it is a module.
 
         They are a part of the model: `torch.nn.utils.clip_grad_norm_` of them would clip each rank
         by its own norm. Use `clip_grad_norm_` of the runtime.
         """
-        return self._parts.placement.parameters()
+        return self._parts.placement.distinct_parameters()
 
     def clip_grad_norm_(
         self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
@@ -431,6 +433,9 @@ class PipelineRuntime:
         with self._guarded(lambda: "cutting the batch"):
             given = None if inputs is None else cut_units(inputs, self.schedule, "inputs")
             wanted = None if targets is None else cut_units(targets, self.schedule, "targets")
+            if mode == "train":
+                refuse_graphs(given, "inputs")
+                refuse_graphs(wanted, "targets")
         number, self._passes = self._passes, self._passes + 1
 
         def scale(loss: Tensor) -> Tensor:
@@ -469,6 +474,8 @@ class PipelineRuntime:
         torch.clear_autocast_cache()
         try:
             with self._guarded(self._executor.where):
+                if self._parts.placement.whole is not None:
+                    self._parts.placement.whole.check()
                 if batch.number == 0:
                     self._check_replicas()
                 if self._scaler is not None:  # the scaler then knows its scale on every rank

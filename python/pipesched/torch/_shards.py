@@ -57,7 +57,6 @@ class Step:
     is_training: bool
     scale: float
     """By what the gradient of the loss of a microbatch is multiplied."""
-    number: int
 
 
 def spreads(schedule: Schedule) -> bool:
@@ -113,6 +112,8 @@ class Shards:
     ) -> None:
         self.head, self._watch, self._device, self._loss = head, watch, device, loss
         self._placement, self._program = placement, program
+        self._has_checked = False
+        """Whether the loss was compared with the cross-entropy."""
         self._is_early = all(group.kind != "reduce" for group in schedule.groups)
         self._sources = {
             path: next(
@@ -194,7 +195,7 @@ class Shards:
         is_training = batch.mode == "train"
         one = torch.ones((), dtype=torch.float64)
         scale = float(batch.scale(one)) if is_training else 1.0
-        self._batch, self._step = batch, Step(batch.targets, is_training, scale, batch.number)
+        self._batch, self._step = batch, Step(batch.targets, is_training, scale)
         step = self._step
         if step.targets is None:
             if step.is_training:
@@ -276,7 +277,8 @@ class Shards:
                 )
             self._outputs[cell.microbatch] = output.detach()
             self._is_mine.add(cell.microbatch)
-            if self._step.number == 0 and self._step.is_training and cell.microbatch == 0:
+            if self._step.is_training and not self._has_checked:
+                self._has_checked = True
                 self._check_loss(output)
         return [output] if self._step.is_training else []
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
+from torch.nn.parameter import is_lazy
 
 from ._errors import PipelineError
 from ._places import have_common
@@ -22,6 +23,15 @@ class Held(NamedTuple):
     module: nn.Module
     workers: frozenset[int]
     """The ranks that hold it."""
+
+
+def check_made(name: str, tensor: Any) -> None:
+    """Refuses parameters and buffers of lazy modules that have not seen a batch yet."""
+    if is_lazy(tensor):
+        raise PipelineError(
+            f"{name!r} has no shape yet, as those of lazy modules before their first forward: run "
+            "the model on a microbatch before it is divided, and before optimizers are made"
+        )
 
 
 class _Piece(NamedTuple):
@@ -40,6 +50,7 @@ def _pieces(parts: Iterable[Held]) -> Iterator[_Piece]:
         named: dict[str, Any] = dict(part.module.named_parameters(remove_duplicate=False))
         named.update(part.module.named_buffers(remove_duplicate=False))
         for name, whole in named.items():
+            check_made(f"{part.name}{name}", whole)
             tensor = whole.detach()
             tensor = tensor.to_local() if isinstance(tensor, DTensor) else tensor
             if tensor.layout == torch.strided and tensor.numel() and not tensor.is_meta:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from torch import nn
@@ -14,6 +14,7 @@ from pipesched import Schedule
 
 from ._errors import PipelineError
 from ._shared import Held, refuse_shared
+from ._whole import Whole
 
 
 class SequentialStage(nn.Sequential):
@@ -82,6 +83,8 @@ class SequentialStages:
             for stage in schedule.stages(worker)
         }
         self._made: dict[range, SequentialStage] = {}
+        self.whole: Whole | None = None
+        """The model that was divided, if its children are the children of blocks."""
         # Later the identity of parameters may be lost, for example by `fully_shard`.
         self._ties = self._shared("parameters")
         workers = [set[int]() for _ in blocks]
@@ -96,6 +99,12 @@ class SequentialStages:
     def ties(self) -> list[list[tuple[int, int, str]]]:
         """The places of parameters that several blocks hold: (block, block + 1, name)."""
         return self._ties + self._shared("parameters")
+
+    def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """All parameters, with names."""
+        for block, module in enumerate(self._blocks):
+            for name, parameter in module.named_parameters():
+                yield f"{name} of block {block}", parameter
 
     def shared_buffers(self) -> list[list[tuple[int, int, str]]]:
         """The places of buffers that several blocks hold."""
@@ -153,7 +162,9 @@ def split_sequential(
         nn.Sequential(OrderedDict(named[end - size : end]))
         for size, end in zip(sizes, ends, strict=True)
     ]
-    return SequentialStages(blocks, schedule, sizes)
+    stages = SequentialStages(blocks, schedule, sizes)
+    stages.whole = Whole(module)
+    return stages
 
 
 def sizes_of(

@@ -61,7 +61,7 @@ class Sums:
         self._versions: list[tuple[nn.Parameter, int]] = []
         self._seen: list[tuple[int, bool]] = self._look()
         self._objects = shared_objects(placement)
-        self._unchecked = {key for key in placement.modules if self._is_shared(key)}
+        self._unchecked = self._to_check()
 
     @property
     def shared(self) -> list[Shared]:
@@ -225,9 +225,14 @@ class Sums:
         many = len(self._placement.loss_workers()) > 1
         return is_held or bool(self._averages.peers_of_stage(key)) or (is_last and many)
 
+    def _to_check(self) -> set[StageKey]:
+        keys = self._placement.modules
+        return {key for key in keys if self._placement.elsewhere or self._is_shared(key)}
+
     def check(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
         """Refuses a stage, or a loss, that uses a parameter that no module has, if gradients are
-        summed: nothing would sum that of such a parameter. Looks once, and after changes.
+        summed: nothing would sum that of such a parameter. So it does if another rank trains the
+        parameter, which this rank only sees. Looks once, and after changes.
         """
         if key not in self._unchecked:
             return
@@ -241,8 +246,16 @@ class Sums:
     def look(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
         """Does what `check` says, also for a part of a stage."""
         known = {id(parameter) for parameter in self._placement.all_parameters()}
+        is_shared = self._is_shared(key)
         for leaf in leaves_of(outputs, ends):
-            if id(leaf) not in known:
+            if (name := self._placement.elsewhere.name_of(leaf)) is not None:
+                raise PipelineError(
+                    f"{named(key)}, or its loss, uses {name}, which other ranks train: they would "
+                    "not get that gradient, and this rank does not see their values. Pass between "
+                    "stages what the loss needs, for example a penalty of weights that each stage "
+                    "adds up, or register the parameter in both stages, which ties it"
+                )
+            if is_shared and id(leaf) not in known:
                 raise PipelineError(
                     f"{named(key)}, or its loss, uses a parameter of shape {list(leaf.shape)} that "
                     "is in no module of this rank, so that nothing would sum its gradients over "
@@ -295,7 +308,7 @@ class Sums:
                 f"one (blocks and names: {now or self._objects}); tie them before"
             )
         self._averages.look()
-        self._unchecked = {key for key in self._placement.modules if self._is_shared(key)}
+        self._unchecked = self._to_check()
         for each in [each for each in self.shared if each.look()]:
             self._agree(each)
 

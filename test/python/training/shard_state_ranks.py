@@ -191,7 +191,8 @@ def run(job: Saved, folder: Path) -> list[float]:
         first.save(folder)
         dist.barrier()
         stored = FileSystemReader(folder).read_metadata().state_dict_metadata
-        sizes: list[Any] = [getattr(each, "size", ()) for name, each in stored.items() if "scores" in name]
+        heads: list[Any] = [each for name, each in stored.items() if "scores" in name]
+        sizes = [each.size for each in heads if hasattr(each, "size")]
         assert {size[0] for size in sizes if len(size)} == {job.entries}
         second.load(folder)
     for each in (reference, second):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
+import warnings
 from pathlib import Path as File
 from typing import Any
 
@@ -303,6 +304,203 @@ def compiled_stages(rank: int) -> dict[str, float]:
 
         found[family] = Beside(schedule, four, split=split).train()
     return found
+
+
+# Uses of a model
+
+
+class Mirrored(Plain):
+    """Gives the negative of what is in memory, as PyTorch keeps the imaginary part of a conjugate,
+    and a conjugate.
+    """
+
+    def forward(self, x: Any) -> Any:
+        x, other = x if isinstance(x, tuple) else (x, None)
+        hidden = super().forward(x)
+        hidden = hidden if other is None else hidden + other.imag
+        found = torch.complex(hidden, 2 * hidden + 1).conj()
+        return found.imag, found.sin().conj()
+
+
+class Folded(Plain):
+    def forward(self, x: Any) -> Any:
+        return super().forward(x[0]) + x[1].imag
+
+
+@case(2)
+def negatives_and_conjugates(rank: int) -> dict[str, float]:
+    def build() -> nn.Sequential:
+        return nn.Sequential(Mirrored(0), Mirrored(1), Mirrored(2), Folded(3))
+
+    families = "1f1b", "zb-v", "chimera", "dualpipe-v"
+    lines = [line(family=family) for family in families]
+    lines.append(line(family="zb-v", transform="pipe-add-recompute"))
+    return {str(i): Beside(schedule, build).train() for i, schedule in enumerate(lines)}
+
+
+class Transformed(Plain):
+    """Computes a gradient in its forward, by a transform."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = torch.func.grad(lambda value: self.inner(value).sin().sum())
+        result: Tensor = super().forward(x) + inner(x)
+        return result
+
+
+def penalized(output: Tensor, target: Tensor) -> Tensor:
+    """A loss that computes a gradient."""
+    loss = loss_of(output, target)
+    (slope,) = torch.autograd.grad(loss, output, create_graph=True)
+    return loss + slope.pow(2).sum()
+
+
+@case(2)
+def gradients_in_recomputed_forwards(rank: int) -> dict[str, float]:
+    schedule = line(transform="pipe-add-recompute")
+
+    def build() -> nn.Sequential:
+        return nn.Sequential(Plain(0), Transformed(1), Transformed(2), Plain(3))
+
+    return {
+        "a transform": Beside(schedule, build).train(),
+        "a penalty": Beside(schedule, four, penalized).train(),
+    }
+
+
+class Counting(nn.Module):
+    """A loss that counts its forwards."""
+
+    calls: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros((), dtype=torch.float64))
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        self.calls += 1
+        return loss_of(output, target) * (1 + 1 / self.calls)
+
+
+@case(2)
+def buffers_of_a_recomputed_loss(rank: int) -> float:
+    return Beside(line(transform="pipe-add-recompute"), four, Counting).train()
+
+
+class Turning(Plain):
+    """Counts its forwards, where nothing sees it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        result: Tensor = super().forward(x) * (1 + 0.1 * self.calls)
+        return result
+
+
+@case(2)
+def recomputed_by_a_counter(rank: int) -> None:
+    both = Beside(
+        line(transform="pipe-add-recompute"), lambda: nn.Sequential(*map(Turning, range(2)))
+    )
+    both.runtime.evaluate(*batch())  # The first step of training looks, not the first pass.
+    both.runtime.step(*batch())
+
+
+@case(2)
+def a_penalty_of_all_weights(rank: int) -> None:
+    model = four()
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        return loss_of(output, target) + sum(p.pow(2).sum() for p in model.parameters())
+
+    PipelineRuntime(line(), split_sequential(model, line()), loss).step(*batch())
+
+
+class Using(nn.Module):
+    """Calls a layer that it does not hold."""
+
+    def __init__(self, other: nn.Module) -> None:
+        super().__init__()
+        self.own, self.others = Plain(7), [other]
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.own(x) + self.others[0](x)
+        return result
+
+
+@case(2)
+def a_layer_of_another_rank(rank: int) -> None:
+    first = Plain(0)
+    stages: dict[Any, nn.Module] = {(0, 0): first, (0, 1): Using(first)}
+    PipelineRuntime(line(), stages, loss_of).step(*batch())
+
+
+@case(1)
+def inputs_that_want_a_gradient(rank: int) -> None:
+    inputs, targets = batch()
+    schedule = line(1)
+    stages = split_sequential(nn.Sequential(Plain(0)), schedule)
+    PipelineRuntime(schedule, stages, loss_of).step(layer(3)(inputs), targets)
+
+
+@case(1)
+def a_child_that_was_replaced(rank: int) -> None:
+    model, schedule = four(), line(1)
+    runtime = PipelineRuntime(schedule, split_sequential(model, schedule), loss_of)
+    runtime.step(*batch())
+    model[2] = Plain(9)
+    runtime.step(*batch())
+
+
+@case(1)
+def a_lazy_model(rank: int) -> None:
+    split_sequential(nn.Sequential(nn.LazyLinear(WIDTH)), line(1))
+
+
+@case(2)
+def frozen_when_the_optimizer_was_made(rank: int) -> float:
+    """As an optimizer of `model.parameters()` steps what is unfrozen later."""
+
+    def build() -> nn.Sequential:
+        model = four()
+        for number, parameter in enumerate(model.parameters()):
+            parameter.requires_grad_(number > 3 and number % 2 == 0)
+        return model
+
+    both = Beside(line(), build)
+    both.optimizers[1] = sgd(both.runtime.parameters())
+    for seed in range(3):
+        both.step(seed)
+        both.update()
+        for model in (both.model, both.reference):
+            model.requires_grad_(True)
+    return both.finish()
+
+
+class Routed(Plain):
+    """Leaves a loss on itself."""
+
+    left: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = super().forward(x)
+        self.left = hidden.pow(2).mean()
+        return hidden
+
+
+@case(2)
+def losses_left_on_modules(rank: int) -> list[str]:
+    """The warnings."""
+    schedule = line()
+    stages = split_sequential(nn.Sequential(Routed(0), Routed(1)), schedule)
+    runtime = PipelineRuntime(schedule, stages, loss_of)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            runtime.step(*batch())
+    return [str(each.message) for each in caught]
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ TRAINS = [
     "compiled_stages",
     "parameters_in_a_row",
     "gradients_that_add_up",
+    "gradients_in_recomputed_forwards",
+    "buffers_of_a_recomputed_loss",
+    "frozen_when_the_optimizer_was_made",
+    "negatives_and_conjugates",
 ]
 REFUSALS = {
     "parameters_of_one_memory": "'block 0: 0.weight' and 'block 1: 2.weight' share memory but are",
@@ -32,6 +36,12 @@ REFUSALS = {
     "one_tensor_as_two": "changes tensor 0 of its input in place, which has memory in common with",
     "one_tensor_as_two_here": "in place, which has memory in common with tensor 1, 2 of it",
     "unfrozen_after_its_optimizer": "are trained now that no optimizer of its O cells has",
+    "recomputed_by_a_counter": "0R0 does not give what its F gave",
+    "a_penalty_of_all_weights": "of block 0, which other ranks train: they would not get that",
+    "a_layer_of_another_rank": "of path 0, stage 0, which other ranks train: they would not get",
+    "inputs_that_want_a_gradient": "a tensor of inputs requires a gradient, which a pipeline does",
+    "a_child_that_was_replaced": "child '2' of the model was replaced, added or removed after the",
+    "a_lazy_model": "'block 0: 0.weight' has no shape yet, as those of lazy modules before their",
     "optimizers_in_hooks": "was changed inside of a step, as by an optimizer in a hook",
 }
 
@@ -54,3 +64,11 @@ def test_trains_as_without_a_pipeline(cases: Cases, name: str) -> None:
 def test_is_refused(cases: Cases, name: str) -> None:
     texts = [result["text"] for result in cases[name]]
     assert all(texts) and any(REFUSALS[name] in text for text in texts), texts
+
+
+def test_losses_left_on_modules_are_warned_of(cases: Cases) -> None:
+    first, last = (result["value"] for result in cases["losses_left_on_modules"])
+    assert len(first) == 1 and "keeps a tensor of its graph beyond its forward, in '0.left'" in (
+        first[0].replace("0.0.left", "0.left")
+    )
+    assert last == []

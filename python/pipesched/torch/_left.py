@@ -1,0 +1,63 @@
+"""What forwards leave on the modules of a stage, such as a loss of a router that a loss function
+reads there: in a pipeline that is another microbatch's by then, or on another rank.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+from pipesched import Cell
+
+from ._placement import StageKey, named
+from ._values import tensors_in
+
+
+def _with_graph(module: nn.Module) -> set[tuple[str, str]]:
+    """The attributes of a module and its parts that have a tensor with a graph."""
+    return {
+        (name, key)
+        for name, part in module.named_modules()
+        for key, value in vars(part).items()
+        if isinstance(value, (Tensor, list, tuple, dict)) and _has_graph(value)
+    }
+
+
+def _has_graph(value: Any) -> bool:
+    try:
+        return any(tensor.grad_fn is not None for tensor in tensors_in(value))
+    except RuntimeError:  # something that cannot be walked
+        return False
+
+
+class Left:
+    """Looks at the first forward of each stage."""
+
+    def __init__(self) -> None:
+        self._seen: set[StageKey] = set()
+
+    @contextmanager
+    def watched(self, cell: Cell, module: nn.Module, is_on: bool) -> Iterator[None]:
+        """Warns if a forward leaves a part of its graph on a module. A weight that is computed of
+        parameters is there before, and does not count.
+        """
+        key = cell.path, cell.stage
+        if not is_on or key in self._seen:
+            yield
+            return
+        self._seen.add(key)
+        before = _with_graph(module)
+        yield
+        found = sorted(_with_graph(module) - before)
+        if found:
+            names = ", ".join(repr(f"{name}.{each}".lstrip(".")) for name, each in found[:5])
+            warnings.warn(
+                f"{named(key)} keeps a tensor of its graph beyond its forward, in {names}: a loss "
+                "that reads it there gets that of another microbatch, and its gradient is lost; "
+                "return it from the stage, and pass it between stages, up to the loss",
+                stacklevel=2,
+            )
