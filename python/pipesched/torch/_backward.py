@@ -36,6 +36,8 @@ from torch._functorch import config as functorch_config
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
+from pipesched import Cell
+
 from ._errors import PipelineError
 
 Gradients = tuple[Tensor | None, ...]
@@ -48,6 +50,21 @@ def root_of_loss(edge: GradientEdge) -> Root:
     untyped: Any = edge.node
     metadata = untyped._input_metadata[edge.output_nr]
     return edge, torch.ones(metadata.shape, dtype=metadata.dtype, device=metadata.device)
+
+
+def roots_of(
+    cell: Cell, outputs: list[GradientEdge | None], gradients: list[Tensor | None]
+) -> list[Root]:
+    """The roots of the outputs of a stage, with the gradients that the next one gave for them."""
+    if len(gradients) != len(outputs):
+        raise PipelineError(
+            f"{cell} received {len(gradients)} gradients for {len(outputs)} outputs"
+        )
+    return [
+        (edge, gradient)
+        for edge, gradient in zip(outputs, gradients, strict=True)
+        if edge is not None and gradient is not None
+    ]
 
 
 def may_run_again(is_on: bool) -> AbstractContextManager[Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,7 @@ from ._backward import (
     input_backward,
     may_run_again,
     root_of_loss,
+    roots_of,
     whole_backward,
 )
 from ._call import explain
@@ -42,6 +43,7 @@ from ._errors import PipelineError
 from ._inputs import Inputs, listing
 from ._left import Left
 from ._loss import lose
+from ._observer import Memory
 from ._order import COLLECTIVES, needs
 from ._parallel import local, mark
 from ._parts import Batch, Parts
@@ -54,16 +56,6 @@ from ._values import Packet, flatten, mapped, unflatten
 
 At = tuple[int, int]
 """(stage, microbatch)."""
-
-
-class Memory(Protocol):
-    """Looks at what a rank holds."""
-
-    def look(self, instruction: Instruction, executor: Executor) -> None:
-        """Called after each instruction of a training step."""
-
-    def take(self, cell: Cell, packet: Packet) -> None:
-        """Called with each value that has come in a message, and the cell that sent it."""
 
 
 class Executor:
@@ -546,16 +538,7 @@ class Executor:
             gradient = self._parts.shards.gradient_of(cell)
             return [(edge, gradient) for edge in outputs if edge is not None]
         packet = self._pop(self._gradbox, (cell.stage, cell.microbatch), cell)
-        gradients = unflatten(packet.tensors, packet.structure)
-        if len(gradients) != len(outputs):
-            raise PipelineError(
-                f"{cell} received {len(gradients)} gradients for {len(outputs)} outputs"
-            )
-        return [
-            (edge, gradient)
-            for edge, gradient in zip(outputs, gradients, strict=True)
-            if edge is not None and gradient is not None
-        ]
+        return roots_of(cell, outputs, unflatten(packet.tensors, packet.structure))
 
     def _pass_up(self, cell: Cell, gradients: list[Tensor | None]) -> None:
         """Gives the gradients of an input to the stage before, here or by a message."""
@@ -613,7 +596,5 @@ class Executor:
         return self._parts.sums.joined_bytes(blocks)
 
     def bytes_held(self) -> int:
-        """The bytes that activations and messages hold. Of activations that is what autograd keeps,
-        as far as `Saved` sees it.
-        """
+        """The bytes that messages and activations hold, the latter as far as `Saved` sees them."""
         return sum(self.places_held().values()) + self._watch.kept_bytes
