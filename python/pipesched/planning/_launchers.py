@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .._combined import NAME as COMBINED
 from .._options import Path, Recompute
 from .._making import problem
 from .._frameworks import (
@@ -288,7 +289,7 @@ def _layout(layers: Sequence[int]) -> str:
 
 def _check_megatron(candidate: Candidate) -> None:
     shape = candidate.shape
-    if candidate.schedule not in ("1f1b", "interleaved-1f1b", _overlapped.COMBINED):
+    if candidate.schedule not in ("1f1b", "interleaved-1f1b", COMBINED):
         other = "other rows" if candidate.schedule == OPTIMIZED else candidate.schedule
         raise Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
     if (against := _overlapped.reason_against_combined(candidate)) is not None:
