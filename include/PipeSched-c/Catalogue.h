@@ -77,18 +77,20 @@ MLIR_CAPI_EXPORTED PipeschedEnumValue pipeschedGetEnumValue(intptr_t enumIndex,
 //===----------------------------------------------------------------------===//
 
 /// How the value of an option is written: as an integer from 1, as a number
-/// from 1, or as the name of a value of the enum that has the option's name.
+/// from 1, as the name of a value of the enum that has the option's name, or as
+/// such a name or sizes with commas between them.
 typedef enum PipeschedDeploymentKind {
   PipeschedDeploymentCount,
   PipeschedDeploymentRatio,
-  PipeschedDeploymentChoice
+  PipeschedDeploymentChoice,
+  PipeschedDeploymentSizes
 } PipeschedDeploymentKind;
 
 /// An option that says how a training is divided. `unsaid` is its default and
 /// `most` the largest number (0 for a choice). `matters` says for whom:
 /// `always`, `given` (only where it is given), `experts` (models that have
-/// some), or where the option of that name is above 1. Without a `title` the
-/// name is one.
+/// some), `slices` (schedules that have some), or where the option of that name
+/// is above 1. Without a `title` the name is one.
 typedef struct PipeschedDeploymentOption {
   MlirStringRef name, unsaid, unit, title, matters, summary;
   PipeschedDeploymentKind kind;

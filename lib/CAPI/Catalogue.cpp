@@ -67,7 +67,8 @@ bool pipeschedFamilyTakesOption(intptr_t family, intptr_t option) {
 
 static_assert(isSame(PipeschedDeploymentCount, DeploymentKind::Count) &&
               isSame(PipeschedDeploymentRatio, DeploymentKind::Ratio) &&
-              isSame(PipeschedDeploymentChoice, DeploymentKind::Choice));
+              isSame(PipeschedDeploymentChoice, DeploymentKind::Choice) &&
+              isSame(PipeschedDeploymentSizes, DeploymentKind::Sizes));
 
 intptr_t pipeschedGetNumDeploymentOptions(void) {
   return deploymentOptions().size();
@@ -78,7 +79,6 @@ PipeschedDeploymentOption pipeschedGetDeploymentOption(intptr_t option) {
   if (!info)
     return {};
   int64_t scale = info->kind == DeploymentKind::Ratio ? kOnePpm : 1;
-  bool isChoice = info->kind == DeploymentKind::Choice;
   return {wrap(info->name),
           wrap(info->unsaidText),
           wrap(info->unit),
@@ -86,7 +86,7 @@ PipeschedDeploymentOption pipeschedGetDeploymentOption(intptr_t option) {
           wrap(info->matters),
           wrap(info->summary),
           static_cast<PipeschedDeploymentKind>(info->kind),
-          isChoice ? 0 : info->most / scale};
+          info->isChoice() ? 0 : info->most / scale};
 }
 
 //===----------------------------------------------------------------------===//

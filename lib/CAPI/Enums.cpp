@@ -164,6 +164,7 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<AttentionKernels>("attention"),
     makeListed<Precision>("precision"),
 #define DEPLOYMENT_CHOICE(Enum, member, name, ...) makeListed<Enum>(name),
+#define DEPLOYMENT_SIZES(Enum, member, name, ...) makeListed<Enum>(name),
 #include "PipeSched/Facts/Deployment.def"
     makeListed<PipeschedOptimizerStep>("optimizer-step"),
     makeListed<PipeschedSourceKind>("source"),

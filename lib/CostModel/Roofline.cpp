@@ -12,97 +12,22 @@
 
 #include "CellTimes.h"
 #include "KernelTimes.h"
-#include "PipeSched/CostModel/Slices.h"
-#include "PipeSched/Support/MakeError.h"
+#include "PipeSched/CostModel/SliceExchange.h"
 #include "RooflineChecks.h"
 #include "Sharding.h"
 #include "StageLayers.h"
+#include "StorePs.h"
 #include "Vocabulary.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
+#include <map>
+#include <memory>
 
 using namespace pipesched;
 using llvm::Twine;
 
 /// Of Adam's state for a parameter: master copy and two moments, 4 bytes each.
 static constexpr int64_t kAdamBytes = 12;
-/// 2^63, the first time that does not fit into int64.
-static constexpr double kPsLimit = 9223372036854775808.0;
-
-/// Rounded to the nearest picosecond.
-static llvm::Error store(double ps, const char *what, int64_t &result) {
-  double rounded = std::nearbyint(ps);
-  if (!(rounded < kPsLimit))
-    return makeError("the time of " + Twine(what) + " is over 2^63 - 1 ps");
-  result = static_cast<int64_t>(rounded);
-  return llvm::Error::success();
-}
-
-llvm::Expected<MessageCost> pipesched::hockney(int64_t bytes,
-                                               const LinkFacts &link) {
-  if (link.bytesPerSecond <= 0)
-    return makeError("the system has no network between workers");
-  MessageCost cost;
-  cost.bytes = bytes;
-  cost.latencyPs = link.latencyPs;
-  if (llvm::Error error =
-          store(transferPs(double(bytes), link), "a message", cost.occupancyPs))
-    return std::move(error);
-  return cost;
-}
-
-void RingSums::add(GradientExchange exchange, int64_t size,
-                   const LinkFacts &link) {
-  double parts = double(size), steps = parts - 1;
-  for (double total : {exchange.reducedBytes, exchange.gatheredBytes}) {
-    if (size == 1 || total == 0)
-      continue;
-    occupancyPs += steps * transferPs(total / parts, link);
-    latencyPs += steps * double(link.latencyPs);
-    bytes += steps * total / parts;
-  }
-}
-
-llvm::Expected<RingSums> pipesched::sumRings(GradientExchange exchange,
-                                             const RingGroup &group,
-                                             const SystemFacts &system) {
-  RingSums sums;
-  if (group.size() == 1 || exchange.reducedBytes + exchange.gatheredBytes == 0)
-    return sums;
-  double parts = 1;
-  for (auto [level, size] : llvm::zip_equal(kNetworkLevels, group.sizes())) {
-    LinkFacts link = linkOfWorker(level, system);
-    if (size > 1 && level != NetworkLevel::Link && link.bytesPerSecond <= 0)
-      return makeError(level == NetworkLevel::Spine
-                           ? "the system has no spine between pods"
-                           : "the system has no network between workers");
-    sums.add({exchange.reducedBytes / parts, exchange.gatheredBytes / parts},
-             size, link);
-    parts *= double(size);
-  }
-  return sums;
-}
-
-llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
-                                                    RingGroup group,
-                                                    const SystemFacts &system) {
-  llvm::Expected<RingSums> rings = sumRings(exchange, group, system);
-  if (!rings)
-    return rings.takeError();
-  RingSums sums = *rings;
-  MessageCost cost;
-  if (auto error = store(sums.occupancyPs, "an all-reduce", cost.occupancyPs))
-    return std::move(error);
-  if (auto error = store(sums.latencyPs, "an all-reduce", cost.latencyPs))
-    return std::move(error);
-  if (!(std::nearbyint(sums.bytes) < kPsLimit))
-    return makeError(
-        "a worker sends more than 2^63 - 1 bytes in an all-reduce");
-  cost.bytes = static_cast<int64_t>(std::nearbyint(sums.bytes));
-  return cost;
-}
-
 namespace {
 /// Times of one block, which are the same for every stage that holds it. By
 /// Phase; those of R are of what the model recomputes.
@@ -171,20 +96,26 @@ struct BlockTimes {
 /// stage is computed once.
 class StageCostBuilder {
 public:
+  /// `exchanged`: by block, what the workers of two slices pass on that share
+  /// their attention; empty if none do.
   StageCostBuilder(const ModelFacts &model, const SystemFacts &system,
-                   PhaseSet phases)
+                   PhaseSet phases,
+                   std::vector<PhaseMap<int64_t>> exchanged = {})
       : model(model), system(system), phases(phases),
         recomputesInBackward(model.recompute != Recompute::None &&
-                             !phases.contains(Phase::Recompute)) {
+                             !phases.contains(Phase::Recompute)),
+        exchanged(std::move(exchanged)) {
     for (const BlockFacts &block : model.blocks)
       blockTimes.emplace_back(block, system, model.recompute);
   }
 
   /// `owned` are those of `blocks` whose parameters the stage steps, which have
-  /// the bytes in `stepped`.
+  /// the bytes in `stepped`. `link`, if not null, leads to the worker that the
+  /// slice shares its attention with.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
                    const StageMemory &memory, const StageMemory &stepped,
-                   CellCosts &cells, int64_t slice) const;
+                   const LinkFacts *link, CellCosts &cells,
+                   int64_t slice) const;
 
   /// Adds what the worker's cells wait for parameters that its peers divide.
   llvm::Error shard(const StageBlocks &blocks, const RankLayout &layout,
@@ -198,7 +129,9 @@ public:
   }
 
 private:
-  llvm::Error costCompute(const StageBlocks &blocks, CellTimes &cost) const;
+  llvm::Error costCompute(const StageBlocks &blocks, const LinkFacts *link,
+                          CellTimes &cost) const;
+  double exchangePs(BlockCount entry, Phase phase, const LinkFacts &link) const;
   llvm::Error costBackward(const StageBlocks &blocks, double ps,
                            CellTimes &cost) const;
   llvm::Error costDispatches(const BlockTimes &sum, CellTimes &cost) const;
@@ -212,6 +145,7 @@ private:
   const SystemFacts &system;
   PhaseSet phases;
   bool recomputesInBackward;
+  std::vector<PhaseMap<int64_t>> exchanged;
   std::vector<BlockTimes> blockTimes;
 };
 } // namespace
@@ -234,11 +168,27 @@ llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
   return llvm::Error::success();
 }
 
+/// What a cell waits in these blocks for a part of the attention that another
+/// worker takes or gives: for one message there and one back each.
+double StageCostBuilder::exchangePs(BlockCount entry, Phase phase,
+                                    const LinkFacts &link) const {
+  int64_t bytes = exchanged[entry.block][phase];
+  if (bytes == 0)
+    return 0;
+  return double(entry.count) *
+         (transferPs(double(bytes), link) + 2 * double(link.latencyPs));
+}
+
 llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
+                                          const LinkFacts *link,
                                           CellTimes &cost) const {
   BlockTimes sum;
   for (auto [block, count] : blocks)
     sum.add(blockTimes[block], count);
+  if (link)
+    for (BlockCount entry : blocks)
+      for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::Recompute})
+        sum.waiting[phase] += exchangePs(entry, phase, *link);
 
   // An I with recomputation is the sum of the rounded R and I: adding R cells
   // changes no total.
@@ -387,10 +337,11 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
                                    const StageBlocks &owned,
                                    const StageMemory &memory,
-                                   const StageMemory &stepped, CellCosts &cells,
+                                   const StageMemory &stepped,
+                                   const LinkFacts *link, CellCosts &cells,
                                    int64_t slice) const {
   CellTimes times;
-  if (auto error = costCompute(blocks, times))
+  if (auto error = costCompute(blocks, link, times))
     return error;
   if (auto error = costCopies(memory, times))
     return error;
@@ -461,25 +412,92 @@ struct RooflineInputs {
   PhaseSet phases;
   llvm::ArrayRef<StageBlocks> blocks, owned;
   const MemoryFacts &memory, &stepped;
+  /// With whom cells share their attention, by stage and slice; empty: none do.
+  std::vector<SlicePartner> partners = {};
+};
+
+/// The builders of the costs of one slice: one for each slice with which it
+/// shares its attention, on whatever worker.
+class SliceBuilders {
+public:
+  SliceBuilders(const RooflineInputs &inputs, const ModelFacts &whole,
+                llvm::ArrayRef<TokenSpan> slices, int64_t slice)
+      : inputs(inputs), whole(whole), slices(slices), slice(slice) {}
+
+  const StageCostBuilder &of(int64_t partner) {
+    std::unique_ptr<Made> &made = byPartner[partner];
+    if (!made)
+      made = std::make_unique<Made>(modelOf(partner), bytesOf(partner), inputs);
+    return made->builder;
+  }
+  /// That of the slice by itself.
+  const ModelFacts &model() {
+    (void)of(-1);
+    return byPartner[-1]->model;
+  }
+
+private:
+  struct Made {
+    Made(ModelFacts facts, std::vector<PhaseMap<int64_t>> bytes,
+         const RooflineInputs &inputs)
+        : model(std::move(facts)),
+          builder(model, inputs.system, inputs.phases, std::move(bytes)) {}
+    ModelFacts model;
+    StageCostBuilder builder;
+  };
+
+  ModelFacts modelOf(int64_t partner) const {
+    if (slices.size() == 1)
+      return whole;
+    return takeSlice(whole, slices[slice],
+                     partner < 0 ? nullptr : &slices[partner]);
+  }
+  std::vector<PhaseMap<int64_t>> bytesOf(int64_t partner) const {
+    std::vector<PhaseMap<int64_t>> bytes;
+    if (partner >= 0)
+      for (const BlockFacts &block : whole.blocks)
+        bytes.push_back(
+            exchangedBytes(whole, block, slices[slice], slices[partner]));
+    return bytes;
+  }
+
+  const RooflineInputs &inputs;
+  const ModelFacts &whole;
+  llvm::ArrayRef<TokenSpan> slices;
+  int64_t slice;
+  std::map<int64_t, std::unique_ptr<Made>> byPartner; ///< -1: none
 };
 } // namespace
 
-/// Adds the costs of one slice, whose facts `model` has.
+/// Adds the costs of one slice.
 static llvm::Error costSlice(const RooflineInputs &inputs,
-                             const ModelFacts &model, int64_t slice,
+                             const ModelFacts &whole,
+                             llvm::ArrayRef<TokenSpan> slices, int64_t slice,
                              StageCosts &stageCosts) {
-  StageCostBuilder builder(model, inputs.system, inputs.phases);
+  SliceBuilders builders(inputs, whole, slices, slice);
   RankLayout layout(inputs.system, inputs.placement.getNumWorkers());
   for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
     const StageBlocks &held = inputs.blocks[stage];
+    int64_t worker = inputs.placement.workerOf(stage);
+    SlicePartner partner;
+    if (!inputs.partners.empty())
+      partner = inputs.partners[stage * slices.size() + slice];
+    LinkFacts link;
+    if (partner.worker >= 0)
+      link =
+          linkOfWorker(layout.levelOf(worker, partner.worker), inputs.system);
+    if (partner.worker >= 0 && link.bytesPerSecond <= 0)
+      return makeError("the system has no network between workers");
+    const StageCostBuilder &builder = builders.of(partner.slice);
     if (auto error = builder.cost(
             held, inputs.owned[stage], inputs.memory.of(stage, slice),
-            inputs.stepped.stages[stage], cost.cells, slice))
+            inputs.stepped.stages[stage], partner.worker < 0 ? nullptr : &link,
+            cost.cells, slice))
       return error;
-    if (auto error = builder.shard(
-            held, layout, inputs.placement.workerOf(stage), cost.cells, slice))
+    if (auto error = builder.shard(held, layout, worker, cost.cells, slice))
       return error;
   }
+  const ModelFacts &model = builders.model();
   llvm::Expected<std::vector<StageMessages>> messages = costMessages(
       inputs.placement, messagesOfStages(model, inputs.blocks), inputs.system);
   if (!messages)
@@ -501,15 +519,33 @@ static llvm::Expected<StageCosts> costSlices(const RooflineInputs &inputs,
   stageCosts.stages.resize(inputs.blocks.size());
   for (StageCost &cost : stageCosts.stages)
     cost.cells = CellCosts(slices.size());
-  for (auto [slice, span] : llvm::enumerate(slices))
-    if (auto error = costSlice(
-            inputs, slices.size() == 1 ? model : takeSlice(model, span), slice,
-            stageCosts))
+  for (size_t slice = 0; slice < slices.size(); ++slice)
+    if (auto error = costSlice(inputs, model, slices, slice, stageCosts))
       return std::move(error);
   for (StageCost &cost : stageCosts.stages)
     if (llvm::all_equal(cost.messagesOfSlices))
       cost.messagesOfSlices.clear();
   return stageCosts;
+}
+
+/// Finds with whom cells share their attention, if they do.
+static llvm::Error addPartners(const ModelFacts &model,
+                               llvm::ArrayRef<TokenSpan> slices,
+                               RooflineInputs &inputs) {
+  if (inputs.system.sliceExchange == SliceExchange::None || slices.size() == 1)
+    return llvm::Error::success();
+  for (const BlockFacts &block : model.blocks)
+    if (keepsScores(block))
+      return makeError("slice-exchange=pairs needs an attention kernel that "
+                       "keeps no scores, such as attention=fused, and block '" +
+                       Twine(block.name) + "' of model '" + model.name +
+                       "' keeps them");
+  llvm::Expected<std::vector<SlicePartner>> partners =
+      pairSlices(inputs.placement, slices);
+  if (!partners)
+    return partners.takeError();
+  inputs.partners = std::move(*partners);
+  return llvm::Error::success();
 }
 
 llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
@@ -551,9 +587,11 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
           : computeMemoryFacts(placement, model, &stepping, phases);
   if (!stepped)
     return stepped.takeError();
-  llvm::Expected<StageCosts> stageCosts = costSlices(
-      {placement, system, phases, *blocks, *owned, *memory, *stepped}, *slices,
-      model);
+  RooflineInputs inputs = {placement, system,  phases,  *blocks,
+                           *owned,    *memory, *stepped};
+  if (llvm::Error error = addPartners(model, *slices, inputs))
+    return std::move(error);
+  llvm::Expected<StageCosts> stageCosts = costSlices(inputs, *slices, model);
   if (stageCosts && phases.contains(Phase::AllReduce))
     if (auto error = costStageReductions(placement, model, system, *stageCosts))
       return std::move(error);

@@ -16,6 +16,7 @@
 #include "KernelTimes.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/FormatError.h"
+#include "PipeSched/Support/NearestMultiples.h"
 #include <cmath>
 
 using namespace pipesched;
@@ -68,6 +69,36 @@ Expected<std::vector<TokenSpan>> pipesched::cutByWork(int64_t sequence,
   return slices;
 }
 
+Expected<std::vector<TokenSpan>>
+pipesched::cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
+                      llvm::ArrayRef<int64_t> sizes) {
+  if (int64_t(sizes.size()) != numSlices)
+    return formatError("slice-cut gives the tokens of {0} slices, and "
+                       "microbatches have {1}",
+                       sizes.size(), numSlices);
+  __int128 sum = 0;
+  for (int64_t size : sizes)
+    sum += size;
+  if (sum != sequence)
+    return formatError("slice-cut gives {0} slices of together {1} tokens, and "
+                       "sequences have {2}",
+                       numSlices, int64_t(std::min<__int128>(sum, INT64_MAX)),
+                       sequence);
+  std::vector<TokenSpan> slices;
+  for (int64_t size : sizes) {
+    int64_t begin = slices.empty() ? 0 : slices.back().end;
+    slices.push_back({begin, begin + size});
+  }
+  for (auto [slice, span] : llvm::enumerate(slices))
+    if (span.size() % multiple != 0)
+      return formatError("slice-cut gives slice {0} of {1} {2} tokens, which "
+                         "is no multiple of {3}, as ranks divide them; the "
+                         "nearest that are: {4}",
+                         slice, numSlices, span.size(), multiple,
+                         nearestMultiples(span.size(), multiple));
+  return slices;
+}
+
 /// FLOPs of the forward of one sequence.
 static SequenceWork workOf(const ModelFacts &model) {
   double core = 0, others = 0;
@@ -102,6 +133,8 @@ pipesched::cutSequence(const ModelFacts &model, int64_t numSlices,
                        "say how many tokens a sequence has",
                        numSlices, model.name);
   int64_t parts = partsOf(system);
+  if (system && !system->sliceCutSizes.empty())
+    return cutBySizes(sequence, numSlices, parts, system->sliceCutSizes);
   if (system && system->sliceCut == SliceCut::Work)
     return cutByWork(sequence, numSlices, parts, workOf(model));
   if (sequence % parts != 0 || sequence / parts % numSlices != 0)
@@ -131,8 +164,8 @@ namespace {
 /// What a slice has of what a microbatch has.
 class SliceShare {
 public:
-  SliceShare(const ModelFacts &model, TokenSpan span)
-      : span(span), sequence(model.sequence),
+  SliceShare(const ModelFacts &model, TokenSpan span, const TokenSpan *other)
+      : span(span), other(other ? *other : span), sequence(model.sequence),
         tokens(model.microbatchSize * model.sequence),
         weightBytes(model.weightBytesPerParameter) {}
 
@@ -153,20 +186,33 @@ public:
   /// Of scores that no causal mask hides: slices add up to `whole`, but for
   /// rounding.
   int64_t ofPairs(int64_t whole, int64_t seen) const {
-    return fraction(whole,
-                    pairsBefore(span.end, seen) - pairsBefore(span.begin, seen),
-                    pairsBefore(sequence, seen));
+    return fraction(whole, evenPairs(seen), pairsBefore(sequence, seen));
   }
   /// The tokens of a sequence whose tokens see as many pairs as those of the
   /// slice: the size that rates of attention kernels go by.
   int64_t equivalentSequence(int64_t seen) const {
-    __int128 pairs =
-        pairsBefore(span.end, seen) - pairsBefore(span.begin, seen);
-    auto length = static_cast<int64_t>(std::sqrt(2 * double(pairs)));
+    auto length = static_cast<int64_t>(std::sqrt(2 * double(evenPairs(seen))));
     return std::clamp<int64_t>(length, 1, sequence);
   }
 
   BlockFacts of(const BlockFacts &block) const;
+
+  /// The bytes that a core reads and writes of the part of the attention that
+  /// the slice with more pairs gives away, which has as many queries as that
+  /// slice, and keys and values of so many tokens that the pairs are even.
+  int64_t ofPart(int64_t bytes, int64_t keyBytes, int64_t seen) const {
+    __int128 own = pairsOf(span, seen), others = pairsOf(other, seen);
+    if (own == others)
+      return 0;
+    TokenSpan giver = own > others ? span : other;
+    __int128 given = (own > others ? own - others : others - own) / 2;
+    int64_t keys = std::min(keyBytes, bytes);
+    return fraction(bytes - keys, giver.size(), sequence) +
+           fraction(keys, given, __int128(giver.size()) * sequence);
+  }
+  bool gives(int64_t seen) const {
+    return pairsOf(span, seen) > pairsOf(other, seen);
+  }
 
 private:
   static int64_t fraction(int64_t whole, __int128 part, __int128 all) {
@@ -182,6 +228,14 @@ private:
     return ramp * (ramp + 1) / 2 + (__int128(count) - ramp) * seen;
   }
 
+  __int128 pairsOf(TokenSpan slice, int64_t seen) const {
+    return pairsBefore(slice.end, seen) - pairsBefore(slice.begin, seen);
+  }
+  /// Of the slice, or half of those of both that share them.
+  __int128 evenPairs(int64_t seen) const {
+    return (pairsOf(span, seen) + pairsOf(other, seen)) / 2;
+  }
+
   Kernel of(const Kernel &kernel, bool keepsScores, int64_t keyBytes) const;
   Work of(const Work &work, const Kernel &kernel) const;
   Work ofCore(const Work &work, const Kernel &kernel, bool keepsScores,
@@ -189,6 +243,7 @@ private:
   int64_t weightsOf(const Kernel &kernel) const;
 
   TokenSpan span;
+  TokenSpan other; ///< with which the attention is shared; else the slice
   int64_t sequence, tokens, weightBytes;
 };
 } // namespace
@@ -224,8 +279,11 @@ Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
   if (keepsScores)
     return {ofScores(work.flops, seen), ofScores(work.bytes, seen)};
   int64_t keys = std::min(keyBytes, work.bytes);
-  return {ofPairs(work.flops, seen),
-          ofTokens(work.bytes - keys) + ofKeys(keys, seen)};
+  int64_t bytes = ofTokens(work.bytes - keys) + ofKeys(keys, seen);
+  // The taker reads and writes the part too; what the giver spares is little.
+  if (!gives(seen))
+    bytes += ofPart(work.bytes, keyBytes, seen);
+  return {ofPairs(work.flops, seen), bytes};
 }
 
 Kernel SliceShare::of(const Kernel &kernel, bool keepsScores,
@@ -292,14 +350,44 @@ BlockFacts SliceShare::of(const BlockFacts &block) const {
   return result;
 }
 
-ModelFacts pipesched::takeSlice(const ModelFacts &model, TokenSpan span) {
-  SliceShare share(model, span);
+ModelFacts pipesched::takeSlice(const ModelFacts &model, TokenSpan span,
+                                const TokenSpan *sharedWith) {
+  SliceShare share(model, span, sharedWith);
   ModelFacts slice = model;
   slice.sequence = span.size();
   slice.boundaryBytes = share.ofTokens(model.boundaryBytes);
   for (BlockFacts &block : slice.blocks)
     block = share.of(block);
   return slice;
+}
+
+PhaseMap<int64_t> pipesched::exchangedBytes(const ModelFacts &model,
+                                            const BlockFacts &block,
+                                            TokenSpan one, TokenSpan other) {
+  SliceShare share(model, one, &other);
+  int64_t keyBytes = keyValueBytes(block);
+  PhaseMap<int64_t> bytes = {};
+  for (const Kernel &kernel : block.kernels) {
+    if (kernel.seen == 0 || kernel.engine == Engine::Context)
+      continue;
+    auto add = [&](Phase phase, const Work &work, int64_t keys) {
+      if (!work.isZero())
+        bytes[phase] +=
+            kernel.count * share.ofPart(work.bytes, keys, kernel.seen);
+    };
+    add(Phase::Forward, kernel.forward, keyBytes);
+    add(Phase::InputGrad, kernel.inputGrad, 2 * keyBytes);
+    if (model.recompute == Recompute::Selective ? kernel.core
+                                                : kernel.recomputed)
+      add(Phase::Recompute, kernel.forward, keyBytes);
+  }
+  return bytes;
+}
+
+bool pipesched::keepsScores(const BlockFacts &block) {
+  return llvm::any_of(block.kernels, [](const Kernel &kernel) {
+    return kernel.seen > 0 && kernel.engine == Engine::Vector;
+  });
 }
 
 int64_t pipesched::keyValueBytes(const BlockFacts &block) {

@@ -23,6 +23,10 @@ llvm::Expected<StageCosts> costStages(const Placement &placement,
                                       const CostInputs &costs, PhaseSet phases,
                                       Runtime runtime);
 
+/// Whether slices share their attention with slices on other workers, so that
+/// rows have to be such that they can (checkSliceExchange).
+bool exchangesSlices(const Placement &placement, const CostInputs &costs);
+
 /// The memory facts of a placement. Nothing without a model.
 llvm::Expected<std::optional<MemoryFacts>>
 costMemory(const Placement &placement, const CostInputs &costs, PhaseSet phases,

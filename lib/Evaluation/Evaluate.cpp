@@ -13,6 +13,7 @@
 
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
+#include "PipeSched/CostModel/SliceExchange.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
 
@@ -223,6 +224,23 @@ static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   return reductions;
 }
 
+bool pipesched::exchangesSlices(const Placement &placement,
+                                const CostInputs &costs) {
+  return costs.model && costs.system && placement.getNumSlices() > 1 &&
+         costs.system->sliceExchange != SliceExchange::None;
+}
+
+/// Checks the rows that a graph was built of.
+static llvm::Error checkSliceExchange(const Placement &placement,
+                                      const TaskGraph &graph) {
+  std::vector<std::vector<Cell>> cells(placement.getNumWorkers());
+  for (uint32_t task = 0; task < graph.size(); ++task)
+    if (graph.is(task, InstructionRole::Compute))
+      cells[graph.worker[task]].push_back(graph.cell[task]);
+  std::vector<llvm::ArrayRef<Cell>> rows(cells.begin(), cells.end());
+  return checkSliceExchange(placement, llvm::ArrayRef(rows));
+}
+
 /// Computes times and traffic of `execution.graph`; work that instructions
 /// state takes precedence.
 static llvm::Error costGraph(const Placement &placement,
@@ -231,6 +249,9 @@ static llvm::Error costGraph(const Placement &placement,
                              llvm::ArrayRef<StatedWork> work,
                              Execution &execution) {
   bool byWork = isCostedByWork(work, costs);
+  if (!byWork && exchangesSlices(placement, costs))
+    if (llvm::Error error = checkSliceExchange(placement, execution.graph))
+      return error;
   if (byWork) {
     execution.stageCosts.stages.resize(placement.getNumGlobalStages());
   } else {

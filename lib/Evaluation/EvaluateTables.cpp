@@ -14,6 +14,7 @@
 #include "AddFormula.h"
 #include "CostPlacement.h"
 #include "PipeSched/Analysis/Walk/WalkTable.h"
+#include "PipeSched/CostModel/SliceExchange.h"
 #include "PipeSched/Schedule/Table/Period.h"
 
 using namespace pipesched;
@@ -91,6 +92,9 @@ llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
   const PhaseCounts &counts = rows.counts;
   options = &timing;
   groups = rows.groups;
+  if (exchangesSlices(placement, costs))
+    if (llvm::Error error = checkSliceExchange(placement, rows.table.rows))
+      return std::move(error);
   llvm::Expected<StageCosts> stageCosts =
       costStages(placement, costs, counts.costedPhases(), timing.runtime);
   if (!stageCosts)

@@ -40,6 +40,24 @@ static void putMember(Deployment &to, int64_t value) {
   to.*member = static_cast<std::decay_t<decltype(to.*member)>>(value);
 }
 
+/// Of an option whose place sizes may take.
+template <auto member, auto sizes>
+static void putValue(Deployment &to, int64_t value) {
+  putMember<member>(to, value);
+  (to.*sizes).clear();
+}
+
+template <auto sizes>
+static llvm::ArrayRef<int64_t> getSizesOf(const Deployment &from) {
+  return from.*sizes;
+}
+
+template <auto member, auto sizes>
+static void putSizesOf(Deployment &to, llvm::ArrayRef<int64_t> given) {
+  to.*member = Deployment().*member;
+  to.*sizes = given.vec();
+}
+
 /// What one is held as.
 static int64_t unitOf(const DeploymentOption &option) {
   return option.kind == DeploymentKind::Ratio ? kOnePpm : 1;
@@ -62,6 +80,15 @@ static std::vector<DeploymentOption> makeTable() {
   row(DEPLOYMENT_MEMBER(member), Kind::Choice, name, int64_t(Enum::unsaid),    \
       int64_t(0), int64_t(kNumEnumValues<Enum> - 1), matters, summary, "", "", \
       "", valuesOf<Enum>()),
+#define DEPLOYMENT_SIZES(Enum, member, name, unsaid, wanted, unit, matters,    \
+                         summary)                                              \
+  row(getMember<&Deployment::member>,                                          \
+      putValue<&Deployment::member, &Deployment::member##Sizes>, Kind::Sizes,  \
+      name, int64_t(Enum::unsaid), int64_t(0),                                 \
+      int64_t(kNumEnumValues<Enum> - 1), matters, summary, wanted, unit, "",   \
+      valuesOf<Enum>(), std::string(), std::string(),                          \
+      getSizesOf<&Deployment::member##Sizes>,                                  \
+      putSizesOf<&Deployment::member, &Deployment::member##Sizes>),
 #include "PipeSched/Facts/Deployment.def"
   };
   for (DeploymentOption &option : table) {
@@ -69,7 +96,7 @@ static std::vector<DeploymentOption> makeTable() {
     llvm::replace(option.attribute, '-', '_');
     if (option.kind == Kind::Ratio)
       option.attribute += "_ppm";
-    option.unsaidText = option.kind == Kind::Choice
+    option.unsaidText = option.isChoice()
                             ? option.values[option.unsaid].str()
                             : std::to_string(option.unsaid / unitOf(option));
   }
@@ -83,7 +110,8 @@ llvm::ArrayRef<DeploymentOption> pipesched::deploymentOptions() {
 
 bool pipesched::operator==(const Deployment &a, const Deployment &b) {
   return llvm::all_of(deploymentOptions(), [&](const DeploymentOption &option) {
-    return option.get(a) == option.get(b);
+    return option.get(a) == option.get(b) &&
+           option.sizesOf(a) == option.sizesOf(b);
   });
 }
 
@@ -133,9 +161,15 @@ static Error makeRangeError(const DeploymentOption &option, StringRef found) {
 
 Error pipesched::checkRanges(const Deployment &deployment) {
   Deployment same;
-  for (const DeploymentOption &option : deploymentOptions())
+  for (const DeploymentOption &option : deploymentOptions()) {
     if (Error error = setOption(same, option, option.get(deployment)))
       return error;
+    llvm::ArrayRef<int64_t> sizes = option.sizesOf(deployment);
+    if (sizes.empty())
+      continue;
+    if (Error error = setSizes(same, option, sizes))
+      return error;
+  }
   return Error::success();
 }
 
@@ -157,29 +191,73 @@ Error pipesched::setOption(Deployment &deployment,
   return Error::success();
 }
 
+Error pipesched::setSizes(Deployment &deployment,
+                          const DeploymentOption &option,
+                          llvm::ArrayRef<int64_t> sizes) {
+  assert(option.putSizes && "expected an option that takes sizes");
+  if (sizes.empty())
+    return formatError("expected {0} of at least one size, found none",
+                       option.name);
+  for (auto [index, size] : llvm::enumerate(sizes))
+    if (size < 1)
+      return formatError("expected {0} to give each slice at least 1 of the "
+                         "{1}, found {2} for slice {3} of {4}",
+                         option.name, option.unit, size, index, sizes.size());
+  option.putSizes(deployment, sizes);
+  return Error::success();
+}
+
+/// Reads "4930,4238"; nothing if it is no list of integers.
+static std::optional<std::vector<int64_t>> readSizes(StringRef text) {
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  std::vector<int64_t> sizes(parts.size());
+  for (auto [part, size] : llvm::zip_equal(parts, sizes))
+    if (part.trim().getAsInteger(10, size))
+      return std::nullopt;
+  return sizes;
+}
+
+/// Sets a choice by its name, or the sizes in its place.
+static Error setChoice(Deployment &deployment, const DeploymentOption &option,
+                       StringRef value) {
+  llvm::ArrayRef<StringRef> values = option.values;
+  if (const StringRef *found = llvm::find(values, value); found != values.end())
+    return setOption(deployment, option, int64_t(found - values.begin()));
+  if (option.putSizes)
+    if (std::optional<std::vector<int64_t>> sizes = readSizes(value))
+      return setSizes(deployment, option, *sizes);
+  llvm::SmallVector<StringRef> wanted(values);
+  if (option.putSizes)
+    wanted.push_back(option.wanted);
+  return formatError("expected {0} to be {1}, found '{2}'", option.name,
+                     describe(wanted, "or"), value);
+}
+
+Error pipesched::setOption(Deployment &deployment,
+                           const DeploymentOption &option, StringRef value) {
+  int64_t count;
+  double ratio;
+  switch (option.kind) {
+  case DeploymentKind::Count:
+    if (value.getAsInteger(10, count))
+      return makeRangeError(option, "'" + value.str() + "'");
+    return setOption(deployment, option, count);
+  case DeploymentKind::Ratio:
+    if (value.getAsDouble(ratio))
+      return makeRangeError(option, "'" + value.str() + "'");
+    return setOption(deployment, option, ratio);
+  case DeploymentKind::Choice:
+  case DeploymentKind::Sizes:
+    return setChoice(deployment, option, value);
+  }
+  llvm_unreachable("all kinds of options are handled");
+}
+
 Error pipesched::setOption(Deployment &deployment, StringRef name,
                            StringRef value) {
   llvm::Expected<const DeploymentOption *> option = findDeploymentOption(name);
   if (!option)
     return option.takeError();
-  int64_t count;
-  double ratio;
-  switch ((*option)->kind) {
-  case DeploymentKind::Count:
-    if (value.getAsInteger(10, count))
-      return makeRangeError(**option, "'" + value.str() + "'");
-    return setOption(deployment, **option, count);
-  case DeploymentKind::Ratio:
-    if (value.getAsDouble(ratio))
-      return makeRangeError(**option, "'" + value.str() + "'");
-    return setOption(deployment, **option, ratio);
-  case DeploymentKind::Choice:
-    llvm::ArrayRef<StringRef> values = (*option)->values;
-    if (const StringRef *found = llvm::find(values, value);
-        found != values.end())
-      return setOption(deployment, **option, int64_t(found - values.begin()));
-    return formatError("expected {0} to be {1}, found '{2}'", name,
-                       describe(values, "or"), value);
-  }
-  llvm_unreachable("all kinds of options are handled");
+  return setOption(deployment, **option, value);
 }

@@ -88,6 +88,12 @@ static std::vector<SlicedStage> placesOf(const Placement &placement) {
 static Error addTimes(const Placement &placement, const CostInputs &costs,
                       Problem &problem) {
   bool isSplit = problem.techniques.splitBackward;
+  if (costs.model && costs.system && placement.getNumSlices() > 1 &&
+      costs.system->sliceExchange != SliceExchange::None)
+    return formatError("has slice-exchange={0}, which needs workers that "
+                       "compute successive slices at one time, as those of "
+                       "slimpipe do; a search orders them freely",
+                       enumName(costs.system->sliceExchange));
   Expected<StageCosts> stageCosts = computeStageCosts(
       placement, costs, problem.techniques.phases() & kCostedPhases);
   if (!stageCosts)

@@ -258,6 +258,8 @@ class Costs(Deployment):
     def __post_init__(self) -> None:
         code_of(TimesOf, "times_of", self.times_of)
         code_of(Balance, "balance", self.balance)
+        cut = _deployment.OPTIONS["slice_cut"].text(self.slice_cut)
+        object.__setattr__(self, "slice_cut", cut)
         if self.times is None and self.times_of != "stage":
             raise PipeSchedError("times_of is about times; none are given")
         if self.times is not None and self.times_of != "layer" and names_layers(self.times):

@@ -7,11 +7,12 @@ alone, and a test holds them equal to the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from . import _core
+from ._errors import PipeSchedError
 from ._options import (
     ContextExchange,
     ExpertDispatch,
@@ -20,6 +21,7 @@ from ._options import (
     RankOrder,
     Sharding,
     SliceCut,
+    SliceExchange,
     code_of,
     integer,
     number_of,
@@ -35,7 +37,8 @@ class HeldOptions(TypedDict, total=False):
     tensor_exposed: int
     expert_exposed: int
     gradient_buckets: GradientBuckets
-    slice_cut: SliceCut
+    slice_cut: SliceCut | str | Sequence[int]
+    slice_exchange: SliceExchange
 
 
 class DeploymentOptions(HeldOptions, total=False):
@@ -79,14 +82,39 @@ class Option(NamedTuple):
             return str(integer(self.name, value, 1))
         if self.kind == "ratio":
             return repr(number_of(self.name, value, 1.0))
+        if self.kind == "sizes":
+            return self._sizes_text(value)
         code_of(self.hint, self.name, value)
         return str(value)
+
+    def _sizes_text(self, value: Any) -> str:
+        """A name, or sizes as a text with commas or as a sequence of integers."""
+        if isinstance(value, str):
+            if value in self.choices:
+                return value
+            value = [_whole(part.strip()) for part in value.split(",")]
+        try:
+            sizes = list(value)
+        except TypeError:
+            sizes = []
+        if sizes and all(type(size) is int for size in sizes):
+            return ",".join(str(integer(self.name, size, 1)) for size in sizes)
+        raise PipeSchedError(
+            f"expected {self.name} to be {', '.join(self.choices)} or the {self.unit} of each"
+            f" slice, such as 4930,4238,3776,3440, found {value!r}"
+        )
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if text.isdecimal() and text.isascii() else text
 
 
 def _read(flag: str, kind: str, unsaid: str, most: int, *words: str) -> Option:
     unit, title, matters, summary = words
-    choices = _core.enums().get(flag, ()) if kind == "choice" else ()
+    choices = _core.enums().get(flag, ()) if kind in ("choice", "sizes") else ()
     hint: Any = Literal[choices] if choices else {"count": int, "ratio": float}[kind]
+    if kind == "sizes":
+        hint = hint | str | Sequence[int]
     value = unsaid if choices else hint(unsaid)
     name, matters = flag.replace("-", "_"), matters.replace("-", "_")
     title = title or flag.replace("-", " ")
@@ -115,7 +143,8 @@ if TYPE_CHECKING:
         tensor_exposed: int = 100
         expert_exposed: int = 100
         gradient_buckets: GradientBuckets = "auto"
-        slice_cut: SliceCut = "tokens"
+        slice_cut: SliceCut | str | Sequence[int] = "tokens"
+        slice_exchange: SliceExchange = "none"
 
     @dataclass(frozen=True, kw_only=True)
     class Deployment(Held):
@@ -144,7 +173,7 @@ def unlike(values: Mapping[str, Any], *, effective: bool = False) -> dict[str, A
     matter beside the others.
     """
     return {
-        option.flag: values[name]
+        option.flag: option.text(values[name]) if option.kind == "sizes" else values[name]
         for name, option in OPTIONS.items()
         if values.get(name, option.unsaid) != option.unsaid
         and not (effective and values.get(option.matters) == 1)

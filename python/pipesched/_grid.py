@@ -23,6 +23,7 @@ from ._batch import Configuration
 from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path, argument_fields
+from ._deployment import OPTIONS as DEPLOYED
 from ._errors import Diagnostic, Location, PipeSchedError
 from ._families import (
     check_own_options,
@@ -203,6 +204,10 @@ def _read_word(axis: str, value: Any) -> Iterator[Any]:
     yield value
 
 
+def _read_sizes(axis: str, value: Any) -> Iterator[Any]:
+    yield DEPLOYED[axis].text(value)
+
+
 def _read_disturbance(value: Any) -> Iterator[Any]:
     if not isinstance(value, str):
         raise _wrong("disturbance", "a text such as worker3=1.3,jitter=5%", value)
@@ -299,6 +304,8 @@ def _simple(axis: str, value: Any) -> Iterator[Any]:
         return _read_float(axis, value)
     if all(isinstance(kind, str) for kind in taken):
         return _read_word(axis, value)
+    if axis in DEPLOYED and DEPLOYED[axis].kind == "sizes":
+        return _read_sizes(axis, value)
     if axis == "disturbance":
         return _read_disturbance(value)
     if axis == RESERVE:

@@ -77,6 +77,7 @@ ExpertDispatch = Literal["all-to-all", "per-node", "per-rank"]
 KernelLaunch = Literal["single", "graphs"]
 GradientBuckets = Literal["auto", "whole", "layers"]
 SliceCut = Literal["tokens", "work"]
+SliceExchange = Literal["none", "pairs"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
@@ -107,6 +108,7 @@ ENUMS: dict[object, str] = {
     KernelLaunch: "kernel-launch",
     GradientBuckets: "gradient-buckets",
     SliceCut: "slice-cut",
+    SliceExchange: "slice-exchange",
     OptimizerStep: "optimizer-step",
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",

@@ -71,7 +71,7 @@ static nb::list listOptions() {
 /// One tuple per option of a training: (name, kind, default, largest number,
 /// unit, title, when it matters, summary).
 static nb::list listDeployment() {
-  static constexpr const char *kinds[] = {"count", "ratio", "choice"};
+  static constexpr const char *kinds[] = {"count", "ratio", "choice", "sizes"};
   nb::list options;
   for (intptr_t i = 0; i < pipeschedGetNumDeploymentOptions(); ++i) {
     PipeschedDeploymentOption info = pipeschedGetDeploymentOption(i);

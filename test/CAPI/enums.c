@@ -153,7 +153,8 @@ static void printDeploymentOptions(void) {
   // CHECK-NEXT: gradient-buckets 2 auto 0 [] [] given: In which
   // CHECK-NEXT: expert-exposed 0 100 100 [percent]
   // CHECK-SAME: [expert exchanges exposed] given
-  // CHECK-NEXT: slice-cut 2 tokens 0 [] [] given: Where
+  // CHECK-NEXT: slice-cut 3 tokens 0 [tokens] [] slices: Where
+  // CHECK-NEXT: slice-exchange 2 none 0 [] [] slices: How
 }
 
 //===----------------------------------------------------------------------===//
@@ -226,6 +227,7 @@ static void refuseDeployment(const char *name, const char *value) {
 static void refuseDeployments(void) {
   refuseDeployment("data-parallel", "4");
   refuseDeployment("expert-dispatch", "per-node");
+  refuseDeployment("slice-cut", "4930,4238,3776,3440");
   printf("deployments\n");
   // CHECK: deployments
   refuseDeployment("data_parallel", "4");
@@ -243,6 +245,9 @@ static void refuseDeployments(void) {
   refuseDeployment("sharding", "ful");
   // CHECK-NEXT: error: system 'h100-sxm': expected sharding to be none,
   // CHECK-SAME: optimizer, gradients, full-kept or full, found 'ful'
+  refuseDeployment("slice-cut", "4096,0");
+  // CHECK-NEXT: error: system 'h100-sxm': expected slice-cut to give each slice
+  // CHECK-SAME: at least 1 of the tokens, found 0 for slice 1 of 2
   PipeschedCostOptions options = shippedCosts();
   options.numDeploymentOptions = 1;
   createCosts(options);

@@ -31,18 +31,20 @@ TEST(DeploymentTable, RowsAreSound) {
     EXPECT_LE(option.least, option.unsaid);
     EXPECT_LE(option.unsaid, option.most);
     EXPECT_FALSE(option.summary.empty() || option.summary.ends_with("."));
-    EXPECT_EQ(option.values.empty(), option.kind != DeploymentKind::Choice);
+    EXPECT_EQ(option.values.empty(), !option.isChoice());
     EXPECT_EQ(option.wanted.empty(), option.kind == DeploymentKind::Choice);
     EXPECT_EQ(option.unit.empty(), option.kind == DeploymentKind::Choice);
+    EXPECT_EQ(option.putSizes != nullptr, option.kind == DeploymentKind::Sizes);
   }
 }
 
-/// When an option matters is one of three words, or the name of a number.
+/// When an option matters is one of four words, or the name of a number.
 TEST(DeploymentTable, OptionsMatterBesideOthers) {
   for (const DeploymentOption &option : deploymentOptions()) {
     SCOPED_TRACE(option.name.str());
     llvm::StringRef matters = option.matters;
-    if (matters == "always" || matters == "given" || matters == "experts")
+    if (matters == "always" || matters == "given" || matters == "experts" ||
+        matters == "slices")
       continue;
     llvm::Expected<const DeploymentOption *> other =
         findDeploymentOption(matters);
@@ -91,6 +93,37 @@ TEST(Deployment, ReadsTexts) {
   EXPECT_EQ(deployment.dataParallel, 4);
   EXPECT_EQ(deployment.sharding, Sharding::FullKept);
   EXPECT_EQ(deployment.expertBalancePpm, 1250000);
+}
+
+/// Sizes and a word each take the place of the other.
+TEST(Deployment, TakesSizesInPlaceOfAWord) {
+  Deployment deployment;
+  llvm::cantFail(setOption(deployment, "slice-cut", "work"));
+  llvm::cantFail(setOption(deployment, "slice-cut", "4930, 4238,3776,3440"));
+  EXPECT_EQ(deployment.sliceCut, SliceCut::Tokens);
+  EXPECT_EQ(deployment.sliceCutSizes,
+            (std::vector<int64_t>{4930, 4238, 3776, 3440}));
+  EXPECT_FALSE(deployment == Deployment());
+  EXPECT_FALSE(llvm::errorToBool(checkRanges(deployment)));
+  Deployment same = deployment;
+  EXPECT_TRUE(same == deployment);
+  same.sliceCutSizes.back() += 2;
+  EXPECT_FALSE(same == deployment);
+  same.sliceCutSizes.back() = 0;
+  EXPECT_TRUE(llvm::errorToBool(checkRanges(same)));
+  llvm::cantFail(setOption(deployment, "slice-cut", "tokens"));
+  EXPECT_TRUE(deployment == Deployment());
+}
+
+TEST(Deployment, SaysWhatSizesItWants) {
+  EXPECT_EQ(setError("slice-cut", "4096,0"),
+            "expected slice-cut to give each slice at least 1 of the tokens, "
+            "found 0 for slice 1 of 2");
+  for (const char *text : {"token", "4096,", "", "4096;4096", "4k"})
+    EXPECT_EQ(setError("slice-cut", text),
+              "expected slice-cut to be tokens, work or tokens of each slice "
+              "such as 4930,4238,3776,3440, found '" +
+                  std::string(text) + "'");
 }
 
 TEST(Deployment, SaysWhatItWants) {

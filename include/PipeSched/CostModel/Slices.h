@@ -15,6 +15,7 @@
 #define PIPESCHED_COSTMODEL_SLICES_H
 
 #include "PipeSched/Facts/System.h"
+#include "PipeSched/Schedule/Table/PhaseSets.h"
 
 namespace pipesched {
 
@@ -43,6 +44,13 @@ llvm::Expected<std::vector<TokenSpan>> cutByWork(int64_t sequence,
                                                  int64_t multiple,
                                                  SequenceWork work);
 
+/// Slices of the given numbers of tokens. Errors: not as many sizes as
+/// slices; a sum that is not the sequence; a size that is no multiple of
+/// `multiple`, with the nearest that are.
+llvm::Expected<std::vector<TokenSpan>>
+cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
+           llvm::ArrayRef<int64_t> sizes);
+
 /// The slices of a sequence, as the system's `slice-cut` says. Their sizes are
 /// multiples of what ranks divide among them: the tensor-parallel degree, times
 /// two pieces of each context-parallel rank. `system` may be null. Errors: a
@@ -57,8 +65,20 @@ llvm::Expected<std::vector<TokenSpan>> cutSequence(const ModelFacts &model,
 /// keys and values of the tokens before it that it sees. Parameters are those
 /// of the model, and each weight is read again. Under full recomputation keys
 /// and values are kept, since later slices need them. `model` is that of a
-/// whole microbatch, and the span a part of its sequence.
-ModelFacts takeSlice(const ModelFacts &model, TokenSpan span);
+/// whole microbatch, and the span a part of its sequence. With `sharedWith` the
+/// core has half of the pairs of both slices; it must be a fused one.
+ModelFacts takeSlice(const ModelFacts &model, TokenSpan span,
+                     const TokenSpan *sharedWith = nullptr);
+
+/// What two workers pass on for one block if slices share their attention so:
+/// what the core reads and writes of the part that one gives to the other. By
+/// phase, of F, I and R.
+PhaseMap<int64_t> exchangedBytes(const ModelFacts &model,
+                                 const BlockFacts &block, TokenSpan one,
+                                 TokenSpan other);
+
+/// Whether the attention core writes scores.
+bool keepsScores(const BlockFacts &block);
 
 /// The bytes of keys and values of a block that other tokens see, for one
 /// microbatch: what the block's kernel on Engine::Context brings to other ranks

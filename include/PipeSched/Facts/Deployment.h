@@ -17,6 +17,7 @@
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/Support/Error.h"
 #include <string>
+#include <vector>
 
 namespace pipesched {
 
@@ -123,6 +124,21 @@ struct EnumNames<SliceCut> {
        "Equal FLOPs, so that later slices are shorter"}};
 };
 
+/// What workers pass on while they compute slices with prefixes of different
+/// lengths (docs/CostModel.md, "Slices").
+enum class SliceExchange : uint8_t {
+  None,
+  Pairs ///< of two workers, the one with the shorter prefix takes a part
+};
+
+template <>
+struct EnumNames<SliceExchange> {
+  static constexpr EnumName<SliceExchange> values[] = {
+      {SliceExchange::None, "none", "Each computes the attention of its own"},
+      {SliceExchange::Pairs, "pairs",
+       "The shorter of two takes half of the difference (SlimPipe)"}};
+};
+
 /// In which pieces gradients and weights of a stage go among those that hold
 /// the same (docs/CostModel.md, "Under the backward and the forward").
 enum class GradientBuckets : uint8_t {
@@ -162,6 +178,9 @@ struct Deployment {
   int64_t member##Ppm = unsaid * kOnePpm;
 #define DEPLOYMENT_CHOICE(Enum, member, name, unsaid, ...)                     \
   Enum member = Enum::unsaid;
+#define DEPLOYMENT_SIZES(Enum, member, name, unsaid, ...)                      \
+  Enum member = Enum::unsaid;                                                  \
+  std::vector<int64_t> member##Sizes; ///< in its place; empty: none
 #include "PipeSched/Facts/Deployment.def"
 };
 
@@ -172,11 +191,12 @@ bool operator==(const Deployment &a, const Deployment &b);
 // The table
 //===----------------------------------------------------------------------===//
 
-/// How an option is held, always as a 64-bit integer.
+/// How an option is held, as a 64-bit integer unless sizes are given.
 enum class DeploymentKind : uint8_t {
-  Count, ///< an integer from 1
-  Ratio, ///< parts per million, from kOnePpm
-  Choice ///< the number of a value of an enum
+  Count,  ///< an integer from 1
+  Ratio,  ///< parts per million, from kOnePpm
+  Choice, ///< the number of a value of an enum
+  Sizes   ///< the same, in whose place sizes may be given
 };
 
 /// A row of Deployment.def, which says what the columns mean.
@@ -190,9 +210,21 @@ struct DeploymentOption {
   llvm::ArrayRef<llvm::StringRef> values = {}; ///< of a choice, their names
   std::string attribute = {};                  ///< the name of the field in IR
   std::string unsaidText = {}; ///< the default, as people write it
+  /// Of options that take sizes, else null. Setting the value or the sizes
+  /// removes the other.
+  llvm::ArrayRef<int64_t> (*getSizes)(const Deployment &) = nullptr;
+  void (*putSizes)(Deployment &, llvm::ArrayRef<int64_t>) = nullptr;
 
+  /// Whether values have names.
+  bool isChoice() const {
+    return kind == DeploymentKind::Choice || kind == DeploymentKind::Sizes;
+  }
+  /// The sizes that are given; empty for others.
+  llvm::ArrayRef<int64_t> sizesOf(const Deployment &deployment) const {
+    return getSizes ? getSizes(deployment) : llvm::ArrayRef<int64_t>();
+  }
   bool isGiven(const Deployment &deployment) const {
-    return get(deployment) != unsaid;
+    return get(deployment) != unsaid || !sizesOf(deployment).empty();
   }
 };
 
@@ -213,6 +245,14 @@ llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
 /// Sets an option that is a ratio. Errors: one out of range, or no number.
 llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
                       double ratio);
+
+/// Sets the sizes of an option that takes some. Errors: none; one below 1.
+llvm::Error setSizes(Deployment &deployment, const DeploymentOption &option,
+                     llvm::ArrayRef<int64_t> sizes);
+
+/// Sets an option of any kind by text. Errors: text that is no value of it.
+llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
+                      llvm::StringRef value);
 
 /// Sets an option of any kind by name and text. Errors: an unknown name; text
 /// that is no value of the option; those of the other functions.

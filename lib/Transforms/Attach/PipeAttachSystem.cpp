@@ -77,6 +77,8 @@ private:
 #define DEPLOYMENT_RATIO(member, ...) DEPLOYMENT_SET(member.getValue())
 #define DEPLOYMENT_CHOICE(Enum, member, ...)                                   \
   DEPLOYMENT_SET(static_cast<int64_t>(member.getValue()))
+#define DEPLOYMENT_SIZES(Enum, member, ...)                                    \
+  DEPLOYMENT_SET(llvm::StringRef(member.getValue()))
 #include "PipeSched/Facts/Deployment.def"
 #undef DEPLOYMENT_SET
     return deployment;

@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
@@ -185,15 +185,32 @@ def add_deployment(
 ) -> None:
     """Adds options that say how a training is divided."""
     for option in options.values():
-        types: dict[str, Callable[[str], Any]] = {"count": positive, "ratio": float, "choice": str}
+        types: dict[str, Callable[[str], Any]] = {
+            **{"count": positive, "ratio": float, "choice": str},
+            "sizes": partial(_sizes, option),
+        }
         group.add_argument(
             f"--{option.flag}",
             type=types[option.kind],
             choices=option.choices if option.kind == "choice" else None,
             default=option.unsaid,
-            metavar=option.unit.upper() or None,
+            metavar=_metavar(option),
             help=option.phrase,
         )
+
+
+def _sizes(option: _deployment.Option, text: str) -> str:
+    """A name, or sizes with commas between them."""
+    try:
+        return option.text(text)
+    except PipeSchedError as error:
+        raise argparse.ArgumentTypeError(error.diagnostics[0].message) from None
+
+
+def _metavar(option: _deployment.Option) -> str | None:
+    if option.kind == "sizes":
+        return "|".join((*option.choices, option.unit.upper() + ",..."))
+    return option.unit.upper() or None
 
 
 SET = (

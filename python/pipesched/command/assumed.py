@@ -16,6 +16,7 @@ from pipesched._costs import has_experts
 from pipesched._division import Counts
 from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
 from pipesched.planning import Request
+from pipesched.planning._space import may_slice
 
 from .arguments import families
 
@@ -93,23 +94,25 @@ def _batch(costs: Costs, is_given: Given, sizes: Sizes) -> Facts:
     return {"microbatch size": f"{listed} (the model's batch of {batch})"}
 
 
-def _system(costs: Costs, is_given: Given) -> Facts:
+def _system(costs: Costs, is_given: Given, *, sliced: bool) -> Facts:
     found: Facts = {}
     if not is_given("accelerators"):
         found["GPUs/worker"] = str(costs._accelerators)
     if not is_given("sequence_parallel") and costs._accelerators != 1:
         found["sequence parallelism"] = "on" if costs.sequence_parallel else "off"
     for name, option in _deployment.OPTIONS.items():
-        if _matters(costs, option) and not is_given(name):
+        if _matters(costs, option, sliced=sliced) and not is_given(name):
             found[option.title] = _said(getattr(costs, name))
     return found
 
 
-def _matters(costs: Costs, option: _deployment.Option) -> bool:
+def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool) -> bool:
     """Whether an option of a deployment can move an answer, beside the values of the others."""
     if option.matters == "experts":
         ranks = (costs._accelerators or 1) * costs.data_parallel
         return ranks > 1 and has_experts(costs)
+    if option.matters == "slices":
+        return sliced and costs.model is not None
     if option.matters in _deployment.OPTIONS:
         return int(getattr(costs, option.matters)) > 1
     return option.matters == "always"
@@ -153,13 +156,17 @@ def _aliases(name: str) -> Sequence[str]:
     return aliases
 
 
-def of_costs(costs: Costs | None, is_given: Given, sizes: Sizes = ()) -> Facts:
-    """What the costs assume, at these numbers of microbatches and their sizes."""
+def of_costs(
+    costs: Costs | None, is_given: Given, sizes: Sizes = (), *, sliced: bool = False
+) -> Facts:
+    """What the costs assume, at these numbers of microbatches and their sizes, and whether some
+    schedule cuts them into slices.
+    """
     found: Facts = {}
     if costs is not None and costs.model:
         found |= _model(costs, is_given) | _batch(costs, is_given, sizes)
     if costs is not None and costs.system:
-        found |= _system(costs, is_given)
+        found |= _system(costs, is_given, sliced=sliced)
     layer_times = costs._division.layer_times if costs is not None else None
     if layer_times is not None and not layer_times.has_ends:
         found["embedding and head"] = "free (no times)"
@@ -276,7 +283,12 @@ def _divided_by(request: Request) -> Facts:
     if request.tensor != (1,):
         found["sequence parallelism"] = "on"
     some_experts = bool(request.experts) and request.expert != (1,)
-    are_divided = {"experts": some_experts, "expert_parallel": some_experts, "given": False}
+    are_divided = {
+        "experts": some_experts,
+        "expert_parallel": some_experts,
+        "slices": may_slice(request),
+        "given": False,
+    }
     for name, option in _deployment.HELD.items():
         if are_divided.get(option.matters, True):
             found[option.title] = _said(getattr(request, name))
@@ -316,7 +328,10 @@ def line(facts: Facts) -> list[str]:
 def keys_of(costs: Costs | None) -> dict[str, Any]:
     """What rows say about their costs, given or assumed."""
     found: dict[str, Any] = dict.fromkeys(
-        ("sequence", "attention", "precision", "recompute", "accelerators", "data_parallel")
+        (
+            *("sequence", "attention", "precision", "recompute", "accelerators", "data_parallel"),
+            *("slice_cut", "slice_exchange"),
+        )
     )
     if costs is not None and costs.model:
         model = json.loads(costs._raw.model())
@@ -324,6 +339,7 @@ def keys_of(costs: Costs | None) -> dict[str, Any]:
         found |= {"precision": costs.precision, "recompute": costs.recompute}
     if costs is not None and costs.system:
         found |= {"accelerators": costs._accelerators, "data_parallel": costs.data_parallel}
+        found |= {"slice_cut": costs.slice_cut, "slice_exchange": costs.slice_exchange}
     return found
 
 

@@ -428,9 +428,10 @@ def _above(
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
     settings = _settings(arguments)
     families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
+    sliced = any((row.get("slices") or 1) > 1 for row in rows)
     facts = assumed.joined(
         [
-            _free(entries) if has_own else assumed.of_costs(costs, given, sizes),
+            _free(entries) if has_own else assumed.of_costs(costs, given, sizes, sliced=sliced),
             assumed.of_layers([(entry.costs, entry.counts) for entry in entries], given),
             assumed.of_timing(settings, given, () if has_own else (costs,)),
             assumed.of_families(families, given),

@@ -449,7 +449,8 @@ def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     given, costs = assumed.was_given(arguments), given_costs(arguments)
     entry = FromFile(files.Origin(), schedule, costs, {})
     own = costs is None and entry.has_own_costs()
-    facts = {} if own else assumed.of_costs(costs, given, _sizes(arguments, costs, schedule))
+    sizes, sliced = _sizes(arguments, costs, schedule), schedule.slices > 1
+    facts = {} if own else assumed.of_costs(costs, given, sizes, sliced=sliced)
     is_placed = not arguments.placements and schedule.kind == "schedule"
     layers = assumed.of_layers([(costs, entry.counts)] if is_placed else [], given)
     free = {**_defaults(arguments, costs, schedule, own), "offload": "no", "recompute": "none"}

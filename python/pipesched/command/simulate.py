@@ -195,9 +195,11 @@ def _above(
     free = [] if costs else [e.label for e in entries if e.has_free_messages()]
     some = costs is None and len(without) < len(entries)
     timing = {name: getattr(arguments, name) for name in TIMING}
+    sliced = any(each.slices > 1 for each in simulations)
+    known = assumed.of_costs(costs, given, sizes, sliced=sliced)
     facts = assumed.joined(
         [
-            assumed.of_files(without) if some else assumed.of_costs(costs, given, sizes),
+            assumed.of_files(without) if some else known,
             assumed.of_own_times(free),
             assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], given),
             assumed.of_timing(timing, given, () if some else (costs,)),

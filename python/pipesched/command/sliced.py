@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipesched import Configuration, Costs, Simulation, _core, simulate_batch
+from pipesched._deployment import OPTIONS
 from pipesched.planning._why import gib
 
 from .entries import Entry, FromFamily, Size
@@ -92,7 +93,22 @@ def _lengths(sequence: int) -> list[int]:
 
 def _at(point: Configuration, sequence: int) -> Configuration:
     assert point.costs is not None
-    return replace(point, costs=replace(point.costs, sequence=sequence))
+    cut = _scaled(point.costs, sequence)
+    return replace(point, costs=replace(point.costs, sequence=sequence, slice_cut=cut))
+
+
+def _scaled(costs: Costs, sequence: int) -> str:
+    """The cut for sequences of another length: sizes that are given keep their proportions, if
+    they stay whole.
+    """
+    option, cut = OPTIONS["slice_cut"], str(costs.slice_cut)
+    if cut in option.choices:
+        return cut
+    shares = [int(size) * sequence for size in cut.split(",")]
+    whole = _sequence(costs)
+    return cut if any(share % whole for share in shares) else (
+        ",".join(str(share // whole) for share in shares)
+    )
 
 
 def least(points: Iterable[Configuration]) -> list[float]:

@@ -13,18 +13,17 @@ from typing import Any
 import pipesched
 from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
-from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched._division import Counts
 from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
 from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of
 from pipesched._sweep_file import rows_of
-from pipesched._text import truth
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
-from .arguments import BALANCE, FAMILY_OPTIONS, RESERVE, TIMES_OF, UsageError
+from .arguments import UsageError
 from .arguments import combined, names, positive, source
+from .axes import add_axes
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
@@ -55,90 +54,7 @@ MOST_COSTS = 200
 
 _SETTINGS = ("transport", "receive_placement", "forward_sends", "runtime", "optimizer_step")
 
-_FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
-_FLAGS["accelerators"] = "--accelerators", "--tensor"
-"""Flags that differ from the name of the axis; files accept these words as well."""
-
-_HELP = {
-    "family": "families or their other names, such as 1f1b,VPP; without it all",
-    "workers": "size of the pipeline, such as 4,8,16",
-    "microbatches": "8,16,32, or ranges with their end, 8:64:8 or by a factor 8:256:x2",
-    "times": "of one stage, with units, F=1ms,B=2ms, or a JSON file; again for further ones",
-    **{"times_of": TIMES_OF, "balance": BALANCE, "reserve": RESERVE},
-    "model": "models that ship, or their JSON files",
-    "system": "systems that ship, or their JSON files",
-    "microbatch_size": "sequences per microbatch",
-    "global_batch": "sequences per step, in place of it",
-    "sequence": "tokens of a sequence",
-    "boundary_bytes": "of a message between stages",
-    "accelerators": "devices of a worker",
-    "disturbance": "slow workers and stages and jitter, worker3=1.3,jitter=5%%,seed=7, or none;"
-    " seed 0 without one; again for further ones",
-    **{name: summary for name, (_, summary) in FAMILY_OPTIONS.items()},
-}
-
 # The command line
-
-
-def _disturbance(text: str) -> str:
-    """Parses a disturbance; `none` is that of the first row of most comparisons."""
-    return "" if text == "none" else text
-
-
-_WITH_COMMAS: dict[str, Callable[[str], str]] = {"times": str, "disturbance": _disturbance}
-"""Axes whose values have commas, so that each value takes a flag of its own."""
-
-_BOOLS = ("true", "false")
-
-
-def _words(axis: str) -> Callable[[str], list[Any]]:
-    """Parses the values of an axis."""
-
-    def read(text: str) -> list[Any]:
-        parts = names(text)
-        try:
-            if kinds(axis) == (int,):
-                return _grid.integers(text)
-            if kinds(axis) == (bool,):
-                return [truth(part) for part in parts]
-            if axis not in ("family", "model", "system"):
-                _grid.read_axis(axis, parts)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-        except PipeSchedError as error:
-            raise argparse.ArgumentTypeError(error.diagnostics[0].message) from None
-        return parts
-
-    return read
-
-
-def _help(axis: str) -> str:
-    choices = _BOOLS if kinds(axis) == (bool,) else [k for k in kinds(axis) if isinstance(k, str)]
-    said = OPTIONS_OF_TRAINING[axis].phrase if axis in OPTIONS_OF_TRAINING else ""
-    return _HELP.get(axis) or ",".join(choices) or said or axis.replace("_", " ")
-
-
-def _add_axes(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "axes", "Lists of values; an option of families applies to those that have it."
-    )
-    for axis in AXES:
-        if axis in ("paths", OWN_OPTIONS):
-            continue  # only files give paths, and options of one's own have a flag
-        flags = _FLAGS.get(axis, ("--" + axis.replace("_", "-"),))
-        if axis in _WITH_COMMAS:
-            group.add_argument(
-                *flags,
-                action="append",
-                type=_WITH_COMMAS[axis],
-                metavar=axis.upper(),
-                dest=f"axis_{axis}",
-                help=_help(axis),
-            )
-            continue
-        group.add_argument(
-            *flags, type=_words(axis), dest=f"axis_{axis}", metavar="LIST", help=_help(axis)
-        )
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="GRID",
         help="JSON file with axes, an object or an array of them; options replace its axes",
     )
-    _add_axes(parser)
+    add_axes(parser)
     parser.add_argument(
         "--option",
         dest="own_options",
@@ -332,10 +248,14 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
         if row["error"] is None and row["microbatch_size"]:
             size = row["microbatches"], row["microbatch_size"]
             sizes[json.dumps(row.get("model"))].append(size)
-    facts = [assumed.of_costs(each, given, sizes[label]) for label, each in by_label]
+    families, cuts = grid.values()["family"], grid.values().get("slices", ())
+    sliced = any(n in assumed.OF_SLICED for n in families) or any((k or 1) > 1 for k in cuts)
+    facts = [
+        assumed.of_costs(each, given, sizes[label], sliced=sliced) for label, each in by_label
+    ]
     facts.append(assumed.of_layers(_layers_of(grid), given))
     facts.append(assumed.of_timing(settings, given, costs))
-    facts.append(assumed.of_families(grid.values()["family"], given))
+    facts.append(assumed.of_families(families, given))
     facts.append(assumed.of_disturbances(grid.values().get("disturbance", ())))
     facts += [assumed.of_memory(each, given, reserve=True) for each in costs]
     return assumed.above(assumed.joined(facts), costs)

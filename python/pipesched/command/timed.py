@@ -146,6 +146,7 @@ def row_of(
         "family": entry.family,
         "file": entry.file and entry.file.path,
         "stages": None,
+        "slices": None,
         "workers": workers,
         "microbatches": microbatches,
     }
@@ -165,6 +166,7 @@ def row_of(
         **rates(entry.costs, simulation, named),
         **memory_of(simulation, entry.costs, named, reserve),
         "stages": simulation.stages,
+        "slices": simulation.slices,
         "stages_per_worker": stages_of(entry, simulation),
         "layers": layers_of(entry),
         "microbatch_size": microbatch_size(simulation),

@@ -15,6 +15,7 @@ from .._batch import Configuration
 from .._catalogue import Family, families
 from .._combined import NAME as COMBINED
 from .._costs import Costs
+from .._deployment import OPTIONS
 from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._options import Path, Sharding
@@ -61,6 +62,19 @@ MindSpeed-LLM's documentation says.
 """
 
 
+def may_slice(request: Request) -> bool:
+    """Whether slices are among what a plan searches."""
+    if request.schedules is not None:
+        return any(name in SLICED for name in request.schedules)
+    return request.launcher is None and request.sizes["sequence"] >= LONG_SEQUENCE
+
+
+def _given_sizes(request: Request) -> int | None:
+    """How many slices `slice_cut` gives the sizes of."""
+    text = OPTIONS["slice_cut"].text(request.slice_cut)
+    return None if text in OPTIONS["slice_cut"].choices else text.count(",") + 1
+
+
 class Space:
     """The candidates of a request, and their costs."""
 
@@ -90,15 +104,15 @@ class Space:
         # So are pairs of combined 1F1B, which Megatron-LM alone runs as the plan counts them.
         left = ("greedy", COMBINED, *SLICED, *SPREAD)
         known = [name for name in self._known if name not in left]
-        sliced = ("seq1f1b", "slimpipe") if self._is_long else ()
+        sliced = ("seq1f1b", "slimpipe") if may_slice(self.request) else ()
         return (ALONE, *(name for name in known if name != ALONE), *sliced)
 
-    @cached_property
-    def _is_long(self) -> bool:
-        return self.request.launcher is None and self.request.sizes["sequence"] >= LONG_SEQUENCE
-
     def _slices(self) -> list[int]:
-        """The numbers of slices to search: all of a family that is named, else long ones."""
+        """The numbers of slices to search: that of given sizes, all of a family that is named, else
+        long ones.
+        """
+        if (given := _given_sizes(self.request)) is not None:
+            return [given] if given > 1 else []
         if self.request.schedules is not None:
             return list(SLICES)
         sequence = self.request.sizes["sequence"]

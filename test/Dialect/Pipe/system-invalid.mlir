@@ -234,6 +234,24 @@
 
 // -----
 
+// worker_spec_c4: another word
+// expected-error @+1 {{expected slice_cut to be "tokens" or "work", found "even"}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, slice_cut = "even">
+
+// -----
+
+// worker_spec_c4: a slice without tokens
+// expected-error @+1 {{expected slice-cut to give each slice at least 1 of the tokens, found 0 for slice 1 of 3}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, slice_cut = [8, 0, 8]>
+
+// -----
+
+// worker_spec_c4: no sizes
+// expected-error @+1 {{expected slice-cut of at least one size, found none}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, slice_cut = []>
+
+// -----
+
 // worker_spec_c5: a degree that does not divide
 // expected-error @+1 {{system 'w': 3-way context parallelism does not divide the 4 accelerators of a worker; the nearest degrees that do are 2 and 4}}
 #w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, context_parallel = 3>

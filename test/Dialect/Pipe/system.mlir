@@ -66,6 +66,21 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 
 // -----
 
+// Sizes in place of a word.
+// CHECK: test.word = #pipe.worker_spec<{{.*}} memory_bytes = 1, slice_cut = "work">,
+// CHECK-SAME: test.worker = #pipe.worker_spec<name = "cut", accelerators = 1, {{.*}} memory_bytes = 1, slice_cut = [4930, 4238, 3776, 3440], slice_exchange = "pairs">
+module attributes {
+  test.worker = #pipe.worker_spec<name = "cut", accelerators = 1,
+      matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,
+      memory = <bytes_per_s = 1>, memory_bytes = 1, slice_exchange = "pairs",
+      slice_cut = [4930, 4238, 3776, 3440]>,
+  test.word = #pipe.worker_spec<name = "cut", accelerators = 1,
+      matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,
+      memory = <bytes_per_s = 1>, memory_bytes = 1, slice_cut = "work">} {
+}
+
+// -----
+
 // Pods, and the spine between them.
 // CHECK: "worker" = #pipe.worker_spec<name = "pods", {{.*}} accelerators_per_node = 2, accelerators_per_pod = 8, data_parallel = 4>,
 // CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 5>, "spine" = #pipe.network_spec<bytes_per_s = 1, latency_ps = 3>>

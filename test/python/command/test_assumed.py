@@ -16,6 +16,7 @@ EXPERTS = [
     *("--model", "qwen3-30b-a3b", "--system", "dgx-h100"),
     *("--data-parallel", "2", "--global-batch", "16"),
 ]
+LONG = [*MODEL, "--sequence", "65536", "--microbatch-size", "1"]
 PAPER = ["--model", "paper-gpt", "--system", "slow_nw_fast_cp"]
 MEASURES = ("step_s", "tokens_per_s", "peak_bytes", "peak_bytes_per_gpu")
 
@@ -77,6 +78,8 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     "--memory": ("memory 2D", ["zb-auto", *PAPER], ["8"]),
     "--construction": ("construction concat", ["chimera", *PAPER], ["doubling"]),
     "--slices": ("slices 4", ["seq1f1b", *MODEL], ["2"]),
+    "--slice-cut": ("slice cut tokens", ["seq1f1b", *LONG], ["work"]),
+    "--slice-exchange": ("slice exchange none", ["slimpipe", *LONG], ["pairs"]),
     "--vocabulary": ("vocabulary vocab-1", ["vocab-1f1b", *MODEL], ["vocab-2"]),
     "--split-backward": ("split-backward", ["hanayo", *MODEL], []),
     "--gradient-after": (
@@ -100,7 +103,7 @@ SAID_OTHERWISE = {"--times-of"}
 
 WHOLE = {
     *("--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"),
-    *("--slice-cut", "--gradient-buckets", "--expert-exposed"),
+    *("--gradient-buckets", "--expert-exposed"),
 }
 """Sequences and nodes are whole or cut evenly, kernels start one by one, nothing hides a
 collective, and gradients go as the end of the step says, unless these say otherwise.

@@ -24,7 +24,7 @@ def step(family: str, sequence: int, cut: str, **options: int) -> float:
         microbatch_size=1,
         accelerators=1,
         sequence=sequence,
-        slice_cut=cut,  # type: ignore[arg-type]
+        slice_cut=cut,
     )
     made = generate(family, workers=8, microbatches=64, **options)  # type: ignore[arg-type]
     return float(made.simulate(costs).execution.makespan_ps)

@@ -1,6 +1,7 @@
 """Schedules over slices of microbatches: rows, frames, costs and comparisons."""
 
 import json
+import re
 from typing import Any
 
 import pipesched
@@ -214,3 +215,162 @@ def test_families_without_slices_refuse_them() -> None:
         generate("1f1b", workers=2, microbatches=2, slices=2)
     taking = {name for name, family in pipesched.families().items() if "slices" in family.options}
     assert taking == {*("seq1f1b", "slimpipe", "terapipe", "zb-h1", "zb-h2", "zb-v", "greedy")}
+
+
+def stepped(family: str, **costs: Any) -> tuple[int, int]:
+    """Step and peak of a family with four slices at 16,384 tokens."""
+    given = Costs(**{**LONG, "sequence": 16384, "accelerators": 2, **costs})
+    simulation = generate(family, workers=4, microbatches=6, slices=4).simulate(given)
+    assert simulation.memory is not None
+    return int(simulation.execution.makespan_ps), int(simulation.memory.peak_bytes.max())
+
+
+
+
+def cut_by_work() -> list[int]:
+    """The closed rule, solved by bisection: equal FLOPs from the last slice to the first."""
+    described = pipesched.models()["llama3-8b"]
+    hidden, heads, key_heads = (
+        described[name] for name in ("hidden", "attention_heads", "key_value_heads")
+    )
+    feedforward, vocabulary = described["feedforward"], described["vocabulary"]
+    layers, all_tokens = described["layers"], 16384
+    linear = 2 * hidden * hidden * (2 + 2 * key_heads / heads) + 6 * hidden * feedforward
+    per_token = layers * linear + 2 * hidden * vocabulary
+    per_pair = layers * 8 * hidden  # the fused kernel computes what the mask hides, too
+
+    def work(size: float, end: int) -> float:
+        return float(per_token * size + per_pair * (size * end - size * size / 2))
+
+    target, end = work(all_tokens, all_tokens) / 4, all_tokens
+    sizes: list[int] = []
+    for _ in range(3):
+        low, high = 0.0, float(end)
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if work(middle, end) < target else (low, middle)
+        sizes.insert(0, int(low) // 2 * 2)
+        end -= sizes[0]
+    return [end, *sizes]
+
+
+@pytest.mark.parametrize("family", ["seq1f1b", "slimpipe", "zb-h1", "terapipe"])
+def test_given_sizes_cost_what_the_same_cut_does(family: str) -> None:
+    equal, work = stepped(family), stepped(family, slice_cut="work")
+    assert stepped(family, slice_cut=[4096] * 4) == equal
+    assert stepped(family, slice_cut="4096, 4096,4096,4096") == equal
+    near = stepped(family, slice_cut=tuple(cut_by_work()))
+    assert near[0] == pytest.approx(work[0], rel=2e-3)
+    assert near[1] == pytest.approx(work[1], rel=2e-3)
+    assert near[0] < equal[0]
+
+
+def test_wrong_sizes_say_what_is_wanted() -> None:
+    for cut, said in (
+        ([8192, 8192], "slice-cut gives the tokens of 2 slices, and microbatches have 4"),
+        ([4096, 4096, 4096, 4098], "4 slices of together 16386 tokens, and sequences have 16384"),
+        ([4095, 4097, 4096, 4096], "slice 0 of 4 4095 tokens, which is no multiple of 2"),
+    ):
+        with pytest.raises(PipeSchedError, match=said):
+            stepped("seq1f1b", slice_cut=cut)
+    wrong: Any
+    for wrong in ("even", [], [1.5], 4096, [4096, -1], "4096,"):
+        with pytest.raises(PipeSchedError, match="slice_cut"):
+            Costs(**LONG, slice_cut=wrong)
+    with pytest.raises(PipeSchedError, match="found 0 for slice 1 of 2|slice_cut is an integer"):
+        Costs(**LONG, slice_cut="131072,0")
+
+
+def test_verbs_take_sizes(capsys: Capture) -> None:
+    size = ["--workers", "4", "--microbatches", "6"]
+    model = ["--model", "llama3-8b", "--system", "h100-sxm", "--sequence", "16384"]
+    model += ["--microbatch-size", "1", "--accelerators", "2"]
+    cut = ["--slice-cut", "4930,4238,3776,3440"]
+
+    def rows(*line: str) -> list[dict[str, Any]]:
+        assert main([*line, *size, *model, "--format", "json"]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return found
+
+    wanted = stepped("seq1f1b", slice_cut=[4930, 4238, 3776, 3440])[0] / 1e12
+    (row,) = rows("compare", "seq1f1b", *cut)
+    assert row["step_s"] == pytest.approx(wanted) and row["slices"] == 4
+    assert row["slice_cut"] == "4930,4238,3776,3440"
+    (swept,) = rows("sweep", "--family", "seq1f1b", *cut)
+    assert swept["step_s"] == pytest.approx(wanted)
+    three = rows("sweep", "--family", "seq1f1b", "--slice-cut", "tokens,work", *cut)
+    assert len({row["step_s"] for row in three}) == 3
+    assert main(["compare", "seq1f1b", "1f1b", *cut, *size, *model, "--show-passes"]) == 0
+    assert "slice-cut=4930,4238,3776,3440" in capsys.readouterr().out
+    assert main(["compare", "1f1b", "seq1f1b", *cut, *size, *model]) == 0
+    printed = capsys.readouterr().out
+    assert "slice cut" not in printed.splitlines()[1]
+    assert "slices gain" in printed
+    with pytest.raises(SystemExit):
+        main(["compare", "seq1f1b", *size, *model, "--slice-cut", "4930,0,3776"])
+    assert "--slice-cut" in capsys.readouterr().err
+
+
+def test_exchanges_even_out_attention(capsys: Capture) -> None:
+    """SlimPipe with equal tokens waits for the slices that see most unless workers even out their
+    attention; other families are refused, since their workers are at other slices.
+    """
+    long: dict[str, Any] = {"sequence": 131072}
+    plain, evened = stepped("slimpipe", **long), stepped("slimpipe", **long, slice_exchange="pairs")
+    assert evened[0] < 0.9 * plain[0] and evened[1] == plain[1]
+    costs = Costs(**{**LONG, "accelerators": 2}, slice_exchange="pairs")
+    schedule = generate("slimpipe", workers=4, microbatches=6, slices=8)
+    execution = schedule.simulate(costs).execution
+    idle = 1 - execution.busy_ps.max() / execution.makespan_ps
+    assert idle == pytest.approx(3 / (6 * 8 + 3), abs=0.01)
+    with pytest.raises(PipeSchedError, match="successive slices at one time, as those of slimpipe"):
+        stepped("seq1f1b", slice_exchange="pairs")
+    whole = Costs(**LONG, slice_exchange="pairs")
+    same = Costs(**LONG)
+    schedule = generate("1f1b", workers=4, microbatches=4)
+    steps = [schedule.simulate(costs).execution.makespan_ps for costs in (whole, same)]
+    assert steps[0] == steps[1]
+    with pytest.raises(PipeSchedError, match="a search orders them freely"):
+        generate("slimpipe", workers=4, microbatches=2).transform(
+            "pipe-attach-model{name=llama3-8b sequence=32768 microbatch-size=1},"
+            "pipe-attach-system{name=h100-sxm accelerators=8 slice-exchange=pairs}"
+        ).optimize(max_evaluations=100)
+
+
+@pytest.mark.parametrize(
+    ("workers", "chunks", "slices"), [(2, 4, 6), (4, 1, 8), (4, 2, 4), (8, 2, 12), (4, 1, 4)]
+)
+def test_partners_are_those_of_the_publication(workers: int, chunks: int, slices: int) -> None:
+    """At one time the worker after another is one forward behind it. Of what they run then, ordered
+    by length, the i-th shortest and the i-th longest take equally long, and without the exchange
+    they do not.
+    """
+    stages = workers * chunks
+    costs: dict[str, Any] = {**LONG, "accelerators": 1, "sequence": 9216 * slices}
+    schedule = generate(
+        "slimpipe", workers=workers, microbatches=3, slices=slices, chunks=chunks
+    )
+    times: dict[str, dict[tuple[int, int], float]] = {}
+    for exchange in ("none", "pairs"):
+        cells: Any = schedule.simulate(Costs(**costs, slice_exchange=exchange)).to_frame()
+        forwards: Any = cells[cells.phase == "F"]
+        times[exchange] = {
+            (cell.stage, cell.slice): cell.end_ps - cell.start_ps for cell in forwards.itertuples()
+        }
+    rows = [
+        [tuple(map(int, re.findall(r"\d+", cell))) for cell in row if "F" in cell]
+        for row in schedule.rows
+    ]
+    compared = 0
+    for at in range(workers, len(rows[0])):
+        running = sorted((rows[w][at - w] for w in range(workers)), key=lambda cell: cell[2])
+        lengths = [cell[2] for cell in running]
+        for i in range(workers // 2):
+            pair = running[i], running[-1 - i]
+            if {0, stages - 1} & {cell[0] for cell in pair} or len({*lengths}) < workers:
+                continue  # the first and the last stage have more than layers
+            one, other = (times["pairs"][cell[0], cell[2]] for cell in pair)
+            assert one == pytest.approx(other, rel=2e-3)
+            assert times["none"][pair[0][0], pair[0][2]] < times["none"][pair[1][0], pair[1][2]]
+            compared += 1
+    assert compared > 0

@@ -64,6 +64,22 @@ static ParseResult parseRates(AsmParser &parser, Attribute &value) {
   return success();
 }
 
+/// Parses a text or `[4930, 4238]`.
+static ParseResult parseSizes(AsmParser &parser, Attribute &value) {
+  StringAttr text;
+  OptionalParseResult result = parser.parseOptionalAttribute(text);
+  if (result.has_value()) {
+    value = text;
+    return *result;
+  }
+  SmallVector<int64_t> sizes;
+  auto parseOne = [&] { return parser.parseInteger(sizes.emplace_back()); };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  value = parser.getBuilder().getDenseI64ArrayAttr(sizes);
+  return success();
+}
+
 static ParseResult parseValue(AsmParser &parser, const Field &field,
                               Attribute &value) {
   switch (field.kind) {
@@ -93,6 +109,8 @@ static ParseResult parseValue(AsmParser &parser, const Field &field,
     return success(bool(value));
   case FieldKind::Rates:
     return parseRates(parser, value);
+  case FieldKind::Sizes:
+    return parseSizes(parser, value);
   }
   llvm_unreachable("all kinds of fields are handled");
 }
@@ -147,6 +165,10 @@ static void printValue(AsmPrinter &printer, Attribute value) {
         rates.getAsRange<AttentionRatesAttr>(), printer,
         [&](AttentionRatesAttr each) { each.print(printer); });
     printer << ']';
+  } else if (auto sizes = dyn_cast<DenseI64ArrayAttr>(value)) {
+    printer << '[';
+    llvm::interleaveComma(sizes.asArrayRef(), printer);
+    printer << ']';
   } else
     printer << value;
 }
@@ -184,6 +206,8 @@ bool pipe::hasKind(Attribute value, FieldKind kind) {
     return rates && !rates.empty() &&
            llvm::all_of(rates, llvm::IsaPred<AttentionRatesAttr>);
   }
+  case FieldKind::Sizes:
+    return isa<StringAttr, DenseI64ArrayAttr>(value);
   }
   llvm_unreachable("all kinds of fields are handled");
 }

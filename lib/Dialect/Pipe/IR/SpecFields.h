@@ -26,7 +26,8 @@ enum class FieldKind {
   Curve,   ///< EfficiencyAttr
   Engine,  ///< EngineSpecAttr
   Link,    ///< LinkSpecAttr
-  Rates    ///< ArrayAttr of AttentionRatesAttr
+  Rates,   ///< ArrayAttr of AttentionRatesAttr
+  Sizes    ///< StringAttr, or DenseI64ArrayAttr of at least one size
 };
 
 struct Field {

@@ -43,15 +43,25 @@ constexpr Field kHardwareFields[] = {
 constexpr Field kSourceField = {"source", FieldKind::Text, false};
 } // namespace
 
+static FieldKind fieldKindOf(DeploymentKind kind) {
+  switch (kind) {
+  case DeploymentKind::Count:
+  case DeploymentKind::Ratio:
+    return FieldKind::Count;
+  case DeploymentKind::Choice:
+    return FieldKind::Text;
+  case DeploymentKind::Sizes:
+    return FieldKind::Sizes;
+  }
+  llvm_unreachable("all kinds of options are handled");
+}
+
 /// The hardware, how a training is divided on it, and the source of both.
 static ArrayRef<Field> workerFields() {
   static const SmallVector<Field> fields = [] {
     SmallVector<Field> made(ArrayRef<Field>{kHardwareFields});
     for (const DeploymentOption &option : deploymentOptions())
-      made.push_back({option.attribute,
-                      option.kind == DeploymentKind::Choice ? FieldKind::Text
-                                                            : FieldKind::Count,
-                      false});
+      made.push_back({option.attribute, fieldKindOf(option.kind), false});
     made.push_back(kSourceField);
     return made;
   }();
@@ -177,6 +187,11 @@ static LogicalResult readOption(function_ref<InFlightDiagnostic()> emitError,
     option.put(deployment, found - words.begin());
     return success();
   }
+  if (auto sizes = dyn_cast<DenseI64ArrayAttr>(value)) {
+    if (llvm::Error error = setSizes(deployment, option, sizes))
+      return emitError() << llvm::toString(std::move(error));
+    return success();
+  }
   int64_t number = cast<IntegerAttr>(value).getInt();
   option.put(deployment, number);
   if (number >= option.least && number <= option.most)
@@ -277,8 +292,10 @@ static Attribute optionValue(Builder &builder, const DeploymentOption &option,
                              const Deployment &deployment) {
   if (!option.isGiven(deployment))
     return {};
+  if (ArrayRef<int64_t> sizes = option.sizesOf(deployment); !sizes.empty())
+    return builder.getDenseI64ArrayAttr(sizes);
   int64_t value = option.get(deployment);
-  if (option.kind == DeploymentKind::Choice)
+  if (option.isChoice())
     return builder.getStringAttr(option.values[value]);
   return builder.getI64IntegerAttr(value);
 }

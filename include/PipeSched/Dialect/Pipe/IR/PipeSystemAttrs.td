@@ -194,8 +194,12 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     the mean, in parts per million, and `expert_dispatch` what tokens send to
     other nodes: a copy for each expert ("all-to-all"), one "per-node", or the
     latter and on a node one "per-rank"
-    (docs/CostModel.md, "Expert parallelism", "Context parallelism"). The first
-    word of each choice is the default, and is not printed.
+    (docs/CostModel.md, "Expert parallelism", "Context parallelism").
+    `slice_cut` says where sequences are cut into slices, by equal "tokens", by
+    equal "work", or after the tokens of each, `[4930, 4238, 3776, 3440]`, and
+    `slice_exchange` whether workers even out their attention, in "pairs"
+    (docs/CostModel.md, "Slices"). The first word of each choice is the default,
+    and is not printed.
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -258,7 +262,8 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
       `data_parallel` at most 2^31 - 1.
     - `worker_spec_c3`: several accelerators need a `link`, and so do nodes;
       pods consist of whole nodes.
-    - `worker_spec_c4`: `sharding` and all other choices are among their words.
+    - `worker_spec_c4`: `sharding` and all other choices are among their words;
+      `slice_cut` may be sizes instead, each above 0.
     - `worker_spec_c5`: `context_parallel` divides `accelerators`,
       `expert_parallel` divides `accelerators` times `data_parallel`, and
       `expert_balance_ppm` is from 10^6 to 10^9.
