@@ -35,3 +35,15 @@ llvm::Error ActivationLedger::read(llvm::ArrayRef<Cell> cells) {
       at(cell).isRecomputed = true;
   return llvm::Error::success();
 }
+
+void ActivationLedger::readRows(llvm::ArrayRef<Cell> cells) {
+  if (entries.empty() || placement.getNumSlices() == 1)
+    return;
+  LeavingKeys keys;
+  keys.init(placement);
+  for (Cell cell : cells)
+    keys.visit(cell);
+  for (Cell cell : cells)
+    if (cell.is(Phase::Offload))
+      at(cell).leavesKeys = keys.leaves(placement.pairOf(cell));
+}

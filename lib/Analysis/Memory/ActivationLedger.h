@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_LIB_ANALYSIS_MEMORY_ACTIVATIONLEDGER_H
 #define PIPESCHED_LIB_ANALYSIS_MEMORY_ACTIVATIONLEDGER_H
 
+#include "LeavingKeys.h"
 #include "PipeSched/Facts/StageCosts.h"
 #include "PipeSched/Schedule/Table/Placement.h"
 #include <algorithm>
@@ -37,15 +38,21 @@ struct MemoryChange {
 struct HeldActivation {
   int64_t deviceBytes = 0, hostBytes = 0;
   bool isRecomputed = false; ///< an R allocates what F does not keep
+  bool leavesKeys = true;    ///< D frees keys and values, too
 
   /// F allocates the activations that it keeps, R the rest; B and I allocate
   /// their working memory.
   MemoryChange start(Cell cell, const StageMemory &stage);
   /// I frees its share of the activations, B and W all that is left.
   MemoryChange finish(Cell cell, const StageMemory &stage);
-  /// Frees on the device what D has copied.
-  MemoryChange moveOut() {
-    int64_t bytes = std::exchange(deviceBytes, 0);
+  /// Frees on the device what D has copied, but for keys and values that other
+  /// slices read: as many bytes as the gradients that later slices leave for
+  /// the slice. The last slice has none of these, and none read its own.
+  MemoryChange moveOut(const StageMemory &stage) {
+    int64_t kept =
+        leavesKeys ? 0 : std::max<int64_t>(-stage.leftForSlicesBytes, 0);
+    int64_t bytes = std::max<int64_t>(deviceBytes - kept, 0);
+    deviceBytes -= bytes;
     hostBytes += bytes;
     return {-bytes, -1};
   }
@@ -71,6 +78,9 @@ public:
   /// Reads the cells of a program. If some are R, D or U, each activation gets
   /// an entry. Errors: a program with far more activations than tasks.
   llvm::Error read(llvm::ArrayRef<Cell> cells);
+  /// Reads the cells and copies of each worker in the order of its row, after
+  /// read().
+  void readRows(llvm::ArrayRef<Cell> cells);
 
   MemoryChange start(Cell cell) {
     return entries.empty() ? startKept(cell, memoryOf(cell))
@@ -80,7 +90,7 @@ public:
     return entries.empty() ? finishKept(cell, memoryOf(cell))
                            : at(cell).finish(cell, memoryOf(cell));
   }
-  MemoryChange moveOut(Cell cell) { return at(cell).moveOut(); }
+  MemoryChange moveOut(Cell cell) { return at(cell).moveOut(memoryOf(cell)); }
   MemoryChange moveIn(Cell cell) { return at(cell).moveIn(); }
 
 private:

@@ -218,6 +218,7 @@ pipesched::computeAnyTimePeaks(const Program &program,
   ActivationLedger ledger(placement, facts);
   if (llvm::Error error = ledger.read(llvm::ArrayRef<Cell>(cells)))
     return std::move(error);
+  ledger.readRows(cells);
   std::vector<uint32_t> numEnded(program.instructions.size(), 0);
   std::vector<AnyTimePeak> peaks;
   for (int64_t row = 0; row < program.getNumWorkers(); ++row)

@@ -124,6 +124,41 @@ CopyTasks MemoryWalk::collect(InstructionKind kind) const {
   return copies;
 }
 
+/// The cells and copies of each worker in the order of its row. A task has its
+/// row's task before it as its first edge: a copy stands behind the last cell
+/// before it, and copies of a queue stay in their order.
+static std::vector<Cell> cellsOfRows(const TaskGraph &graph) {
+  struct Place {
+    uint32_t worker, behind; ///< the last cell up to it, or 0
+    uint32_t task;
+  };
+  std::vector<uint32_t> lastCell(graph.size(), 0);
+  std::vector<Place> places;
+  for (uint32_t task = 0; task < graph.size(); ++task) {
+    llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
+    bool isCell = graph.is(task, InstructionRole::Compute);
+    lastCell[task] =
+        isCell ? task
+        : !edges.empty() && graph.worker[edges[0].task()] == graph.worker[task]
+            ? lastCell[edges[0].task()]
+            : 0;
+    if (isCell || graph.is(task, InstructionRole::Copy))
+      places.push_back({uint32_t(graph.worker[task]), lastCell[task], task});
+  }
+  llvm::sort(places, [](const Place &a, const Place &b) {
+    return std::tie(a.worker, a.behind, a.task) <
+           std::tie(b.worker, b.behind, b.task);
+  });
+  std::vector<Cell> cells;
+  for (const Place &place : places) {
+    cells.push_back(graph.cell[place.task]);
+    if (graph.is(place.task, InstructionRole::Compute) &&
+        graph.cell[place.task].overlapsNext())
+      cells.push_back(graph.overlapped[place.task]);
+  }
+  return cells;
+}
+
 llvm::Error MemoryWalk::prepare() {
   states.resize(graph.getNumWorkers());
   for (auto [worker, state] : llvm::enumerate(states)) {
@@ -132,7 +167,11 @@ llvm::Error MemoryWalk::prepare() {
   }
   if (!offloads.tasks.empty() || !reloads.tasks.empty())
     hasEnded.assign(graph.size(), false);
-  return activations.read(llvm::ArrayRef<Cell>(graph.cell));
+  if (llvm::Error error = activations.read(llvm::ArrayRef<Cell>(graph.cell)))
+    return error;
+  if (graph.numSlices > 1 && !offloads.tasks.empty())
+    activations.readRows(cellsOfRows(graph));
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//

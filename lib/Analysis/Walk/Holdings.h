@@ -55,7 +55,8 @@ public:
       return place.find(rank);
     HeldActivation *activation = place.insert(rank, allocator);
     if (activation)
-      *activation = {0, 0, recomputed.contains(stage, rank)};
+      *activation = {0, 0, recomputed.contains(stage, rank),
+                     keys.leaves(placement.firstPairOf(stage) + rank)};
     return activation;
   }
   void remove(HeldActivation *activation) {
@@ -67,6 +68,7 @@ public:
 private:
   const Placement &placement;
   RecomputedCells recomputed;
+  LeavingKeys keys;
   bool isTracked;
   llvm::BumpPtrAllocator allocator;
   std::vector<InFlight<HeldActivation>> places; ///< by global stage
@@ -97,7 +99,7 @@ public:
   /// Notes that a D has ended, or that a U has started.
   void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
     if (HeldActivation *activation = find(cell, stage))
-      applyCopy(row, cell, activation->moveOut(), endPs);
+      applyCopy(row, cell, activation->moveOut(facts.of(stage, cell)), endPs);
   }
   void moveIn(int32_t row, Cell cell, uint32_t stage, const Time &startPs) {
     if (HeldActivation *activation = find(cell, stage))
@@ -274,6 +276,14 @@ inline LiveActivations::LiveActivations(const TableView &table,
   places.resize(placement.getNumGlobalStages());
   for (InFlight<HeldActivation> &place : places)
     place.allocate(4, allocator);
+  if (!hasCopies(counts))
+    return;
+  keys.init(placement);
+  if (keys.isTracked())
+    for (llvm::ArrayRef<Cell> row : table.rows)
+      for (Cell cell : row)
+        if (cell.is(Phase::Forward) || cell.isCopy())
+          keys.visit(cell);
 }
 
 template <typename Visitor>
@@ -284,6 +294,7 @@ void LiveActivations::visitState(Visitor &visitor) {
                  visitor.same(activation.deviceBytes);
                  visitor.same(activation.hostBytes);
                  visitor.same(activation.isRecomputed);
+                 visitor.same(activation.leavesKeys);
                });
 }
 

@@ -47,14 +47,14 @@ static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
         << " between forward and backward";
 }
 
-/// Says what memory does not know: a D right behind the F of a slice cannot
-/// take the keys and values that later slices read.
+/// Says what stays on the device: a D right behind the F of a slice cannot take
+/// the keys and values that later slices read.
 static void remarkKeptKeys(ScheduleOp schedule, int64_t numSlices) {
   if (numSlices > 1)
     emitRemark(schedule.getLoc())
         << "@" << schedule.getSymName()
         << ": keys and values of offloaded slices stay on the device for later "
-           "slices, and are counted as offloaded";
+           "slices; bytes count them there, numbers of activations do not";
 }
 
 static LogicalResult addOffload(ScheduleOp schedule,
