@@ -83,8 +83,9 @@ for mpi in ("mpich", "openmpi"):
         lit_config.note(f"{' and '.join(missing)} not found: the test of {mpi} is left out")
     else:
         config.available_features.add(mpi)
-if shutil.which("g++", path=config.environment["PATH"]):
-    config.available_features.add("g++")
+for compiler in ("g++", "gfortran"):
+    if shutil.which(compiler, path=config.environment["PATH"]):
+        config.available_features.add(compiler)
 if subprocess.run([config.python_executable, "-c", "import numpy"], capture_output=True).returncode:
     lit_config.note("Python has no NumPy: the test of random stage functions is left out")
 else:

@@ -48,7 +48,8 @@ static bool isKernel(func::FuncOp function) {
 
 static bool isCheck(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
-    return call.getCallee() == kCheckIndexName;
+    return call.getCallee() == kCheckIndexName ||
+           call.getCallee() == kCheckStatusName;
   return isa<cf::AssertOp>(op);
 }
 
@@ -68,7 +69,8 @@ public:
 private:
   struct Failure {
     std::string text;
-    Value index, size; ///< null for an assertion
+    Value index, size; ///< null for all others
+    Value status;      ///< of a function of C
   };
   void lower(Operation *check, func::FuncOp function,
              ArrayRef<Operation *> frees);
@@ -154,18 +156,27 @@ void CheckLowering::fail(ImplicitLocOpBuilder &builder, func::FuncOp function,
       operands.push_back(
           arith::IndexCastOp::create(builder, builder.getI64Type(), number));
   if (isKernel(function)) {
+    if (failure.status)
+      operands.push_back(failure.status);
     operands.insert(operands.begin(), function.getArguments().back());
-    auto status =
-        call(builder,
-             failure.index ? "pipesched_rt_fail_index" : "pipesched_rt_fail",
-             builder.getI32Type(), operands);
+    auto status = call(builder,
+                       failure.index    ? "pipesched_rt_fail_index"
+                       : failure.status ? "pipesched_rt_fail_status"
+                                        : "pipesched_rt_fail",
+                       builder.getI32Type(), operands);
     func::ReturnOp::create(builder, status.getResults());
     return;
   }
-  // No index has no size, which no dimension has either.
-  for (int64_t number : {0, -1})
-    if (!failure.index)
-      operands.push_back(arith::ConstantIntOp::create(builder, number, 64));
+  // A status, or nothing, has the size -2 or -1, which no dimension has.
+  auto constant = [&](int64_t number) {
+    return arith::ConstantIntOp::create(builder, number, 64);
+  };
+  if (failure.status)
+    operands.append(
+        {arith::ExtSIOp::create(builder, builder.getI64Type(), failure.status),
+         constant(-2)});
+  else if (!failure.index)
+    operands.append({constant(0), constant(-1)});
   call(builder, handler, {}, operands);
   LLVM::UnreachableOp::create(builder);
 }
@@ -178,6 +189,12 @@ void CheckLowering::lower(Operation *check, func::FuncOp function,
   if (auto assertion = dyn_cast<cf::AssertOp>(check)) {
     failure.text = assertion.getMsg().str();
     isFine = assertion.getArg();
+  } else if (cast<func::CallOp>(check).getCallee() == kCheckStatusName) {
+    failure.text = check->getAttrOfType<StringAttr>(kCheckTextName).str();
+    failure.status = check->getOperand(0);
+    Value zero = arith::ConstantIntOp::create(builder, 0, 32);
+    isFine = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq,
+                                   failure.status, zero);
   } else {
     failure.text = check->getAttrOfType<StringAttr>(kCheckTextName).str();
     failure.index = check->getOperand(0);
@@ -275,8 +292,9 @@ LogicalResult CheckLowering::run(func::FuncOp function) {
 }
 
 void CheckLowering::finish() {
-  if (Operation *declared = module.lookupSymbol(kCheckIndexName))
-    declared->erase();
+  for (StringRef name : {kCheckIndexName, kCheckStatusName})
+    if (Operation *declared = module.lookupSymbol(name))
+      declared->erase();
   for (auto function : module.getOps<func::FuncOp>())
     function->removeAttr(kStageUsesName);
 }

@@ -11,8 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExternCalls.h"
 #include "LowerGather.h"
 #include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Stages/StageUses.h"
 #include "StageChecks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -249,6 +251,8 @@ namespace {
 struct LowerStageOpsPass
     : pipesched::impl::LowerStageOpsPassBase<LowerStageOpsPass> {
   void runOnOperation() override {
+    if (failed(makeExternCalls(getOperation())))
+      return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     patterns.add<CompareInfinity, CompareNormal, DecomposeSoftmax,
                  DivisionToGeneric, GeneralizeDivisions>(&getContext());

@@ -55,24 +55,31 @@ static bool isKnownInside(OpFoldResult index, OpFoldResult size) {
          Bounds::compare(index, Bounds::ComparisonOperator::LT, size);
 }
 
-void CheckBuilder::requireIndex(OpFoldResult index, OpFoldResult size,
-                                const Twine &what) {
-  if (isKnownInside(index, size))
-    return;
-  auto module = function->getParentOfType<ModuleOp>();
-  if (!module.lookupSymbol(kCheckIndexName)) {
+/// Calls a function that stands for a check, and declares it.
+static void createCheck(OpBuilder &builder, Location loc, StringRef name,
+                        ValueRange operands, const Twine &text) {
+  auto module = builder.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(module.getBody());
-    Type type = builder.getIndexType();
-    func::FuncOp::create(builder, module.getLoc(), kCheckIndexName,
-                         builder.getFunctionType({type, type}, {}))
+    func::FuncOp::create(builder, module.getLoc(), name,
+                         builder.getFunctionType(operands.getTypes(), {}))
         .setPrivate();
   }
-  auto check =
-      func::CallOp::create(builder, getLoc(), kCheckIndexName, TypeRange(),
-                           ValueRange{value(index), value(size)});
-  check->setAttr(kCheckTextName,
-                 builder.getStringAttr(describe() + ", " + what));
+  auto check = func::CallOp::create(builder, loc, name, TypeRange(), operands);
+  check->setAttr(kCheckTextName, builder.getStringAttr(text));
+}
+
+void CheckBuilder::requireIndex(OpFoldResult index, OpFoldResult size,
+                                const Twine &what) {
+  if (!isKnownInside(index, size))
+    createCheck(builder, getLoc(), kCheckIndexName, {value(index), value(size)},
+                describe() + ", " + what);
+}
+
+void pipesched::requireStatus(OpBuilder &builder, Value status,
+                              const Twine &what) {
+  createCheck(builder, status.getLoc(), kCheckStatusName, status, what);
 }
 
 void CheckBuilder::require(Value condition, const Twine &text) {

@@ -27,6 +27,14 @@ inline constexpr llvm::StringLiteral kCheckIndexName =
     "pipesched_rt_check_index";
 inline constexpr llvm::StringLiteral kCheckTextName = "check";
 
+/// The same for the status of a function of C.
+inline constexpr llvm::StringLiteral kCheckStatusName =
+    "pipesched_rt_check_status";
+
+/// Checks that the status that `what` has returned is 0.
+void requireStatus(mlir::OpBuilder &builder, mlir::Value status,
+                   const llvm::Twine &what);
+
 /// Creates checks in front of an op.
 class CheckBuilder {
 public:

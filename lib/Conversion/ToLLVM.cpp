@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Conversion/ToLLVM.h"
+#include "ExternCalls.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -95,6 +96,7 @@ static void addBufferization(OpPassManager &manager) {
   // Its helper takes memrefs of unknown sizes, which are no bare pointers.
   manager.addPass(createInlinerPass());
   manager.addPass(createSymbolDCEPass());
+  manager.addPass(createLowerExternCallsPass());
   manager.addPass(createLowerMemRefCopiesPass());
 }
 
@@ -207,4 +209,5 @@ void pipesched::registerToLLVMInterfaces(DialectRegistry &registry) {
   tensor::registerSubsetOpInterfaceExternalModels(registry);
   vector::registerBufferizableOpInterfaceExternalModels(registry);
   vector::registerSubsetOpInterfaceExternalModels(registry);
+  registerExternCallInterfaces(registry);
 }

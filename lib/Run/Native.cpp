@@ -164,9 +164,43 @@ static const NativeSymbol kCompilerLibrary[] = {
 static const llvm::ArrayRef<NativeSymbol> kCompilerLibrary;
 #endif
 
+/// Lets code call the functions of a library that stages name, and what these
+/// call in turn.
+static llvm::Error addLibrary(orc::LLJIT &jit, const ExternLibrary &library) {
+  orc::JITDylib &code = jit.getMainJITDylib();
+  if (library.kind == ExternLibrary::Kind::Object) {
+    auto buffer = llvm::MemoryBuffer::getFile(library.path);
+    if (!buffer)
+      return makeError("cannot read '" + library.path +
+                       "': " + buffer.getError().message());
+    return jit.addObjectFile(std::move(*buffer));
+  }
+  if (library.kind == ExternLibrary::Kind::Archive) {
+    auto generator = orc::StaticLibraryDefinitionGenerator::Load(
+        jit.getObjLinkingLayer(), library.path.c_str());
+    if (!generator)
+      return generator.takeError();
+    code.addGenerator(std::move(*generator));
+    return llvm::Error::success();
+  }
+  orc::SymbolNameSet named;
+  for (const std::string &symbol : library.symbols)
+    named.insert(jit.mangleAndIntern(symbol));
+  auto generator = orc::DynamicLibrarySearchGenerator::Load(
+      library.path.c_str(), jit.getDataLayout().getGlobalPrefix(),
+      [named](const orc::SymbolStringPtr &symbol) {
+        return named.contains(symbol);
+      });
+  if (!generator)
+    return generator.takeError();
+  code.addGenerator(std::move(*generator));
+  return llvm::Error::success();
+}
+
 llvm::Expected<LoadedObject>
 LoadedObject::load(const llvm::MemoryBuffer &object,
-                   llvm::ArrayRef<NativeSymbol> symbols) {
+                   llvm::ArrayRef<NativeSymbol> symbols,
+                   llvm::ArrayRef<ExternLibrary> libraries) {
   llvm::Expected<std::unique_ptr<orc::LLJIT>> made =
       orc::LLJITBuilder().create();
   if (!made)
@@ -181,6 +215,9 @@ LoadedObject::load(const llvm::MemoryBuffer &object,
   if (llvm::Error error =
           jit.getMainJITDylib().define(orc::absoluteSymbols(std::move(map))))
     return std::move(error);
+  for (const ExternLibrary &library : libraries)
+    if (llvm::Error error = addLibrary(jit, library))
+      return std::move(error);
   auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
       jit.getDataLayout().getGlobalPrefix());
   if (!process)

@@ -137,6 +137,7 @@ static LogicalResult lower(ModuleOp module, Matmul matmul) {
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
   add(createConvertBufferizationToMemRefPass());
+  add(createLowerExternCallsPass());
   add(createLowerMemRefCopiesPass());
   if (matmul == Matmul::Runtime) {
     LowerMatmulsPassOptions matmuls;
@@ -181,9 +182,10 @@ struct Return {
 static thread_local Return *returnPlace = nullptr;
 
 /// What compiled code calls when a check does not hold; without an index `size`
-/// is -1. Functions of stages return tensors and no status, so that this goes
-/// back past them; their code has nothing to clean up but memory, which is lost
-/// with the run that ends.
+/// is -1, and -2 where `index` is the status of an extern function. Functions
+/// of stages return tensors and no status, so that this goes back past them;
+/// their code has nothing to clean up but memory, which is lost with the run
+/// that ends.
 [[noreturn]] static void leave(const char *text, int64_t index, int64_t size) {
   returnPlace->text = text;
   if (size > 0)
@@ -192,6 +194,8 @@ static thread_local Return *returnPlace = nullptr;
   else if (size == 0)
     returnPlace->text +=
         ": index " + std::to_string(index) + ", but there are no elements";
+  else if (size == -2)
+    returnPlace->text += " returned " + std::to_string(index);
   std::longjmp(returnPlace->buffer, 1);
 }
 
@@ -224,7 +228,8 @@ buildFunctions(ModuleOp module, StringRef name, bool steps, bool updates) {
 
 FailureOr<ReferenceModel>
 ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
-                        bool updates, Matmul matmul) {
+                        bool updates, Matmul matmul,
+                        ArrayRef<ExternLibrary> libraries) {
   OwningOpRef<ModuleOp> module(owner->getParentOfType<ModuleOp>().clone());
   FailureOr<PersistentLayout> layout = buildFunctions(
       *module, SymbolTable::getSymbolName(owner), steps, updates);
@@ -241,8 +246,8 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
   auto object = compileObject(*module);
   if (!object)
     return fail(object.takeError());
-  llvm::Expected<LoadedObject> code =
-      LoadedObject::load(**object, {{kFail, reinterpret_cast<void *>(&leave)}});
+  llvm::Expected<LoadedObject> code = LoadedObject::load(
+      **object, {{kFail, reinterpret_cast<void *>(&leave)}}, libraries);
   if (!code)
     return fail(code.takeError());
   ReferenceModel reference(std::move(*layout), std::move(*code));

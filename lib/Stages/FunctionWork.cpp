@@ -13,6 +13,7 @@
 #include "PipeSched/Stages/FunctionWork.h"
 #include "OpWork.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Stages/ExternFunction.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include <map>
@@ -146,7 +147,7 @@ LogicalResult FunctionWorkAnalysis::Counter::countCall(func::CallOp op,
   if (!callee)
     return emitError(op) << "calls " << op.getCalleeAttr()
                          << ", which is no func.func";
-  if (callee.isExternal())
+  if (callee.isExternal() && !isExtern(callee))
     return emitError(op) << "calls " << op.getCalleeAttr()
                          << ", which has no body to count; define it, or call "
                             "it by an op that implements StageWorkOpInterface";
@@ -253,7 +254,34 @@ static bool addUp(FunctionWork &work) {
   return contraction.isValid() && vector.isValid() && bytes.isValid();
 }
 
+/// What the attribute declares.
+static FailureOr<FunctionWork> countExtern(func::FuncOp function) {
+  FailureOr<ExternFunction> read = readExtern(function);
+  if (failed(read))
+    return failure();
+  if (!read->work)
+    return function.emitOpError("is extern and declares no costs; expected "
+                                "work = [{engine = \"matrix\", flops = .., "
+                                "bytes = ..}] in ")
+           << kExternName;
+  FunctionWork work;
+  for (const EngineWork &run : *read->work)
+    if (!run.work.isZero())
+      work.ops.push_back({read->symbol, run, 1});
+  CheckedInt signature;
+  for (TypeRange types : {TypeRange(function.getArgumentTypes()),
+                          TypeRange(function.getResultTypes())})
+    for (Type type : types)
+      signature += bytesOfTensor(type).value_or(0);
+  if (!addUp(work) || !signature.isValid())
+    return function.emitOpError("has over 2^63 - 1 flops or bytes");
+  work.fusedBytes = std::min(signature.get(), work.unfusedBytes);
+  return work;
+}
+
 FailureOr<FunctionWork> FunctionWorkAnalysis::count(func::FuncOp function) {
+  if (isExtern(function))
+    return countExtern(function);
   if (function.isExternal())
     return function.emitOpError("has no body to count");
   if (!function.getBody().hasOneBlock())

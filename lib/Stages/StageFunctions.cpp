@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/StageFunctions.h"
+#include "PipeSched/Stages/ExternFunction.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "VerifyStages.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -93,9 +94,14 @@ LogicalResult EffectVerifier::verifyOp(Operation *op) {
 LogicalResult EffectVerifier::verify(FunctionOpInterface function) {
   if (!done.insert(function).second)
     return success();
+  auto declared = dyn_cast<func::FuncOp>(function.getOperation());
+  if (declared && isExtern(declared))
+    return success(succeeded(readExtern(declared)));
   if (function.isExternal())
     return function->emitError("has no body; a function of a stage, and every "
-                               "function that it calls, needs one");
+                               "function that it calls, needs one, or the "
+                               "attribute ")
+           << kExternName;
   active.insert(function);
   WalkResult result = function.getFunctionBody().walk([&](Operation *op) {
     return failed(verifyOp(op)) ? WalkResult::interrupt()

@@ -164,6 +164,15 @@ int32_t pipesched_rt_fail_index(void *context, const char *text, int64_t index,
                 size - 1);
 }
 
+int32_t pipesched_rt_fail_status(void *context, const char *text,
+                                 int32_t returned) {
+  struct RtWorker *worker = context;
+  int32_t status = rtStatus(worker);
+  return status ? status
+                : rtFail(worker, PIPESCHED_RT_FAILED, "%s returned %" PRId32,
+                         text, returned);
+}
+
 int32_t pipesched_rt_add(void *context, void *to, const void *from,
                          int64_t count, int32_t element_type) {
   struct RtWorker *worker = context;

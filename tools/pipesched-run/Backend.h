@@ -40,9 +40,11 @@ llvm::Expected<RunResult> runMpi(const PreparedProgram &program,
 NativeEntries entriesOf(const PreparedProgram &program,
                         const Training &training);
 
-/// Links an object with the runtime of the backend to a program. A signal that
+/// Links an object with the runtime of the backend, and with the libraries that
+/// the program has extern functions in, to an executable. A signal that
 /// ends this process ends the compiler, and no file stays.
 llvm::Error linkExecutable(const llvm::MemoryBuffer &object,
+                           const PreparedProgram &program,
                            const Options &options, llvm::StringRef output);
 
 } // namespace pipesched::run

@@ -156,6 +156,8 @@ static const NativeSymbol kRuntime[] = {
     {"pipesched_rt_fail", reinterpret_cast<void *>(&pipesched_rt_fail)},
     {"pipesched_rt_fail_index",
      reinterpret_cast<void *>(&pipesched_rt_fail_index)},
+    {"pipesched_rt_fail_status",
+     reinterpret_cast<void *>(&pipesched_rt_fail_status)},
     {"pipesched_rt_begin", reinterpret_cast<void *>(&pipesched_rt_begin)},
     {"pipesched_rt_end", reinterpret_cast<void *>(&pipesched_rt_end)},
 };
@@ -164,7 +166,8 @@ llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
                                            const llvm::MemoryBuffer &object,
                                            const Training &training,
                                            const Options &options) {
-  llvm::Expected<LoadedObject> code = LoadedObject::load(object, kRuntime);
+  llvm::Expected<LoadedObject> code =
+      LoadedObject::load(object, kRuntime, program.libraries);
   if (!code)
     return code.takeError();
   StringRef name = program.getName();

@@ -173,7 +173,23 @@ static std::vector<std::string> loopbackSources(StringRef runtime) {
   return files;
 }
 
+/// The files as the linker takes them. Shared libraries are found where they
+/// are when the program starts.
+static std::vector<std::string>
+libraryArguments(llvm::ArrayRef<ExternLibrary> libraries) {
+  std::vector<std::string> arguments;
+  for (const ExternLibrary &library : libraries) {
+    arguments.push_back(library.path);
+    if (library.kind == ExternLibrary::Kind::Shared)
+      llvm::append_values(arguments, std::string("-Xlinker"),
+                          std::string("-rpath"), std::string("-Xlinker"),
+                          path::parent_path(library.path).str());
+  }
+  return arguments;
+}
+
 static llvm::Error link(const llvm::MemoryBuffer &object,
+                        llvm::ArrayRef<ExternLibrary> libraries,
                         const Options &options, StringRef folder,
                         StringRef output) {
   bool isMpi = options.backend == Backend::Mpi;
@@ -193,6 +209,7 @@ static llvm::Error link(const llvm::MemoryBuffer &object,
   std::vector<std::string> command = {
       *compiler,    "-std=gnu11",    "-O2", "-I" + *runtime + "/include",
       in("main.c"), in("schedule.o")};
+  llvm::append_range(command, libraryArguments(libraries));
   if (isMpi) {
     auto built = execute({"/bin/sh", *runtime + "/build-mpi.sh", *compiler,
                           in("libpipesched_rt_mpi.a")},
@@ -232,6 +249,7 @@ struct TemporaryFolder {
 } // namespace
 
 llvm::Error run::linkExecutable(const llvm::MemoryBuffer &object,
+                                const PreparedProgram &program,
                                 const Options &options, StringRef output) {
   auto folder = TemporaryFolder::make();
   if (!folder)
@@ -239,8 +257,8 @@ llvm::Error run::linkExecutable(const llvm::MemoryBuffer &object,
   llvm::Expected<std::unique_ptr<OutputFile>> file = OutputFile::open(output);
   if (!file)
     return file.takeError();
-  if (llvm::Error error =
-          link(object, options, (*folder)->name, (*file)->getPart()))
+  if (llvm::Error error = link(object, program.libraries, options,
+                               (*folder)->name, (*file)->getPart()))
     return error;
   return (*file)->keep();
 }
@@ -334,8 +352,8 @@ llvm::Expected<RunResult> run::runMpi(const PreparedProgram &program,
   if (!made)
     return made.takeError();
   StringRef folder = (*made)->name;
-  if (llvm::Error error =
-          link(object, options, folder, (folder + "/program").str()))
+  if (llvm::Error error = link(object, program.libraries, options, folder,
+                               (folder + "/program").str()))
     return std::move(error);
   std::string launcher = (*mpirun + " " + given.split(' ').second).str();
   auto printed = execute(

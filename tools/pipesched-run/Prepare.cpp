@@ -34,6 +34,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -314,6 +315,15 @@ FailureOr<PreparedProgram> run::prepare(const Options &options,
     return failure();
   PreparedProgram program;
   program.name = name.getValue().str();
+  bool isLinkedByUser =
+      options.emit == Emit::Llvm || options.emit == Emit::Object;
+  if (!isLinkedByUser) {
+    auto libraries = findExternLibraries(
+        **module, llvm::sys::path::parent_path(options.input));
+    if (failed(libraries))
+      return failure();
+    program.libraries = std::move(*libraries);
+  }
   if (schedule && options.emit != Emit::Nothing && !options.pace) {
     program.source = std::move(*module);
     return takeSchedule(std::move(program), options);

@@ -248,7 +248,8 @@ struct Start {
                                     const Options &options) {
     bool runs = options.checks && options.emit == Emit::Nothing;
     mlir::FailureOr<ReferenceModel> reference = ReferenceModel::compile(
-        program.getOwner(), runs, program.updates, options.matmul);
+        program.getOwner(), runs, program.updates, options.matmul,
+        program.libraries);
     if (mlir::failed(reference))
       return makeError("there is no model to start from");
     Memory model(reference->getLayout().bytes);
@@ -342,7 +343,7 @@ static llvm::Error emitExecutable(PreparedProgram &program,
   auto object =
       compile(program, **lowered, trainingOf(program, *start, paces, options),
               /*isLinked=*/true);
-  return object ? linkExecutable(**object, options, options.output)
+  return object ? linkExecutable(**object, program, options, options.output)
                 : object.takeError();
 }
 

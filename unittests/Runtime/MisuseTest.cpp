@@ -213,6 +213,12 @@ TEST(Misuse, OfTheProgramItself) {
   }),
             PIPESCHED_RT_FAILED);
   EXPECT_EQ(empty.error(), "worker 0: row: index 2, but there are no elements");
+  World status({}, PIPESCHED_RT_RENDEZVOUS);
+  EXPECT_EQ(status.run([](const Worker &w) {
+    return w.index == 1 ? pipesched_rt_fail_status(w.context, "kernel", -3) : 0;
+  }),
+            PIPESCHED_RT_FAILED);
+  EXPECT_EQ(status.error(), "worker 1: kernel returned -3");
   World returns({}, PIPESCHED_RT_RENDEZVOUS);
   EXPECT_EQ(
       returns.run(

@@ -380,7 +380,8 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
   let summary = "Replace ops that have no bufferization";
   let description = [{
     `linalg.softmax`, `tensor.concat`, `tensor.gather` and `tensor.scatter`
-    become ops that one-shot bufferization takes.
+    become ops that one-shot bufferization takes. So do calls of functions with
+    `pipe.extern`, which become `exec.call_extern`.
 
     In front of an op whose operands are data, and could make it read or write
     outside of a tensor, divide by 0 or loop for ever, stands a check:
@@ -424,7 +425,8 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
-    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::pipesched::exec::ExecDialect"
   ];
 }
 
@@ -525,6 +527,7 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+include "PipeSched/Conversion/LowerExternCalls.td"
 include "PipeSched/Conversion/LowerMatmuls.td"
 
 def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {

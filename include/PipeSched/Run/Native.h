@@ -15,6 +15,7 @@
 #ifndef PIPESCHED_RUN_NATIVE_H
 #define PIPESCHED_RUN_NATIVE_H
 
+#include "PipeSched/Run/ExternLibraries.h"
 #include "PipeSched/Run/Training.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -59,10 +60,12 @@ struct NativeSymbol {
 /// An object in this process, as long as this lives.
 class LoadedObject {
 public:
-  /// Functions that are not among `symbols` come from the C library. Errors: a
-  /// function that is nowhere.
+  /// Functions that are not among `symbols` come from `libraries`, and else
+  /// from the C library. Errors: a function that is nowhere; a library that
+  /// cannot be loaded.
   static llvm::Expected<LoadedObject>
-  load(const llvm::MemoryBuffer &object, llvm::ArrayRef<NativeSymbol> symbols);
+  load(const llvm::MemoryBuffer &object, llvm::ArrayRef<NativeSymbol> symbols,
+       llvm::ArrayRef<ExternLibrary> libraries = {});
 
   template <typename Function>
   llvm::Expected<Function *> find(llvm::StringRef name) {

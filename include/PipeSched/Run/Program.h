@@ -16,6 +16,7 @@
 
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Run/ExternLibraries.h"
 #include "PipeSched/Run/State.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -37,6 +38,8 @@ struct PreparedProgram {
   StageFunctions functions;
   std::vector<PersistentLayout> layouts; ///< by worker
   bool updates = false;                  ///< whether it steps the parameters
+  /// With the extern functions that stages name.
+  std::vector<ExternLibrary> libraries;
 
   exec::ProgramOp getOp() const { return op; }
   /// The program, or the schedule where there is none.

@@ -51,8 +51,8 @@ enum {
   PIPESCHED_RT_MISUSE = 1,
   /// No worker can go on. Only loopback finds this.
   PIPESCHED_RT_DEADLOCK = 2,
-  /// The program called pipesched_rt_fail or pipesched_rt_fail_index, or its
-  /// step returned non-zero.
+  /// The program called pipesched_rt_fail or one of its variants, or its step
+  /// returned non-zero.
   PIPESCHED_RT_FAILED = 3,
   /// No memory, no thread, a file that cannot be read, an error of MPI.
   PIPESCHED_RT_SYSTEM = 4
@@ -192,6 +192,12 @@ PIPESCHED_RT_API int32_t pipesched_rt_fail(void *context, const char *text);
 PIPESCHED_RT_API int32_t pipesched_rt_fail_index(void *context,
                                                  const char *text,
                                                  int64_t index, int64_t size);
+
+/// The same for a function that returned a status other than 0. The text, of
+/// what has returned it, is printed in front of it.
+PIPESCHED_RT_API int32_t pipesched_rt_fail_status(void *context,
+                                                  const char *text,
+                                                  int32_t returned);
 
 //===----------------------------------------------------------------------===//
 // Log

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Dialect/Exec/IR/CallExtern.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -32,5 +33,6 @@ void pipesched::exec::ExecDialect::initialize() {
 #define GET_OP_LIST
 #include "PipeSched/Dialect/Exec/IR/ExecOps.cpp.inc"
       >();
+  addOperations<CallExternOp>();
   addInterfaces<VersionedBytecode>();
 }

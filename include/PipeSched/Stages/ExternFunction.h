@@ -1,0 +1,50 @@
+//===- ExternFunction.h - Functions compiled elsewhere ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A function without a body may stand for a C function of an object file or a
+// library, which says by the attribute `pipe.extern` where it is and what it
+// costs (docs/Stages.md, "Extern functions").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_EXTERNFUNCTION_H
+#define PIPESCHED_STAGES_EXTERNFUNCTION_H
+
+#include "PipeSched/Facts/Facts.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace pipesched {
+
+/// The attribute of the function.
+inline constexpr llvm::StringLiteral kExternName = "pipe.extern";
+
+/// What the attribute says.
+struct ExternFunction {
+  std::string symbol;  ///< of C
+  std::string library; ///< a file; empty if the function is linked by others
+  /// For each result the argument whose memory it takes, or -1.
+  llvm::SmallVector<int64_t> inPlace;
+  /// What one call does, on the matrix or the vector engine; nothing if the
+  /// attribute does not say.
+  std::optional<std::vector<EngineWork>> work;
+};
+
+/// Whether the function has the attribute.
+bool isExtern(mlir::func::FuncOp function);
+
+/// Reads and verifies the attribute, which the function has. Errors, emitted at
+/// the function: a body; fields that are missing, unknown or of another kind; a
+/// symbol that is no name of C, or one of the runtime's; arguments that are
+/// neither tensors of static shape nor numbers of C; results that are no such
+/// tensors; a result in the place of an argument of another type, or two in one
+/// place; work below 0 or on another engine.
+mlir::FailureOr<ExternFunction> readExtern(mlir::func::FuncOp function);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_EXTERNFUNCTION_H
