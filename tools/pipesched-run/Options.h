@@ -93,6 +93,13 @@ struct Options {
       "stage-pipeline", cl::cat(category), cl::value_desc("passes"),
       cl::desc("Passes that change the functions of stages before they are "
                "compiled, such as 'func.func(linalg-fuse-elementwise-ops)'")};
+  cl::list<std::string> passPlugins{
+      "load-pass-plugin", cl::cat(category), cl::value_desc("file"),
+      cl::desc("Load the passes of this plugin, for --pipeline and "
+               "--stage-pipeline")};
+  cl::list<std::string> dialectPlugins{
+      "load-dialect-plugin", cl::cat(category), cl::value_desc("file"),
+      cl::desc("Load the dialects of this plugin")};
   cl::opt<bool> noUpdate{
       "no-update", cl::cat(category),
       cl::desc("Do not step the parameters; gradients of replicas are then "

@@ -26,6 +26,11 @@ void registerAll(mlir::DialectRegistry &registry);
 /// --stage-pipeline.
 void registerUpstreamPasses();
 
+/// Registers the passes and dialects of plugins. Errors: a file that is none,
+/// or one of another version of LLVM or with an MLIR of its own.
+llvm::Error loadPlugins(const Options &options,
+                        mlir::DialectRegistry &registry);
+
 /// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
 /// for a run or a paced executable, assigns its buffers. Errors are emitted: no
 /// schedule with stages, or several; a family that needs another number of

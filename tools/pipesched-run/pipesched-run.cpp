@@ -419,6 +419,8 @@ static int runAll(const Options &options) {
     return fail(std::move(error));
   mlir::DialectRegistry registry;
   registerAll(registry);
+  if (llvm::Error error = loadPlugins(options, registry))
+    return fail(std::move(error));
   mlir::MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;

@@ -20,6 +20,8 @@ _VALUES = {
     "select": ("NAME", "the schedule to run, of a file with several"),
     "pipeline": ("PASSES", "passes that change the schedule"),
     "stage-pipeline": ("PASSES", "passes that change the functions of stages"),
+    "load-pass-plugin": ("FILE", "load passes for these pipelines from a plugin"),
+    "load-dialect-plugin": ("FILE", "load dialects from a plugin"),
     "form": ("FORM", "how instructions are written: table or straight"),
     "matmul": ("WHO", "who multiplies matrices: runtime or loops"),
     "messages": ("MODE", "when a send ends: buffered or rendezvous"),
