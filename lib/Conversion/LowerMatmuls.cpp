@@ -30,6 +30,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace pipesched {
+#define GEN_PASS_DEF_FOLDMATMULTRANSPOSESPASS
 #define GEN_PASS_DEF_LOWERMATMULSPASS
 #include "PipeSched/Conversion/Passes.h.inc"
 } // namespace pipesched
@@ -70,16 +71,17 @@ static bool addsProduct(LinalgOp op) {
          isOneOf(product, sum.getLhs(), sum.getRhs());
 }
 
-/// The dimensions of a contraction that is worth a call; none of others.
+/// The dimensions of a contraction that is worth a call; none of others. Its
+/// operands are all tensors or all memrefs.
 static std::optional<ContractionDimensions> findMatmul(LinalgOp op) {
-  if (!op.hasPureBufferSemantics() || op.getNumDpsInputs() != 2 ||
-      op.getNumDpsInits() != 1 || op.hasDynamicShape())
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
+      op.hasDynamicShape())
     return std::nullopt;
   Type element = getElementTypeOrSelf(op.getDpsInits()[0].getType());
   if (!element.isF32() && !element.isF64())
     return std::nullopt;
   for (OpOperand &operand : op->getOpOperands())
-    if (!isa<MemRefType>(operand.get().getType()) ||
+    if (!isa<MemRefType, RankedTensorType>(operand.get().getType()) ||
         getElementTypeOrSelf(operand.get().getType()) != element ||
         !op.getMatchingIndexingMap(&operand).isProjectedPermutation())
       return std::nullopt;
@@ -323,7 +325,64 @@ static void makeLoops(RewriterBase &rewriter, LinalgOp op,
   rewriter.eraseOp(product);
 }
 
+//===----------------------------------------------------------------------===//
+// Transposed operands
+//===----------------------------------------------------------------------===//
+
+/// Lets the contraction read what `transpose` does, in its order:
+///
+///   result dimension i of the transpose = input dimension permutation[i]
+static void foldTranspose(RewriterBase &rewriter, linalg::GenericOp op,
+                          unsigned operand, linalg::TransposeOp transpose) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
+  SmallVector<AffineExpr> results(permutation.size());
+  for (auto [from, to] :
+       llvm::zip_equal(maps[operand].getResults(), permutation))
+    results[to] = from;
+  maps[operand] = AffineMap::get(maps[operand].getNumDims(), /*symbolCount=*/0,
+                                 results, op.getContext());
+  rewriter.modifyOpInPlace(op, [&] {
+    op.setOperand(operand, transpose.getInput());
+    op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+  });
+}
+
+static linalg::TransposeOp transposeOf(LinalgOp op, unsigned operand) {
+  return op->getOperand(operand).getDefiningOp<linalg::TransposeOp>();
+}
+
 namespace {
+struct FoldMatmulTransposesPass
+    : pipesched::impl::FoldMatmulTransposesPassBase<FoldMatmulTransposesPass> {
+  void runOnOperation() override {
+    SmallVector<LinalgOp> found;
+    getOperation().walk([&](LinalgOp op) {
+      if (op.hasPureTensorSemantics() && findMatmul(op) &&
+          (transposeOf(op, A) || transposeOf(op, B)))
+        found.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (LinalgOp op : found) {
+      rewriter.setInsertionPoint(op);
+      auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+      if (!generic) {
+        FailureOr<linalg::GenericOp> made =
+            linalg::generalizeNamedOp(rewriter, op);
+        if (failed(made))
+          continue;
+        generic = *made;
+      }
+      for (unsigned operand : {A, B})
+        while (linalg::TransposeOp transpose = transposeOf(generic, operand)) {
+          foldTranspose(rewriter, generic, operand, transpose);
+          if (transpose->use_empty())
+            rewriter.eraseOp(transpose);
+        }
+    }
+  }
+};
+
 struct LowerMatmulsPass
     : pipesched::impl::LowerMatmulsPassBase<LowerMatmulsPass> {
   using LowerMatmulsPassBase::LowerMatmulsPassBase;
@@ -331,6 +390,8 @@ struct LowerMatmulsPass
   void runOnOperation() override {
     SmallVector<std::pair<LinalgOp, ContractionDimensions>> found;
     getOperation().walk([&](LinalgOp op) {
+      if (!op.hasPureBufferSemantics())
+        return;
       if (std::optional<ContractionDimensions> dims = findMatmul(op))
         found.push_back({op, *dims});
     });

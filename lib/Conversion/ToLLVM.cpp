@@ -71,7 +71,8 @@ using namespace pipesched;
 
 /// Functions of stages become part of the kernels; results are computed where
 /// the kernels want them; what functions allocate besides is freed.
-static void addBufferization(OpPassManager &manager) {
+static void addBufferization(OpPassManager &manager,
+                             const ToLLVMOptions &options) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createLowerStageOpsPass());
@@ -79,15 +80,17 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  if (options.matmul == Matmul::Runtime)
+    manager.addPass(createFoldMatmulTransposesPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createVerifyKernelStoresPass());
-  bufferization::OneShotBufferizePassOptions options;
-  options.bufferizeFunctionBoundaries = true;
-  options.allowReturnAllocsFromLoops = true;
-  options.functionBoundaryTypeConversion =
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.allowReturnAllocsFromLoops = true;
+  bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
-  manager.addPass(bufferization::createOneShotBufferizePass(options));
+  manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   bufferization::buildBufferDeallocationPipeline(
@@ -124,6 +127,8 @@ static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   addNarrowFloatPasses(manager);
+  if (options.math == MathFunctions::Inline)
+    manager.addPass(createInlineMathPass());
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
@@ -166,7 +171,7 @@ void pipesched::buildToLLVMPipeline(OpPassManager &manager,
   } else {
     addProgramConversion(manager, options);
   }
-  addBufferization(manager);
+  addBufferization(manager, options);
   addLowering(manager, options);
 }
 

@@ -57,6 +57,7 @@ FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
   options.from = isSchedule ? ToLLVMStart::Schedule : ToLLVMStart::Buffers;
   options.form = code.form;
   options.matmul = code.matmul;
+  options.math = code.math;
   buildToLLVMPipeline(manager, options);
   if (failed(manager.run(*module)))
     return failure();

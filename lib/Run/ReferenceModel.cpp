@@ -118,8 +118,9 @@ static LogicalResult lowerStageOps(ModuleOp module) {
   return success();
 }
 
-/// Products of matrices are rounded as those of kernels are, but by loops.
-static LogicalResult lower(ModuleOp module, Matmul matmul) {
+/// Products of matrices and functions of numbers are rounded as those of
+/// kernels are, products by loops.
+static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   if (failed(lowerStageOps(module)))
     return failure();
   PassManager manager(module.getContext());
@@ -155,6 +156,8 @@ static LogicalResult lower(ModuleOp module, Matmul matmul) {
   add(createCanonicalizerPass());
   add(createCSEPass());
   addNarrowFloatPasses(manager);
+  if (math == MathFunctions::Inline)
+    add(createInlineMathPass());
   add(createConvertVectorToLLVMPass());
   add(createConvertMathToLLVMPass());
   add(createConvertMathToLibmPass());
@@ -228,7 +231,7 @@ buildFunctions(ModuleOp module, StringRef name, bool steps, bool updates) {
 
 FailureOr<ReferenceModel>
 ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
-                        bool updates, Matmul matmul,
+                        bool updates, Matmul matmul, MathFunctions math,
                         ArrayRef<ExternLibrary> libraries) {
   OwningOpRef<ModuleOp> module(owner->getParentOfType<ModuleOp>().clone());
   FailureOr<PersistentLayout> layout = buildFunctions(
@@ -237,7 +240,7 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
     return failure();
   keepFunctions(*module);
 
-  if (failed(lower(*module, matmul)))
+  if (failed(lower(*module, matmul, math)))
     return owner.emitError("cannot lower the functions of its stages");
   auto fail = [&](llvm::Error error) {
     return owner.emitError("cannot compile the functions of its stages: ")

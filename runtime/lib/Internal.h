@@ -293,6 +293,11 @@ struct RtOptions {
 
 extern const char rtUsage[];
 
+/// Lets malloc keep what is freed: kernels allocate their temporaries anew, and
+/// fresh pages would take longer than what is computed in them. For programs,
+/// whose main function is the runtime's.
+void rtKeepFreedMemory(void);
+
 /// Reads the command line; `steps` are run if it does not say how many. Returns
 /// false with a text if it is wrong.
 bool rtParseOptions(int argc, char **argv, int64_t steps,

@@ -100,6 +100,7 @@ int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
     fputs(options.help ? rtUsage : layout(), stdout);
     return succeeded;
   }
+  rtKeepFreedMemory();
   PipeschedWorldOptions kind = {options.messages == rtBuffered
                                     ? PIPESCHED_RT_BUFFERED
                                     : PIPESCHED_RT_RENDEZVOUS,

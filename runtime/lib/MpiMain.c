@@ -215,6 +215,7 @@ int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
     if (rank == 0)
       fputs(options.help ? rtUsage : layout(), stdout);
   } else {
+    rtKeepFreedMemory();
     result = runProgram(&options, step, size, training);
   }
   if (!isInitialized)

@@ -14,9 +14,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+void rtKeepFreedMemory(void) {
+#ifdef __GLIBC__
+  // The most that glibc takes; larger blocks are always mapped anew.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
+}
 
 const char rtUsage[] =
     "Trains by a compiled schedule.\n"

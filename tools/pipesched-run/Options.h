@@ -111,6 +111,10 @@ struct Options {
   cl::opt<Matmul> matmul{"matmul", cl::cat(category), cl::init(Matmul::Runtime),
                          cl::desc("Who multiplies matrices"),
                          enumOptionValuesWithDefault<Matmul::Runtime>()};
+  cl::opt<MathFunctions> math{
+      "math", cl::cat(category), cl::init(MathFunctions::Inline),
+      cl::desc("Who computes exp, erf and tanh of f32"),
+      enumOptionValuesWithDefault<MathFunctions::Inline>()};
 
   // The run.
   cl::opt<Backend> backend{"backend", cl::cat(category),

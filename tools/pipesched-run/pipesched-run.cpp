@@ -248,7 +248,7 @@ struct Start {
                                     const Options &options) {
     bool runs = options.checks && options.emit == Emit::Nothing;
     mlir::FailureOr<ReferenceModel> reference = ReferenceModel::compile(
-        program.getOwner(), runs, program.updates, options.matmul,
+        program.getOwner(), runs, program.updates, options.matmul, options.math,
         program.libraries);
     if (mlir::failed(reference))
       return makeError("there is no model to start from");
@@ -321,7 +321,8 @@ struct Plan {
 } // namespace
 
 static CodeOptions codeOf(const Options &options) {
-  return {options.form, options.matmul, options.stagePipeline.getValue()};
+  return {options.form, options.matmul, options.math,
+          options.stagePipeline.getValue()};
 }
 
 /// A program that trains as a run by this tool does.

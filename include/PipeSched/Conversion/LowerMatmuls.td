@@ -15,6 +15,51 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldMatmulTransposesPass
+    : Pass<"fold-matmul-transposes", "::mlir::ModuleOp"> {
+  let summary = "Let products of matrices read what is transposed for them";
+  let description = [{
+    The product of two matrices in the runtime takes them by strides. In front
+    of bufferization, a contraction that `lower-matmuls` will take reads the
+    input of a `linalg.transpose` by other indexing maps, so that no transposed
+    copy is made of it.
+
+    ```mlir
+    func.func @product(%x: tensor<32x16xf32>, %w: tensor<48x16xf32>,
+                       %y: tensor<32x48xf32>) -> tensor<32x48xf32> {
+      %empty = tensor.empty() : tensor<16x48xf32>
+      %t = linalg.transpose ins(%w : tensor<48x16xf32>)
+          outs(%empty : tensor<16x48xf32>) permutation = [1, 0]
+      %z = linalg.matmul ins(%x, %t : tensor<32x16xf32>, tensor<16x48xf32>)
+          outs(%y : tensor<32x48xf32>) -> tensor<32x48xf32>
+      return %z : tensor<32x48xf32>
+    }
+    ```
+
+    After `fold-matmul-transposes,canonicalize`:
+
+    ```mlir
+    #x = affine_map<(m, n, k) -> (m, k)>
+    #w = affine_map<(m, n, k) -> (n, k)>
+    #y = affine_map<(m, n, k) -> (m, n)>
+    func.func @product(%x: tensor<32x16xf32>, %w: tensor<48x16xf32>,
+                       %y: tensor<32x48xf32>) -> tensor<32x48xf32> {
+      %z = linalg.generic {indexing_maps = [#x, #w, #y],
+          iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : tensor<32x16xf32>, tensor<48x16xf32>)
+          outs(%y : tensor<32x48xf32>) {
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %product = arith.mulf %a, %b : f32
+        %sum = arith.addf %c, %product : f32
+        linalg.yield %sum : f32
+      } -> tensor<32x48xf32>
+      return %z : tensor<32x48xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
 def LowerMatmulsPass : Pass<"lower-matmuls", "::mlir::ModuleOp"> {
   let summary = "Let the runtime multiply matrices";
   let description = [{

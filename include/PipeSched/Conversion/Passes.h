@@ -42,6 +42,17 @@ struct EnumNames<Matmul> {
       {Matmul::Loops, "loops", "Loops; each product is rounded"}};
 };
 
+/// Who computes exp, erf and tanh of f32.
+enum class MathFunctions { Inline, Libm };
+
+template <>
+struct EnumNames<MathFunctions> {
+  static constexpr EnumName<MathFunctions> values[] = {
+      {MathFunctions::Inline, "inline",
+       "Arithmetic in the loops, which become vector instructions"},
+      {MathFunctions::Libm, "libm", "The C library, element by element"}};
+};
+
 /// What lower-matmuls makes of products of matrices.
 enum class MatmulCode { Calls, Loops };
 

@@ -40,6 +40,9 @@ struct ToLLVMOptions : mlir::PassPipelineOptions<ToLLVMOptions> {
   Option<Matmul> matmul{
       *this, "matmul", llvm::cl::desc("Who multiplies matrices"),
       llvm::cl::init(Matmul::Runtime), enumOptionValues<Matmul>()};
+  Option<MathFunctions> math{
+      *this, "math", llvm::cl::desc("Who computes exp, erf and tanh of f32"),
+      llvm::cl::init(MathFunctions::Inline), enumOptionValues<MathFunctions>()};
   Option<ReceivePlacement> receivePlacement{
       *this, "receive-placement",
       llvm::cl::desc("Where receives stand (convert-pipe-to-exec)"),

@@ -51,6 +51,7 @@ struct PreparedProgram {
 struct CodeOptions {
   ProgramForm form = ProgramForm::Table;
   Matmul matmul = Matmul::Runtime;
+  MathFunctions math = MathFunctions::Inline;
   /// Passes that change the functions of stages first.
   llvm::StringRef stagePipeline;
 };

@@ -26,7 +26,8 @@ public:
   /// which takes less time to compile. Errors are emitted.
   static mlir::FailureOr<ReferenceModel>
   compile(pipe::PlacementOwnerOpInterface owner, bool steps, bool updates,
-          Matmul matmul, llvm::ArrayRef<ExternLibrary> libraries = {});
+          Matmul matmul, MathFunctions math,
+          llvm::ArrayRef<ExternLibrary> libraries = {});
 
   const PersistentLayout &getLayout() const { return layout; }
   /// Runs the init functions of all stages that have one. `block` is laid out

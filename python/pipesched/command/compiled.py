@@ -24,6 +24,7 @@ _VALUES = {
     "load-dialect-plugin": ("FILE", "load dialects from a plugin"),
     "form": ("FORM", "how instructions are written: table or straight"),
     "matmul": ("WHO", "who multiplies matrices: runtime or loops"),
+    "math": ("WHO", "who computes exp, erf and tanh of f32: inline or libm"),
     "messages": ("MODE", "when a send ends: buffered or rendezvous"),
     "parameters": ("DIR", "start from the files stage<S>.<name>.npy of this folder"),
     "save-parameters": ("DIR", "write the parameters after the last step"),
