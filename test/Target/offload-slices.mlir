@@ -7,8 +7,8 @@
 // RUN: pipesched-translate --export-report %t/1.mlir | FileCheck %s --check-prefix=EARLY
 // RUN: pipesched-opt %t/1.mlir --pipe-verify='memory=64B' -o /dev/null
 // RUN: not pipesched-opt %t/1.mlir --pipe-verify='memory=63B' 2>&1 | FileCheck %s --check-prefix=LESS
-// EARLY: "peak_activation_bytes": 64
-// EARLY: "offloaded_bytes": 40
+// EARLY: "peak_activation_bytes": [64]
+// EARLY: "offloaded_bytes": [40]
 // LESS: error: {{.*}}64
 
 // Behind the last forward and back before the last backward all leaves: the
@@ -16,13 +16,13 @@
 // RUN: cat %t/costs.mlir %t/late.mlir > %t/2.mlir
 // RUN: pipesched-translate --export-report %t/2.mlir | FileCheck %s --check-prefix=LATE
 // RUN: pipesched-opt %t/2.mlir --pipe-verify='memory=104B' -o /dev/null
-// LATE: "peak_activation_bytes": 104
-// LATE: "offloaded_bytes": 96
+// LATE: "peak_activation_bytes": [104]
+// LATE: "offloaded_bytes": [96]
 
 // Back too late for the backward of the last slice.
 // RUN: cat %t/costs.mlir %t/behind.mlir > %t/3.mlir
 // RUN: pipesched-translate --export-report %t/3.mlir | FileCheck %s --check-prefix=BEHIND
-// BEHIND: "offloaded_bytes": 88
+// BEHIND: "offloaded_bytes": [88]
 
 // Three slices of 32 bytes with keys and values of 4, 4 and 8: at the forward of
 // the last, 4 + 4 are left of the others.
@@ -31,7 +31,7 @@
 // RUN: pipesched-translate --export-report %t/4.mlir | FileCheck %s --check-prefix=THREE
 // RUN: pipesched-opt %t/4.mlir --pipe-verify='memory=64B' -o /dev/null
 // RUN: not pipesched-opt %t/4.mlir --pipe-verify='memory=63B' -o /dev/null
-// THREE: "peak_activation_bytes": 64
+// THREE: "peak_activation_bytes": [64]
 
 //--- costs.mlir
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
