@@ -15,8 +15,8 @@
 #include "PipeSched/CostModel/SliceExchange.h"
 #include "../Support/ErrorText.h"
 #include "PipeSched/CostModel/CostModel.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
 #include "PipeSched/Schedule/Family/Families.h"
+#include "ToyArchitecture.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;
@@ -126,21 +126,6 @@ TEST(SliceExchange, NeedsWorkersInStep) {
   EXPECT_EQ(check(generateSliced("zb-v", 2, 1, 4, 4)),
             "slice-exchange=pairs needs stages that go around the workers, and "
             "stage 2 is on worker 1 instead of 0");
-}
-
-static Architecture toyArchitecture(Attention attention) {
-  Architecture arch;
-  arch.name = "toy";
-  arch.layers = 4;
-  arch.hidden = 64;
-  arch.feedforward = 256;
-  arch.attentionHeads = 4;
-  arch.keyValueHeads = 2;
-  arch.attentionWidth = 64;
-  arch.sequence = 96;
-  arch.vocabulary = 100;
-  arch.attention = attention;
-  return arch;
 }
 
 static ModelFacts toyModel(Attention attention = Attention::Fused) {

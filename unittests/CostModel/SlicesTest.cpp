@@ -14,7 +14,7 @@
 #include "PipeSched/CostModel/Slices.h"
 #include "../Support/ErrorText.h"
 #include "PipeSched/CostModel/CostModel.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "ToyArchitecture.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;
@@ -79,21 +79,6 @@ TEST(Slices, OfEqualWorkHaveEqualWork) {
         EXPECT_NEAR(own / all, 1 / double(numSlices), 0.001);
       }
     }
-}
-
-static Architecture toyArchitecture(Attention attention) {
-  Architecture arch;
-  arch.name = "toy";
-  arch.layers = 4;
-  arch.hidden = 64;
-  arch.feedforward = 256;
-  arch.attentionHeads = 4;
-  arch.keyValueHeads = 2;
-  arch.attentionWidth = 64;
-  arch.sequence = 96;
-  arch.vocabulary = 100;
-  arch.attention = attention;
-  return arch;
 }
 
 static ModelFacts expandToy(Attention attention, Recompute recompute) {

@@ -83,16 +83,16 @@ static void addOperand(KernelPlan &plan, KernelOperand operand,
 
 /// Adds what slices share and no call names, and says that parts of it stay.
 static void addShared(KernelPlan &plan) {
-  for (auto [i, buffer] : llvm::enumerate(plan.kernel->buffers)) {
+  for (auto [number, buffer] : llvm::enumerate(plan.kernel->buffers)) {
     if (!buffer.name.isShared())
       continue;
+    auto place = static_cast<unsigned>(number);
     auto *found = llvm::find_if(plan.arguments, [&](KernelArgument &argument) {
       return argument.operand.kind == KernelOperand::Kind::Buffer &&
-             argument.operand.index == i;
+             argument.operand.index == place;
     });
     if (found == plan.arguments.end()) {
-      KernelOperand operand{KernelOperand::Kind::Buffer,
-                            static_cast<unsigned>(i)};
+      KernelOperand operand{KernelOperand::Kind::Buffer, place};
       plan.arguments.push_back({operand, buffer.type});
       found = &plan.arguments.back();
     }

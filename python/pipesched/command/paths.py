@@ -115,6 +115,7 @@ _SYSTEM = _catalogued(pipesched.systems)
 
 READ: dict[str, Callable[[str], Found]] = {
     **dict.fromkeys(("file", "files", "grid", "program", "profile"), _file),
+    **dict.fromkeys(("load_pass_plugin", "load_dialect_plugin"), _file),
     **dict.fromkeys(("model", "axis_model"), _MODEL),
     **dict.fromkeys(("system", "axis_system"), _SYSTEM),
     **dict.fromkeys(("times", "axis_times"), _times),

@@ -57,7 +57,7 @@ KNOWN = {
     ("torch/training/_source.py", "exec_module"): "the same",
     ("torch/_checkpoint.py", "Unpickler"): "only classes of metadata",
     ("torch/_checkpoint.py", "torch.load"): "with weights_only",
-    ("torch/_state.py", "torch.load"): "with weights_only",
+    ("torch/_others.py", "torch.load"): "with weights_only",
 }
 """Calls of the package, and why a file cannot reach code by them."""
 

@@ -486,7 +486,7 @@ def test_points_without_schedule_are_said(capsys: Capture) -> None:
         ("--workers 4 --microbatches 8 --point x --show-passes", 1, "0 points have the key 'x'"),
         ("--workers 4 --microbatches 8 --system baselin", 1, "the closest is 'baseline'"),
         ("--workers 4 --microbatches 8 -o no/x.jsonl", 1, "no/x.jsonl: No such file or directory"),
-        ("--workers 1:2000 --microbatches 1:2000", 1, "the grid has 96,000,000 points"),
+        ("--workers 1:2000 --microbatches 1:2000", 1, "the grid has 100,000,000 points"),
     ],
 )
 def test_mistakes(arguments: str, status: int, wanted: str, capsys: Capture) -> None:

@@ -8,9 +8,9 @@ and trains on, beside a model without a pipeline that does not stop.
 
 from __future__ import annotations
 
-import pickle
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
 from pipesched.torch._shards import spreads
 from pipesched.torch.vocabulary import take_head
-from runtime_ranks import LIMIT, difference, main
+from runtime_ranks import difference, main
 from shard_ranks import SAMPLES, TOKENS, ShardJob, loss_of, model_of
-from state_ranks import FLAT, adam
+from state_ranks import FLAT, adam, train
 from torch import nn
 from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
 from torch.distributed.checkpoint.filesystem import FileSystemReader
@@ -205,18 +205,5 @@ def run(job: Saved, folder: Path) -> list[float]:
     return [difference(value, wanted[name]) for name, value in found.items()]
 
 
-def train(folder: Path, jobs: list[Saved], world: int, rank: int) -> None:
-    meeting = f"file://{folder}/store"
-    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
-    results = {}
-    for number, job in enumerate(jobs):
-        print("job", job.name, file=sys.stderr, flush=True)
-        results[job.name] = run(job, folder / f"checkpoint{number}")
-        dist.barrier()
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
+    sys.exit(main(partial(train, run), Path(sys.argv[1]), float(sys.argv[2])))

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,10 @@ def run(job: Saved, folder: Path) -> list[float]:
     return found
 
 
-def train(folder: Path, jobs: list[Saved], world: int, rank: int) -> None:
+def train(
+    run: Callable[[Any, Path], Any], folder: Path, jobs: list[Any], world: int, rank: int
+) -> None:
+    """Runs each job of a rank with a folder for its checkpoint, and writes what it returns."""
     meeting = f"file://{folder}/store"
     dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
     results = {}
@@ -234,4 +238,4 @@ def train(folder: Path, jobs: list[Saved], world: int, rank: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
+    sys.exit(main(partial(train, run), Path(sys.argv[1]), float(sys.argv[2])))
