@@ -259,7 +259,7 @@ TEST(Solver, StopsAtTheTimeLimit) {
   for (double limit : {0.0, 0.3}) {
     SolverOptions options = timeLimit(limit, 2);
     double seconds = secondsOf([&] { solveAndCheck(problem, {}, options); });
-    EXPECT_LT(seconds, 20);
+    EXPECT_LT(seconds, 60);
   }
 }
 
