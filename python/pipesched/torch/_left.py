@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from torch import Tensor, nn
@@ -40,16 +40,18 @@ class Left:
     def __init__(self) -> None:
         self._seen: set[StageKey] = set()
 
-    @contextmanager
-    def watched(self, cell: Cell, module: nn.Module, is_on: bool) -> Iterator[None]:
+    def watched(self, cell: Cell, module: nn.Module, is_on: bool) -> AbstractContextManager[None]:
         """Warns if a forward leaves a part of its graph on a module. A weight that is computed of
         parameters is there before, and does not count.
         """
         key = cell.path, cell.stage
         if not is_on or key in self._seen:
-            yield
-            return
+            return nullcontext()
         self._seen.add(key)
+        return self._watching(key, module)
+
+    @contextmanager
+    def _watching(self, key: StageKey, module: nn.Module) -> Iterator[None]:
         before = _with_graph(module)
         yield
         found = sorted(_with_graph(module) - before)
