@@ -87,6 +87,8 @@ for mpi in ("mpich", "openmpi"):
 for compiler in ("g++", "gfortran"):
     if shutil.which(compiler, path=config.environment["PATH"]):
         config.available_features.add(compiler)
+    else:
+        lit_config.note(f"{compiler} not found: the test of its code is left out")
 if subprocess.run([config.python_executable, "-c", "import numpy"], capture_output=True).returncode:
     lit_config.note("Python has no NumPy: the test of random stage functions is left out")
 else:

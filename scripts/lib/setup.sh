@@ -14,10 +14,11 @@ build_packages=(
   coinor-libcbc-dev
 )
 python_packages=(python3-venv python3-dev)
-# What tests run besides: a browser for pages, MPI for sweeps and compiled schedules, NumPy
-# as what random functions of stages are compared with.
-test_packages=(g++ chromium openmpi-bin libopenmpi-dev mpich libmpich-dev python3-numpy zsh
-  texlive-latex-base texlive-latex-recommended texlive-pictures)
+# What tests run besides: other compilers, also for extern functions of stages, a browser
+# for pages, MPI for sweeps and compiled schedules, NumPy as what random functions of stages
+# are compared with.
+test_packages=(g++ gfortran chromium openmpi-bin libopenmpi-dev mpich libmpich-dev
+  python3-numpy zsh texlive-latex-base texlive-latex-recommended texlive-pictures)
 # A Debian of its own to install the wheel in.
 wheel_packages=(debootstrap debian-archive-keyring binutils)
 sanitizer_packages=(libclang-rt-22-dev)
