@@ -10,9 +10,11 @@ COLLECTIVES = ("broadcast", "combine", "reduce")
 """The collectives of a head in shards."""
 AWAITED = frozenset(("recv", "all_reduce", "offload", "reload", *COLLECTIVES))
 AHEAD = 2
-"""How many computes before its position a receive begins if messages have tags. A message that had
-to wait for its receive would take a round trip longer.
+"""How many computes before its position a receive begins. A message that had to wait for its
+receive would take a round trip longer.
 """
+AHEAD_OF_SPLIT = 4
+"""The same where backwards are split: I and W are shorter than what they are parts of."""
 
 
 def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
@@ -30,18 +32,20 @@ def early_receives(
     program: Sequence[Instruction], in_order: bool = False
 ) -> dict[int, list[Instruction]]:
     """By index of an instruction: the receives that begin before it. They begin AHEAD computes
-    before their position, but not before the instructions that they wait for, and with `in_order`
-    not before receives that stand before them. Nothing waits for the start of a receive, so this
-    cannot make a program hang.
+    before their position (AHEAD_OF_SPLIT where backwards are split), but not before the
+    instructions that they wait for, and with `in_order` not before receives that stand before
+    them. Nothing waits for the start of a receive, so this cannot make a program hang.
     """
     found: dict[int, list[Instruction]] = {}
     computes: list[int] = []
     last = 0
+    is_split = any(cell.phase == "I" for i in program if i.kind == "compute" for cell in i.cells)
+    ahead = AHEAD_OF_SPLIT if is_split else AHEAD
     for instruction in program:
         if instruction.kind == "compute":
             computes.append(instruction.index)
         elif instruction.kind == "recv":
-            begin = computes[-AHEAD] if len(computes) >= AHEAD else 0
+            begin = computes[-ahead] if len(computes) >= ahead else 0
             begin = max([begin, *(index + 1 for index in instruction.waits)])
             begin = max(begin, last) if in_order else begin
             last = begin
