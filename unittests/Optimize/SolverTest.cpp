@@ -19,6 +19,7 @@
 #include "TinyProblems.h"
 #include "llvm/Support/ThreadPool.h"
 #include <chrono>
+#include <ctime>
 
 using namespace pipesched;
 using namespace pipesched::optimize;
@@ -258,8 +259,10 @@ TEST(Solver, StopsAtTheTimeLimit) {
   Problem problem = makeLargeProblem();
   for (double limit : {0.0, 0.3}) {
     SolverOptions options = timeLimit(limit, 2);
-    double seconds = secondsOf([&] { solveAndCheck(problem, {}, options); });
-    EXPECT_LT(seconds, 60);
+    // Of processors, by all threads: other work does not count.
+    std::clock_t start = std::clock();
+    solveAndCheck(problem, {}, options);
+    EXPECT_LT(double(std::clock() - start) / CLOCKS_PER_SEC, 20);
   }
 }
 
