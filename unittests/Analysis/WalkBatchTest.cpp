@@ -214,8 +214,8 @@ TEST(WalkBatch, AllFamilies) {
   EXPECT_GT(compared.batches, 500);
   EXPECT_GT(compared.pairs, 20);
   EXPECT_GT(compared.recomputed, 100);
-  EXPECT_GT(compared.copied, 200);
-  EXPECT_GT(compared.reduced, 50);
+  EXPECT_GT(compared.copied, 500);
+  EXPECT_GT(compared.reduced, 200);
   EXPECT_GT(compared.varied, 500);
   EXPECT_GT(compared.memories, 1000);
 }
