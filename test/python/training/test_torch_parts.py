@@ -83,15 +83,20 @@ def test_cutting() -> None:
 # Messages
 
 
-def test_receives_begin_early() -> None:
-    """Two computes ahead, and not before what they wait for."""
-    program = generate("zb-v", workers=4, microbatches=8).program(1, receives="consumer")
+@pytest.mark.parametrize(("family", "ahead"), [("1f1b", 2), ("zb-v", 4)])
+def test_receives_begin_early(family: str, ahead: int) -> None:
+    """Two computes ahead, four where backwards are split, from the first compute on."""
+    program = generate(family, workers=4, microbatches=8).program(1, receives="consumer")
     early = early_receives(program)
     begun = {r.index: index for index, receives in early.items() for r in receives}
     assert sorted(begun) == [i.index for i in program if i.kind == "recv"]
     for place, begin in begun.items():
-        between = [i for i in program if begin <= i.index < place and i.kind == "compute"]
-        assert len(between) == 2 or begin == 0
+        computes = [i.index for i in program if i.index < place and i.kind == "compute"]
+        assert begin == (computes[-ahead] if len(computes) >= ahead else 0)
+
+
+def test_receives_wait() -> None:
+    """A receive does not begin before what it waits for."""
     text = HELD.replace("BEHIND", "after %g")
     held = Schedule.from_text(text).program(0)
     assert early_receives(held) == {4: [held[4]]}
