@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/OptimizeSchedule.h"
+#include "../Support/TestEffort.h"
 #include "../Support/TestTables.h"
 #include <chrono>
 
@@ -256,7 +257,7 @@ TEST(OptimizeSchedule, TimesAreThoseOfTheTimeline) {
         {false, true, false},
         {false, false, false}})
     for (int64_t memory : {1, 2, 3})
-      for (const Placement &placement : placements(2, 5)) {
+      for (const Placement &placement : placements(2, kIsSanitized ? 3 : 5)) {
         SCOPED_TRACE(testing::Message()
                      << techniques.splitBackward << techniques.offload
                      << techniques.recompute << " memory " << memory

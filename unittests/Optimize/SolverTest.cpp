@@ -153,6 +153,8 @@ TEST(Solver, FindsTheBestOfTinyProblems) {
 TEST(Solver, LetsReloadsWaitForOffloads) {
   for (auto [name, bestKnown] :
        {std::pair("O03_d4n8_x_m2_k2", 3290), {"O05_d8n16_x_m4_k2", 6170}}) {
+    if (kIsSanitized && bestKnown > 4000)
+      continue;
     SCOPED_TRACE(name);
     Instance instance = llvm::cantFail(readInstance(
         std::string(PIPESCHED_INSTANCES_DIR "/") + name + ".json"));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains by orders that no family has, and compares with the unpipelined model.
 
-Usage: orders.py quick|wide RUN GENERATOR
+Usage: orders.py few|quick|wide RUN GENERATOR
 
 RUN is pipesched-run, GENERATOR writes perceptrons (examples/stages/mlp.py). The cases:
 
@@ -268,6 +268,15 @@ def optimizer(cases):
     cases.note("chimera all-reduce=none differs", seen, done)
 
 
+def few(cases):
+    """One of each kind, for builds in which a case takes long."""
+    for seed in (17, 20):
+        cases.table(seed, (3, 6))
+    cases.swapped(110, (3, 4))
+    by_hand(cases)
+    cases.searched(2, 6, "memory=2 offload=true recompute=full")
+
+
 def quick(cases):
     for seed in (0, 17, 20, 27):
         cases.table(seed, (3, 6))
@@ -298,7 +307,7 @@ def wide(cases):
 def main():
     kind, run, generator = sys.argv[1:]
     cases = Cases(run, generator)
-    {"quick": quick, "wide": wide}[kind](cases)
+    {"few": few, "quick": quick, "wide": wide}[kind](cases)
     print(f"{cases.count} cases, {cases.failed} failed")
     return 1 if cases.failed else 0
 
