@@ -226,7 +226,7 @@ Gathered pipesched::gatheredBytes(const StageBlocks &blocks,
                                   const ModelFacts &model,
                                   const SystemFacts &system,
                                   const RankLayout &layout, int64_t worker) {
-  double before = 0, weight = 0, gradient = 0;
+  double before = 0, weight = 0, gradient = 0, blockWeight = 0;
   for (auto [index, count] : blocks) {
     if (count == 0)
       continue;
@@ -240,7 +240,8 @@ Gathered pipesched::gatheredBytes(const StageBlocks &blocks,
     }
     weight = std::max({weight, ofBlock + before, count > 1 ? 2 * ofBlock : 0});
     gradient = std::max(gradient, gradientOfBlock);
+    blockWeight = std::max(blockWeight, ofBlock);
     before = ofBlock;
   }
-  return {wholeBytes(weight), wholeBytes(gradient)};
+  return {wholeBytes(weight), wholeBytes(gradient), wholeBytes(blockWeight)};
 }

@@ -71,9 +71,9 @@ llvm::Error shardCells(const StageBlocks &blocks, const ModelFacts &model,
                        BlockTime timeOf, CellCosts &cells, int64_t slice);
 
 /// The largest bytes that a cell of a stage holds for a while: weights of two
-/// consecutive blocks, gradients of one.
+/// consecutive blocks, gradients of one, and weights of one.
 struct Gathered {
-  CheckedInt weight, gradient;
+  CheckedInt weight, gradient, blockWeight;
 };
 Gathered gatheredBytes(const StageBlocks &blocks, const ModelFacts &model,
                        const SystemFacts &system, const RankLayout &layout,

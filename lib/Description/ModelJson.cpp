@@ -145,6 +145,11 @@ static void readKept(FieldReader &parent, Architecture &arch) {
   arch.separateCasts = parent.flag("separate_casts", false);
   arch.separateAccumulation = parent.flag("separate_accumulation", false);
   arch.separateLoss = parent.flag("separate_loss", false);
+  arch.parallelLoss = parent.flag("parallel_loss", false);
+  if (arch.parallelLoss && !arch.separateLoss)
+    errors.report("parallel_loss", "needs separate_loss, whose operations it "
+                                   "divides");
+  arch.gatheredInputs = parent.flag("gathered_inputs", false);
 }
 
 static void readWindow(FieldReader &parent, Architecture &arch) {

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
+#include "PipeSched/CostModel/RuntimeBuffers.h"
 #include "PipeSched/CostModel/SliceExchange.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
@@ -140,6 +141,10 @@ pipesched::costMemory(const Placement &placement, const CostInputs &costs,
   if (!facts)
     return facts.takeError();
   applyRuntime(runtime, placement, *facts);
+  if (llvm::Error error =
+          addRuntimeBuffers(runtime, placement, costs.modelFor(phases),
+                            costs.system ? &*costs.system : nullptr, *facts))
+    return std::move(error);
   return std::move(*facts);
 }
 

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/Runtime.h"
 #include "../Support/TestTables.h"
+#include "PipeSched/CostModel/RuntimeBuffers.h"
 #include "gmock/gmock.h"
 #include <limits>
 
@@ -34,6 +34,16 @@ static StageCosts costs() {
   StageCosts stageCosts;
   stageCosts.stages.assign(4, stage);
   return stageCosts;
+}
+
+/// Two layers of 10 parameters, which stages exchange `bytes` between.
+static ModelFacts twoLayers(int64_t bytes) {
+  ModelFacts model;
+  model.boundaryBytes = bytes;
+  model.blocks.resize(1);
+  model.blocks[0].count = 2;
+  model.blocks[0].parameters = 10;
+  return model;
 }
 
 static std::vector<int64_t> timesOf(const StageCosts &stageCosts, Phase phase) {
@@ -100,6 +110,67 @@ TEST(Runtime, TorchKeepsActivationsOfFirstStagesUntilW) {
   EXPECT_EQ(memory.stages[0].inputGradFreedBytes, 0);
   EXPECT_EQ(memory.stages[1].inputGradFreedBytes, 7);
   EXPECT_EQ(memory.stages[2].inputGradFreedBytes, 0);
+}
+
+/// The same with a head that makes 9 logits of 2 bytes.
+static ModelFacts twoLayersAndHead(int64_t bytes) {
+  ModelFacts model = twoLayers(bytes);
+  BlockFacts head;
+  head.position = BlockPosition::Last;
+  head.kernels.resize(1);
+  head.kernels[0].name = "loss";
+  head.kernels[0].forward = {4 * 9, 6 * 9};
+  model.blocks.push_back(head);
+  return model;
+}
+
+/// Messages have 5 bytes, and the first path has one microbatch, the second
+/// one too.
+TEST(Runtime, TorchHasBuffersForMessages) {
+  ModelFacts model = twoLayersAndHead(5);
+  MemoryFacts memory;
+  memory.stages.resize(4);
+  llvm::cantFail(
+      addRuntimeBuffers(Runtime::Torch, mirrored(), model, nullptr, memory));
+  for (int64_t path : {0, 1}) {
+    const StageMemory &first = memory.stages[2 * path];
+    const StageMemory &last = memory.stages[2 * path + 1];
+    // What it sends, until B, and a buffer for the gradient that comes back.
+    EXPECT_EQ(first.activationBytes, 5);
+    EXPECT_EQ(first.boundaryBytes, 5);
+    EXPECT_EQ(first.gradientBytes, 5);
+    EXPECT_EQ(first.leftForSlicesBytes, 0);
+    // Its output, what it has received, and the gradient that it sends stay.
+    EXPECT_EQ(last.activationBytes, 18);
+    EXPECT_EQ(last.gradientBytes, 0);
+    EXPECT_EQ(last.leftForSlicesBytes, 18 + 5 + 5);
+  }
+}
+
+/// A model in one stage is no pipeline: nobody keeps its logits.
+TEST(Runtime, TorchHasNoBuffersForOneStage) {
+  Placement whole = makePlacement(1, 1, {pathOn({0}, {{0, 1, 1}})});
+  MemoryFacts memory;
+  memory.stages.resize(1);
+  llvm::cantFail(addRuntimeBuffers(Runtime::Torch, whole, twoLayersAndHead(5),
+                                   nullptr, memory));
+  EXPECT_EQ(memory.stages[0].activationBytes, 0);
+  EXPECT_EQ(memory.stages[0].leftForSlicesBytes, 0);
+  EXPECT_EQ(memory.stages[0].gradientBytes, 0);
+}
+
+/// A message that every accelerator has whole has as many buffers.
+TEST(Runtime, TorchHasWholeMessagesOnEachAccelerator) {
+  ModelFacts model = twoLayers(5);
+  model.blocks[0].whole.recomputed = 1;
+  SystemFacts system;
+  system.accelerators = 4;
+  MemoryFacts memory;
+  memory.stages.resize(4);
+  llvm::cantFail(
+      addRuntimeBuffers(Runtime::Torch, mirrored(), model, &system, memory));
+  EXPECT_EQ(memory.stages[0].activationBytes, 4 * 5);
+  EXPECT_EQ(memory.stages[0].gradientBytes, 4 * 5);
 }
 
 TEST(Runtime, RefusesTimesThatOverflow) {

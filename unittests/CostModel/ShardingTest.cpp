@@ -13,7 +13,7 @@
 
 #include "Sharding.h"
 #include "../Support/ToyCosts.h"
-#include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/CostModel/RuntimeBuffers.h"
 #include "PipeSched/Schedule/Family/Families.h"
 #include "gtest/gtest.h"
 #include <random>
@@ -241,6 +241,30 @@ TEST(Sharding, MemoryHasShardsAndWhatIsGathered) {
   StageMemory first = memoryOf(Sharding::Full, model);
   EXPECT_EQ(first.weightBytes, 140 / 4 + 80 + 20);
   EXPECT_EQ(first.gradientBytes, 140 / 4 + 80);
+}
+
+/// What FSDP2 gathers into is of another stream than the weights, and so is
+/// what it reduces into. Gradients of one layer are not yet cast to be reduced.
+TEST(Sharding, TorchHasBuffersForWhatIsGatheredAndReduced) {
+  ModelFacts model = toyModel();
+  auto memoryOfTorch = [&](Sharding sharding) {
+    SystemFacts system = fourPeers(sharding);
+    MemoryFacts memory =
+        llvm::cantFail(computeMemoryFacts(linear(2), model, &system));
+    llvm::cantFail(
+        addRuntimeBuffers(Runtime::Torch, linear(2), model, &system, memory));
+    // Of messages: those of stage 1 end with it.
+    return memory.stages.back();
+  };
+  StageMemory full = memoryOfTorch(Sharding::Full);
+  EXPECT_EQ(full.weightBytes, 60 / 4 + 2 * 20 + 2 * 20);
+  EXPECT_EQ(full.gradientBytes, 60 / 4 + 20 + 20);
+  StageMemory kept = memoryOfTorch(Sharding::FullKept);
+  EXPECT_EQ(kept.weightBytes, 60 + 2 * 20);
+  EXPECT_EQ(kept.gradientBytes, 60 + 60 / 4);
+  StageMemory none = memoryOfTorch(Sharding::None);
+  EXPECT_EQ(none.weightBytes, 60);
+  EXPECT_EQ(none.gradientBytes, 60);
 }
 
 /// Four of ten parameters are divided among four ranks; six are experts, of

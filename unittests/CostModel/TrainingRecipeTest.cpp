@@ -211,12 +211,14 @@ TEST(RecomputedOutputs, Operations) {
   EXPECT_EQ(kernelOf(block, "mlp1_again").inputGrad.flops,
             2 * kTokens * 8 * 12);
 
-  // Products in 8 bits are not kept.
+  // Products in 8 bits count like others.
   arch.savedBits.attentionOutput = 16;
+  arch.savedBits.linearInputs = 16;
   BlockFacts narrow = layerOf(arch, Precision::FP8);
-  EXPECT_EQ(narrow.activationBytes, 2 * kTokens * (8 + 8) + 4 * 2 * kTokens);
-  for (const char *name : {"qkv", "proj", "mlp1"})
-    expectAgain(narrow, name, std::string(name) + "_again");
+  EXPECT_EQ(narrow.activationBytes, block.activationBytes);
+  EXPECT_EQ(kernelOf(narrow, "k_again").inputGrad.flops, 2 * kTokens * 8 * 4);
+  EXPECT_EQ(kernelOf(narrow, "mlp1_again").inputGrad.flops,
+            2 * kTokens * 8 * 12);
 
   arch.attention = Attention::Unfused;
   EXPECT_EQ(errorOf(arch), "recomputed: operations are those of layers with "
@@ -264,6 +266,30 @@ TEST(SeparateLoss, HoldsThreeOfTheLogits) {
   EXPECT_EQ(kernelOf(head, "logits_float").forward, (Work{0, 6 * logits}));
   EXPECT_EQ(kernelOf(head, "loss").forward, (Work{4 * logits, 8 * logits}));
   EXPECT_EQ(kernelOf(head, "loss").inputGrad, (Work{logits, 16 * logits}));
+
+  arch.parallelLoss = true;
+  BlockFacts parts = expand(arch).blocks.back();
+  EXPECT_EQ(parts.activationBytes - head.activationBytes, 4 * logits);
+  EXPECT_EQ(kernelOf(parts, "loss").forward, (Work{4 * logits, 32 * logits}));
+  EXPECT_EQ(kernelOf(parts, "loss").inputGrad, (Work{logits, 32 * logits}));
+}
+
+/// Each tensor-parallel rank has the inputs of both first linear layers of a
+/// layer, and that of the head, whole.
+TEST(GatheredInputs, AreWholeOnEachRank) {
+  Architecture arch = plain();
+  arch.vocabulary = 7;
+  ModelFacts divided = expand(arch);
+  arch.gatheredInputs = true;
+  ModelFacts gathered = expand(arch);
+  auto layer = [](const ModelFacts &model) { return model.blocks[1].whole; };
+  EXPECT_EQ(layer(divided).activation, 0);
+  EXPECT_EQ(layer(gathered).activation, 2 * 2 * kTokens * 8);
+  EXPECT_EQ(layer(gathered).weightGrad, 2 * 2 * kTokens * 8);
+  EXPECT_EQ(layer(gathered).recomputed, 0);
+  EXPECT_EQ(gathered.blocks.back().whole.activation, 2 * kTokens * 8);
+  EXPECT_EQ(gathered.blocks[1].activationBytes,
+            divided.blocks[1].activationBytes);
 }
 
 TEST(SeparateCasts, OfLinearLayersInEightBits) {

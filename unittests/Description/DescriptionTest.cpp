@@ -382,6 +382,10 @@ TEST(Mistakes, Models) {
                                             "\"learned_positions\": true")),
       "x.json: learned_positions: stand in the embedding, which needs the "
       "field 'vocabulary'");
+  EXPECT_EQ(modelError(modelWith("\"hidden\": 8",
+                                 "\"hidden\": 8, \"parallel_loss\": true")),
+            "x.json: parallel_loss: needs separate_loss, whose operations it "
+            "divides");
 }
 
 TEST(Mistakes, HeadSizesMakeTheWidth) {

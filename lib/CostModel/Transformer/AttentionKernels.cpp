@@ -56,8 +56,7 @@ void BlockExpander::projections() {
     linear("qkv", z.T, z.h, queries + z.k + z.v, byColumns());
     // Of queries, keys and values those in the middle are every second.
     if (arch.recomputed.operations)
-      keepsProducts() ? productAgain("k", z.T, z.h, z.k)
-                      : productAgain("qkv", z.T, z.h, z.q + z.k + z.v);
+      productAgain("k", z.T, z.h, z.k);
   } else {
     fork("qkv_fork", z.x, 3);
     linear("q", z.T, z.h, queries, byColumns());
@@ -217,8 +216,7 @@ void BlockExpander::gateOutput() {
 void BlockExpander::coreTensors() {
   bool isExpandedAgain = arch.recomputed.upProjections;
   if (arch.recomputed.operations) {
-    if (keepsProducts())
-      block.saves("q, v", z.e * z.T * (z.q + z.v), LastUse::InputGrad);
+    block.saves("q, v", z.e * z.T * (z.q + z.v), LastUse::InputGrad);
   } else {
     if (!isExpandedAgain || !arch.latent->queryRank)
       block.saves("q", z.e * z.T * z.q, LastUse::InputGrad);

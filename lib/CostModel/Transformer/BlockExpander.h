@@ -108,8 +108,6 @@ private:
   /// A linear layer that the backward runs again, with its forward's work.
   void productAgain(llvm::StringRef name, CheckedInt rows, CheckedInt in,
                     CheckedInt out);
-  /// Whether outputs of linear layers are kept where operations are recomputed.
-  bool keepsProducts() const { return linears == Engine::Matrix; }
   /// Sums the gradients of the users of a value.
   void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
             Share share = Share::Divided);
@@ -123,6 +121,8 @@ private:
   /// the other way, in these numbers of bits.
   void exchangeRows(llvm::StringRef name, CheckedInt rows, int64_t bits,
                     int64_t gradientBits);
+  /// Whether a linear layer's gathered input is whole on every accelerator.
+  Share inputs() const { return arch.gatheredInputs ? Share::Whole : stream; }
   /// Logits of the stream and their loss.
   void logits(CheckedInt width);
   /// An all-reduce of the residual stream among the accelerators of a worker.

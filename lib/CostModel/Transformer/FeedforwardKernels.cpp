@@ -115,9 +115,8 @@ void BlockExpander::fusedActivation(const Mlp &mlp) {
          byColumns(), mlp.copies);
   // The fourth linear layer is that behind the attention, so that the first
   // matrix here is kept, and the second of a gate is not.
-  if (arch.recomputed.operations && (hasGate || !keepsProducts()))
-    productAgain(mlp.prefix + "mlp1", mlp.rows, z.h,
-                 (hasGate && !keepsProducts() ? 2 : 1) * mlp.width);
+  if (arch.recomputed.operations && hasGate)
+    productAgain(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width);
   StringRef name = hasGate ? kernel.gated : kernel.function;
   CheckedWork work{forward * y, (hasGate ? 3 : 2) * bytes + weights};
   vector(mlp.prefix + name.str(), work,
@@ -133,10 +132,9 @@ void BlockExpander::mlpTensors(const Mlp &mlp) {
   isGone ? block.leavesGradient("mlp2 input", result)
          : block.saves("mlp2 input", result, LastUse::WeightGrad);
   if (arch.recomputed.operations) {
-    if (keepsProducts())
-      block.saves("activation input", input, LastUse::InputGrad);
+    block.saves("activation input", input, LastUse::InputGrad);
     // The result of the seventh linear layer is kept though nothing needs it.
-    if (keepsProducts() && isGated(arch.activation))
+    if (isGated(arch.activation))
       block.saves("mlp output", z.e * mlp.rows * z.h, LastUse::InputGrad);
     return;
   }

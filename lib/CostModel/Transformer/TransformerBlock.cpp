@@ -178,13 +178,14 @@ void BlockExpander::streamNorm(StringRef name) {
 void BlockExpander::normBefore(StringRef name, CheckedInt elements) {
   CheckedInt bytes = keptBytes(elements, saved.linearInputs);
   if (!arch.recomputed.ofNorms()) {
-    savesStream("normed input", bytes, LastUse::WeightGrad);
+    block.saves("normed input", bytes, LastUse::WeightGrad, Part::Rest,
+                inputs());
     return;
   }
   CheckedInt flops = (arch.norm == Norm::RMSNorm ? 4 : 9) * elements;
   vector((name + "_again").str(), {}, {flops, 2 * z.e * elements}, Part::Rest,
          stream);
-  block.leavesGradient(name, bytes, stream);
+  block.leavesGradient(name, bytes, inputs());
 }
 
 void BlockExpander::fork(StringRef name, CheckedInt elements, int64_t users,
@@ -373,7 +374,8 @@ void BlockExpander::logits(CheckedInt width) {
   linear("head", z.T, width, z.vocabulary, {});
   reduce("head_reduce", /*forward=*/false, /*inputGrad=*/true);
   CheckedInt bytes = (z.e + kFloatBytes) * logits;
-  savesStream("head input", z.e * z.T * width, LastUse::WeightGrad);
+  block.saves("head input", z.e * z.T * width, LastUse::WeightGrad, Part::Rest,
+              inputs());
   if (!arch.separateLoss) {
     vector("loss", {4 * logits, bytes}, {logits, bytes});
     block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
@@ -384,8 +386,17 @@ void BlockExpander::logits(CheckedInt width) {
   // the copy, and casts it; so it holds three.
   CheckedInt whole = kFloatBytes * logits;
   vector("logits_float", {0, bytes}, {0, bytes});
-  vector("loss", {4 * logits, 2 * whole}, {logits, 4 * whole});
-  block.saves("logits", 3 * whole, LastUse::InputGrad);
+  if (!arch.parallelLoss) {
+    vector("loss", {4 * logits, 2 * whole}, {logits, 4 * whole});
+    block.saves("logits", 3 * whole, LastUse::InputGrad);
+    return;
+  }
+  // Of parts of the logits PyTorch has no fused kernel. F takes the largest,
+  // subtracts, takes the exponential, sums and subtracts; I fills a gradient
+  // with zeros, takes the exponential, adds and multiplies, and holds the
+  // logarithm and three results (torch/distributed/tensor/parallel/loss.py).
+  vector("loss", {4 * logits, 8 * whole}, {logits, 8 * whole});
+  block.saves("logits", 4 * whole, LastUse::InputGrad);
 }
 
 /// Norm, logits and loss.

@@ -142,7 +142,13 @@ def titan_step(
     )
     path = Path(range(TITAN_WORKERS), blocks=validation.TITAN_BLOCKS[1])
     return Configuration(
-        "1f1b", TITAN_WORKERS, microbatches, paths=[path], costs=costs, optimizer_step="exposed"
+        "1f1b",
+        TITAN_WORKERS,
+        microbatches,
+        paths=[path],
+        costs=costs,
+        runtime="torch",
+        optimizer_step="exposed",
     )
 
 

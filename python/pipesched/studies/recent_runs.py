@@ -16,7 +16,7 @@ import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, Path
 
 from .study import data
-from .validation import TITAN_MEMORY, TORCHAO_BITS, Row, peak_gib, tokens_per_s
+from .validation import TITAN_MEMORY, Row, peak_gib, titan_fields, tokens_per_s
 
 BLACKWELL = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72")
 HOPPER = ("h100-sxm", "h200-sxm")
@@ -83,9 +83,15 @@ def _model(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
         fields["separate_casts"] = True
     if "prediction_layers" in row:
         fields["prediction_layers"] = row["prediction_layers"]
-    if row["source"].startswith("torchtitan"):
-        fields |= {"saved_bits": TORCHAO_BITS, "separate_loss": True}
+    if is_torchtitan(row):
+        has_kernels = published()["sources"][row["source"]].get("separate_loss", False)
+        fields |= titan_fields(row.get("tensor", 1), has_kernels=has_kernels)
     return fields
+
+
+def is_torchtitan(row: Mapping[str, Any]) -> bool:
+    """Whether torchtitan ran it."""
+    return bool(row["source"].startswith("torchtitan"))
 
 
 def _system(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
@@ -123,6 +129,8 @@ def _options(
         found["used_per_node"] = DOMAIN_USED
     if row["source"] in MEGATRON and row.get("tensor", 1) > 1:
         found["tensor_exposed"] = MEGATRON_EXPOSED
+    if is_torchtitan(row) and "context" in row:
+        found["context_exchange"] = "gather"
     for field, option, percent in FITTED_OPTIONS:
         if row.get(field) and option not in given:
             found[option] = percent()
@@ -158,7 +166,7 @@ def _costs(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Co
         **_options(row, off, options),
         "microbatch_size": row["microbatch"],
         "data_parallel": pipelines,
-        "sharding": sharding if pipelines > 1 else None,
+        "sharding": sharding if pipelines * row.get("context", 1) > 1 else None,
         "precision": row["precision"],
         "recompute": row.get("recompute"),
         "attention": _attention(row, model, system),
@@ -185,6 +193,7 @@ def point(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Con
         FamilyOptions() if chunks == 1 else FamilyOptions(chunks=chunks),
         paths=[path] if stages > layers else None,
         costs=_costs(row, off, **options),
+        runtime="torch" if is_torchtitan(row) else "table",
         optimizer_step="none" if is_layer else row.get("ends", "overlapped"),
     )
 

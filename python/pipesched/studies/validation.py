@@ -350,6 +350,17 @@ def _titan_system(rates: TitanRates, is_divided: bool) -> dict[str, Any]:
     return made
 
 
+def titan_fields(tensor: int, *, has_kernels: bool) -> dict[str, Any]:
+    """What torchtitan keeps, with so many tensor-parallel ranks, by fields of a model;
+    `has_kernels`: its loss is not compiled. With ranks, DTensor keeps inputs as they are gathered,
+    and torchao casts them before that.
+    """
+    fields: dict[str, Any] = {"separate_loss": has_kernels}
+    if tensor == 1:
+        return fields | {"saved_bits": TORCHAO_BITS}
+    return fields | {"gathered_inputs": True, "parallel_loss": has_kernels}
+
+
 def _titan_costs(
     model: str,
     rates: TitanRates,
@@ -370,8 +381,7 @@ def _titan_costs(
         "gradient_bytes_per_parameter": 4,
         "separate_accumulation": microbatches > 1,
         "repeated_key_values": True,
-        "saved_bits": TORCHAO_BITS,
-        "separate_loss": True,
+        **titan_fields(tensor, has_kernels=True),
     }
     return Costs(
         model=fields,
@@ -400,7 +410,7 @@ def peak_gib(simulation: Simulation, accelerators: int) -> float:
 def titan_70b_row(rates: TitanRates) -> Configuration:
     """The step of 70B of table 4."""
     costs = _titan_costs("llama3-70b", rates, microbatch_size=TITAN_70B_BATCH, data_parallel=32)
-    return Configuration("1f1b", 1, 1, costs=costs, optimizer_step="overlapped")
+    return Configuration("1f1b", 1, 1, costs=costs, runtime="torch", optimizer_step="overlapped")
 
 
 def _titan_70b(rates: TitanRates) -> float:
@@ -418,7 +428,7 @@ def titan_8b_row(row: Mapping[str, Any], rates: TitanRates) -> Configuration:
         microbatch_size=1,
         data_parallel=row["fsdp"],
     )
-    return Configuration("1f1b", 1, 1, costs=costs, optimizer_step="overlapped")
+    return Configuration("1f1b", 1, 1, costs=costs, runtime="torch", optimizer_step="overlapped")
 
 
 def titan_8b(row: Mapping[str, Any], rates: TitanRates) -> float:
@@ -485,6 +495,7 @@ def titan_step(
         FamilyOptions() if chunks == 1 else FamilyOptions(chunks=chunks),
         paths=[Path([stage % workers for stage in range(len(blocks))], blocks=blocks)],
         costs=costs,
+        runtime="torch",
         optimizer_step="exposed",
     )
 

@@ -284,12 +284,16 @@ def test_memory_without_a_pipeline(model: str, given: dict[str, Any], sharding: 
 
 
 def test_the_reserve_covers_what_was_published() -> None:
-    """All published peaks but one are covered, and the page that says so has them."""
+    """A flat 15 % covers all published peaks, the parts all but one, and the page has them."""
     from pipesched.planning._request import DEFAULT_RESERVE
     from pipesched.studies import memory
 
     frame = memory.memory().frame
-    missing = frame[frame.uncounted_percent > reserve_of(DEFAULT_RESERVE, 10**6) / 10**4]
+    assert (frame.uncounted_percent < 15).all()
+    # 2401.10241 has A100 of 80 GB, torchtitan H100 of 96 GB.
+    capacity = frame.source.str.startswith("torchtitan").map({True: 96, False: 80}) * 10**9
+    kept = capacity.map(lambda each: reserve_of(DEFAULT_RESERVE, each) / 2**30)
+    missing = frame[frame.measured_gib - frame.counted_gib > kept]
     assert missing.case.tolist() == ["405B FP8, 1F1B"]
     page = (ROOT / "docs" / "Planning.md").read_text()
     row: Any

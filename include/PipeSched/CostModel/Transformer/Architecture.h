@@ -243,9 +243,8 @@ struct RecomputedOutputs {
                               ///< those inside latent attention
   bool upProjections = false; ///< of latent attention: queries, keys, values
   bool activations = false;   ///< of activation functions
-  /// All but attention outputs and those of every second linear layer, of which
-  /// none is kept if they run in 8 bits: torchtitan's selective checkpointing
-  /// of operations.
+  /// All but attention outputs and those of every second linear layer:
+  /// torchtitan's selective checkpointing of operations.
   bool operations = false;
   bool mlps = false;    ///< all of an MLP
   bool experts = false; ///< all from the router to the sum of the experts
@@ -325,6 +324,12 @@ struct Architecture {
   /// Whether the loss is a kernel for each of its operations, whose results in
   /// 4 bytes are all held. Otherwise it reads the logits as they are.
   bool separateLoss = false;
+  /// Whether tensor-parallel ranks compute such a loss of their parts of the
+  /// logits (`loss_parallel` of PyTorch), which holds one more result.
+  bool parallelLoss = false;
+  /// Whether tensor-parallel ranks keep the gathered inputs of linear layers,
+  /// where others gather them again in the backward.
+  bool gatheredInputs = false;
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
