@@ -318,7 +318,7 @@ class Recomputation:
     """What R's output is compared with, in the first step (_again.py)."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Activation:
     """What a worker holds of one stage and microbatch."""
 

@@ -34,11 +34,17 @@ import torch
 from torch import Tensor
 from torch._functorch import config as functorch_config
 from torch.autograd.function import BackwardCFunction
-from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
+from torch.autograd.graph import (
+    GradientEdge,
+    Node,
+    _engine_run_backward,
+    get_gradient_edge,
+)
 
 from pipesched import Cell
 
 from ._errors import PipelineError
+from ._values import is_plain
 
 Gradients = tuple[Tensor | None, ...]
 Root = tuple[GradientEdge, Tensor]
@@ -76,10 +82,52 @@ def may_run_again(is_on: bool) -> AbstractContextManager[Any]:
     return patched if is_on else nullcontext()
 
 
+def _are_plain(tensors: Iterable[Tensor]) -> bool:
+    return all(map(is_plain, tensors))
+
+
+def _accumulate(
+    edges: Sequence[GradientEdge],
+    gradients: Sequence[Tensor],
+    leaves: Sequence[Tensor] = (),
+) -> None:
+    """Adds gradients to these leaves, and keeps the graph, or to all, and releases it.
+
+    `torch.autograd.backward` first compares each gradient with what the node is made for, in
+    Python. That takes as long as the backward of a small layer, and plain gradients that came from
+    the same tensors, or from a backward through them, have their shape.
+    """
+    if not (_are_plain(gradients) and _are_plain(leaves)):
+        chosen: Any = leaves or None
+        torch.autograd.backward(edges, gradients, retain_graph=bool(leaves), inputs=chosen)
+        return
+    _engine_run_backward(
+        tuple(edges),
+        tuple(gradients),
+        bool(leaves),
+        False,
+        tuple(leaves),
+        allow_unreachable=True,
+        accumulate_grad=True,
+    )
+
+
+def _gradients(
+    roots: Sequence[Root], inputs: Sequence[GradientEdge]
+) -> Sequence[Tensor | None]:
+    """The gradients of inputs, by the same way; the graph is kept."""
+    edges, given = tuple([edge for edge, _ in roots]), tuple([each for _, each in roots])
+    if not _are_plain(given):
+        return torch.autograd.grad(edges, inputs, given, retain_graph=True, allow_unused=True)
+    return _engine_run_backward(
+        edges, given, True, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False
+    )
+
+
 def whole_backward(roots: Sequence[Root]) -> None:
     """Adds gradients to all leaves that the outputs depend on."""
     if roots:
-        torch.autograd.backward([edge for edge, _ in roots], [given for _, given in roots])
+        _accumulate([edge for edge, _ in roots], [given for _, given in roots])
 
 
 @dataclass
@@ -126,8 +174,7 @@ class WeightBackward:
 
     def _run(self, group: _Group) -> None:
         if group.kept:
-            below = [edge for edge, _ in group.kept]
-            torch.autograd.backward(below, [gradient for _, gradient in group.kept])
+            whole_backward(group.kept)
             return
         edges: list[GradientEdge] = []
         gradients: list[Tensor] = []
@@ -143,7 +190,7 @@ class WeightBackward:
                     gradients.append(gradient)
         try:
             if edges:
-                torch.autograd.backward(edges, gradients, retain_graph=True, inputs=group.leaves)
+                _accumulate(edges, gradients, group.leaves)
         finally:
             for handle in handles:
                 handle.remove()
@@ -303,13 +350,7 @@ def input_backward(
         if isinstance(node, BackwardCFunction)  # others compute what is asked for
     ]
     try:
-        found = torch.autograd.grad(
-            [edge for edge, _ in through],
-            list(inputs),
-            [given for _, given in through],
-            retain_graph=True,
-            allow_unused=True,
-        )
+        found = _gradients(through, inputs)
     finally:
         for handle in handles:
             handle.remove()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from pipesched import Cell
 
@@ -27,6 +27,8 @@ def arguments_of(module: nn.Module, value: Any) -> tuple[tuple[Any, ...], dict[s
 
 def call(module: nn.Module, value: Any) -> Any:
     """Runs a stage."""
+    if isinstance(value, Tensor):
+        return module(value)
     args, kwargs = arguments_of(module, value)
     return module(*args, **kwargs)
 

@@ -7,7 +7,7 @@ then on the stages that have changed theirs get one, in F and in R.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from torch import Tensor
 
@@ -16,6 +16,8 @@ from pipesched import Cell
 from ._activation import Activation
 from ._placement import StageKey
 from ._values import mapped
+
+NOTHING = nullcontext()
 
 
 class ChangedInputs:
@@ -29,16 +31,22 @@ class ChangedInputs:
         """Ends a training step."""
         self._is_first = False
 
-    @contextmanager
-    def spared(self, cell: Cell, activation: Activation, is_again: bool) -> Iterator[None]:
+    def spared(
+        self, cell: Cell, activation: Activation, is_again: bool
+    ) -> AbstractContextManager[None]:
         """Runs a forward on a copy of the input, where that may be needed: if the cell is
         recomputed, or recomputes (`is_again`).
         """
+        if not is_again:
+            return NOTHING
         key = cell.path, cell.stage
         is_unknown = self._is_first and cell.phase == "F"
-        if not is_again or not (is_unknown or key in self._found):
-            yield
-            return
+        if not (is_unknown or key in self._found):
+            return NOTHING
+        return self._on_copies(key, activation)
+
+    @contextmanager
+    def _on_copies(self, key: StageKey, activation: Activation) -> Iterator[None]:
         kept, copies = activation.value, list[Tensor]()
 
         def copy(tensor: Tensor) -> Tensor:

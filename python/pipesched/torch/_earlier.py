@@ -10,7 +10,7 @@ touch it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from ._errors import PipelineError
 from ._places import places_of
 from ._units import TOKENS, has_tokens
 from ._values import flatten
+
+NOTHING = nullcontext()
 
 
 class _Store:
@@ -225,12 +227,12 @@ class Earlier:
         sent = [store.sent for store in stores if store.sent is not None]
         return [*(store.kept for store in stores), *sent]
 
-    @contextmanager
-    def forward(self, cell: Cell, value: Any) -> Iterator[None]:
+    def forward(self, cell: Cell, value: Any) -> AbstractContextManager[None]:
         """Runs a forward, or computes it again."""
-        if self.count == 1:
-            yield
-            return
+        return NOTHING if self.count == 1 else self._forward(cell, value)
+
+    @contextmanager
+    def _forward(self, cell: Cell, value: Any) -> Iterator[None]:
         kept = self._kept.setdefault(self._key(cell), _Kept())
         number = cell.microbatch % self.count
         tokens = [t.shape[TOKENS] for t in flatten(value)[0] if has_tokens(t)]
@@ -245,15 +247,14 @@ class Earlier:
                 "times; stages call it equally often for each slice, in the same order"
             )
 
-    @contextmanager
-    def backward(self, cell: Cell) -> Iterator[None]:
+    def backward(self, cell: Cell) -> AbstractContextManager[None]:
         """Runs a backward, in which no forward may run again by itself."""
-        why = None if self.count == 1 else (
+        if self.count == 1:
+            return NOTHING
+        return _running(
             f"{self.place(cell)} asks for earlier tokens in its backward, as under "
             "torch.utils.checkpoint; recompute by the R cells of a schedule instead"
         )
-        with _running(why):
-            yield
 
     @contextmanager
     def whole(self) -> Iterator[None]:

@@ -1,19 +1,14 @@
 """Walks the program of one worker, instruction by instruction, and runs its cells.
 
 An instruction only waits for what it needs: a compute for the messages in its `waits`, O for the
-all-reduce before it, a join for copies. What passes between stages lies in four places, by stage
-and microbatch:
-
-    inbox       the input of a stage, from the stage before it
-    outbox      the output of a stage, until it is sent
-    gradbox     the gradients of the outputs of a stage, from the stage behind it
-    upbox       the gradients of the inputs of a stage, until they are sent
+all-reduce before it, a join for copies. What is the same in all passes is found before the first
+one (_prepared.py); what passes between stages lies in boxes (_boxes.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -35,6 +30,7 @@ from ._backward import (
 )
 from ._call import explain
 from ._chain import Backward, StagesInParts
+from ._boxes import At, Boxes
 from ._changed import ChangedInputs
 from ._compared import Compared
 from ._device import await_device
@@ -43,19 +39,19 @@ from ._errors import PipelineError
 from ._inputs import Inputs, listing
 from ._left import Left
 from ._loss import lose
+from ._messages import Mode
 from ._observer import Memory
-from ._order import COLLECTIVES, needs
+from ._order import COLLECTIVES
 from ._parallel import local, mark
 from ._parts import Batch, Parts
 from ._places import overlapping, places_of, storages_of
+from ._placement import StageKey
+from ._prepared import Prepared, prepare
 from ._record import Event
-from ._repeated import Repeated
+from ._repeated import NOTHING, Repeated
 from ._shards import FORWARD
 from ._times import times_of
 from ._values import Packet, flatten, mapped, unflatten
-
-At = tuple[int, int]
-"""(stage, microbatch)."""
 
 
 class Executor:
@@ -66,7 +62,6 @@ class Executor:
         self._watch = parts.link.watch
         self._device = parts.link.device
         self.slots = parts.link.slots
-        self._needs = [needs(instruction, parts.program) for instruction in parts.program]
         self._early = parts.messages.early
         self.current: Instruction | None = None
         cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
@@ -79,15 +74,22 @@ class Executor:
         self._earlier = Earlier(parts.slices)
         self._compared = Compared(self._earlier, parts.checks_slices)
         self._stages = StagesInParts(parts, self._watch)
+        self._boxes = Boxes(parts.placement.stages)
+        is_forward = lambda cell: cell.phase in FORWARD  # noqa: E731
+        pair = self._stages.pair
+        self._prepared: dict[Mode, list[Prepared]] = {
+            "train": prepare(parts.program, self._early, lambda _: True, pair),
+            "evaluate": prepare(parts.program, self._early, is_forward, pair),
+        }
+        """What passes of each mode run."""
+        self._looks = False
+        """Whether something looks at the memory after each instruction."""
         self.memory: Memory | None = None
         """What is told of each instruction of a training step."""
         self._clear()
 
     def _clear(self) -> None:
-        self._inbox: dict[At, Packet] = {}
-        self._outbox: dict[At, Packet] = {}
-        self._gradbox: dict[At, Packet] = {}
-        self._upbox: dict[At, Packet] = {}
+        self._boxes.clear()
         self.held: dict[At, Activation] = {}
         self._coming: set[int] = set()
         self._reducing: set[int] = set()
@@ -115,6 +117,8 @@ class Executor:
         self._parts.messages.begin(batch.mode, program, [batch.inputs, batch.targets])
         is_training = batch.mode == "train"
         splits = self._splits and is_training
+        counts = self._parts.budget.counts_bytes or self.memory is not None
+        self._looks = is_training and counts
         with torch.set_grad_enabled(is_training), may_run_again(splits):
             if batch.record is not None:
                 self._times.begin()
@@ -123,12 +127,12 @@ class Executor:
             if is_training:
                 self._parts.sums.begin()
                 self._repeated.begin(batch.number, batch.record is not None)
-            for instruction in program:
-                if instruction.index in self._early:
-                    self._receive_early(instruction, is_training)
-                if any(self._runs(cell) for cell in instruction.cells):
-                    self.current = instruction
-                    self._run(instruction)
+            for work in self._prepared[batch.mode]:
+                for receive in work.early:
+                    self._parts.messages.receive(receive)
+                if work.cells:
+                    self.current = work.instruction
+                    self._run(work)
             self.current = None
             self._finish(is_training)
             self._times.end()
@@ -137,50 +141,44 @@ class Executor:
                 self._again.settle()
         self._clear()
 
-    def _runs(self, cell: Cell) -> bool:
-        """Whether a pass runs a cell."""
-        return self._batch.mode == "train" or cell.phase in FORWARD
-
-    def _receive_early(self, instruction: Instruction, is_training: bool) -> None:
-        for receive in self._early[instruction.index]:
-            if is_training or receive.cell.phase == "F":
-                self._parts.messages.receive(receive)
-
-    def _run(self, instruction: Instruction) -> None:
-        record = self._batch.record
+    def _run(self, work: Prepared) -> None:
+        instruction, record = work.instruction, self._batch.record
         if record is None:
-            self._settle(instruction)
-            self._execute(instruction)
-            self._note_memory(instruction)
+            for awaited in work.awaited:
+                self._settle(instruction, awaited)
+            self._execute(work)
+            if self._looks:
+                self._note_memory(instruction)
             return
         times, number = self._times, self._batch.number
         ready = times.now()
-        self._settle(instruction)
+        for awaited in work.awaited:
+            self._settle(instruction, awaited)
         start = times.now()
-        self._execute(instruction)
+        self._execute(work)
         moments = (ready, start, times.now())
-        self._note_memory(instruction)
+        if self._looks:
+            self._note_memory(instruction)
         times.when_known(lambda: record(Event(number, instruction, *map(times.ns, moments))))
 
     def _note_memory(self, instruction: Instruction) -> None:
-        if self._parts.budget.counts_bytes and self._batch.mode == "train":
+        if self._parts.budget.counts_bytes:
             self._parts.budget.check_bytes(instruction.cell, self.bytes_held())
-        if self.memory is not None and self._batch.mode == "train":
+        if self.memory is not None:
             self.memory.look(instruction, self)
 
-    def _settle(self, instruction: Instruction) -> None:
-        """Waits for what an instruction needs."""
-        for awaited in self._needs[instruction.index]:
-            if awaited.kind == "recv":
-                self._take(awaited)
-            elif awaited.kind == "all_reduce":
-                self._finish_sum(awaited.index)
-            elif awaited.kind in COLLECTIVES:
-                assert self._parts.shards is not None
-                if self._parts.shards.finish(awaited.index, instruction.cell):
-                    self._note_done(awaited.index)
-            else:
-                self._settle_copy(instruction, awaited)
+    def _settle(self, instruction: Instruction, awaited: Instruction) -> None:
+        """Waits for something that an instruction needs."""
+        if awaited.kind == "recv":
+            self._take(awaited)
+        elif awaited.kind == "all_reduce":
+            self._finish_sum(awaited.index)
+        elif awaited.kind in COLLECTIVES:
+            assert self._parts.shards is not None
+            if self._parts.shards.finish(awaited.index, instruction.cell):
+                self._note_done(awaited.index)
+        else:
+            self._settle_copy(instruction, awaited)
 
     def _settle_copy(self, instruction: Instruction, copy: Instruction) -> None:
         activation = self.held.get((copy.cell.stage, copy.cell.microbatch))
@@ -192,19 +190,18 @@ class Executor:
             activation.saved.await_on_device()
         self._note_done(copy.index)
 
-    def _execute(self, instruction: Instruction) -> None:
-        cell = instruction.cell
-        at = cell.stage, cell.microbatch
+    def _execute(self, work: Prepared) -> None:
+        instruction = work.instruction
         if instruction.kind == "compute":
-            cells = [each for each in instruction.cells if self._runs(each)]
-            if (pair := self._stages.pair(cells)) is None:
-                for each in cells:
+            if work.pair is None:
+                for each in work.cells:
                     self._compute(each)
             else:
-                self._compute_pair(*pair)
-        elif instruction.kind == "send":
-            box = self._outbox if cell.phase == "F" else self._upbox
-            self._parts.messages.send(instruction, self._pop(box, at, cell))
+                self._compute_pair(*work.pair)
+            return
+        cell = instruction.cell
+        if instruction.kind == "send":
+            self._parts.messages.send(instruction, self._boxes.pop_sent(cell))
         elif instruction.kind == "recv":
             self._coming.add(instruction.index)
             if not self._early:
@@ -222,11 +219,6 @@ class Executor:
             self._reducing.add(instruction.index)
             self._parts.sums.groups[instruction.group].start(self._watch)
 
-    def _pop(self, box: dict[At, Packet], at: At, cell: Cell) -> Packet:
-        if at not in box:
-            raise PipelineError(f"the program of this rank runs {cell} before what it needs")
-        return box.pop(at)
-
     def _take(self, instruction: Instruction) -> None:
         """Stores a received value in the place from which a cell takes it."""
         if instruction.index not in self._coming:
@@ -234,13 +226,9 @@ class Executor:
         self._coming.remove(instruction.index)
         packet = self._parts.messages.take(instruction.index)
         self._note_done(instruction.index)
-        cell = instruction.cell
         if self.memory is not None and self._batch.mode == "train":
-            self.memory.take(cell, packet)
-        if cell.phase == "F":
-            self._inbox[cell.stage + 1, cell.microbatch] = packet
-        else:
-            self._gradbox[cell.stage - 1, cell.microbatch] = packet
+            self.memory.take(instruction.cell, packet)
+        self._boxes.put_received(instruction.cell, packet)
 
     def _saved(self, cell: Cell) -> Saved:
         activation = self.held.get((cell.stage, cell.microbatch))
@@ -289,10 +277,14 @@ class Executor:
     # Cells
 
     def _before(self, cell: Cell) -> None:
+        if not self._parts.around.before:
+            return
         for before in self._parts.around.before.get(mark(cell), ()):
             self._spared |= storages_of(before())
 
     def _after(self, cell: Cell) -> None:
+        if not self._parts.around.after:
+            return
         for after in self._parts.around.after.get(mark(cell), ()):
             after()
 
@@ -310,25 +302,26 @@ class Executor:
 
     def _compute(self, cell: Cell) -> None:
         self._before(cell)
-        if cell.phase == "F":
+        phase = cell.phase
+        if phase == "F":
             self._forward(cell)
-        elif cell.phase == "R":
-            self._recompute(cell)
-        elif cell.phase == "O":
-            stepper = self._parts.steppers.get((cell.path, cell.stage))
-            if stepper is not None:
-                stepper()
-                torch.clear_autocast_cache()
-        elif cell.phase in ("B", "I", "W"):
+        elif phase in ("B", "I", "W"):
             if torch.is_autocast_enabled(self._device.type):
                 with torch.autocast(self._device.type, enabled=False):
                     self._backward(cell)
             else:
                 self._backward(cell)
-        elif cell.phase in ("S", "T") and self._parts.shards is not None:
+        elif phase == "R":
+            self._recompute(cell)
+        elif phase == "O":
+            stepper = self._parts.steppers.get((cell.path, cell.stage))
+            if stepper is not None:
+                stepper()
+                torch.clear_autocast_cache()
+        elif phase in ("S", "T") and self._parts.shards is not None:
             self._parts.shards.compute(cell)
         else:
-            raise PipelineError(f"this runtime cannot compute a cell of phase {cell.phase}: {cell}")
+            raise PipelineError(f"this runtime cannot compute a cell of phase {phase}: {cell}")
         self._after(cell)
 
     def _forward(self, cell: Cell) -> None:
@@ -350,7 +343,7 @@ class Executor:
         if activation.again is not None:
             self._again.note(outputs, activation.again)
         if packet is not None:
-            self._pass_down(cell, packet)
+            self._boxes.pass_down(cell, packet)
         if is_training and not is_again:
             activation.hold(outputs, self._computes_loss(cell))
             self._check_budget(cell)
@@ -377,8 +370,10 @@ class Executor:
             found: list[Tensor] = []
             value = mapped(self._batch.inputs[cell.microbatch], listing(found, self._device))
             return Activation(value, Inputs(found), target)
-        packet = self._pop(self._inbox, at, cell)
-        inputs = Inputs.of(packet, self._batch.mode == "train")
+        packet = self._boxes.pop(self._boxes.inbox, cell)
+        is_looked_at = self._splits or self._parts.sums.is_unchecked((cell.path, cell.stage))
+        has_edges = is_looked_at or self._stages.chain(cell) is not None
+        inputs = Inputs.of(packet, self._batch.mode == "train", has_edges)
         return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
 
     def _apply(
@@ -386,9 +381,9 @@ class Executor:
     ) -> tuple[list[Tensor], Packet | None]:
         """Runs a stage; returns what to differentiate, and what to give to the next stage."""
         if drops_graph and activation.again is not None:
-            run = partial(self._apply_in, cell, activation, nullcontext())
+            run = partial(self._apply_in, cell, activation, NOTHING)
             return self._again.run(cell, activation.again, run)
-        hooks: Any = nullcontext()
+        hooks: Any = NOTHING
         if activation.saved is not None:
             hooks = activation.saved.collecting()
         return self._apply_in(cell, activation, hooks)
@@ -397,40 +392,45 @@ class Executor:
         self, cell: Cell, activation: Activation, hooks: Any
     ) -> tuple[list[Tensor], Packet | None]:
         """Runs a stage under hooks of autograd."""
-        module = self._parts.placement.modules[cell.path, cell.stage]
-        value = activation.value
+        key, is_last = (cell.path, cell.stage), self._is_last(cell)
+        module, value = self._parts.placement.modules[key], activation.value
+        is_training = self._batch.mode == "train"
         with hooks:
             try:
-                is_looked_at = self._batch.mode == "train" and not self._is_last(cell)
                 with (
                     self._earlier.forward(cell, value),
-                    self._left.watched(cell, module, is_looked_at),
+                    self._left.watched(cell, module, is_training and not is_last),
                 ):
                     output = self._stages.call(cell, activation, module, self._batch.mode)
             except RuntimeError as error:
                 explain(error, cell)
                 raise
             shards, entering = self._parts.shards, None
-            if self._is_last(cell) and shards is not None:
+            if is_last and shards is not None:
                 entering = shards.enter(cell, output)
             if cell.phase == "F" and self._batch.number == 0:
                 self._compared.note(cell, module, value, output)
             if entering is not None:
-                self._parts.sums.check((cell.path, cell.stage), entering, activation.ends)
+                self._check(key, entering, activation)
                 return entering, None
-            if self._is_last(cell):
+            if is_last:
                 if self._batch.mode == "evaluate" and self._batch.targets is None:
                     self._batch.outputs[cell.microbatch] = mapped(output, self.slots.apart)
                     return [], None
                 losses = lose(self._parts.loss, self._batch, cell, output, activation.target)
-                self._parts.sums.check((cell.path, cell.stage), losses, activation.ends)
+                self._check(key, losses, activation)
                 return losses, None
         tensors, structure = flatten(output)
-        if self._batch.mode == "train":
-            self._parts.sums.check((cell.path, cell.stage), tensors, activation.ends)
+        if is_training:
+            self._check(key, tensors, activation)
         wants = [tensor.requires_grad for tensor in tensors]
         sent = [self.slots.apart(self._as_sent(tensor)) for tensor in tensors]
         return tensors, Packet(sent, wants, structure, overlapping(sent))
+
+    def _check(self, key: StageKey, outputs: Sequence[Tensor], activation: Activation) -> None:
+        """Refuses a forward that uses parameters which no sum knows; looks once at each stage."""
+        if self._parts.sums.is_unchecked(key):
+            self._parts.sums.check(key, outputs, activation.ends)
 
     def _as_sent(self, output: Tensor) -> Tensor:
         """An output without its graph. A buffer of a stage is copied: another forward may change it
@@ -440,14 +440,6 @@ class Executor:
         if not self._buffered or found.layout != torch.strided:
             return found
         return found.clone() if found.untyped_storage()._cdata in self._buffered else found
-
-    def _pass_down(self, cell: Cell, packet: Packet) -> None:
-        """Gives an output to the next stage, here or by a message."""
-        following = cell.stage + 1, cell.microbatch
-        if (cell.path, cell.stage + 1) in self._parts.placement.stages:
-            self._inbox[following] = packet
-        else:
-            self._outbox[cell.stage, cell.microbatch] = packet
 
     def _recompute(self, cell: Cell) -> None:
         activation = self.held[cell.stage, cell.microbatch]
@@ -521,8 +513,10 @@ class Executor:
             self._drop(cell)
         activation.roots = []
         if cell.stage > 0:
-            given = dict(zip(inputs.wanted, found, strict=True))
-            self._pass_up(cell, [given.get(number) for number in range(inputs.count)])
+            if len(found) < inputs.count:
+                given = dict(zip(inputs.wanted, found, strict=True))
+                found = [given.get(number) for number in range(inputs.count)]
+            self._pass_up(cell, found)
 
     def _drop(self, cell: Cell) -> None:
         """Ends an activation, whose gradients are all computed."""
@@ -537,18 +531,14 @@ class Executor:
         if self._parts.shards is not None and self._is_last(cell):
             gradient = self._parts.shards.gradient_of(cell)
             return [(edge, gradient) for edge in outputs if edge is not None]
-        packet = self._pop(self._gradbox, (cell.stage, cell.microbatch), cell)
+        packet = self._boxes.pop(self._boxes.gradbox, cell)
         return roots_of(cell, outputs, unflatten(packet.tensors, packet.structure))
 
     def _pass_up(self, cell: Cell, gradients: list[Tensor | None]) -> None:
         """Gives the gradients of an input to the stage before, here or by a message."""
         given = [g if g is None else self.slots.apart(g.detach()) for g in gradients]
         tensors, structure = flatten(given)
-        packet = Packet(tensors, [False] * len(tensors), structure)
-        if (cell.path, cell.stage - 1) in self._parts.placement.stages:
-            self._gradbox[cell.stage - 1, cell.microbatch] = packet
-        else:
-            self._upbox[cell.stage, cell.microbatch] = packet
+        self._boxes.pass_up(cell, Packet(tensors, [False] * len(tensors), structure))
 
     def _check_budget(self, cell: Cell) -> None:
         self._parts.budget.check(cell, self.held.values())
@@ -563,11 +553,9 @@ class Executor:
 
     def places_held(self) -> dict[int, int]:
         """The storages on the device that activations and messages hold, with their bytes."""
-        boxes = (self._inbox, self._outbox, self._gradbox, self._upbox)
-        packets = [packet for box in boxes for packet in box.values()]
         found = places_of(
             [
-                *(tensor for packet in packets for tensor in packet.tensors),
+                *self._boxes.tensors(),
                 *(tensor for held in self.held.values() for tensor in held.tensors()),
                 *self._parts.messages.coming(),
             ],
@@ -584,12 +572,7 @@ class Executor:
 
     def packet_behind(self, cell: Cell) -> tuple[Packet | None, str]:
         """What a cell has given to the next one, and what that is."""
-        at = cell.stage, cell.microbatch
-        if cell.phase == "F":
-            return self._outbox.get(at) or self._inbox.get((at[0] + 1, at[1])), "output"
-        if cell.phase in "BI":
-            return self._upbox.get(at) or self._gradbox.get((at[0] - 1, at[1])), "upward"
-        return None, ""
+        return self._boxes.behind(cell)
 
     def bytes_of_sum(self, blocks: range) -> int:
         """The size of the copies in which the gradients of blocks are summed."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ._errors import PipelineError
-from ._values import Packet, tensors_in
+from ._values import Packet, is_plain, tensors_in
 
 ROOT = torch.empty(0, requires_grad=True)
 """A leaf that makes autograd keep the node; it never gets a gradient."""
@@ -44,13 +44,15 @@ class _Entrance(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         ctx.arrived[:] = gradients
-        return (None, None, *(None for _ in gradients))
+        return (None,) * (2 + len(gradients))
 
 
 def _alias(tensor: Tensor) -> Tensor:
     """The same memory in a tensor that is no view, so that it may be changed in place. What is read
     as the conjugate or the negative of its memory is copied.
     """
+    if is_plain(tensor) and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference()):
+        return tensor.data  # which has a count of changes of its own
     tensor = tensor.resolve_conj().resolve_neg()
     empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     place = tensor.storage_offset(), tensor.shape, tensor.stride()
@@ -60,6 +62,8 @@ def _alias(tensor: Tensor) -> Tensor:
 class Inputs:
     """The tensors of an input, and the way of gradients to them."""
 
+    __slots__ = ("_arrived", "_overlaps", "_sources", "count", "edges", "tensors", "wanted")
+
     def __init__(self, tensors: list[Tensor]) -> None:
         self.tensors = tensors
         """Empty once the forward that needs them has run."""
@@ -67,7 +71,7 @@ class Inputs:
         self.wanted: list[int] = []
         """The numbers of the tensors for which a gradient is wanted."""
         self.edges: list[GradientEdge] = []
-        """Where their gradients arrive."""
+        """Where their gradients arrive, if anything but a whole backward asks for that."""
         self._overlaps: dict[int, int] = {}
         """The versions of the tensors that had memory in common where they were made."""
         self._arrived: list[Tensor | None] = []
@@ -75,23 +79,27 @@ class Inputs:
         """What the stage before gave, and the tensors here with their versions."""
 
     @staticmethod
-    def of(packet: Packet, is_training: bool) -> Inputs:
-        """The input that a stage gets from the stage before it."""
-        made = Inputs([tensor.detach() for tensor in packet.tensors])
+    def of(packet: Packet, is_training: bool, has_edges: bool) -> Inputs:
+        """The input that a stage gets from the stage before it. `has_edges`: whether anything needs
+        its edges.
+        """
+        made = Inputs(list(packet.tensors))
         if is_training:
             made.wanted = [number for number, wanted in enumerate(packet.wants) if wanted]
             if made.wanted:
-                made._enter()
-        made._overlaps = {number: made.tensors[number]._version for number in packet.overlaps}
+                made._enter(has_edges)
+        if packet.overlaps:
+            made._overlaps = {number: made.tensors[number]._version for number in packet.overlaps}
         return made
 
-    def _enter(self) -> None:
+    def _enter(self, has_edges: bool) -> None:
         chosen = [self.tensors[number] for number in self.wanted]
         apply: Any = _Entrance.apply
         entered: Sequence[Tensor] = apply(self._arrived, ROOT, *chosen)
         for number, old, new in zip(self.wanted, chosen, entered, strict=True):
             self.tensors[number] = new
-            self.edges.append(get_gradient_edge(new))
+            if has_edges:
+                self.edges.append(get_gradient_edge(new))
             self._sources.append((old, new, new._version))
 
     def gradients(self) -> list[Tensor | None]:
@@ -100,8 +108,9 @@ class Inputs:
 
     def tell(self) -> None:
         """Tells what the stage before gave of changes in place."""
-        now = self._overlaps.items()
-        self.check_apart([i for i, version in now if self.tensors[i]._version != version])
+        if self._overlaps:
+            now = self._overlaps.items()
+            self.check_apart([i for i, version in now if self.tensors[i]._version != version])
         for old, new, version in self._sources:
             if new._version != version:
                 with torch.no_grad():

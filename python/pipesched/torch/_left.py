@@ -16,6 +16,8 @@ from pipesched import Cell
 from ._placement import StageKey, named
 from ._values import tensors_in
 
+NOTHING = nullcontext()
+
 
 def _with_graph(module: nn.Module) -> set[tuple[str, str]]:
     """The attributes of a module and its parts that have a tensor with a graph."""
@@ -44,9 +46,8 @@ class Left:
         """Warns if a forward leaves a part of its graph on a module. A weight that is computed of
         parameters is there before, and does not count.
         """
-        key = cell.path, cell.stage
-        if not is_on or key in self._seen:
-            return nullcontext()
+        if not is_on or (key := (cell.path, cell.stage)) in self._seen:
+            return NOTHING
         self._seen.add(key)
         return self._watching(key, module)
 

@@ -116,9 +116,11 @@ class Link:
         works: Sequence[Any],
         buffer: Tensor,
         what: Callable[[], str],
-        is_received: bool = False,
+        words: memoryview | None = None,
     ) -> None:
-        """Waits for works that a process group without tags has begun with a buffer."""
+        """Waits for works that a process group without tags has begun with a buffer. `words` are
+        those of the trailer of one that is received into host memory.
+        """
         if self.buffers != HOST:
             for work in works:  # only the stream of this thread waits
                 self.watch.start_call(work.wait, what)
@@ -128,7 +130,7 @@ class Link:
             for work in works:
                 work.wait()
 
-        self.watch.wait(wait, what, buffer, words_of(buffer) if is_received else None)
+        self.watch.wait(wait, what, buffer, words)
 
     def keep(self, works: Sequence[Any], buffer: Tensor, what: Callable[[], str]) -> None:
         """Keeps a buffer that a process group without tags sends, until it is sent."""
@@ -200,7 +202,7 @@ class TaggedMessages:
         self.known: dict[int | None, Spec] = {}
         """The header of the last message, by its number."""
         self._of_mode: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
-        self._coming: dict[int, tuple[Instruction, Tensor, Any]] = {}
+        self._coming: dict[int, tuple[Instruction, Tensor, memoryview, Any]] = {}
 
     def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
         self.begin_with(self._of_mode[mode])
@@ -212,10 +214,11 @@ class TaggedMessages:
     def send(self, instruction: Instruction, packet: Packet) -> None:
         message, tag = instruction.message, _tag(instruction)
         assert message is not None
-        known, spec = self.known.get(message, NOTHING), packet.spec()
+        known = self.known.get(message, NOTHING)
+        spec = known if packet.fits(known) else packet.spec()
         buffer = packet.pack(spec, HOST)
         stamp(buffer, 0, message)
-        if spec == known:
+        if spec is known or spec == known:
             self._link.send(buffer, instruction, tag)
             return
         header = torch.frombuffer(bytearray(spec.to_bytes()), dtype=torch.uint8)
@@ -227,39 +230,42 @@ class TaggedMessages:
 
     def receive(self, instruction: Instruction) -> None:
         spec = self.known.get(instruction.message, NOTHING)
-        buffer, work = self._begin(instruction, 0, spec)
-        self._coming[instruction.index] = instruction, buffer, work
+        self._coming[instruction.index] = instruction, *self._begin(instruction, 0, spec)
 
     def coming(self) -> list[Tensor]:
-        return [buffer for _, buffer, _ in self._coming.values()]
+        return [buffer for _, buffer, _, _ in self._coming.values()]
 
     def take(self, index: int) -> Packet:
-        instruction, buffer, work = self._coming.pop(index)
-        flag, size = self._finish(instruction, buffer, work)
+        instruction, buffer, words, work = self._coming.pop(index)
+        flag, size = self._finish(instruction, buffer, words, work)
         spec = self.known.get(instruction.message, NOTHING)
         if flag:
             spec = Spec.from_bytes(self._receive_header(instruction, size))
-            del buffer, work  # which have the place of the message, if it has one
-            buffer, work = self._begin(instruction, 2, spec)
-            self._finish(instruction, buffer, work)
+            del buffer, words, work  # which have the place of the message, if it has one
+            buffer, words, work = self._begin(instruction, 2, spec)
+            self._finish(instruction, buffer, words, work)
             self.known[instruction.message] = spec
         return read(self._link.arrived(buffer, instruction), spec)
 
     def finish(self) -> None:
         pass  # the watch has the buffers
 
-    def _begin(self, instruction: Instruction, part: int, spec: Spec) -> tuple[Tensor, Any]:
-        """Begins to receive a buffer of a message."""
+    def _begin(
+        self, instruction: Instruction, part: int, spec: Spec
+    ) -> tuple[Tensor, memoryview, Any]:
+        """Begins to receive a buffer of a message; returns it with the words of its trailer."""
         if spec is NOTHING:  # no values come in it
             buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
         else:
             buffer = self._link.place(instruction, spec.nbytes, HOST)
-        words_of(buffer)[1] = 0
-        return buffer, self._link.receive(buffer, instruction, _tag(instruction) + part)
-
-    def _finish(self, instruction: Instruction, buffer: Tensor, work: Any) -> tuple[int, int]:
-        """Waits for a buffer; returns its flag and the size of a header."""
         words = words_of(buffer)
+        words[1] = 0
+        return buffer, words, self._link.receive(buffer, instruction, _tag(instruction) + part)
+
+    def _finish(
+        self, instruction: Instruction, buffer: Tensor, words: memoryview, work: Any
+    ) -> tuple[int, int]:
+        """Waits for a buffer; returns its flag and the size of a header."""
         self._link.watch.wait(work.wait, lambda: named(instruction), buffer, words)
         _check_number(words[1] - 1, instruction)
         return words[0], words[2]
@@ -360,7 +366,10 @@ class OrderedMessages:
         """
         found = [[list(tensor.shape), str(tensor.dtype)] for tensor in tensors_in(batch)]
         digest = hashlib.sha256(json.dumps(found).encode()).digest()
-        mine = torch.tensor([int.from_bytes(digest[:8], "big", signed=True)])
+        number = int.from_bytes(digest[:8], "big", signed=True)
+        if self._link.watch.size == 1:
+            return lambda: (number,)
+        mine = torch.tensor([number])
         everyone = [torch.empty_like(mine) for _ in range(self._link.watch.size)]
         what = lambda: "the shapes of the batches of other ranks"  # noqa: E731
         begin = lambda: self._link.host.allgather([everyone], [mine])  # noqa: E731
@@ -378,8 +387,8 @@ class OrderedMessages:
         if self._is_tagged:
             self._tagged.send(instruction, packet)
             return
-        known, spec = self._known(instruction), packet.spec()
-        if known != spec:
+        known = self._known(instruction)
+        if not packet.fits(known) and known != (spec := packet.spec()):
             raise PipelineError(
                 f"{named(instruction)} holds {spec}, but held {known} before with batches of the "
                 "same shapes; pass static_shapes=False if they do not say what messages hold"
@@ -402,9 +411,11 @@ class OrderedMessages:
         if self._is_tagged:
             return self._tagged.take(index)
         instruction, buffer, works, what = self._coming.pop(index)
-        self._link.wait(works, buffer, what, is_received=True)
-        if buffer.device == HOST:  # reading a buffer elsewhere would wait for the device
-            _check_number(words_of(buffer)[1] - 1, instruction)
+        # Reading a buffer elsewhere would wait for the device.
+        words = words_of(buffer) if buffer.device == HOST else None
+        self._link.wait(works, buffer, what, words)
+        if words is not None:
+            _check_number(words[1] - 1, instruction)
         return read(self._link.arrived(buffer, instruction), self._known(instruction))
 
     def finish(self) -> None:

@@ -40,6 +40,8 @@ class _Extent:
 
 def overlapping(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     """The numbers of those tensors that have elements in common with another one of them."""
+    if len(tensors) < 2:
+        return ()
     groups: dict[int, list[int]] = {}
     for number, tensor in enumerate(tensors):
         if tensor.layout == torch.strided and tensor.numel() and not tensor.is_meta:

@@ -122,6 +122,8 @@ class Slots:
 
     def has(self, tensor: Tensor) -> bool:
         """Whether a tensor lies in a slot."""
+        if not self._places:
+            return False
         if tensor.layout != torch.strided:
             return any(map(self.has, _parts(tensor)))
         return tensor.untyped_storage()._cdata in self._places

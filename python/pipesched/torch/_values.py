@@ -112,6 +112,13 @@ def _class_of(name: str) -> type:
     )
 
 
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor is a dense one of PyTorch itself, whose memory is all that it is."""
+    kind = type(tensor)
+    is_own = kind is Tensor or kind is torch.nn.Parameter
+    return is_own and tensor.layout is torch.strided and not tensor.is_nested
+
+
 def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
     """A value with each tensor in it replaced by the function; what is none of the containers
     stays as it is.
@@ -309,6 +316,14 @@ class Spec:
         return -(-end // ALIGNMENT) * ALIGNMENT + TRAILER
 
     @cached_property
+    def layouts(self) -> tuple[tuple[torch.dtype, tuple[int, ...], tuple[int, ...], int], ...]:
+        """Of each tensor: type, shape, strides, and at which element of the buffer it begins."""
+        return tuple(
+            (t.dtype, t.shape, t.strides or _contiguous(t.shape), begin // t.dtype.itemsize)
+            for (begin, _), t in zip(self.places, self.tensors, strict=True)
+        )
+
+    @cached_property
     def wants(self) -> list[bool]:
         """For which tensors a gradient is wanted."""
         return [tensor.requires_grad for tensor in self.tensors]
@@ -368,6 +383,20 @@ class Packet:
             specs.append(TensorSpec(tensor.shape, tensor.dtype, wanted, _order(tensor)))
         return Spec(self.structure, tuple(specs), self.overlaps)
 
+    def fits(self, known: Spec) -> bool:
+        """Whether that is its header, found without making it. False does not say that it is not:
+        for tensors that are no plain contiguous ones, only `spec` tells.
+        """
+        if len(self.tensors) != len(known.tensors):
+            return False
+        for tensor, wanted, old in zip(self.tensors, self.wants, known.tensors, strict=True):
+            is_same = tensor.shape == old.shape and tensor.dtype is old.dtype
+            if not is_same or wanted is not old.requires_grad or old.strides is not None:
+                return False
+            if not (is_plain(tensor) and tensor.is_contiguous()):
+                return False
+        return self.structure == known.structure and self.overlaps == known.overlaps
+
     def pack(self, spec: Spec, device: torch.device) -> Tensor:
         """The bytes, with a trailer that is still empty."""
         buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=device)
@@ -381,13 +410,10 @@ def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
     """The tensors that lie in a buffer. They are no views of it: views have one version together,
     so that a change of one in place would seem to be a change of all.
     """
-    storage, found = buffer.untyped_storage(), []
-    for (begin, _), tensor in zip(spec.places, spec.tensors, strict=True):
-        empty = torch.empty(0, dtype=tensor.dtype, device=buffer.device)
-        strides = tensor.strides or _contiguous(tensor.shape)
-        place = begin // tensor.dtype.itemsize
-        found.append(empty.set_(storage, place, tensor.shape, strides))
-    return found
+    return [
+        buffer.view(dtype).as_strided(shape, strides, place).data
+        for dtype, shape, strides, place in spec.layouts
+    ]
 
 
 def read(buffer: Tensor, spec: Spec) -> Packet:

@@ -19,7 +19,15 @@ from pipesched.torch import (  # noqa: E402
     PipelineRuntime,
     split_sequential,
 )
-from pipesched.torch._values import HOST, Packet, Spec, flatten, read, unflatten  # noqa: E402
+from pipesched.torch._values import (  # noqa: E402
+    HOST,
+    TENSOR,
+    Packet,
+    Spec,
+    flatten,
+    read,
+    unflatten,
+)
 from runtime_models import Plain, loss_of  # noqa: E402
 from test_torch_parts import COUNT, batch, local  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
@@ -72,6 +80,33 @@ class Result(OrderedDict[str, Any]):
 
     def __post_init__(self) -> None:
         self.update((name, value) for name, value in vars(self).items() if value is not None)
+
+
+def test_known_headers_are_found_without_making_them() -> None:
+    x = torch.rand(2, 3)
+    packets = [
+        Packet([x], [True], TENSOR),
+        Packet([x], [False], TENSOR),
+        Packet([x.double()], [True], TENSOR),
+        Packet([x.reshape(3, 2)], [True], TENSOR),
+        Packet([x.t()], [True], TENSOR),
+        Packet([x.t().contiguous()], [True], TENSOR),
+        Packet([x], [True], flatten([x])[1]),
+        Packet([x, x], [True, True], flatten([x, x])[1]),
+        Packet([x, x], [True, True], flatten([x, x])[1], (0, 1)),
+        Packet([], [], flatten(1)[1]),
+        Packet([], [], flatten(2)[1]),
+    ]
+    headers = [packet.spec() for packet in packets]
+    for packet in packets:
+        strided = any(not tensor.is_contiguous() for tensor in packet.tensors)
+        for header in (*headers, *(Spec.from_bytes(each.to_bytes()) for each in headers)):
+            # A tensor in another order of memory is left to the header itself.
+            assert packet.fits(header) == (packet.spec() == header and not strided)
+    sparse = Packet([x.to_sparse_coo()], [True], TENSOR)
+    assert not any(sparse.fits(header) for header in headers)
+    with pytest.raises(PipelineError, match="plain dense tensors can be sent"):
+        sparse.spec()
 
 
 def test_objects_survive_messages() -> None:
