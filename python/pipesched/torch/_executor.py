@@ -574,9 +574,19 @@ class Executor:
         """What a cell has given to the next one, and what that is."""
         return self._boxes.behind(cell)
 
+    def bytes_aside(self, cell: Cell) -> tuple[int, int]:
+        """The size of the gradients of earlier steps that are set aside for the stage of a cell:
+        until a sum of its blocks, and until the end of the step.
+        """
+        return self._parts.sums.bytes_aside((cell.path, cell.stage))
+
     def bytes_of_sum(self, blocks: range) -> int:
         """The size of the copies in which the gradients of blocks are summed."""
         return self._parts.sums.joined_bytes(blocks)
+
+    def bytes_of_mean(self, key: StageKey) -> int:
+        """The same of those of a stage that are averaged over pipelines behind its backwards."""
+        return self._parts.sums.mean_bytes(key)
 
     def bytes_held(self) -> int:
         """The bytes that messages and activations hold, the latter as far as `Saved` sees them."""

@@ -12,12 +12,16 @@ An activation is counted by what PyTorch really keeps of it, which changes with 
 
 Beside activations there are outputs and gradients that wait to be sent, the buffers of messages
 from the start of their receive, and those in which a G sums small gradients until something waits
-for it. Gradients of parameters are not counted.
+for it; so do means over pipelines, from the last B or W of a stage to its O or the end of the step.
+
+Gradients of parameters are not counted, since there is one of each. Of `float16` and DTensors there
+may be two: gradients that add up over steps are set aside from the first B or W of a stage until
+those of this step are summed, if the step that was measured found such gradients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pipesched import Cell, Instruction, PipeSchedError, ReceivePool, Schedule
@@ -52,6 +56,11 @@ class StageBytes:
     """Of a message with the input; 0 if the stage before is on the same rank."""
     gradient: int = 0
     """Of a message with the gradient of the output."""
+    aside: int = 0
+    """Of gradients of earlier steps that lie beside those of this one until the sum of the blocks
+    of the stage; those of all its microbatches."""
+    late: int = 0
+    """Of those that lie there until the end of the step, as of tied parameters."""
 
     def note(self, name: str, found: int) -> None:
         """Notes the bytes of a microbatch."""
@@ -75,14 +84,21 @@ class Memory:
     """By path and stage, of phases that have run."""
     bytes_of_sum: Callable[[range], int] = lambda _: 0
     """The size of the copies in which the gradients of blocks are summed."""
+    bytes_of_mean: Callable[[StageKey], int] = lambda _: 0
+    """The same of gradients of a stage that are averaged over pipelines behind its backwards."""
 
     def look(self, instruction: Instruction, executor: Executor) -> None:
         """Looks at what there is after an instruction."""
         self.peak = max(self.peak, sum(executor.places_held().values()))
         self.bytes_of_sum = executor.bytes_of_sum
+        self.bytes_of_mean = executor.bytes_of_mean
         for cell in instruction.cells:
             if instruction.kind == "compute" and cell.phase in "FRIB":
                 self._look_at(cell, executor)
+            if instruction.kind == "compute" and cell.phase in "BW":
+                aside, late = executor.bytes_aside(cell)
+                self._stage(cell).note("aside", aside)
+                self._stage(cell).note("late", late)
 
     def _look_at(self, cell: Cell, executor: Executor) -> None:
         at, stage = (cell.stage, cell.microbatch), self._stage(cell)
@@ -127,15 +143,25 @@ class Memory:
                 "measured"
             )
         program = units_of(schedule).program(self.rank)
+        blocks_of = {(s.path, s.stage): s.blocks for s in schedule.stages(self.rank)}
         early = early_receives(program, in_order=not self.has_tags) if self.is_early else {}
         begins = {each.index: begin for begin, chosen in early.items() for each in chosen}
-        walk = _Walk(self, receive_pools(program, begins) if self.has_slots else ())
+        last = {
+            (cell.path, cell.stage): cell
+            for instruction in program
+            for cell in instruction.cells
+            if instruction.kind == "compute" and cell.phase in "BW"
+        }
+        pools = receive_pools(program, begins) if self.has_slots else ()
+        walk = _Walk(self, set(last.values()), pools)
         for instruction in program:
             for receive in early.get(instruction.index, ()):
                 walk.receive(receive.cell)
             for awaited in needs(instruction, program):
                 if awaited.kind == "all_reduce" and awaited.group is not None:
-                    walk.end_sum(awaited.group)
+                    summed = schedule.groups[awaited.group].blocks
+                    chosen = [key for key, own in blocks_of.items() if own[0] in summed]
+                    walk.end_sum(awaited.group, chosen)
             if instruction.kind == "all_reduce" and instruction.group is not None:
                 blocks = schedule.groups[instruction.group].blocks
                 walk.begin_sum(instruction.group, self.bytes_of_sum(blocks))
@@ -150,8 +176,10 @@ def _size(packet: Packet, known: Iterable[int]) -> int:
 class _Walk:
     """A program, as bytes that come and go."""
 
-    def __init__(self, memory: Memory, pools: Sequence[ReceivePool]) -> None:
-        self._memory = memory
+    def __init__(
+        self, memory: Memory, last: Collection[Cell], pools: Sequence[ReceivePool]
+    ) -> None:
+        self._memory, self._last = memory, last
         self._held: dict[tuple[str, int, int], int] = {}
         for number, pool in enumerate(pools):
             sizes = memory.stages.get((pool.path, pool.stage), StageBytes())
@@ -180,9 +208,11 @@ class _Walk:
         """The gradients of a group begin to be summed."""
         self._put("sum", group, 0, nbytes)
 
-    def end_sum(self, group: int) -> None:
-        """Something has waited for that."""
+    def end_sum(self, group: int, keys: Sequence[StageKey]) -> None:
+        """Something has waited for that: the gradients of these stages."""
         self._drop("sum", group, 0)
+        for path, stage in keys:
+            self._drop("aside", stage, path)
 
     def run(self, instruction: Instruction, has_begun: bool) -> None:
         """An instruction runs."""
@@ -210,14 +240,30 @@ class _Walk:
             self._put("down", stage, number, sizes.output)
         elif phase == "R":
             self._put("activation", stage, number, sizes.kept)
+        elif phase == "O" and not sizes.late:  # it waits for the sums over other pipelines
+            self._drop("aside", stage, cell.path)
+            self._drop("mean", stage, cell.path)
         elif phase == "W":
+            self._put_gradients(cell)
             self._drop("activation", stage, number)
             self._drop("reloaded", stage, number)
         elif phase in "BI":
             self._drop("up", stage + 1, number)
             self._put("up", stage, number, sizes.upward)
             if phase == "B":
+                self._put_gradients(cell)
                 self._drop("activation", stage, number)
                 self._drop("reloaded", stage, number)
             else:
                 self._put("activation", stage, number, sizes.split)
+
+    def _put_gradients(self, cell: Cell) -> None:
+        """The gradients of a stage lie beside those of earlier steps; behind its last backward they
+        are averaged.
+        """
+        sizes = self._of(cell)
+        self._put("aside", cell.stage, cell.path, sizes.aside)
+        self._put("late", cell.stage, cell.path, sizes.late)
+        if cell in self._last:
+            mean = self._memory.bytes_of_mean((cell.path, cell.stage))
+            self._put("mean", cell.stage, cell.path, mean)

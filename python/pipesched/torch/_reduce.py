@@ -342,9 +342,15 @@ class Shared:
 
     def tensors(self) -> list[Tensor]:
         """What is held beside the gradients of this step: those of earlier steps, and buffers."""
-        pairs = zip(self._trained, self._before, strict=bool(self._before))
-        aside = [b for p, b in pairs if b is not None and p.grad is not None]
+        aside = [tensor for _, tensor in self.aside()]
         return [*aside, *(t for each in self._exchanges for t in each.tensors())]
+
+    def aside(self) -> list[tuple[nn.Parameter, Tensor]]:
+        """The parameters that have a gradient of this step beside one of earlier steps, and the
+        part of the latter that this rank has.
+        """
+        pairs = zip(self._trained, self._before, strict=bool(self._before))
+        return [(p, local(b)) for p, b in pairs if b is not None and p.grad is not None]
 
     def start(self, watch: Watch) -> None:
         """Begins to sum."""

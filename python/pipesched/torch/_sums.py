@@ -9,7 +9,7 @@ changed agree on it first, so that none of them sums what another one does not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,11 @@ from .vocabulary import VocabularyHead
 
 Block = tuple[int | None, range, tuple[int, ...]]
 """The group of the program, blocks, and the ranks that hold them."""
+
+
+def _joined(parameters: Iterable[nn.Parameter]) -> int:
+    trained = [local(p) for p in parameters if p.requires_grad]
+    return sum(tensor.nbytes for tensor in trained if is_small(tensor))
 
 
 class Sums:
@@ -73,10 +78,30 @@ class Sums:
         """What the sums hold beside the gradients of this step."""
         return [tensor for each in self.shared for tensor in each.tensors()]
 
+    def bytes_aside(self, key: StageKey) -> tuple[int, int]:
+        """The size of the gradients of earlier steps that lie beside those of this one, of the
+        parameters of a stage: of those that a sum of blocks is about, and of those whose gradients
+        are complete only at the end of a step.
+        """
+        late = self.late()
+        own = {id(p) for p in self._placement.modules[key].parameters()}
+        if self._placement.loss is not None and key[1] == self._placement.last[key[0]]:
+            own |= {id(p) for p in self._placement.loss.parameters()}
+        found = {id(p): b.nbytes for each in self.shared for p, b in each.aside() if id(p) in own}
+        at_end = sum(nbytes for number, nbytes in found.items() if number in late)
+        return sum(found.values()) - at_end, at_end
+
     def joined_bytes(self, blocks: range) -> int:
         """The size of the copies in which the gradients of blocks travel."""
-        trained = [local(p) for p in self.of_blocks(blocks) if p.requires_grad]
-        return sum(tensor.nbytes for tensor in trained if is_small(tensor))
+        return _joined(self.of_blocks(blocks))
+
+    def mean_bytes(self, key: StageKey) -> int:
+        """The size of those in which the gradients of a stage travel to other pipelines, if that
+        begins behind its last backward.
+        """
+        own = {id(p) for p in self._placement.modules[key].parameters()}
+        found = {id(p): p for each in self.means for p in each.parameters if id(p) in own}
+        return _joined(found.values())
 
     def tied(self) -> set[int]:
         """The parameters of ties."""

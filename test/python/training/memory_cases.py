@@ -11,6 +11,12 @@ from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequent
 from runtime_cases import CASES, COUNT, case
 from runtime_census import Storages
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 
 OTHERS = set(CASES)
 
@@ -78,8 +84,13 @@ def alive(schedule: Schedule, layer: Layer = Wide) -> int:
     """The most bytes of storages that are alive after an instruction of a step, without those of
     gradients of parameters, which are there before, and of the runtime's own look.
     """
-    runtime, census = wide_runtime(schedule, layer), Storages()
-    runtime.step(*wide_batch(schedule.microbatches))
+    return alive_in(wide_runtime(schedule, layer), lambda: wide_batch(schedule.microbatches))
+
+
+def alive_in(runtime: PipelineRuntime, make: Callable[[], tuple[Tensor, Tensor]]) -> int:
+    """The same of the second step of a runtime, with batches that a function makes."""
+    census = Storages()
+    runtime.step(*make())
     found = [0]
 
     def look(event: Event) -> None:
@@ -87,7 +98,7 @@ def alive(schedule: Schedule, layer: Layer = Wide) -> int:
         found.append(census.held - runtime._watch.kept_bytes)
 
     runtime.on_instruction = look
-    data = wide_batch(schedule.microbatches)
+    data = make()
     with census:
         runtime.step(*data)
     runtime.close()
@@ -140,13 +151,87 @@ def memory_of_replicas(rank: int) -> dict[str, list[float]]:
     return found
 
 
+FEW = 16
+"""Rows of a microbatch with which gradients of parameters are as large as activations."""
+
+
+@case(4)
+def memory_of_halves(rank: int) -> dict[str, list[float]]:
+    """The same of replicas in float16, whose gradients of earlier steps are set aside, with what is
+    predicted from a step without such gradients.
+    """
+    found: dict[str, list[float]] = {}
+
+    def make() -> tuple[Tensor, Tensor]:
+        return torch.rand(FEW * COUNT, WIDE).half(), torch.rand(FEW * COUNT, WIDE).half()
+
+    def layer(number: int) -> nn.Module:
+        return Wide(number).half()
+
+    runtime = wide_runtime(line(4, "chimera", "pipe-add-recompute"), layer)
+    with runtime.measure_memory() as fresh:
+        runtime.step(*make())
+    with runtime.measure_memory() as memory:
+        runtime.step(*make())
+    runtime.close()
+    for transform in ("", "pipe-add-recompute", SUMMED):
+        schedule = line(4, "chimera", transform)
+        most = alive_in(wide_runtime(schedule, layer), make)
+        found[transform] = [
+            most, memory.predict(schedule), 2 * FEW * WIDE, fresh.predict(schedule)
+        ]
+    return found
+
+
+def in_parts(number: int, mesh: DeviceMesh) -> nn.Module:
+    plan: dict[str, Any] = {
+        f"layers.{3 * i}": RowwiseParallel() if i % 2 else ColwiseParallel() for i in range(4)
+    }
+    return parallelize_module(Wide(number), mesh, plan)
+
+
+@case(4)
+def memory_of_parts_of_tensors(rank: int) -> dict[str, list[float]]:
+    """The same of DTensors, with gradients that are averaged over two pipelines of one rank each
+    and its other half.
+    """
+    mesh = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("dp", "tp", "pp"))
+    group = mesh["pp"].get_group()
+    found: dict[str, list[float]] = {}
+
+    def make() -> tuple[Tensor, Tensor]:
+        return torch.rand(FEW * COUNT, WIDE), torch.rand(FEW * COUNT, WIDE)
+
+    def runtime_of(schedule: Schedule) -> PipelineRuntime:
+        model = nn.Sequential(*(in_parts(i, mesh["tp"]) for i in range(schedule.blocks)))
+        stages = split_sequential(model, schedule)
+        loss = nn.functional.mse_loss
+        return PipelineRuntime(schedule, stages, loss, group, data_parallel=mesh["dp"])
+
+    made = {
+        family: generate(family, workers=1, microbatches=COUNT, chunks=2)
+        for family in ("interleaved-1f1b", "interleaved-zb")
+    }
+    runtime = runtime_of(made["interleaved-zb"])
+    with runtime.measure_memory() as fresh:
+        runtime.step(*make())
+    with runtime.measure_memory() as memory:
+        runtime.step(*make())
+    runtime.close()
+    for family, schedule in made.items():
+        most = alive_in(runtime_of(schedule), make)
+        found[family] = [most, memory.predict(schedule), 0, fresh.predict(schedule)]
+    return found
+
+
 @case(2)
 def budget_of_all_bytes(rank: int) -> list[str]:
-    """A budget of the bytes that are alive is held, and a smaller one raises."""
+    """A budget of the bytes that are alive is held, and a smaller one of one rank raises."""
     schedule = line(2, "zb-h1")
     most = alive(schedule)
     texts = []
-    for budget in (int(1.1 * most), int(0.9 * most)):
+    for share in (1.1, 0.9 if rank == 1 else 1.1):
+        budget = int(share * most)
         runtime = wide_runtime(schedule, memory_budget=f"{budget}B")
         try:
             runtime.step(*wide_batch(schedule.microbatches))

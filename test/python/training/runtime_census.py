@@ -15,6 +15,7 @@ import torch
 from pipesched.torch import Event
 from runtime_models import WIDTH, Plain
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -123,9 +124,9 @@ class Storages(_Mode):  # type: ignore[misc]
         self, function: Any, types: Any, arguments: Any = (), options: Any = None
     ) -> Any:
         result = function(*arguments, **(options or {}))
-        given = {t.untyped_storage() for t in tree_leaves([arguments, options]) if _is_plain(t)}
-        for each in tree_leaves(result):
-            if _is_plain(each) and each.untyped_storage() not in given:
+        given = {t.untyped_storage() for t in _plain_of([arguments, options])}
+        for each in _plain_of(result):
+            if each.untyped_storage() not in given:
                 self.note(each.untyped_storage())
         self.peak = max(self.peak, self.held)
         return result
@@ -154,5 +155,8 @@ class Storages(_Mode):  # type: ignore[misc]
         return sum(self.alive.values())
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.layout == torch.strided
+def _plain_of(values: Any) -> list[Tensor]:
+    """The tensors that have memory; of a DTensor, which has none itself, the part of this rank."""
+    leaves = [each for each in tree_leaves(values) if isinstance(each, Tensor)]
+    parts = [each._local_tensor if isinstance(each, DTensor) else each for each in leaves]
+    return [each for each in parts if each.layout == torch.strided]

@@ -103,7 +103,7 @@ def test_known_headers_are_found_without_making_them() -> None:
         for header in (*headers, *(Spec.from_bytes(each.to_bytes()) for each in headers)):
             # A tensor in another order of memory is left to the header itself.
             assert packet.fits(header) == (packet.spec() == header and not strided)
-    sparse = Packet([x.to_sparse_coo()], [True], TENSOR)
+    sparse = Packet([x.to_sparse()], [True], TENSOR)
     assert not any(sparse.fits(header) for header in headers)
     with pytest.raises(PipelineError, match="plain dense tensors can be sent"):
         sparse.spec()
