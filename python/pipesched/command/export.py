@@ -72,7 +72,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--lr", type=_positive_number, default=1e-3, help="learning rate (default 0.001)"
     )
-    group.add_argument("--seed", type=int, default=0, help="of parameters and batches (default 0)")
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of parameters, batches and masks of dropout (default 0)",
+    )
     group.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of parameters")
     group = parser.add_argument_group("output")
     group.add_argument(
@@ -147,6 +152,7 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
         optimizer=lambda parameters: source.optimizer(parameters, arguments.lr),
         stages=source.split(model, schedule, times),
         batches=batches,
+        seed=arguments.seed,
     )
 
 

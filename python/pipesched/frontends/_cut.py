@@ -17,7 +17,7 @@ aten = torch.ops.aten
 _VIEWS = frozenset(
     "view reshape _unsafe_view permute transpose t expand unsqueeze squeeze slice select "
     "split split_with_sizes full full_like arange scalar_tensor zeros ones zeros_like "
-    "ones_like".split()
+    "ones_like dropout_mask".split()
 )
 
 
@@ -32,7 +32,9 @@ class Part:
 
 
 def _is_cheap(node: fx.Node) -> bool:
-    """Whether the node is computed again where it is read."""
+    """Whether the node is computed again where it is read. Masks of dropout need no tensor, and
+    would else be kept for each microbatch.
+    """
     if node.op != "call_function":
         return False
     if node.target is operator.getitem:

@@ -10,21 +10,16 @@ from torch import fx
 
 from . import EXTRA, FrontendError
 from ._cut import Part
+from ._dropout import MASK, is_random, mask_code
 from ._file import Function
-from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function
+from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, with_values
 from ._trace import Joint, module_of, op_name
-
-_RANDOM = frozenset(
-    "bernoulli native_dropout rand randn rand_like randn_like randint normal uniform multinomial "
-    "randperm exponential".split()
-)
 
 _PIPELINES = (
     "builtin.module(torchdynamo-export-to-torch-backend-pipeline{extra-library=})",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
-    f"builtin.module({CLEAN_UP})",
 )
-"""The first two are those of `torch_mlir.fx`, which prints errors and leaves a file where one
+"""They are those of `torch_mlir.fx`, which prints errors and leaves a file where one
 occurs.
 """
 
@@ -50,10 +45,11 @@ class Lowering:
         self.what = what
         self.graph = joint.module.graph
         for node in self.graph.nodes:
-            if node.op == "call_function" and op_name(node) in _RANDOM:
+            if node.op == "call_function" and is_random(node.target):
                 raise FrontendError(
                     f"{what}: {self._place(op_name(node))} draws random numbers, which functions "
-                    "of stages cannot; set dropout to 0"
+                    "of stages cannot; wanted none but those of dropout in the forward of a stage, "
+                    "which the backward does not run again"
                 )
 
     def _place(self, name: str) -> str:
@@ -63,11 +59,12 @@ class Lowering:
         names = (name, name.removesuffix("_backward"))
         found = (n for n in self.graph.nodes if n.op == "call_function" and op_name(n) in names)
         module = next(filter(None, map(module_of, found)), "")
-        return f"aten.{name}" + (f" of the module {module!r}" if module else "")
+        return f"aten.{name}" + (f" of {module}" if module else "")
 
     def lower(self, part: Part) -> Function:
         """The function of a part."""
         what = f"{self.what}, {part.kind}"
+        masks = _take_masks(part.graph)
         module = fx.GraphModule(torch.nn.Module(), part.graph)
         found = torch_mlir()
         from torch_mlir.passmanager import PassManager
@@ -77,6 +74,9 @@ class Lowering:
             with lowered.context:
                 for pipeline in _PIPELINES:
                     PassManager.parse(pipeline).run(lowered.operation)
+                if masks:
+                    lowered = with_values(lowered, part.arguments, masks)
+                PassManager.parse(f"builtin.module({CLEAN_UP})").run(lowered.operation)
         except Exception as error:
             raise self._refused(what, str(error)) from error
         function = only_function(lowered, what)
@@ -102,3 +102,22 @@ class Lowering:
             f"{what} cannot be lowered: {', '.join(dict.fromkeys(places)) or 'its code'} needs "
             f"{other}, which LLVM 22 does not have"
         )
+
+
+def _take_masks(graph: fx.Graph) -> list[list[str]]:
+    """Makes placeholders of the masks of dropout, behind all others. Returns the code of each, for
+    functions whose arguments are called `%arg0`, `%arg1`, and so on.
+    """
+    places = list(graph.find_nodes(op="placeholder"))
+    found = [node for node in graph.nodes if node.op == "call_function" and node.target is MASK]
+    codes, last = [], places[-1] if places else None
+    for number, node in enumerate(found, len(places)):
+        given = [f"%arg{places.index(each)}" for each in node.args[:3]]
+        codes.append(mask_code(f"%arg{number}", node.args[3:], given))
+        assert last is not None
+        with graph.inserting_after(last):
+            last = graph.placeholder(f"mask{number}")
+        last.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(last)
+        graph.erase_node(node)
+    return codes

@@ -51,6 +51,29 @@ def _collect_assertions(operation: Any, found: list[Any]) -> None:
                 _collect_assertions(inner.operation, found)
 
 
+_NUMBERS = ("microbatch", "step", "slice")
+"""Roles of numbers, which are no tensors."""
+
+
+def with_values(module: Any, roles: Sequence[Role], codes: Sequence[Sequence[str]]) -> Any:
+    """The module whose only function computes its last arguments itself: `codes` are the lines that
+    do so, one list for each. `roles` are those of the other arguments.
+    """
+    from torch_mlir.ir import Module
+
+    function = list(module.body.operations)[0]
+    kinds = [
+        "i64" if role in _NUMBERS else str(kind)
+        for (role, _), kind in zip(roles, function.type.inputs, strict=False)
+    ]
+    given = ", ".join(f"%arg{number}: {kind}" for number, kind in enumerate(kinds))
+    made = ", ".join(str(kind) for kind in function.type.results)
+    body = function.operation.get_asm(use_local_scope=True).splitlines()[1:-1]
+    lines = [line for code in codes for line in code]
+    text = "\n".join([f"func.func @main({given}) -> ({made}) {{", *lines, *body, "}"])
+    return Module.parse(text, module.context)
+
+
 def function_of(lowered: Any, arguments: Sequence[Role], results: Sequence[Role]) -> Function:
     """The function with roles."""
     text = lowered.operation.get_asm(use_local_scope=True)

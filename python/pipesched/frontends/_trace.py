@@ -19,13 +19,12 @@ from torch.utils import _pytree as pytree
 
 from . import FrontendError
 from ._decompositions import decompositions
-
-_MODULE = "pipesched_module"
+from ._dropout import KIND, MODULE, Draws, Masks, described, drawing
 
 
 def module_of(node: fx.Node) -> str:
-    """The module whose forward has made a node, empty if that is not known."""
-    return str(node.meta.get("custom", {}).get(_MODULE, ""))
+    """The module whose forward has made a node, with its type, empty if that is not known."""
+    return described(node.meta.get("custom", {}))
 
 
 def op_name(node: fx.Node) -> str:
@@ -46,6 +45,8 @@ class Joint:
     """By the name of the parameter, of those that have one."""
     constants: dict[str, Tensor] = field(default_factory=dict)
     """Tensors that the code of the model makes, by the names of their placeholders."""
+    dropouts: int = 0
+    """How many dropouts it has."""
 
 
 # Values between stages
@@ -117,16 +118,16 @@ class Packing:
 @contextlib.contextmanager
 def _naming(module: nn.Module) -> Iterator[None]:
     """Notes at each node the module that it comes from."""
-    stack: list[str] = []
+    stack: list[dict[str, str]] = []
     hooks = []
     whole_name = getattr(module, "whole_name", str)
 
     def note() -> None:  # Tracing copies this entry alone.
-        fx_traceback.current_meta["custom"] = {_MODULE: stack[-1]} if stack else {}
+        fx_traceback.current_meta["custom"] = stack[-1] if stack else {}
 
     def enter(name: str) -> Callable[..., None]:
-        def hook(*_: Any) -> None:
-            stack.append(name)
+        def hook(module: nn.Module, *_: Any) -> None:
+            stack.append({MODULE: name, KIND: type(module).__name__})
             note()
 
         return hook
@@ -154,7 +155,7 @@ def _graph_of(
     try:
         with sdpa_kernel(SDPBackend.MATH):
             made = make_fx(function, decomposition_table=table, tracing_mode="fake")(*example)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         raise FrontendError(
             f"{what} cannot be traced: {type(error).__name__}: {str(error).strip()[:500]}"
         ) from error
@@ -215,12 +216,15 @@ def trace_stage(
     before: Packing,
     after: Packing,
     number: int,
+    key: tuple[str, Tensor],
 ) -> Joint:
     """The graph of stage `number`: `trained` and `fixed` are its parameters and buffers by their
-    names in the module, `value` an input.
+    names in the module, `value` an input, `key` the name and the value of what the masks of dropout
+    follow from.
     """
     names = [*trained, *fixed]
     wants, what = value.is_floating_point() and number > 0, f"stage {number}"
+    masks: list[Masks] = []
 
     def forward(tensors: Sequence[Tensor], packed: Tensor) -> Tensor:
         called = dict(zip(names, tensors, strict=True))
@@ -228,13 +232,16 @@ def trace_stage(
         return after.pack(found)
 
     def joint(*given: Tensor) -> list[Tensor]:
-        *tensors, packed, gradient = given
+        *tensors, seeds, microbatch, step, packed, gradient = given
         own = [
             each.detach().requires_grad_(number < len(trained))
             for number, each in enumerate(tensors)
         ]
         packed = packed.detach().requires_grad_(wants)
-        output = forward(own, packed)
+        masks.append(Masks(seeds, microbatch, step))
+        # Other stages are traced as they run: what draws changes how PyTorch divides operations.
+        with drawing(masks[-1]) if draws.found else contextlib.nullcontext():
+            output = forward(own, packed)
         wanted = [*own[: len(trained)], *([packed] if wants else [])]
         found = torch.autograd.grad([output], wanted, [gradient], allow_unused=True)
         made: list[Any] = [output, *found]
@@ -243,8 +250,10 @@ def trace_stage(
         return made
 
     example = [*(each.detach() for each in trained.values()), *fixed.values(), value]
-    with torch.no_grad():
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), Draws() as draws:
         output = forward(example[:-1], value)
+    counts = [key[1], torch.tensor(0), torch.tensor(0)]
+    example[-1:-1] = counts
     with _naming(stage):
         module = _graph_of(joint, [*example, torch.ones_like(output)], what)
     whole_name = getattr(stage, "whole_name", str)
@@ -256,16 +265,24 @@ def trace_stage(
                 f"{what}: the forward changes {whole_name(names[number])!r} in place "
                 f"({node.target}); functions of stages change no buffers"
             )
-    return _joint(module, list(trained), list(fixed), wants)
+    return _joint(module, list(trained), [*fixed, key[0]], wants, masks[0].count)
 
 
-def _joint(module: fx.GraphModule, trained: list[str], fixed: list[str], wants: bool) -> Joint:
+def _joint(
+    module: fx.GraphModule, trained: list[str], fixed: list[str], wants: bool, dropouts: int
+) -> Joint:
     places = list(module.graph.find_nodes(op="placeholder"))
     constants = _take_constants(module)
     roles = {
         place: ("param", name) for place, name in zip(places, [*trained, *fixed], strict=False)
     }
+    roles[places[-4]], roles[places[-3]] = ("microbatch", ""), ("step", "")
     roles[places[-2]], roles[places[-1]] = ("input", ""), ("output_gradient", "")
+    if not dropouts:
+        for place in places[-5:-2]:  # Stages without dropout do not know of it.
+            del roles[place]
+            module.graph.erase_node(place)
+        module.recompile()
     roles |= {place: ("param", place.name) for place in constants}
     output, *found = _outputs(module.graph)
     input_gradient = found.pop() if wants else None
@@ -273,7 +290,7 @@ def _joint(module: fx.GraphModule, trained: list[str], fixed: list[str], wants: 
         name: node for name, node in zip(trained, found, strict=True) if node is not None
     }
     given = {place.name: tensor for place, tensor in constants.items()}
-    return Joint(module, roles, output, input_gradient, gradients, given)
+    return Joint(module, roles, output, input_gradient, gradients, given, dropouts)
 
 
 def trace_loss(

@@ -26,6 +26,7 @@ except ImportError as error:
 from pipesched.torch import SequentialStages, split_sequential
 
 from ._cut import loss_part, stage_parts
+from ._dropout import checked_seed, dropout_mask, dropout_masks
 from ._file import (
     Array,
     ExportedModel,
@@ -40,7 +41,7 @@ from ._names import short_names
 from ._trace import Joint, Packing, key_of, rename, trace_loss, trace_stage
 from ._updates import Rule, Stepped, update_function
 
-__all__ = ["FrontendError", "export"]
+__all__ = ["FrontendError", "dropout_mask", "dropout_masks", "export"]
 
 MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 Loss = Callable[[Any, Any], Tensor]
@@ -66,6 +67,7 @@ def export(
     optimizer: MakeOptimizer | torch.optim.Optimizer | None = None,
     stages: SequentialStages | None = None,
     batches: Iterable[tuple[Any, Any]] = (),
+    seed: int = 0,
 ) -> ExportedModel:
     """The model as functions of the stages of a schedule.
 
@@ -78,6 +80,8 @@ def export(
     batches: the batches of the steps, which are cut along dimension 0 into the microbatches of the
         schedule, as in `PipelineRuntime.step`. Behind the last one the first one follows again. By
         default every microbatch is the example.
+    seed: that of the masks of dropout, an integer of 64 bits (`dropout_mask`). It stands in the
+        arrays, not in the functions.
 
     Raises FrontendError for what has no form as functions of stages, with the name of the module
     and of the operation.
@@ -90,7 +94,7 @@ def export(
                 "split_model has made of it"
             )
         stages = split_sequential(model, schedule)
-    return _Export(model, schedule, stages, loss, optimizer).run(example, batches)
+    return _Export(model, schedule, stages, loss, optimizer, seed).run(example, batches)
 
 
 @dataclass
@@ -139,8 +143,10 @@ class _Export:
         stages: SequentialStages,
         loss: Loss,
         optimizer: MakeOptimizer | torch.optim.Optimizer | None,
+        seed: int,
     ) -> None:
         self.model, self.schedule, self.loss = model, schedule, loss
+        self.seed, self.dropouts = checked_seed(seed), 0
         count = count_stages(schedule)
         self.stages = [_Stage.of(number, stages(0, number)) for number in range(count)]
         self.rules = _rules(model, optimizer)
@@ -188,14 +194,16 @@ class _Export:
             for name, short in stage.names.items()
             if name not in trained
         }
-        joint = trace_stage(stage.module, trained, fixed, value, before, after, number)
+        key = (_free_name(stage, "dropout_key"), torch.tensor([self.seed, self.dropouts]))
+        joint = trace_stage(stage.module, trained, fixed, value, before, after, number, key)
         rename(joint, stage.names)
-        stage.tensors |= joint.constants
+        stage.tensors |= joint.constants | dict([key])
+        self.dropouts += joint.dropouts
         stage.trained = list(joint.gradients)
-        key = (key_of(joint), tuple(stage.ties.items()))
-        if key not in self.known:
-            self.known[key] = self._lowered(stage, joint)
-        stage.functions = dict(self.known[key])
+        graph = (key_of(joint), tuple(stage.ties.items()))
+        if graph not in self.known:
+            self.known[graph] = self._lowered(stage, joint)
+        stage.functions = dict(self.known[graph])
         used = {name for place, (_, name) in joint.roles.items() if place.users}
         stage.tensors = {name: each for name, each in stage.tensors.items() if name in used}
         self._add_update(stage)
@@ -266,6 +274,8 @@ class _Export:
             "",
             "    pipesched-run model.mlir --parameters=model.parameters",
         ]
+        if self.dropouts:
+            comment += ["", f"Masks of {self.dropouts} dropouts begin with seed {self.seed}."]
         ends = {kind: self.ends[kind] for kind in ("data", "target", "loss")}
         stages = [stage.functions for stage in self.stages]
         text = write_module(self.schedule, stages, ends, self.functions, comment)
@@ -276,6 +286,13 @@ class _Export:
             if short in stage.tensors
         }
         return ExportedModel(text, self.arrays, len(stages), len(self.functions), names)
+
+
+def _free_name(stage: _Stage, name: str) -> str:
+    """A name that no parameter of the stage has."""
+    while name in stage.names or name in stage.tensors:
+        name += "_"
+    return name
 
 
 def _element(tensor: Tensor) -> str:

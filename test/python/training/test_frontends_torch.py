@@ -225,7 +225,6 @@ X = torch.randn(2, 4, 4)
 @pytest.mark.parametrize(
     ("middle", "wanted"),
     [
-        (nn.Dropout(0.5), r"stage 0: aten\.\w+ of the module '1' draws random numbers"),
         (Choice(), r"stage 0, \w+ cannot be lowered: aten\.max_pool2d\w* of the module '1' "),
         (Two(), r"stages 0 and 1 pass tensors of several types \(float32 of shape"),
         (nn.BatchNorm1d(4), r"stage 0: the forward changes '1\.num_batches_tracked' in place"),
