@@ -50,6 +50,7 @@ llvm_config.add_tool_substitutions(tools, tool_dirs)
 config.substitutions += [
     ("%plugin", config.plugin_path),
     ("%negate_plugin", os.path.join(os.path.dirname(config.plugin_path), "NegatePlugin.so")),
+    ("%twice_plugin", os.path.join(os.path.dirname(config.plugin_path), "TwicePlugin.so")),
     ("%llvm_tools", config.llvm_tools_dir),
     ("%cmake", config.cmake_command),
     ("%ninja", config.ninja_command),
