@@ -6,15 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks up the model, the system and the profile.
+// Looks up the model, the system and the profile, and the ties of functions.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Dialect/Pipe/IR/StageRoles.h"
 #include "PipeSched/Dialect/Pipe/IR/System.h"
+#include "PipeSched/Support/CheckedInt.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -40,6 +44,85 @@ pipe::ModelOp pipesched::findModel(Operation *scheduleOrProgram) {
           [](auto op) { return findModelOf(op); });
 }
 
+//===----------------------------------------------------------------------===//
+// Ties
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reads what functions of stages say of ties. Whether it makes sense is up to
+/// pipe-verify-stages: here what has no size known is no tie.
+class TieReader {
+public:
+  std::vector<TiedGradients> read(Operation *owner);
+
+private:
+  void readStage(pipe::StageOp stage);
+  void readFunction(FunctionOpInterface function, int64_t stage,
+                    llvm::StringSet<> &known);
+
+  SymbolTableCollection symbols;
+  std::vector<TiedGradients> ties;
+};
+} // namespace
+
+static std::optional<int64_t> bytesOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape() ||
+      !tensor.getElementType().isIntOrFloat())
+    return std::nullopt;
+  CheckedInt bytes = tensor.getElementTypeBitWidth() / 8;
+  for (int64_t size : tensor.getShape())
+    bytes = bytes * size;
+  if (!bytes.isValid())
+    return std::nullopt;
+  return bytes.get();
+}
+
+/// `known` are the parameters of the stage whose tie another function has said.
+/// One without a name has its position as its name, as in StageFunctions.
+void TieReader::readFunction(FunctionOpInterface function, int64_t stage,
+                             llvm::StringSet<> &known) {
+  int64_t position = -1;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    Attribute param = function.getArgAttr(i, "pipe.param");
+    if (!param)
+      continue;
+    ++position;
+    auto tied = function.getArgAttrOfType<StringAttr>(i, pipe::kTiedAttrName);
+    std::optional<int64_t> bytes = bytesOf(type);
+    auto name = dyn_cast<StringAttr>(param);
+    if (!tied || !bytes ||
+        !known.insert(name ? name.str() : std::to_string(position)).second)
+      continue;
+    auto tie = llvm::find_if(ties, [&](const TiedGradients &other) {
+      return other.name == tied.getValue();
+    });
+    if (tie == ties.end())
+      tie = ties.insert(tie, TiedGradients{tied.str(), *bytes, {}});
+    tie->stages.insert(llvm::upper_bound(tie->stages, stage), stage);
+  }
+}
+
+void TieReader::readStage(pipe::StageOp stage) {
+  llvm::StringSet<> known;
+  for (const EnumName<pipe::StageFunctionKind> &kind :
+       enumValues<pipe::StageFunctionKind>())
+    if (FlatSymbolRefAttr name = stage.getFunction(kind.value))
+      if (auto function =
+              symbols.lookupNearestSymbolFrom<FunctionOpInterface>(stage, name))
+        readFunction(function, stage.getStage(), known);
+}
+
+std::vector<TiedGradients> TieReader::read(Operation *owner) {
+  for (auto stage : owner->getRegion(0).front().getOps<pipe::StageOp>())
+    readStage(stage);
+  return std::move(ties);
+}
+
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
 template <typename OpTy>
 static FailureOr<CostInputs> loadCostsOf(OpTy op) {
   CostInputs costs;
@@ -50,6 +133,7 @@ static FailureOr<CostInputs> loadCostsOf(OpTy op) {
     if (!model)
       return op.emitOpError() << "names " << name << ", which is no pipe.model";
     costs.model = model.toFacts();
+    costs.ties = TieReader().read(op);
   }
   if (pipe::ProfileAttr profile = op.getProfileAttr())
     costs.profile = profile.toFacts();

@@ -23,6 +23,15 @@ llvm::Expected<StageCosts> costStages(const Placement &placement,
                                       const CostInputs &costs, PhaseSet phases,
                                       Runtime runtime);
 
+/// Adds the sums of tied gradients to the O of the first stage that a worker
+/// holds of each tie: a ring all-reduce among the workers that hold one, over
+/// the slowest link between them, and the bytes of the sums and copies of a
+/// worker that holds several. Requires a system. Errors: those of ringExchange;
+/// a time over int64.
+llvm::Error addTieTimes(const Placement &placement,
+                        llvm::ArrayRef<TiedGradients> ties,
+                        const SystemFacts &system, StageCosts &stageCosts);
+
 /// Whether slices share their attention with slices on other workers, so that
 /// rows have to be such that they can (checkSliceExchange).
 bool exchangesSlices(const Placement &placement, const CostInputs &costs);

@@ -72,6 +72,10 @@ pipesched::computeStageCosts(const Placement &placement,
   if (costs.model && costs.system) {
     llvm::Expected<StageCosts> stageCosts =
         costRoofline(placement, costs.modelFor(phases), *costs.system, phases);
+    if (stageCosts && phases.contains(Phase::Optimizer))
+      if (llvm::Error error =
+              addTieTimes(placement, costs.ties, *costs.system, *stageCosts))
+        return std::move(error);
     if (!stageCosts || !costs.profile)
       return stageCosts;
     return overlayProfile(placement, std::move(*stageCosts), *costs.profile,

@@ -38,6 +38,16 @@ struct TimingOptions {
 bool reducesEveryStage(const std::optional<SystemFacts> &system,
                        const std::optional<Profile> &profile);
 
+/// Parameters of several stages that are one: their gradients are added up in
+/// front of the first O of these stages (docs/Stages.md#tied-parameters).
+struct TiedGradients {
+  std::string name;
+  int64_t bytes = 0; ///< of each of them
+  /// By stage in ascending order, one for each parameter: a stage that has
+  /// several stands here as often.
+  std::vector<int64_t> stages;
+};
+
 /// What costs are computed from: nothing, a profile, or model and system, which
 /// a profile may refine.
 struct CostInputs {
@@ -47,6 +57,8 @@ struct CostInputs {
   /// What R cells compute again. Without R cells the model decides whether
   /// backwards recompute by themselves.
   Recompute recompute = Recompute::Full;
+  /// Those of the functions of stages. Without an O they are not added up.
+  std::vector<TiedGradients> ties = {};
 
   /// The model for a table or program with these phases: if they include R,
   /// `recompute` replaces the model's own. Requires a model.
