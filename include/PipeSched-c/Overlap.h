@@ -39,7 +39,8 @@ typedef enum PipeschedPairOrder {
   PipeschedPairOrderInTurn,
   PipeschedPairOrderDeepSeek,
   PipeschedPairOrderMegatron,
-  PipeschedPairOrderBest
+  PipeschedPairOrderBest,
+  PipeschedPairOrderFluid
 } PipeschedPairOrder;
 
 typedef struct PipeschedPairOptions {

@@ -26,7 +26,8 @@ static_assert(isSame(PipeschedLayerPartAttention, LayerPart::Attention) &&
 static_assert(isSame(PipeschedPairOrderInTurn, PairOrder::InTurn) &&
               isSame(PipeschedPairOrderDeepSeek, PairOrder::DeepSeek) &&
               isSame(PipeschedPairOrderMegatron, PairOrder::Megatron) &&
-              isSame(PipeschedPairOrderBest, PairOrder::Best));
+              isSame(PipeschedPairOrderBest, PairOrder::Best) &&
+              isSame(PipeschedPairOrderFluid, PairOrder::Fluid));
 static_assert(sizeof(PipeschedLayerTimes) == sizeof(LayerTimes::ps));
 
 static Expected<std::vector<LayerTimes>>

@@ -1,4 +1,4 @@
-//===- LayerParts.cpp - Times of the parts of a model's layers ------------===//
+//===- LayerParts.cpp - Times of a model's blocks and of their parts ------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,6 +15,7 @@
 #include "PipeSched/CostModel/OverlappedLayers.h"
 #include "PipeSched/Support/FormatError.h"
 #include "RooflineChecks.h"
+#include "StorePs.h"
 #include <cmath>
 
 using namespace pipesched;
@@ -59,9 +60,9 @@ using PartTimes = std::array<double, kNumEnumValues<LayerPart>>;
 /// One layer, whose kernels are divided among parts.
 class PartCosts {
 public:
-  PartCosts(const BlockFacts &block, const ModelFacts &model,
-            const SystemFacts &system)
-      : block(block), model(model), system(system) {
+  PartCosts(const BlockFacts &block, const SystemFacts &system,
+            Recompute recompute)
+      : block(block), system(system), recompute(recompute) {
     std::vector<LayerPart> partOf = divideKernels(block);
     for (BlockFacts &part : parts) {
       part = block;
@@ -74,10 +75,10 @@ public:
   /// What a backward computes again belongs to I.
   PartTimes of(Phase phase) const {
     PartTimes times = of(phase, Recompute::Full);
-    if (phase != Phase::InputGrad || model.recompute == Recompute::None)
+    if (phase != Phase::InputGrad || recompute == Recompute::None)
       return times;
-    PartTimes again = of(Phase::Recompute, model.recompute);
-    for (auto [time, more] : llvm::zip_equal(times, again))
+    PartTimes repeated = of(Phase::Recompute, recompute);
+    for (auto [time, more] : llvm::zip_equal(times, repeated))
       time += more;
     return times;
   }
@@ -86,16 +87,16 @@ private:
   /// The parts of a phase add up to what the layer takes in it. Compute takes
   /// what it would without exchanges: the longer of device and host. The rest
   /// is that of the exchanges, which go on while a slower host works.
-  PartTimes of(Phase phase, Recompute recompute) const {
+  PartTimes of(Phase phase, Recompute again) const {
     PartTimes times = {};
     std::array<double, kNumEnumValues<Stream>> sums = {};
     for (const EnumName<LayerPart> &name : enumValues<LayerPart>()) {
       double &time = times[size_t(name.value)];
-      time = rooflinePs(parts[size_t(name.value)], phase, system, recompute);
+      time = rooflinePs(parts[size_t(name.value)], phase, system, again);
       sums[size_t(streamOf(name.value))] += time;
     }
     auto [compute, exchange] = sums;
-    HostTime host = hostTime(block, phase, system, recompute);
+    HostTime host = hostTime(block, phase, system, again);
     double alone = std::max(compute, host.launchPs) + host.synchronizePs;
     double whole =
         std::max(compute + exchange, host.launchPs) + host.synchronizePs;
@@ -109,17 +110,19 @@ private:
   }
 
   const BlockFacts &block;
-  const ModelFacts &model;
   const SystemFacts &system;
+  Recompute recompute; ///< in the backward
   std::array<BlockFacts, kNumEnumValues<LayerPart>> parts;
 };
 } // namespace
 
-static Expected<LayerTimes> costParts(const BlockFacts &block,
-                                      const ModelFacts &model,
-                                      const SystemFacts &system) {
+Expected<LayerTimes> pipesched::costLayer(const BlockFacts &block,
+                                          const ModelFacts &model,
+                                          const SystemFacts &system,
+                                          bool recomputesInBackward) {
   LayerTimes times;
-  PartCosts costs(block, model, system);
+  PartCosts costs(block, system,
+                  recomputesInBackward ? model.recompute : Recompute::None);
   for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
     for (auto [part, time] : llvm::enumerate(costs.of(phase))) {
       PartPhase what = {LayerPart(part), phase};
@@ -142,10 +145,28 @@ pipesched::costLayerParts(const ModelFacts &model, const SystemFacts &system) {
   for (const BlockFacts &block : model.blocks) {
     if (block.position != BlockPosition::Layer)
       continue;
-    Expected<LayerTimes> times = costParts(block, model, system);
+    Expected<LayerTimes> times =
+        costLayer(block, model, system, /*recomputesInBackward=*/true);
     if (!times)
       return times.takeError();
     kinds.push_back({block.name, block.count, *times});
   }
   return kinds;
+}
+
+/// F, B and what the backward computes again, of a block by itself.
+llvm::Expected<std::vector<int64_t>>
+pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
+  if (llvm::Error error = checkSystem(model, system))
+    return std::move(error);
+  std::vector<int64_t> times;
+  for (const BlockFacts &block : model.blocks) {
+    double ps = blockPs(block, Phase::Forward, system) +
+                blockPs(block, Phase::Backward, system);
+    if (model.recompute != Recompute::None)
+      ps += blockPs(block, Phase::Recompute, system, model.recompute);
+    if (auto error = store(ps, "a block", times.emplace_back()))
+      return std::move(error);
+  }
+  return times;
 }

@@ -75,6 +75,7 @@ PairPattern pipesched::patternOf(PairOrder order, bool delaysWeights) {
     break;
   case PairOrder::DeepSeek:
   case PairOrder::Best:
+  case PairOrder::Fluid:
     pattern = {{Part::Combine, I},  {Part::Attention, F}, {Part::Mlp, I},
                {Part::Dispatch, F}, {Part::Dispatch, I},  {Part::Mlp, W},
                {Part::Mlp, F},      {Part::Attention, I}, {Part::Attention, W},
@@ -176,6 +177,9 @@ static Error check(const PairLayers &layers, const PairOptions &options) {
   if (!(sum * kMaxSlowdown).isValid())
     return formatError("the parts of the layers take more than {0} ps",
                        std::numeric_limits<int64_t>::max() / kMaxSlowdown);
+  if (options.order == PairOrder::Fluid && options.pattern.empty())
+    return formatError("fluid is no order of parts; give in-turn, deepseek, "
+                       "megatron, best, or an order of your own");
   if (Error error = checkFactor("compute", options.computePercent))
     return error;
   return checkFactor("an exchange", options.exchangePercent);

@@ -304,6 +304,13 @@ llvm::Expected<StageCosts> pipesched::overlayProfile(const Placement &placement,
                                                      const Profile &profile,
                                                      PhaseSet phases,
                                                      Recompute recompute) {
+  // The parts of layers that others have timed are not known.
+  for (Phase phase :
+       {Phase::Forward, Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
+    if (!profile.phasePs[phase].empty())
+      stageCosts.pairTimes.reset();
+  if (!profile.overlappedPs.empty())
+    stageCosts.pairTimes.reset();
   return applyProfile(placement, std::move(stageCosts), profile, phases,
                       recompute,
                       /*hasOtherCosts=*/true);

@@ -15,7 +15,7 @@
 #include "PipeSched/CostModel/SliceExchange.h"
 #include "RooflineChecks.h"
 #include "Sharding.h"
-#include "StageLayers.h"
+#include "StagePairs.h"
 #include "StorePs.h"
 #include "Vocabulary.h"
 #include "llvm/Support/MathExtras.h"
@@ -388,22 +388,6 @@ costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
   return messages;
 }
 
-llvm::Expected<std::vector<int64_t>>
-pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
-  if (llvm::Error error = checkSystem(model, system))
-    return std::move(error);
-  std::vector<int64_t> times;
-  for (const BlockFacts &block : model.blocks) {
-    double ps = blockPs(block, Phase::Forward, system) +
-                blockPs(block, Phase::Backward, system);
-    if (model.recompute != Recompute::None)
-      ps += blockPs(block, Phase::Recompute, system, model.recompute);
-    if (auto error = store(ps, "a block", times.emplace_back()))
-      return std::move(error);
-  }
-  return times;
-}
-
 namespace {
 /// What the costs of a slice are computed of, beside its model.
 struct RooflineInputs {
@@ -592,7 +576,11 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
   if (llvm::Error error = addPartners(model, *slices, inputs))
     return std::move(error);
   llvm::Expected<StageCosts> stageCosts = costSlices(inputs, *slices, model);
-  if (stageCosts && phases.contains(Phase::AllReduce))
+  if (!stageCosts)
+    return stageCosts;
+  if (auto error = addPairTimes(model, system, phases, *blocks, *stageCosts))
+    return std::move(error);
+  if (phases.contains(Phase::AllReduce))
     if (auto error = costStageReductions(placement, model, system, *stageCosts))
       return std::move(error);
   return stageCosts;

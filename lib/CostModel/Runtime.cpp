@@ -24,6 +24,7 @@ llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
   for (StageCost &stage : stageCosts.stages)
     stage.overlappedPs.reset();
   stageCosts.pairRule = PairRule::InTurn;
+  stageCosts.pairTimes.reset();
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     CellCosts &cells = stageCosts.stages[placement.stageOffset(path)].cells;
     for (int64_t slice = 0; slice < cells.getNumSlices(); ++slice) {

@@ -59,7 +59,7 @@ static SharedValue sharedDelay(const Placement &placement,
 /// collectives.
 static std::optional<FormulaInputs::Times>
 uniformTimes(const Placement &placement, const StageCosts &stageCosts,
-             PhaseSet phases) {
+             PhaseSet phases, bool hasPairs) {
   if (!(phases - kBackwardPhases - Phase::Forward - kSpreadPhases).isEmpty())
     return std::nullopt;
   // What pairs of different stages take in order depends on all segments.
@@ -70,6 +70,11 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   bool usesWhole = phases.contains(Phase::Backward);
   SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
   SharedValue logits, logitsGrad;
+  // Formulas know one time of pairs, whatever their stages.
+  bool isTimed = hasPairs && stageCosts.pairTimes;
+  if (isTimed)
+    for (size_t stage = 0; stage < stageCosts.stages.size(); ++stage)
+      overlapped.add(stageCosts.pairTimes->pairPs(0, int64_t(stage)));
   auto add = [&](const StageCost &stage, int64_t slice) {
     auto of = [&](Phase phase) { return stage.cells.alonePs(phase, slice); };
     if (usesWhole && isSplit &&
@@ -86,8 +91,9 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
     for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
       if (usesWhole == (phase == Phase::Backward))
         llvm::append_range(backward, stage.cells.of(phase, slice));
-    overlapped.add(stage.overlappedPs.value_or(
-        stageCosts.pairPs(stage.cells.of(Phase::Forward, slice), backward)));
+    if (!isTimed)
+      overlapped.add(stage.overlappedPs.value_or(
+          stageCosts.pairPs(stage.cells.of(Phase::Forward, slice), backward)));
     // Pairs of cells of different stages take the same only if they wait for
     // rows equally long.
     dispatches.add(
@@ -109,6 +115,15 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   return FormulaInputs::Times{
       forward.get(),    inputGrad.get(), weightGrad.get(), delay.get(),
       overlapped.get(), logits.get(),    logitsGrad.get()};
+}
+
+/// Whether cells overlap; true for rows that are not there.
+static bool anyOverlap(const TableView &table) {
+  return table.rows.empty() ||
+         llvm::any_of(table.rows, [](llvm::ArrayRef<Cell> row) {
+           return llvm::any_of(row,
+                               [](Cell cell) { return cell.overlapsNext(); });
+         });
 }
 
 /// Whether the slots of the rows are proportional to the times.
@@ -139,8 +154,8 @@ void pipesched::addFormula(llvm::StringRef family, const FamilyOptions &options,
   inputs.sendsAfterInput =
       isSplit && table.gradientAfter == GradientAfter::InputGrad;
   if (!isDisturbed)
-    inputs.times =
-        uniformTimes(placement, evaluation.totals.stageCosts, phases);
+    inputs.times = uniformTimes(placement, evaluation.totals.stageCosts, phases,
+                                anyOverlap(table));
   inputs.isMadeForTimes =
       inputs.times && isMadeFor(table.slots, isSplit, *inputs.times);
   llvm::Expected<FormulaResult> formula =

@@ -65,6 +65,8 @@ struct Sequence {
 };
 } // namespace
 
+PairTimes::~PairTimes() = default;
+
 ///   first     | c0 |x| c1 |        c: compute, x: rows on their way
 ///   second         | c2   |x|      c1 waits for c2 to end
 ///
@@ -99,10 +101,19 @@ uint64_t StageCosts::pairPs(ArrayRef<Segment> first,
 
 uint64_t StageCosts::pairPs(const Placement &placement, Cell first,
                             Cell second) const {
-  const std::optional<int64_t> &measured =
-      stages[placement.globalStage(first)].overlappedPs;
-  return measured ? *measured
-                  : pairPs(of(placement, first), of(placement, second));
+  int64_t stage = placement.globalStage(first);
+  if (const std::optional<int64_t> &measured = stages[stage].overlappedPs)
+    return *measured;
+  int64_t other = placement.globalStage(second);
+  auto is = [&](Phase phase, Phase otherPhase) {
+    return pairTimes && first.getPhase() == phase &&
+           second.getPhase() == otherPhase;
+  };
+  if (is(Phase::Forward, Phase::Backward))
+    return pairTimes->pairPs(stage, other);
+  if (is(Phase::Backward, Phase::Forward))
+    return pairTimes->pairPs(other, stage);
+  return pairPs(of(placement, first), of(placement, second));
 }
 
 bool StageCosts::addDispatches(const Placement &placement, Cell cell,
@@ -117,7 +128,8 @@ bool StageCosts::addDispatches(const Placement &placement, Cell cell,
   if (stages[placement.globalStage(cell)].overlappedPs)
     rows.exposedPs = 0;
   else
-    rows.exposedPs = static_cast<int64_t>(pairPs(first, second) - computePs);
+    rows.exposedPs =
+        static_cast<int64_t>(pairPs(placement, cell, *overlapped) - computePs);
   Exchange others = sumOn(Resource::Experts, second);
   others.exposedPs = 0; // in that of the pair
   return sum.add(rows, 1) && sum.add(others, 1);

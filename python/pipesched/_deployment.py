@@ -18,6 +18,7 @@ from ._options import (
     ExpertDispatch,
     GradientBuckets,
     KernelLaunch,
+    PairOrder,
     RankOrder,
     Sharding,
     SliceCut,
@@ -39,6 +40,7 @@ class HeldOptions(TypedDict, total=False):
     gradient_buckets: GradientBuckets
     slice_cut: SliceCut | str | Sequence[int]
     slice_exchange: SliceExchange
+    pair_order: PairOrder
 
 
 class DeploymentOptions(HeldOptions, total=False):
@@ -145,6 +147,7 @@ if TYPE_CHECKING:
         gradient_buckets: GradientBuckets = "auto"
         slice_cut: SliceCut | str | Sequence[int] = "tokens"
         slice_exchange: SliceExchange = "none"
+        pair_order: PairOrder = "deepseek"
 
     @dataclass(frozen=True, kw_only=True)
     class Deployment(Held):

@@ -87,7 +87,7 @@ GradientAfter = Literal["I", "W"]
 Slots = Literal["unit", "blocks", "durations"]
 Objective = Literal["makespan", "period"]
 MemoryTimes = Literal["any", "given"]
-PairOrder = Literal["in-turn", "deepseek", "megatron", "best"]
+PairOrder = Literal["in-turn", "deepseek", "megatron", "best", "fluid"]
 PlacementName = Literal["linear", "interleaved", "v", "wave"]
 
 ENUMS: dict[object, str] = {

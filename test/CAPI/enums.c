@@ -84,7 +84,7 @@ static void printNames(void) {
   // CHECK:      placements: linear interleaved v wave
   // CHECK-NEXT: finding: fastest cause equal-steps fit ranking tie all-rankings
   // CHECK-NEXT: layer-part: attention dispatch mlp combine
-  // CHECK-NEXT: order: in-turn deepseek megatron best
+  // CHECK-NEXT: order: in-turn deepseek megatron best fluid
   print(pipeschedGetEnumValue(0, 1).meaning, NULL);
   printf("\n");
   // CHECK-NEXT: A delay of V/BW + L and no queue
@@ -155,6 +155,7 @@ static void printDeploymentOptions(void) {
   // CHECK-SAME: [expert exchanges exposed] given
   // CHECK-NEXT: slice-cut 3 tokens 0 [tokens] [] slices: Where
   // CHECK-NEXT: slice-exchange 2 none 0 [] [] slices: How
+  // CHECK-NEXT: pair-order 2 deepseek 0 [] [] pairs: In which order workers
 }
 
 //===----------------------------------------------------------------------===//

@@ -146,18 +146,18 @@ static void printSteps(void) {
   // CHECK-NEXT: error: data-parallel, sharding, rank-order, context-parallel,
   // CHECK-SAME: expert-parallel, expert-balance, context-exchange,
   // CHECK-SAME: expert-dispatch, used-per-node, kernel-launch, tensor-exposed,
-  // CHECK-SAME: gradient-buckets, expert-exposed, slice-cut and slice-exchange
-  // CHECK-SAME: are about a system; none is given
+  // CHECK-SAME: gradient-buckets, expert-exposed, slice-cut, slice-exchange and
+  // CHECK-SAME: pair-order are about a system; none is given
   peers.dataParallel = 0;
   peers.expertParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
-  // CHECK-NEXT: slice-exchange are about a system; none is given
+  // CHECK-NEXT: pair-order are about a system; none is given
   peers.expertParallel = 0;
   PipeschedOption dispatch = {text("expert-dispatch"), text("per-node")};
   peers.numDeploymentOptions = 1;
   peers.deploymentOptions = &dispatch;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
-  // CHECK-NEXT: slice-exchange are about a system; none is given
+  // CHECK-NEXT: pair-order are about a system; none is given
   PipeschedConfiguration configuration = {0};
   configuration.problem = problem("1f1b", 1, 1);
   configuration.costs = profiled("F=1ms,B=2ms,G=4ms,O=8ms");

@@ -14,6 +14,7 @@
 #include "../Support/ErrorText.h"
 #include "../Support/ToyCosts.h"
 #include "PipeSched/CostModel/ExpertTraffic.h"
+#include "PipeSched/CostModel/Runtime.h"
 #include "PipeSched/Facts/ProfileText.h"
 #include "gtest/gtest.h"
 #include <set>
@@ -484,6 +485,80 @@ TEST(OverlappedPairs, HideDispatchesBehindCompute) {
   StageCosts inTurn = costsWith(100, 40, 200, 50);
   inTurn.pairRule = PairRule::InTurn;
   EXPECT_EQ(pairOf(inTurn), 300u);
+}
+
+static constexpr PhaseSet kWhole =
+    PhaseSet(Phase::Forward) | PhaseSet(Phase::Backward);
+
+/// Two stages of a layer, of which F takes 800, 800, 200 and 800 ps for
+/// attention, dispatch, mlp and combine, I 800, 800, 320 and 800, and W 800 and
+/// 200.
+static SystemFacts slowPairOfAccelerators(PairOrder order) {
+  SystemFacts system = pairOfAccelerators();
+  system.link.latencyPs = 720;
+  system.expertParallel = 2;
+  system.pairOrder = order;
+  return system;
+}
+
+/// compute   | attF 0-800 | mlpI -1120 | mlpW -1320 | mlpF 1600-1800 |
+/// exchange  | combI 0-800 | dispF -1600 | dispI -2400 | combF -3200
+///           ... attI 2400-3200 | attW -4000
+TEST(OverlappedPairs, RunLayersPartByPart) {
+  auto pairBy = [](PairOrder order) {
+    StageCosts costs = llvm::cantFail(
+        costsOf(expertModel(), slowPairOfAccelerators(order), kWhole));
+    return costs.pairPs(linear(2), Cell(1, Phase::Forward, 0),
+                        Cell(0, Phase::Backward, 1));
+  };
+  EXPECT_EQ(pairBy(PairOrder::DeepSeek), 4000u);
+  EXPECT_EQ(pairBy(PairOrder::Megatron), 4000u);
+  // The backward by itself; its W hides a part of one exchange.
+  EXPECT_EQ(pairBy(PairOrder::Fluid), 3720u);
+  EXPECT_EQ(pairBy(PairOrder::InTurn), 3520u + 2600);
+  EXPECT_GE(pairBy(PairOrder::Best), 3720u);
+  EXPECT_LE(pairBy(PairOrder::Best), 4000u);
+}
+
+/// What a cell has besides its layers runs before or behind them.
+TEST(OverlappedPairs, AddWhatIsNoLayer) {
+  ModelFacts model = expertModel();
+  BlockFacts embedding;
+  embedding.name = "embedding";
+  embedding.position = BlockPosition::First;
+  embedding.kernels = {{"linear", Engine::Matrix, {200, 0}, {60, 0}, {40, 0}}};
+  model.blocks.insert(model.blocks.begin(), embedding);
+  StageCosts costs = llvm::cantFail(
+      costsOf(model, slowPairOfAccelerators(PairOrder::DeepSeek), kWhole));
+  EXPECT_EQ(costs.pairTimes->pairPs(1, 1), 4000);
+  EXPECT_EQ(costs.pairTimes->pairPs(0, 1), 4000 + 100);
+  EXPECT_EQ(costs.pairTimes->pairPs(1, 0), 4000 + 50);
+  EXPECT_EQ(costs.pairTimes->pairPs(0, 0), 4000 + 150);
+}
+
+/// There the parts of layers are not known.
+TEST(OverlappedPairs, LeaveGivenTimesToTheRule) {
+  SystemFacts system = slowPairOfAccelerators(PairOrder::DeepSeek);
+  auto costs = [&](PhaseSet phases = kWhole) {
+    return llvm::cantFail(costsOf(expertModel(), system, phases));
+  };
+  EXPECT_NE(costs().pairTimes, nullptr);
+  EXPECT_EQ(costs(kSplit).pairTimes, nullptr);
+  for (const char *text : {"F=1ns", "B=1ns", "FB=1ns", "O=1ns"}) {
+    Profile profile = llvm::cantFail(parseProfile(text));
+    StageCosts given =
+        llvm::cantFail(overlayProfile(linear(2), costs(), profile, kWhole));
+    EXPECT_EQ(given.pairTimes == nullptr, text[0] != 'O') << text;
+  }
+  StageCosts inTurn = costs(kWhole | kSplit);
+  EXPECT_NE(inTurn.pairTimes, nullptr);
+  llvm::cantFail(applyRuntime(Runtime::Torch, linear(2), inTurn));
+  EXPECT_EQ(inTurn.pairTimes, nullptr);
+  system.expertExposed = 40;
+  EXPECT_EQ(costs().pairTimes, nullptr);
+  system.expertExposed = kAllPercent;
+  system.expertParallel = 1;
+  EXPECT_EQ(costs().pairTimes, nullptr);
 }
 
 /// A measured time says nothing of dispatches.

@@ -51,6 +51,12 @@ static std::string errorOf(llvm::ArrayRef<LayerTimes> layers,
   return result ? "" : llvm::toString(result.takeError());
 }
 
+TEST(OverlappedLayers, FluidIsNoOrder) {
+  EXPECT_EQ(errorOf(kToy, by(PairOrder::Fluid)),
+            "fluid is no order of parts; give in-turn, deepseek, megatron, "
+            "best, or an order of your own");
+}
+
 //===----------------------------------------------------------------------===//
 // Counted by hand
 //===----------------------------------------------------------------------===//

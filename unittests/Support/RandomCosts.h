@@ -19,6 +19,18 @@
 
 namespace pipesched {
 
+/// Pairs that take a number for their stages.
+class NumberedPairs : public PairTimes {
+public:
+  explicit NumberedPairs(int64_t first) : first(first) {}
+  int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const override {
+    return first + (3 * forwardStage + backwardStage) % 7;
+  }
+
+private:
+  int64_t first;
+};
+
 /// Costs and memory with few different numbers.
 class RandomCosts {
 public:
@@ -28,6 +40,8 @@ public:
     StageCosts costs;
     bool hasPairTimes = draw(4) == 0, hasDispatches = draw(3) == 0;
     costs.pairRule = static_cast<PairRule>(draw(3));
+    if (!hasPairTimes && draw(3) == 0)
+      costs.pairTimes = std::make_shared<NumberedPairs>(draw(30));
     for (int64_t stage = 0; stage < numStages; ++stage) {
       StageCost &cost = costs.stages.emplace_back();
       cost.cells = CellCosts(draw(3) ? numSlices : 1);

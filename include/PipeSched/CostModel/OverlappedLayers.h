@@ -55,21 +55,6 @@ constexpr Stream streamOf(LayerPart part) {
              : Stream::Compute;
 }
 
-/// In which order a worker issues the parts of a forward and of a backward.
-enum class PairOrder : uint8_t { InTurn, DeepSeek, Megatron, Best };
-
-template <>
-struct EnumNames<PairOrder> {
-  static constexpr EnumName<PairOrder> values[] = {
-      {PairOrder::InTurn, "in-turn",
-       "The backward, then the forward: W alone hides an exchange"},
-      {PairOrder::DeepSeek, "deepseek",
-       "As the published profile of DeepSeek-V3"},
-      {PairOrder::Megatron, "megatron", "As Megatron-Core's combined 1F1B"},
-      {PairOrder::Best, "best",
-       "The order in which the pair ends first, the same for all layers"}};
-};
-
 /// A phase (F, I or W) of a part of a layer.
 struct PartPhase {
   LayerPart part = LayerPart::Attention;
@@ -87,8 +72,8 @@ std::string nameOf(PartPhase what);
 using PairPattern = llvm::SmallVector<PartPhase, 10>;
 
 /// The parts of one layer of the forward and one of the backward: with
-/// `delaysWeights` 10, else 8, where I is the whole backward. Order `Best` has
-/// none of its own, and gives DeepSeek's.
+/// `delaysWeights` 10, else 8, where I is the whole backward. Orders `Best` and
+/// `Fluid` have none of their own, and give DeepSeek's.
 PairPattern patternOf(PairOrder order, bool delaysWeights);
 
 /// Reads "combine.I,attention.F,...". Errors: a name that no part or phase has;
@@ -158,8 +143,9 @@ struct PairSchedule {
 /// layers, by branch and bound: an order of the compute stream is left out if,
 /// with any number of exchanges at once, it ends no earlier than the best.
 ///
-/// Errors: negative times; factors out of range; an order whose streams wait
-/// for each other, with the cycle; times over int64.
+/// Errors: negative times; factors out of range; order `Fluid`, which is none;
+/// an order whose streams wait for each other, with the cycle; times over
+/// int64.
 llvm::Expected<PairSchedule> schedulePair(llvm::ArrayRef<LayerTimes> forward,
                                           llvm::ArrayRef<LayerTimes> backward,
                                           const PairOptions &options);
@@ -179,6 +165,14 @@ struct LayerKind {
 /// Errors: times over int64.
 llvm::Expected<std::vector<LayerKind>>
 costLayerParts(const ModelFacts &model, const SystemFacts &system);
+
+/// The times of the parts of one layer with these kernels; with
+/// `recomputesInBackward` what `model.recompute` computes again belongs to I.
+/// All kernels have rates. Errors: times over int64.
+llvm::Expected<LayerTimes> costLayer(const BlockFacts &block,
+                                     const ModelFacts &model,
+                                     const SystemFacts &system,
+                                     bool recomputesInBackward);
 
 } // namespace pipesched
 

@@ -71,6 +71,11 @@ struct Segment {
   int64_t hiddenPs = 0;
   /// What all accelerators of the worker send; 0 if no cost model says it.
   int64_t bytes = 0;
+
+  friend bool operator==(const Segment &a, const Segment &b) {
+    return a.resource == b.resource && a.ps == b.ps &&
+           a.hiddenPs == b.hiddenPs && a.bytes == b.bytes;
+  }
 };
 
 /// How long a resource is in use, for how much of that cells wait, and what is

@@ -139,6 +139,24 @@ struct EnumNames<SliceExchange> {
        "The shorter of two takes half of the difference (SlimPipe)"}};
 };
 
+/// In which order a worker issues the parts of layers of a forward and of a
+/// backward that overlap (docs/CostModel.md, "Parts of layers").
+enum class PairOrder : uint8_t { InTurn, DeepSeek, Megatron, Best, Fluid };
+
+template <>
+struct EnumNames<PairOrder> {
+  static constexpr EnumName<PairOrder> values[] = {
+      {PairOrder::InTurn, "in-turn",
+       "The backward, then the forward: W alone hides an exchange"},
+      {PairOrder::DeepSeek, "deepseek",
+       "As the published profile of DeepSeek-V3"},
+      {PairOrder::Megatron, "megatron", "As Megatron-Core's combined 1F1B"},
+      {PairOrder::Best, "best",
+       "The order in which the pair ends first, the same for all layers"},
+      {PairOrder::Fluid, "fluid",
+       "None: parts are divided as finely as needed"}};
+};
+
 /// In which pieces gradients and weights of a stage go among those that hold
 /// the same (docs/CostModel.md, "Under the backward and the forward").
 enum class GradientBuckets : uint8_t {

@@ -15,6 +15,7 @@
 #define PIPESCHED_FACTS_STAGECOSTS_H
 
 #include "PipeSched/Facts/CellCosts.h"
+#include <memory>
 #include <vector>
 
 namespace pipesched {
@@ -77,6 +78,16 @@ enum class PairRule : uint8_t {
   InOrder,
 };
 
+/// What overlapped pairs of a forward and a whole backward take whose layers
+/// run part by part, by the global stages of both.
+class PairTimes {
+public:
+  virtual ~PairTimes();
+  /// ps; at least what both take by PairRule::Fluid, and at most their sum. May
+  /// be called from several threads.
+  virtual int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const = 0;
+};
+
 /// What a whole placement costs, by global stage (Placement::globalStage).
 struct StageCosts {
   std::vector<StageCost> stages;
@@ -84,6 +95,8 @@ struct StageCosts {
   /// workers sends. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
   PairRule pairRule = PairRule::Fluid;
+  /// In place of the rule, for pairs of F and B; null: the rule is for all.
+  std::shared_ptr<const PairTimes> pairTimes;
 
   /// Whether any cell has a segment on one of these resources.
   bool useAny(llvm::ArrayRef<Resource> resources) const;
@@ -116,7 +129,8 @@ struct StageCosts {
   /// The time of an overlapped pair of cells with these segments, by the rule.
   uint64_t pairPs(llvm::ArrayRef<Segment> first,
                   llvm::ArrayRef<Segment> second) const;
-  /// The time of an overlapped pair: the measured one, or that by the rule.
+  /// The time of an overlapped pair: the measured one, that of `pairTimes`, or
+  /// that by the rule.
   uint64_t pairPs(const Placement &placement, Cell first, Cell second) const;
   /// Adds for how long the rows of a cell, or of an overlapped pair, are on
   /// their way to experts, and for how much of that no compute hides them. Of a

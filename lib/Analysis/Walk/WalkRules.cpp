@@ -30,18 +30,11 @@ int64_t pipesched::stepPs(const WalkInputs &scenario,
   if (step.isPair)
     second = step.cells[1];
   int64_t ps;
-  if (second && stage.overlappedPs) {
-    ps = *stage.overlappedPs;
-  } else {
-    auto segmentsOf = [&](unsigned half) {
-      const CellCosts &cells = costs.stages[step.stage(half)].cells;
-      Cell cell = step.cells[half];
-      return cells.of(cell.getPhase(), cells.sliceOf(placement, cell));
-    };
-    ps = second ? costs.pairPs(segmentsOf(0), segmentsOf(1))
-                : stage.cells.alonePs(first.getPhase(),
-                                      stage.cells.sliceOf(placement, first));
-  }
+  if (second)
+    ps = costs.pairPs(placement, first, *second);
+  else
+    ps = stage.cells.alonePs(first.getPhase(),
+                             stage.cells.sliceOf(placement, first));
   return scenario.changePs && first.isCompute()
              ? scenario.changePs(step.row, first, second, ps)
              : ps;

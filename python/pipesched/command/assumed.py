@@ -16,7 +16,8 @@ from pipesched._costs import has_experts
 from pipesched._division import Counts
 from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
 from pipesched.planning import Request
-from pipesched.planning._space import may_slice
+from pipesched.planning._bounds import overlaps
+from pipesched.planning._space import may_overlap, may_slice
 
 from .arguments import families
 
@@ -94,25 +95,30 @@ def _batch(costs: Costs, is_given: Given, sizes: Sizes) -> Facts:
     return {"microbatch size": f"{listed} (the model's batch of {batch})"}
 
 
-def _system(costs: Costs, is_given: Given, *, sliced: bool) -> Facts:
+def _system(costs: Costs, is_given: Given, *, sliced: bool, paired: bool) -> Facts:
     found: Facts = {}
     if not is_given("accelerators"):
         found["GPUs/worker"] = str(costs._accelerators)
     if not is_given("sequence_parallel") and costs._accelerators != 1:
         found["sequence parallelism"] = "on" if costs.sequence_parallel else "off"
     for name, option in _deployment.OPTIONS.items():
-        if _matters(costs, option, sliced=sliced) and not is_given(name):
-            found[option.title] = _said(getattr(costs, name))
+        if is_given(name) or not _matters(costs, option, sliced=sliced, paired=paired):
+            continue
+        found[option.title] = _said(getattr(costs, name))
     return found
 
 
-def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool) -> bool:
+def _matters(
+    costs: Costs, option: _deployment.Option, *, sliced: bool, paired: bool
+) -> bool:
     """Whether an option of a deployment can move an answer, beside the values of the others."""
     if option.matters == "experts":
         ranks = (costs._accelerators or 1) * costs.data_parallel
         return ranks > 1 and has_experts(costs)
     if option.matters == "slices":
         return sliced and costs.model is not None
+    if option.matters == "pairs":
+        return paired and costs.expert_parallel > 1
     if option.matters in _deployment.OPTIONS:
         return int(getattr(costs, option.matters)) > 1
     return option.matters == "always"
@@ -156,17 +162,27 @@ def _aliases(name: str) -> Sequence[str]:
     return aliases
 
 
+def overlap(families: Iterable[str | None]) -> bool:
+    """Whether cells overlap in schedules of some of these families."""
+    return any(overlaps(name, ()) for name in families if name is not None)
+
+
 def of_costs(
-    costs: Costs | None, is_given: Given, sizes: Sizes = (), *, sliced: bool = False
+    costs: Costs | None,
+    is_given: Given,
+    sizes: Sizes = (),
+    *,
+    sliced: bool = False,
+    paired: bool = False,
 ) -> Facts:
-    """What the costs assume, at these numbers of microbatches and their sizes, and whether some
-    schedule cuts them into slices.
+    """What the costs assume, at these numbers of microbatches and their sizes; whether some
+    schedule cuts them into slices, and whether cells of some overlap.
     """
     found: Facts = {}
     if costs is not None and costs.model:
         found |= _model(costs, is_given) | _batch(costs, is_given, sizes)
     if costs is not None and costs.system:
-        found |= _system(costs, is_given, sliced=sliced)
+        found |= _system(costs, is_given, sliced=sliced, paired=paired)
     layer_times = costs._division.layer_times if costs is not None else None
     if layer_times is not None and not layer_times.has_ends:
         found["embedding and head"] = "free (no times)"
@@ -287,6 +303,7 @@ def _divided_by(request: Request) -> Facts:
         "experts": some_experts,
         "expert_parallel": some_experts,
         "slices": may_slice(request),
+        "pairs": some_experts and may_overlap(request),
         "given": False,
     }
     for name, option in _deployment.HELD.items():

@@ -429,9 +429,12 @@ def _above(
     settings = _settings(arguments)
     families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
     sliced = any((row.get("slices") or 1) > 1 for row in rows)
+    stored = [entry.schedule.family for entry in entries if isinstance(entry, FromFile)]
+    paired = assumed.overlap([*families, *stored])
+    known = assumed.of_costs(costs, given, sizes, sliced=sliced, paired=paired)
     facts = assumed.joined(
         [
-            _free(entries) if has_own else assumed.of_costs(costs, given, sizes, sliced=sliced),
+            _free(entries) if has_own else known,
             assumed.of_layers([(entry.costs, entry.counts) for entry in entries], given),
             assumed.of_timing(settings, given, () if has_own else (costs,)),
             assumed.of_families(families, given),

@@ -28,7 +28,7 @@ EXAMPLE = """  pipesched overlap segments.json --order deepseek,best
   pipesched overlap --model qwen3-30b-a3b --system h100-sxm-load --expert-parallel 16 \\
       --data-parallel 16 --microbatch-size 1 --layers 12"""
 
-ORDERS = names_of(PairOrder)
+ORDERS = tuple(order for order in names_of(PairOrder) if order != "fluid")
 
 COLUMNS = (
     Column("order", "order", left=True),

@@ -69,6 +69,12 @@ def may_slice(request: Request) -> bool:
     return request.launcher is None and request.sizes["sequence"] >= LONG_SEQUENCE
 
 
+def may_overlap(request: Request) -> bool:
+    """Whether schedules whose cells overlap are among what a plan searches."""
+    names = families() if request.schedules is None else request.schedules
+    return any(overlaps(name, ()) for name in names)
+
+
 def _given_sizes(request: Request) -> int | None:
     """How many slices `slice_cut` gives the sizes of."""
     text = OPTIONS["slice_cut"].text(request.slice_cut)

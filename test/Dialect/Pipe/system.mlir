@@ -68,11 +68,12 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 
 // Sizes in place of a word.
 // CHECK: test.word = #pipe.worker_spec<{{.*}} memory_bytes = 1, slice_cut = "work">,
-// CHECK-SAME: test.worker = #pipe.worker_spec<name = "cut", accelerators = 1, {{.*}} memory_bytes = 1, slice_cut = [4930, 4238, 3776, 3440], slice_exchange = "pairs">
+// CHECK-SAME: test.worker = #pipe.worker_spec<name = "cut", accelerators = 1, {{.*}} memory_bytes = 1, slice_cut = [4930, 4238, 3776, 3440], slice_exchange = "pairs", pair_order = "fluid">
 module attributes {
   test.worker = #pipe.worker_spec<name = "cut", accelerators = 1,
       matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,
       memory = <bytes_per_s = 1>, memory_bytes = 1, slice_exchange = "pairs",
+      pair_order = "fluid",
       slice_cut = [4930, 4238, 3776, 3440]>,
   test.word = #pipe.worker_spec<name = "cut", accelerators = 1,
       matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,

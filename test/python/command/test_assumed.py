@@ -59,6 +59,11 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
         ["1f1b", *EXPERTS, "--expert-parallel", "16"],
         ["per-node"],
     ),
+    "--pair-order": (
+        "pair order deepseek",
+        ["dualpipe-v", *EXPERTS, "--expert-parallel", "16"],
+        ["in-turn"],
+    ),
     "--context-exchange": (
         "context exchange ring",
         ["1f1b", *MODEL, "--context-parallel", "8", "--global-batch", "8"],

@@ -160,7 +160,7 @@ def test_orders() -> None:
     turned = turned.replace("dispatch.F,", "").replace("attention.F,", "attention.F,dispatch.F,")
     said = error_of(TOY, order=turned, whole_backward=True)
     assert "the order has a cycle at layer 0: mlp.I, which needs combine.I" in said
-    assert "order is one of in-turn, deepseek, megatron, best" in error_of(TOY, order="fast")
+    assert "order is one of in-turn, deepseek, megatron, best, fluid" in error_of(TOY, order="fast")
 
 
 def test_a_gain_of_nothing_is_said() -> None:

@@ -198,8 +198,11 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     `slice_cut` says where sequences are cut into slices, by equal "tokens", by
     equal "work", or after the tokens of each, `[4930, 4238, 3776, 3440]`, and
     `slice_exchange` whether workers even out their attention, in "pairs"
-    (docs/CostModel.md, "Slices"). The first word of each choice is the default,
-    and is not printed.
+    (docs/CostModel.md, "Slices"). `pair_order` is the order in which workers
+    issue the parts of layers of cells that overlap, "deepseek" by default, or
+    "in-turn", "megatron", "best" or "fluid" (docs/CostModel.md, "Overlapped
+    pairs"). The first word of each other choice is the default. Defaults are
+    not printed.
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<

@@ -1,0 +1,169 @@
+//===- StagePairs.cpp - Overlapped pairs of stages, part by part ----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Schedules the layers of two stages when their pair is first asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StagePairs.h"
+#include "PipeSched/CostModel/OverlappedLayers.h"
+#include "RooflineChecks.h"
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+
+namespace {
+/// What of a stage a pair depends on. Stages that agree are of one kind.
+struct PairStage {
+  StageBlocks layers; ///< without embedding and head
+  std::vector<Segment> forward, backward;
+
+  bool operator==(const PairStage &other) const {
+    return forward == other.forward && backward == other.backward &&
+           llvm::equal(layers, other.layers, [](BlockCount a, BlockCount b) {
+             return a.block == b.block && a.count == b.count;
+           });
+  }
+};
+
+/// A lane runs the segments of a cell one after the other, so that their sum is
+/// what the cell takes by itself.
+int64_t sumPs(ArrayRef<Segment> segments) {
+  int64_t sum = 0;
+  for (const Segment &segment : segments)
+    sum += segment.ps;
+  return sum;
+}
+
+class StagePairs : public PairTimes {
+public:
+  StagePairs(PairOrder order, std::vector<LayerTimes> blockTimes)
+      : blockTimes(std::move(blockTimes)) {
+    options.order = order;
+  }
+
+  void addStage(PairStage stage) {
+    auto *known = llvm::find(kinds, stage);
+    kindOf.push_back(uint32_t(known - kinds.begin()));
+    if (known == kinds.end())
+      kinds.push_back(std::move(stage));
+  }
+
+  int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const override {
+    std::pair<uint32_t, uint32_t> both = {kindOf[forwardStage],
+                                          kindOf[backwardStage]};
+    std::lock_guard<std::mutex> lock(mutex);
+    auto [found, isNew] = times.try_emplace(both, 0);
+    if (isNew)
+      found->second = schedule(kinds[both.first], kinds[both.second]);
+    return found->second;
+  }
+
+private:
+  std::vector<LayerTimes> layersOf(const PairStage &stage) const {
+    std::vector<LayerTimes> layers;
+    for (auto [block, count] : stage.layers)
+      layers.insert(layers.end(), size_t(count), blockTimes[block]);
+    return layers;
+  }
+
+  /// The time of a cell that is not that of its layers. Where the host is
+  /// slower than the device in some layers alone, a cell takes less than its
+  /// layers one by one.
+  static int64_t besidesPs(int64_t cellPs, ArrayRef<LayerTimes> layers,
+                           bool isForward) {
+    for (const LayerTimes &layer : layers)
+      for (const auto &[forward, input, weight] : layer.ps)
+        cellPs -= isForward ? forward : input + weight;
+    return std::max<int64_t>(cellPs, 0);
+  }
+
+  int64_t schedule(const PairStage &first, const PairStage &second) const {
+    std::vector<LayerTimes> forward = layersOf(first);
+    std::vector<LayerTimes> backward = layersOf(second);
+    int64_t forwardPs = sumPs(first.forward);
+    int64_t backwardPs = sumPs(second.backward);
+    auto fluidPs = int64_t(StageCosts().pairPs(first.forward, second.backward));
+    // The only error is a time over int64: then both are not faster together.
+    Expected<PairSchedule> pair = schedulePair(forward, backward, options);
+    if (!pair) {
+      llvm::consumeError(pair.takeError());
+      return forwardPs + backwardPs;
+    }
+    int64_t ps = pair->endPs + besidesPs(forwardPs, forward, true) +
+                 besidesPs(backwardPs, backward, false);
+    return std::clamp(ps, fluidPs, forwardPs + backwardPs);
+  }
+
+  PairOptions options;
+  std::vector<LayerTimes> blockTimes; ///< by block of the model
+  llvm::SmallVector<PairStage, 4> kinds;
+  std::vector<uint32_t> kindOf; ///< by global stage
+  mutable std::mutex mutex;
+  /// By kinds of the forward and of the backward.
+  mutable std::map<std::pair<uint32_t, uint32_t>, int64_t> times;
+};
+} // namespace
+
+static bool hasExchange(const BlockFacts &block) {
+  return llvm::any_of(block.kernels, [](const Kernel &kernel) {
+    return kernel.engine == Engine::AllToAll;
+  });
+}
+
+/// The parts of layers add up to F, I and W, which not all blocks have.
+static bool canDivide(const ModelFacts &model) {
+  Error error = checkBackwards(model, {Phase::InputGrad, Phase::WeightGrad});
+  bool isDivided = !error;
+  llvm::consumeError(std::move(error));
+  return isDivided;
+}
+
+Error pipesched::addPairTimes(const ModelFacts &model,
+                              const SystemFacts &system, PhaseSet phases,
+                              ArrayRef<StageBlocks> blocks,
+                              StageCosts &stageCosts) {
+  if (system.pairOrder == PairOrder::Fluid ||
+      system.expertExposed != kAllPercent ||
+      !phases.contains(Phase::Backward) ||
+      stageCosts.stages.front().cells.getNumSlices() > 1 ||
+      !stageCosts.useAny(Resource::Experts) ||
+      !llvm::any_of(model.blocks, hasExchange) || !canDivide(model))
+    return Error::success();
+  bool recomputesInBackward =
+      model.recompute != Recompute::None && !phases.contains(Phase::Recompute);
+  std::vector<LayerTimes> blockTimes(model.blocks.size());
+  for (auto [block, times] : llvm::zip_equal(model.blocks, blockTimes)) {
+    if (block.position != BlockPosition::Layer)
+      continue;
+    Expected<LayerTimes> layer =
+        costLayer(block, model, system, recomputesInBackward);
+    if (!layer)
+      return layer.takeError();
+    times = *layer;
+  }
+  auto pairs =
+      std::make_shared<StagePairs>(system.pairOrder, std::move(blockTimes));
+  for (auto [held, cost] : llvm::zip_equal(blocks, stageCosts.stages)) {
+    PairStage stage;
+    llvm::copy_if(
+        held, std::back_inserter(stage.layers), [&](BlockCount entry) {
+          return model.blocks[entry.block].position == BlockPosition::Layer;
+        });
+    stage.forward = cost.cells.of(Phase::Forward, 0).vec();
+    stage.backward = cost.cells.of(Phase::Backward, 0).vec();
+    pairs->addStage(std::move(stage));
+  }
+  stageCosts.pairTimes = std::move(pairs);
+  return Error::success();
+}
