@@ -41,8 +41,6 @@ static std::vector<LayerPart> divideKernels(const BlockFacts &block) {
   return parts;
 }
 
-static constexpr double kPsLimit = 0x1p63;
-
 /// Errors: a time over int64.
 static Expected<int64_t> roundPs(double ps, const BlockFacts &block,
                                  PartPhase what) {
