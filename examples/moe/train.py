@@ -27,15 +27,6 @@ def groups(pipelines: int, workers: int) -> tuple[Any, Any]:
     return mine, peers
 
 
-def average(module: torch.nn.Module, peers: Any) -> None:
-    """Makes gradients those of the mean over the pipelines: those of experts are a sum already."""
-    for name, parameter in module.named_parameters():
-        if ".experts." not in f".{name}":
-            dist.all_reduce(parameter.grad, group=peers)
-        if parameter.grad is not None:
-            parameter.grad /= dist.get_world_size(peers)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pipelines", type=int, default=2)
@@ -53,14 +44,13 @@ def main() -> None:
     )
     torch.manual_seed(0)
     stages = split_sequential(model(group=peers), schedule)
-    runtime = PipelineRuntime(schedule, stages, loss, pipeline)
-    held = [stages(s.path, s.stage) for s in schedule.stages(dist.get_rank(pipeline))]
+    runtime = PipelineRuntime(
+        schedule, stages, loss, pipeline, data_parallel=peers, expert_parallel=["*.experts.*"]
+    )
     optimizer = torch.optim.AdamW(runtime.parameters(), lr=0.003)
     data = batches(4 * options.microbatches, seed=dist.get_rank(peers))
     for step in range(options.steps):
         found = runtime.step(*next(data))
-        for stage in held:
-            average(stage, peers)
         optimizer.step()
         runtime.zero_grad()
         if found is not None and step in (0, options.steps - 1):

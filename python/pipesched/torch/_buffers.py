@@ -22,7 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from ._errors import PipelineError
-from ._parallel import BufferRule, Peers, local
+from ._parallel import BufferRule, local
+from ._peers import Peers
 from ._reduce import Sum
 from ._watch import Watch
 

@@ -2,7 +2,7 @@
 
 Each gradient counts once: a replica or a tied parameter on the first rank that holds it, a sharded
 one with the shards of all ranks, a pipeline beside others not at all, since it has the same
-gradients.
+gradients, but for its experts, which the others have not.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate
 
 from ._errors import PipelineError
-from ._parallel import local
+from ._experts import Divided
+from ._parallel import Averages, local
 from ._reduce import Shared, settled
 from ._watch import Watch
 
@@ -77,10 +77,17 @@ def _counted(parameters: Sequence[nn.Parameter], shared: Sequence[Shared], rank:
     return [p for p in parameters if id(p) not in elsewhere | again and p.grad is not None]
 
 
-def _cut_along(parameter: DTensor) -> tuple[DeviceMesh, tuple[int, ...]]:
-    """The mesh of a parameter, and the dimensions along which its ranks have different parts."""
-    dims = [i for i, p in enumerate(parameter.placements) if not isinstance(p, Replicate)]
-    return parameter.device_mesh, tuple(dims)
+def _spread(parameter: nn.Parameter, averages: Averages) -> tuple[dist.ProcessGroup, ...]:
+    """The groups beside the pipeline whose ranks have different parts of what a parameter is in the
+    model.
+    """
+    found = []
+    if isinstance(parameter, DTensor):
+        mesh, placements = parameter.device_mesh, parameter.placements
+        cut = [i for i, p in enumerate(placements) if not isinstance(p, Replicate)]
+        found = [mesh.get_group(dim) for dim in cut]
+    peers = averages.of(parameter)
+    return (*found, peers.group) if isinstance(peers, Divided) else tuple(found)
 
 
 def total_norm(
@@ -88,27 +95,24 @@ def total_norm(
     shared: Sequence[Shared],
     norm: Norm,
     watch: Watch,
-    group: dist.ProcessGroup,
+    averages: Averages,
 ) -> Tensor:
     """The norm of the gradients of all ranks, the same on each."""
-    plain: list[Tensor] = []
-    sharded: dict[tuple[DeviceMesh, tuple[int, ...]], list[Tensor]] = {}
-    for parameter in parameters:
+    found: dict[Any, list[Tensor]] = {}
+    for parameter in parameters:  # in one order on all ranks that join a part
         settled(parameter)
-        if isinstance(parameter, DTensor):
-            sharded.setdefault(_cut_along(parameter), [])
+        found.setdefault(_spread(parameter, averages), [])
     for parameter in _counted(parameters, shared, watch.rank):
         gradient = parameter.grad
         assert gradient is not None
-        chosen = sharded[_cut_along(parameter)] if isinstance(parameter, DTensor) else plain
-        chosen.append(gradient)
-    total = norm.part(plain)
-    for (mesh, dims), gradients in sharded.items():
+        found[_spread(parameter, averages)].append(gradient)
+    total = norm.part([])
+    for groups, gradients in found.items():
         part = norm.part(gradients)
-        for dim in dims:
-            norm.over(part, mesh.get_group(dim))
+        for each in groups:
+            norm.over(part, each)
         total = norm.join(total, part)
-    norm.over(total, group)
+    norm.over(total, averages.pipeline)
     return norm.whole(total)
 
 

@@ -19,18 +19,14 @@ gradients are complete.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.distributed_c10d import PrefixStore, Store, _get_default_store
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
@@ -38,63 +34,14 @@ from torch.nn.parallel import DistributedDataParallel
 from pipesched import Cell
 
 from ._errors import PipelineError
-from ._gloo import gloo_over, takes_host
+from ._experts import Divided, is_divided
+from ._peers import Peers
 from ._placement import Placement, StageKey, named
 from ._watch import Watch
-
-_numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
-
-
-def store_of(group: dist.ProcessGroup) -> Store:
-    """A part of the store of torch.distributed for one runtime, the same on all ranks, since these
-    make their runtimes in the same order.
-    """
-    number = next(_numbers.setdefault(group, count()))
-    prefix = f"pipesched/{group.group_name}/{number}"
-    return PrefixStore(prefix, _get_default_store())
-
 
 def local(tensor: Tensor) -> Tensor:
     """The part of a tensor, which may be sharded, that this rank has."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
-
-
-class Peers:
-    """The ranks that hold the same stages, one in each pipeline, or parts of them.
-
-    is_inside: whether modules exchange something over the group in the middle of a cell.
-    """
-
-    def __init__(self, group: dist.ProcessGroup, watch: Watch, is_inside: bool = False) -> None:
-        self.group = group
-        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
-        self.store = store_of(group)
-        self._watch = watch
-        watch.share(self.store, f" of pipeline {self.rank}")
-        if "gloo" in str(dist.get_backend(group)):
-            watch.carry(group, self.rank, self.size, is_inside)
-        self._host: Any = None
-        if not takes_host(group):
-            store, who = PrefixStore("host", self.store), "the same rank of other pipelines"
-            self._host = gloo_over(store, self.rank, self.size, watch, who)
-
-    def begin_sum(self, buffer: Tensor) -> Any:
-        """Begins to sum a tensor in place over the pipelines; returns what to wait for."""
-        if self._host is not None and buffer.device.type == "cpu":
-            return self._host.allreduce([buffer])
-        return dist.all_reduce(buffer, group=self.group, async_op=True)
-
-    def meet(self, name: str, saying: Any) -> list[Any]:
-        """Waits for all of these ranks, and returns the value that each of them sends (JSON)."""
-        keys = [f"meet/{name}/{number}" for number in range(self.size)]
-        self.store.set(keys[self.rank], json.dumps(saying))
-
-        def missing() -> str:
-            absent = [str(n) for n, key in enumerate(keys) if not self.store.check([key])]
-            return f"this rank of pipeline {', '.join(absent)} to come to {name!r}"
-
-        self._watch.poll(lambda: self.store.check(keys), missing)
-        return [json.loads(self.store.get(key)) for key in keys]
 
 
 def group_of(given: dist.ProcessGroup | DeviceMesh) -> dist.ProcessGroup:
@@ -343,13 +290,17 @@ def _is_sharded(module: nn.Module) -> bool:
 
 
 class Averages:
-    """Which parameters of this rank are averaged over which pipelines."""
+    """Which parameters of this rank are averaged over which pipelines.
+
+    patterns: the names of those that these pipelines divide (`expert_parallel`).
+    """
 
     def __init__(
         self,
         placement: Placement,
         group: dist.ProcessGroup,
         given: dist.ProcessGroup | DeviceMesh | None,
+        patterns: Sequence[str],
         watch: Watch,
     ) -> None:
         self._known: dict[Any, Peers] = {}
@@ -358,11 +309,19 @@ class Averages:
         self._plain: dict[StageKey, Peers | None] = {}
         self._placement = placement
         self._wrappers = placement.wrappers
-        self._watch, self._pipeline = watch, group
+        self._watch, self.pipeline = watch, group
         check_modules(placement)
         check_units(group, placement)
         own = None if given is None else group_of(given)
         self.own = None if own is None else self._peers(own, "`data_parallel`")
+        if patterns and self.own is None:
+            raise PipelineError(
+                "`expert_parallel` names parameters that pipelines divide, and no `data_parallel` "
+                "says which ranks these are"
+            )
+        self.patterns = tuple(patterns)
+        self.divided = Divided(self.own) if patterns and self.own is not None else None
+        """For parameters of which each of these pipelines has a part."""
         for key, root in placement.modules.items():
             wrapper = placement.wrappers.get(key)
             peers = self.own
@@ -379,7 +338,7 @@ class Averages:
     def _peers(self, group: dist.ProcessGroup, what: str, is_inside: bool = False) -> Peers:
         ranks = _ranks(group)
         if ranks not in self._known:
-            check_apart(self._pipeline, ranks, what)
+            check_apart(self.pipeline, ranks, what)
             self._known[ranks] = Peers(group, self._watch, is_inside)
         return self._known[ranks]
 
@@ -398,6 +357,13 @@ class Averages:
         self._of = {}
         for key, root in self._placement.modules.items():
             self._note(root, self._plain[key], _data_groups(root), named(key))
+            for name, parameter in self._parts_of(root):
+                if id(parameter) not in self._of or self.divided is None:
+                    raise PipelineError(
+                        f"`expert_parallel` names {name!r} of {named(key)}, which fully_shard "
+                        "divides among the same ranks and averages; leave it out there"
+                    )
+                self._of[id(parameter)] = self.divided
         if self._placement.loss is not None:
             last = [k for k in self._placement.modules if k[1] == self._placement.last[k[0]]]
             groups = [g for key in last for g in _data_groups(self._placement.modules[key])]
@@ -437,6 +403,17 @@ class Averages:
                     f"{what} has a parameter {name!r} that fully_shard leaves out, whose "
                     "gradients nothing would average; give `data_parallel`"
                 )
+
+    def _parts_of(self, root: nn.Module) -> list[tuple[str, nn.Parameter]]:
+        found = root.named_parameters()
+        return [(name, p) for name, p in found if is_divided(name, self.patterns)]
+
+    @property
+    def used_patterns(self) -> list[str]:
+        """The patterns that are names of parameters of this rank."""
+        roots = self._placement.modules.values()
+        names = [name for root in roots for name, _ in self._parts_of(root)]
+        return [each for each in self.patterns if any(is_divided(n, [each]) for n in names)]
 
     def is_plain(self, key: StageKey) -> bool:
         """Whether the runtime averages the gradients of a stage itself."""

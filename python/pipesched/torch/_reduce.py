@@ -30,7 +30,9 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from ._gloo import own_gloo, takes_host
-from ._parallel import Peers, local
+from ._experts import Divided
+from ._parallel import local
+from ._peers import Peers
 from ._watch import Watch
 
 Sum = Callable[[Tensor], Any]
@@ -160,7 +162,7 @@ class _Exchange:
             zip(self._parameters, self._values, strict=True)
         ):
             if self._peers is not None:
-                value /= self._peers.size
+                value /= self._peers.divisor
             count, sparse, dims = flags[3 * number : 3 * number + 3]
             if count == sparse > 0 and dims % sparse == 0:
                 value = self._as_sparse(parameter, value, int(dims / sparse), watch, what)
@@ -308,6 +310,8 @@ class Shared:
         self._state: Literal["begun", "started", "finished"] = "finished"
         self._trained: list[nn.Parameter] = []
         self._exchanges: list[_Exchange] = []
+        self._divided: list[nn.Parameter] = []
+        """Those whose gradients are only to be divided."""
         self._before: list[Tensor | None] = []
 
     def look(self) -> bool:
@@ -338,7 +342,17 @@ class Shared:
         self._before = [None if _adds_up(p) else p.grad for p in self._trained]
         kept = set(map(id, self.distinct)) if self._keeps else set()
         clear_gradients(p for p in self._trained if not (_adds_up(p) and id(p) in kept))
+        self._undivide()
         self._state = "begun"
+
+    def _undivide(self) -> None:
+        """Lets the gradients of earlier steps take part in a mean that divides by more than their
+        sum has of them.
+        """
+        for parameter in self._trained:
+            peers = self._peers_of(parameter)
+            if isinstance(peers, Divided) and parameter.grad is not None:
+                parameter.grad *= peers.divisor
 
     def tensors(self) -> list[Tensor]:
         """What is held beside the gradients of this step: those of earlier steps, and buffers."""
@@ -366,7 +380,9 @@ class Shared:
             kind = local(parameter).dtype, self._peers_of(parameter)
             kinds.setdefault(kind, []).append(parameter)
         for (_, peers), chosen in kinds.items():
-            if self._sum is not None or peers is not None:
+            if self._sum is None and isinstance(peers, Divided):
+                self._divided += chosen
+            elif self._sum is not None or peers is not None:
                 exchange = _Exchange(self.name, chosen, self._sum, peers)
                 exchange.start(watch)
                 self._exchanges.append(exchange)
@@ -379,6 +395,13 @@ class Shared:
         for exchange in self._exchanges:
             exchange.finish(watch, what)
         self._exchanges = []
+        for parameter in self._divided:
+            settled(parameter)
+            if parameter.grad is not None:
+                peers = self._peers_of(parameter)
+                assert peers is not None
+                parameter.grad /= peers.divisor
+        self._divided = []
         sent = self._one_each(self._trained)
         for parameter in self._trained[len(sent) :]:
             total = sent[0].grad

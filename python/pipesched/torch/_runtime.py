@@ -21,12 +21,14 @@ from ._clip import Norm, clip, total_norm, values_of, with_infinity
 from ._clock import Clocks
 from ._errors import PipelineError
 from ._executor import Executor
+from ._experts import check_patterns
 from ._gather import gather
 from ._inputs import refuse_graphs
 from ._memory import Memory
 from ._messages import Mode
 from ._others import Stateful
-from ._parallel import BufferRule, store_of
+from ._parallel import BufferRule
+from ._peers import store_of
 from ._parts import Batch
 from ._placement import Stages, Tied
 from ._record import Event, Recording
@@ -76,6 +78,10 @@ class PipelineRuntime:
     data_parallel: the same rank in other pipelines, each with batches of its own: a process group,
         or a dimension of a device mesh (`mesh["dp"]`). Gradients are averaged over it, before O
         steps. Stages under DistributedDataParallel or fully_shard need it not.
+    expert_parallel: the parameters that the ranks of `data_parallel` divide, as experts under
+        expert parallelism: patterns (`fnmatch`) of names in a stage, as ["*.experts.*"]. Each rank
+        has experts of its own, whose gradients are sums over the pipelines already, by the
+        exchanges of the stages: they are divided by the number of pipelines, and not summed.
     buffers: what becomes of buffers that several ranks hold, as of a batch normalization, at the
         end of a step: "own" leaves them to each, "average" makes them the mean, "first" those of
         the first replica. By default "own", under DDP with `broadcast_buffers` "first".
@@ -117,6 +123,7 @@ class PipelineRuntime:
         tied: Tied = (),
         vocabulary: VocabularyHead | None = None,
         data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
+        expert_parallel: Sequence[str] = (),
         buffers: BufferRule | None = None,
         names: Names | None = None,
         device: torch.device | str | None = None,
@@ -132,21 +139,15 @@ class PipelineRuntime:
     ) -> None:
         found = _group_of(group)
         self._units = units_of(schedule)
+        inside = (stages, loss, found, optimizer, tied, vocabulary, device)
+        messages_are = (receives, messages, static_shapes)
+        beside = (data_parallel, check_patterns(expert_parallel), buffers)
         options = Options(
             self._units,
-            stages,
-            loss,
-            found,
-            optimizer,
-            tied,
-            vocabulary,
-            device,
-            receives,
-            messages,
-            static_shapes,
+            *inside,
+            *messages_are,
             memory_budget,
-            data_parallel,
-            buffers,
+            *beside,
             receive_slots,
             parts_order,
         )
@@ -278,7 +279,7 @@ class PipelineRuntime:
                 norm = Norm(norm_type, self._watch, parts.link.device)
                 mine = self.parameters()
                 chosen = [p for p in mine if id(p) not in self._twice_counted()]
-                total = total_norm(chosen, parts.sums.shared, norm, self._watch, self._group)
+                total = total_norm(chosen, parts.sums.shared, norm, self._watch, self._averages)
         finally:
             self._watch.stop()
         if error_if_nonfinite and not bool(total.isfinite()):
@@ -342,7 +343,8 @@ class PipelineRuntime:
         return self._state.gathered(self._state.model())
 
     def load_state_dict(self, state: Flat) -> None:
-        """Loads those of this rank from a state of the whole model. All ranks call it.
+        """Loads those of this rank from a state of the whole model. All ranks call it, with
+        `expert_parallel` those of all pipelines.
 
         Raises PipelineError on all ranks, and changes nothing, if a rank misses a name, if a shape
         differs, or if there is a name that no rank has.

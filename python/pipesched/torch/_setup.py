@@ -23,6 +23,7 @@ from ._budget import Budget
 from ._chain import check_order
 from ._device import device_of, prepare
 from ._errors import PipelineError
+from ._experts import refuse_unused
 from ._gloo import own_gloo
 from ._messages import Link, messages_over
 from ._order import early_receives
@@ -72,6 +73,7 @@ class Options:
     static_shapes: bool
     memory_budget: int | str | None
     data_parallel: dist.ProcessGroup | DeviceMesh | None
+    expert_parallel: tuple[str, ...]
     buffers: BufferRule | None
     receive_slots: bool
     order: str
@@ -127,7 +129,7 @@ class Options:
     def digest(self) -> str:
         """A text that is the same on ranks whose arguments fit together."""
         text = f"{self.schedule.to_text()} {self.receives} {self.has_tags} {self.static_shapes}"
-        text += f" {self.buffers} {self.order}"
+        text += f" {self.buffers} {self.order} {self.expert_parallel}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -146,7 +148,9 @@ class Setup:
         check_program(self.schedule, self.placement, self.program)
         is_ordered = not options.has_tags
         self._device = device_of(self.placement, options.device, is_ordered)
-        self.averages = Averages(self.placement, options.group, options.data_parallel, watch)
+        self.averages = Averages(
+            self.placement, options.group, options.data_parallel, options.expert_parallel, watch
+        )
         self.sums = Sums(
             self.schedule, self.placement, self._meet(), self.averages, options.group, watch
         )
@@ -324,8 +328,9 @@ class Setup:
         own = self.averages.own
         pipelines = 1 if own is None else own.size
         ties = ties_here(self.placement, self.options.tied, self.options.stages)
-        said = self.watch.meet("start", [self.options.digest, pipelines, ties])
-        for rank, (digest, beside, _) in enumerate(said):
+        used = self.averages.used_patterns
+        said = self.watch.meet("start", [self.options.digest, pipelines, ties, used])
+        for rank, (digest, beside, _, _) in enumerate(said):
             if digest != self.options.digest:
                 raise PipelineError(
                     f"rank {rank} has another schedule, or other options, than this rank"
@@ -335,7 +340,8 @@ class Setup:
                     f"`data_parallel` has {beside} pipelines on rank {rank}, but {pipelines} on "
                     "this rank; give all ranks of a pipeline the same dimension of the mesh"
                 )
-        return find_ties(self.placement, [theirs for _, _, theirs in said])
+        refuse_unused(self.options.expert_parallel, [theirs for *_, theirs in said])
+        return find_ties(self.placement, [theirs for _, _, theirs, _ in said])
 
     def _agree(self) -> None:
         """Checks that the ranks agree on everything that must be the same."""

@@ -218,6 +218,20 @@ class State:
         finally:
             self._watch.stop()
 
+    def _with_beside(self, names: list[str]) -> list[str]:
+        """These names, with those of the same rank of the pipelines that divide parameters with
+        this one.
+        """
+        divided = self._averages.divided
+        if divided is None:
+            return names
+        self._watch.start()
+        try:
+            said = divided.beside.meet(f"names/{self._meetings}", names)
+        finally:
+            self._watch.stop()
+        return list(dict.fromkeys(name for theirs in said for name in theirs))
+
     def _agree(self, what: str, mine: Mapping[str, str], found: Flat | None, text: str) -> None:
         """Raises on all ranks if one of them misses a name, finds another shape, or if `found` has
         a name that no rank has. `mine` has shapes as texts by name, `found` what was given.
@@ -230,7 +244,8 @@ class State:
         for name in (n for n in mine if isinstance(given.get(n), str) and mine[n]):
             if given[name] != mine[name]:
                 problems.append(f"has {name!r} of {given[name]}, wanted {mine[name]}")
-        said = self._meet([list(mine), problems[:SHOWN]])
+        known = list(mine) if found is None else self._with_beside(list(mine))
+        said = self._meet([known, problems[:SHOWN]])
         everywhere = {name for names, _ in said for name in names}
         lines = [f"rank {r}: {p}" for r, (_, theirs) in enumerate(said) for p in theirs]
         unexpected = [name for name in given if name not in everywhere]

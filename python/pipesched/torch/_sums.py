@@ -23,6 +23,7 @@ from pipesched import Cell, Schedule
 from ._backward import leaves_of
 from ._buffers import OneBuffer, SharedBuffers
 from ._errors import PipelineError
+from ._experts import Divided
 from ._order import COLLECTIVES
 from ._parallel import Around, Averages, BufferRule, local
 from ._placement import Placement, StageKey, blocks_text, named
@@ -100,7 +101,9 @@ class Sums:
         begins behind its last backward.
         """
         own = {id(p) for p in self._placement.modules[key].parameters()}
-        found = {id(p): p for each in self.means for p in each.parameters if id(p) in own}
+        chosen = [p for each in self.means for p in each.parameters if id(p) in own]
+        over = {id(p): self._averages.of(p) for p in chosen}
+        found = {id(p): p for p in chosen if not isinstance(over[id(p)], Divided)}
         return _joined(found.values())
 
     def tied(self) -> set[int]:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 MODEL = Path(__file__).parents[3] / "examples" / "moe" / "model.py"
 STEPS, SAMPLES, CONTEXT = 2, 2, 5
+EXPERTS = "*.experts.*"
 SIZES: dict[str, Any] = {"width": 8, "experts": 4, "context": CONTEXT}
 
 
@@ -143,7 +144,10 @@ def run(job: PartJob, pipeline: Any, peers: Any, mine: int) -> PartResult:
         for layer in list(model)[1:-1]:
             spied(layer, result.seen)
     stages = split_sequential(blocks, schedule)
-    runtime = PipelineRuntime(schedule, stages, module.loss, pipeline, timeout=60, **job.options)
+    options = dict(job.options)
+    if job.averages:
+        options |= {"data_parallel": peers, "expert_parallel": [EXPERTS]}
+    runtime = PipelineRuntime(schedule, stages, module.loss, pipeline, timeout=60, **options)
     held = [stages(s.path, s.stage) for s in schedule.stages(dist.get_rank(pipeline))]
     owned = {id(p) for stage in held for p in stage.parameters()}
     for step in range(STEPS):
@@ -159,9 +163,15 @@ def run(job: PartJob, pipeline: Any, peers: Any, mine: int) -> PartResult:
         if found is not None:
             mean = found.detach().clone()
             dist.all_reduce(mean, group=peers)
+            if len(schedule.paths) > 1:  # each rank has the losses of a path
+                dist.all_reduce(mean, group=pipeline)
+                mean /= len(schedule.paths)
             result.loss = max(result.loss, abs(mean.item() / job.peers - loss))
-        compare(model, owned, reference, result, peers)
-        runtime.zero_grad()
+        if job.averages:
+            check_averaged(job, runtime, model, reference, result)
+        else:
+            compare(model, owned, reference, result, peers)
+            runtime.zero_grad()
     runtime.close()
     return result
 
@@ -181,6 +191,39 @@ def compare(
         like = torch.zeros_like(parameter) if like is None else like
         error = difference(gradient / dist.get_world_size(peers), like)
         result.gradients = max(result.gradients, error)
+
+
+def check_averaged(
+    job: PartJob,
+    runtime: PipelineRuntime,
+    model: nn.Sequential,
+    reference: nn.Sequential,
+    result: PartResult,
+) -> None:
+    """Gradients of this rank are those of the whole model as they are, also with those of the step
+    before; so is their norm. A state has the experts of all pipelines.
+    """
+    every = [p.grad for p in reference.parameters() if p.grad is not None]
+    wanted_norm = sum(float(gradient.norm()) ** 2 for gradient in every)
+    owned = {id(p) for p in runtime.parameters()}
+    result.experts = 0
+    for name, parameter in model.named_parameters():
+        like = reference.get_parameter(name).grad
+        if id(parameter) not in owned or like is None:
+            assert parameter.grad is None or id(parameter) in owned
+            continue
+        before = result.before.get(name, torch.zeros_like(like))
+        found = torch.zeros_like(like) if parameter.grad is None else parameter.grad
+        result.gradients = max(result.gradients, difference(found, before + like))
+        result.before[name] = before + like
+        result.experts += ".experts." in name
+    if not result.norm:  # gradients of the first step alone
+        found_norm = float(runtime.clip_grad_norm_(1e9)) ** 2
+        result.norm = abs(found_norm / wanted_norm - 1) + 1e-30
+        with torch.no_grad():
+            for parameter in runtime.parameters():
+                parameter.add_(1)
+        runtime.load_state_dict(reference.state_dict())
 
 
 def train(folder: Path, jobs: list[PartJob], world: int, rank: int) -> None:

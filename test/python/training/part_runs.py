@@ -24,6 +24,9 @@ class PartJob:
     silent (a rank that gets no rows).
     """
 
+    averages: bool = False
+    """Whether the runtime averages gradients over the pipelines, and knows which are of experts."""
+
     @property
     def ranks(self) -> int:
         return self.schedule.workers * self.peers
@@ -35,6 +38,12 @@ class PartResult:
 
     loss: float = 0.0
     gradients: float = 0.0
+    norm: float = 0.0
+    """Of the norm of all gradients."""
+    experts: int = 0
+    """How many parameters of experts were compared."""
+    before: dict[str, Any] = field(default_factory=dict)
+    """What the gradients of the steps so far should be."""
     notes: list[Noted] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     """What the exchanges and the layers saw themselves."""

@@ -49,6 +49,16 @@ def jobs() -> dict[str, PartJob]:
         "spied": PartJob("spied", made("combined-1f1b", 1, 3), 1, how="spied"),
         "memory": PartJob("memory", combined, 6, options={"memory_budget": "1GiB"}),
     }
+    averaged = {
+        "averaged": combined,
+        "averaged and split": made("zb-h1", 2, 3),
+        "averaged over replicas": made("chimera", 2, 4).transform(
+            "pipe-add-optimizer{all-reduce=end}"
+        ),  # the ranks of a pipeline have the same experts
+    }
+    layers = {"averaged": 6, "averaged and split": 4, "averaged over replicas": 2}
+    for name, schedule in averaged.items():
+        kinds[name] = PartJob(name, schedule, layers[name], averages=True)
     return kinds
 
 
@@ -66,6 +76,8 @@ def test_gradients_are_those_of_the_model_on_one_rank(
     for result in trained[name]:
         assert result.loss < NEAR and result.gradients < NEAR
         assert bool(result.notes) == (name != "whole")
+        if job.averages:
+            assert result.norm < NEAR and result.experts > 0
 
 
 def texts(result: PartResult) -> list[str]:

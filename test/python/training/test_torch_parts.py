@@ -48,6 +48,23 @@ def batch(dtype: Any = None) -> tuple[Tensor, Tensor]:
     return both[0], both[1]
 
 
+# Arguments
+
+
+def test_names_of_experts_are_checked() -> None:
+    schedule, blocks = local(), [Plain(i) for i in range(3)]
+    with pytest.raises(PipelineError, match="'[*].inner.[*]'; wanted a list of patterns of names"):
+        runtime_of(schedule, *blocks, expert_parallel="*.inner.*")
+    with pytest.raises(PipelineError, match="divide, and no `data_parallel` says which ranks"):
+        runtime_of(schedule, *blocks, expert_parallel=["*.inner.*"])
+    options: dict[str, Any] = {"data_parallel": torch.distributed.group.WORLD}
+    with pytest.raises(PipelineError, match="has 'inner', which is the name of no parameter in a"):
+        runtime_of(schedule, *blocks, expert_parallel=["*.inner.*", "inner"], **options)
+    runtime = runtime_of(schedule, *blocks, expert_parallel=["*.inner.*"], **options)
+    runtime.step(*batch())
+    runtime.close()
+
+
 # Splitting
 
 
