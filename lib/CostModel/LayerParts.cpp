@@ -1,4 +1,4 @@
-//===- LayerParts.cpp - Times of a model's blocks and of their parts ------===//
+//===- LayerParts.cpp - Times of the parts of a model's layers ------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -150,21 +150,4 @@ pipesched::costLayerParts(const ModelFacts &model, const SystemFacts &system) {
     kinds.push_back({block.name, block.count, *times});
   }
   return kinds;
-}
-
-/// F, B and what the backward computes again, of a block by itself.
-llvm::Expected<std::vector<int64_t>>
-pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
-  if (llvm::Error error = checkSystem(model, system))
-    return std::move(error);
-  std::vector<int64_t> times;
-  for (const BlockFacts &block : model.blocks) {
-    double ps = blockPs(block, Phase::Forward, system) +
-                blockPs(block, Phase::Backward, system);
-    if (model.recompute != Recompute::None)
-      ps += blockPs(block, Phase::Recompute, system, model.recompute);
-    if (auto error = store(ps, "a block", times.emplace_back()))
-      return std::move(error);
-  }
-  return times;
 }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BlockTimes.h"
 #include "CellTimes.h"
 #include "KernelTimes.h"
 #include "PipeSched/CostModel/SliceExchange.h"
@@ -28,70 +29,8 @@ using llvm::Twine;
 
 /// Of Adam's state for a parameter: master copy and two moments, 4 bytes each.
 static constexpr int64_t kAdamBytes = 12;
+
 namespace {
-/// Times of one block, which are the same for every stage that holds it. By
-/// Phase; those of R are of what the model recomputes.
-struct BlockTimes {
-  BlockTimes() = default;
-  BlockTimes(const BlockFacts &block, const SystemFacts &system,
-             Recompute recompute) {
-    for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad,
-                        Phase::Backward, Phase::Recompute, Phase::Optimizer}) {
-      Recompute again = phase == Phase::Recompute ? recompute : Recompute::Full;
-      HostTime host = hostTime(block, phase, system, again);
-      double device = rooflinePs(block, phase, system, again);
-      if (system.expertParallel > 1)
-        dispatch[phase] =
-            enginePs(block, phase, Engine::AllToAll, system, again);
-      if (host.waits) {
-        auto withHost = [&](double ps) {
-          return std::max(ps, host.launchPs) + host.synchronizePs;
-        };
-        waiting[phase] = withHost(device);
-        waitingAlone[phase] = withHost(device - dispatch[phase]);
-      } else {
-        ahead[phase] = device;
-        aheadAlone[phase] = device - dispatch[phase];
-        launched[phase] = host.launchPs;
-      }
-      if (system.contextParallel > 1)
-        context[phase] = contextSums(block, phase, system, again);
-    }
-  }
-
-  void add(const BlockTimes &block, int64_t count) {
-    kCostedPhases.forEach([&](Phase phase) {
-      for (auto part :
-           {&BlockTimes::ahead, &BlockTimes::aheadAlone, &BlockTimes::launched,
-            &BlockTimes::waiting, &BlockTimes::waitingAlone})
-        (this->*part)[phase] += double(count) * (block.*part)[phase];
-      dispatch[phase] += double(count) * block.dispatch[phase];
-      for (auto part :
-           {&ContextSums::ps, &ContextSums::exposedPs, &ContextSums::bytes})
-        context[phase].*part += double(count) * (block.context[phase].*part);
-    });
-  }
-
-  /// The host launches ahead of the device, so that of blocks in a row the
-  /// longer of both sums counts. Where it waits within each block, the longer
-  /// time of each counts.
-  double of(Phase phase) const {
-    return waiting[phase] + std::max(ahead[phase], launched[phase]);
-  }
-
-  /// The same if no rows were on their way to experts.
-  double alone(Phase phase) const {
-    return waitingAlone[phase] + std::max(aheadAlone[phase], launched[phase]);
-  }
-
-  /// Of the device and of the host in blocks in which the host does not wait;
-  /// of the others.
-  PhaseMap<double> ahead = {}, launched = {}, waiting = {}, dispatch = {};
-  /// Without the way of rows to experts.
-  PhaseMap<double> aheadAlone = {}, waitingAlone = {};
-  PhaseMap<ContextSums> context = {};
-};
-
 /// Computes the costs of the stages of a placement; what does not depend on the
 /// stage is computed once.
 class StageCostBuilder {
@@ -104,10 +43,8 @@ public:
       : model(model), system(system), phases(phases),
         recomputesInBackward(model.recompute != Recompute::None &&
                              !phases.contains(Phase::Recompute)),
-        exchanged(std::move(exchanged)) {
-    for (const BlockFacts &block : model.blocks)
-      blockTimes.emplace_back(block, system, model.recompute);
-  }
+        exchanged(std::move(exchanged)),
+        blockTimes(timesOfBlocks(model, system)) {}
 
   /// `owned` are those of `blocks` whose parameters the stage steps, which have
   /// the bytes in `stepped`. `link`, if not null, leads to the worker that the
@@ -123,7 +60,7 @@ public:
     return shardCells(
         blocks, model, system, layout, worker, recomputesInBackward,
         [&](uint32_t block, Phase phase) {
-          return blockPs(model.blocks[block], phase, system, model.recompute);
+          return blockTimes[block].of(phase);
         },
         cells, slice);
   }
@@ -386,6 +323,27 @@ costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
     }
   }
   return messages;
+}
+
+llvm::Expected<std::vector<int64_t>>
+pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
+  if (llvm::Error error = checkSystem(model, system))
+    return std::move(error);
+  std::vector<int64_t> times;
+  for (auto [index, first] : llvm::enumerate(firstOfEqualTimes(model))) {
+    if (first != index) {
+      times.push_back(times[first]);
+      continue;
+    }
+    const BlockFacts &block = model.blocks[index];
+    double ps = blockPs(block, Phase::Forward, system) +
+                blockPs(block, Phase::Backward, system);
+    if (model.recompute != Recompute::None)
+      ps += blockPs(block, Phase::Recompute, system, model.recompute);
+    if (auto error = store(ps, "a block", times.emplace_back()))
+      return std::move(error);
+  }
+  return times;
 }
 
 namespace {

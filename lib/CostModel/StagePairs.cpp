@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StagePairs.h"
+#include "BlockTimes.h"
 #include "PipeSched/CostModel/OverlappedLayers.h"
 #include "RooflineChecks.h"
 #include <algorithm>
@@ -143,14 +144,16 @@ Error pipesched::addPairTimes(const ModelFacts &model,
   bool recomputesInBackward =
       model.recompute != Recompute::None && !phases.contains(Phase::Recompute);
   std::vector<LayerTimes> blockTimes(model.blocks.size());
-  for (auto [block, times] : llvm::zip_equal(model.blocks, blockTimes)) {
-    if (block.position != BlockPosition::Layer)
+  for (auto [index, first] : llvm::enumerate(firstOfEqualTimes(model))) {
+    if (first != index) {
+      blockTimes[index] = blockTimes[first];
       continue;
+    }
     Expected<LayerTimes> layer =
-        costLayer(block, model, system, recomputesInBackward);
+        costLayer(model.blocks[index], model, system, recomputesInBackward);
     if (!layer)
       return layer.takeError();
-    times = *layer;
+    blockTimes[index] = *layer;
   }
   auto pairs =
       std::make_shared<StagePairs>(system.pairOrder, std::move(blockTimes));

@@ -16,7 +16,10 @@
 #include "PipeSched/Support/InputFile.h"
 #include "PipeSched/Support/MakeError.h"
 #include "Sources.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
+#include <mutex>
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -70,21 +73,61 @@ findFile(llvm::ArrayRef<EmbeddedFile> files, StringRef what, StringRef name) {
   return unknownName(files, what, name);
 }
 
+namespace {
+/// What was read of shipped descriptions, which never change: to read one takes
+/// longer than much of what is computed with it. All threads share it.
+template <typename Facts>
+class ShippedFacts {
+public:
+  /// A copy of what `read` gave for a file and a `sequence`, the argument that
+  /// it depends on beside the file (0: none). Errors: those of `read`, each
+  /// time.
+  llvm::Expected<Facts> get(const EmbeddedFile &file, int64_t sequence,
+                            llvm::function_ref<llvm::Expected<Facts>()> read) {
+    std::pair key(&file, sequence);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (auto found = known.find(key); found != known.end())
+        return found->second;
+    }
+    llvm::Expected<Facts> facts = read();
+    if (!facts)
+      return facts;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (known.size() == kMost)
+      known.clear();
+    known.try_emplace(key, *facts);
+    return facts;
+  }
+
+private:
+  static constexpr size_t kMost = 64;
+  std::mutex mutex; ///< guards the next
+  std::map<std::pair<const EmbeddedFile *, int64_t>, Facts> known;
+};
+} // namespace
+
 llvm::Expected<HardwareFacts> pipesched::findSystem(StringRef name) {
+  static ShippedFacts<HardwareFacts> shipped;
   llvm::Expected<const EmbeddedFile *> file =
       findFile(kSystems, "system", name);
   if (!file)
     return file.takeError();
-  return systemFromJson((*file)->text, (*file)->name, SourceRule::Optional);
+  return shipped.get(**file, 0, [&] {
+    return systemFromJson((*file)->text, (*file)->name, SourceRule::Optional);
+  });
 }
 
 llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name,
                                                          int64_t sequence) {
+  static ShippedFacts<Architecture> shipped;
   llvm::Expected<const EmbeddedFile *> file = findFile(kModels, "model", name);
   if (!file)
     return file.takeError();
-  return architectureFromJson((*file)->text, (*file)->name,
-                              SourceRule::Optional, sequence);
+  return shipped.get(**file, sequence, [&] {
+    return architectureFromJson((*file)->text, (*file)->name,
+                                SourceRule::Optional, sequence);
+  });
 }
 
 //===----------------------------------------------------------------------===//

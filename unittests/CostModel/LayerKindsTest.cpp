@@ -446,6 +446,21 @@ TEST(MixedLayers, BlocksAreInOrder) {
   EXPECT_EQ(model.getNumLayers(), 6);
 }
 
+/// Layers of a kind that occurred before are copied, and equal those of a model
+/// that has no others.
+TEST(MixedLayers, LayersOfOneKindAreEqual) {
+  ModelFacts model = expand(mixed());
+  Architecture alone = mixed();
+  alone.layers = 1;
+  alone.window.fullLayers = alone.experts->layers = {0, 1, std::nullopt};
+  BlockFacts expected = expand(alone).blocks[0];
+  expected.name = "full_expert_layer";
+  EXPECT_EQ(model.blocks[1], expected);
+  EXPECT_EQ(model.blocks[3], expected);
+  expected.count = 2;
+  EXPECT_FALSE(model.blocks[2] == expected); // its attention has a window
+}
+
 /// Stages of two layers: each costs what its own layers cost, in the order of
 /// the model.
 TEST(MixedLayers, StagesHoldTheirOwn) {

@@ -15,6 +15,7 @@
 #include "../Support/ErrorText.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "gtest/gtest.h"
+#include <thread>
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -73,6 +74,32 @@ TEST(Shipped, ModelsAreCompleteAndExpand) {
     ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
     EXPECT_EQ(model->getNumLayers(), arch->layers);
   }
+}
+
+/// What was read once is kept by file and sequence, of which there may be more
+/// than are kept, and several threads ask at once.
+TEST(Shipped, KeptFactsAreThoseOfTheText) {
+  constexpr int64_t kSequences = 70;
+  auto check = [](const EmbeddedFile &file) {
+    for (int64_t sequence = 0; sequence < kSequences; ++sequence) {
+      int64_t tokens = 128 * sequence;
+      Architecture read = llvm::cantFail(architectureFromJson(
+          file.text, file.name, SourceRule::Required, tokens));
+      for (int time = 0; time < 2; ++time) {
+        Architecture found =
+            llvm::cantFail(findArchitecture(file.name, tokens));
+        EXPECT_EQ(found.name, read.name);
+        EXPECT_EQ(found.sequence, read.sequence);
+        EXPECT_TRUE(llvm::cantFail(expandArchitecture(found, {})) ==
+                    llvm::cantFail(expandArchitecture(read, {})));
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (const EmbeddedFile &file : embeddedModels().take_front(3))
+    threads.emplace_back(check, file);
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 TEST(Shipped, PaperSystemsScaleByTen) {

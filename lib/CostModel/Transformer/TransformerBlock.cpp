@@ -509,11 +509,24 @@ public:
         return error;
     std::vector<LayerRun> runs = layerRuns(arch);
     LayerKinds kinds(runs);
-    for (const LayerRun &run : runs)
+    size_t firstLayer = model.blocks.size();
+    for (const LayerRun &run : runs) {
+      // Layers of one kind are expanded once: their blocks differ in the count.
+      const auto *begin = runs.data();
+      const auto *like = std::find_if(begin, &run, [&](const LayerRun &other) {
+        return run.isLike(other);
+      });
+      if (like != &run) {
+        BlockFacts block = model.blocks[firstLayer + (like - begin)];
+        block.count = run.count;
+        model.blocks.push_back(std::move(block));
+        continue;
+      }
       if (llvm::Error error =
               add(kinds.nameOf(run), BlockPosition::Layer, run.count, run,
                   [&](BlockExpander &expander) { expander.layer(run); }))
         return error;
+    }
     if (!arch.vocabulary)
       return llvm::Error::success();
     if (llvm::Error error =
