@@ -256,7 +256,8 @@ def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
     def of_workers(sums: Array) -> Array:
         found = np.zeros(workers)
         for path, ends in stages:
-            found += np.bincount(path, weights=np.diff(sums[ends]), minlength=workers)
+            at = sums[ends]
+            found += np.bincount(path, weights=at[1:] - at[:-1], minlength=workers)
         return found
 
     # The head is behind the layers of the last stage, which may have none.
