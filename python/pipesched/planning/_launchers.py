@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._combined import NAME as COMBINED
+from .._division import SPREAD
 from .._options import Path, Recompute
 from .._making import problem
 from .._frameworks import (
@@ -192,6 +193,8 @@ def _torch_placement(candidate: Candidate) -> str:
     """
     if candidate.slices > 1:
         raise Cannot("torchtitan runs whole microbatches; pipesched.torch runs slices")
+    if candidate.schedule in SPREAD:
+        raise Cannot(f"torchtitan keeps the head whole; pipesched.torch runs {candidate.schedule}")
     if candidate.schedule in TORCH_NAMES:
         return TORCH_NAMES[candidate.schedule]
     kind = placement_kind(candidate.paths, candidate.shape.pipeline)

@@ -24,6 +24,8 @@ HEAVY = 1.0
 NEAR = 0.005
 """Steps nearer than this, as a part, are as fast."""
 
+UNLAUNCHED = "no launcher of a framework runs shards of the vocabulary"
+
 KINDS = (
     ("vocab-1f1b", FamilyOptions(vocabulary="vocab-1"), "vocab-1f1b by Vocab-1"),
     ("vocab-1f1b", FamilyOptions(vocabulary="vocab-2"), "vocab-1f1b by Vocab-2"),
@@ -38,6 +40,9 @@ class _Made(NamedTuple):
     step_s: float
     name: str
     peak_bytes: int
+    family: str
+    but: str
+    """In what a search of the family differs."""
 
 
 def head_in_layers(costs: Costs) -> float | None:
@@ -60,6 +65,7 @@ def _spread(best: Proposal) -> Iterator[_Made]:
     """The same shape with shards of the head, where that can be timed."""
     base, workers = best.configuration, list(range(best.shape.pipeline))
     assert base is not None and base.costs is not None
+    searched = base.receive_placement
     paths = [Path(workers, blocks=list(base.costs._division.by_number(workers)))]
     for family, options, name in KINDS:
         for placement in PLACEMENTS:
@@ -71,7 +77,11 @@ def _spread(best: Proposal) -> Iterator[_Made]:
                 continue
             if report.memory is not None:
                 peak = int(report.memory.peak_bytes.max()) // best.shape.worker
-                yield _Made(report.execution.makespan_ps / 1e12, name, peak)
+                other = [" by Vocab-1"] if options.get("vocabulary") == "vocab-2" else []
+                if placement != searched:
+                    other.append(f" with receives at {searched}")
+                step_s = report.execution.makespan_ps / 1e12
+                yield _Made(step_s, name, peak, family, " and".join(other))
 
 
 def _ahead(one: float, other: float) -> str:
@@ -119,5 +129,6 @@ def shards(plan: Plan) -> list[str]:
     return [
         f"{heavy}; with the vocabulary in shards {made.name} would take {made.step_s:.4g} s and"
         f" {gib(made.peak_bytes)}, {_ahead(made.step_s, best.step_s)} ahead of {layers}:"
-        " pipesched.torch runs it, no launcher here does"
+        f" {UNLAUNCHED}, so that it is not searched; pipesched.torch does, and"
+        f" --schedules {made.family} searches it{made.but}"
     ]

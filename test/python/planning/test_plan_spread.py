@@ -4,12 +4,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from heavy_head import heavy_head
-from pipesched.planning import plan
+from pipesched import PipeSchedError
+from pipesched._division import SPREAD
+from pipesched._frameworks import LauncherName
+from pipesched.planning import Plan, plan
 
 
-def sentences(tmp_path: Path, vocabulary: int, **given: Any) -> list[str]:
-    found = plan(
+def planned(tmp_path: Path, vocabulary: int, **given: Any) -> Plan:
+    return plan(
         heavy_head(tmp_path, vocabulary),
         "a100-sxm-80gb",
         gpus=8,
@@ -20,6 +24,10 @@ def sentences(tmp_path: Path, vocabulary: int, **given: Any) -> list[str]:
         microbatch_size=[1],
         **given,
     )
+
+
+def sentences(tmp_path: Path, vocabulary: int, **given: Any) -> list[str]:
+    found = planned(tmp_path, vocabulary, **given)
     return [text for text in found.why() if "vocabulary" in text or "whole head" in text]
 
 
@@ -28,6 +36,10 @@ def test_a_heavy_head_is_proposed_in_shards(tmp_path: Path) -> None:
     found = re.search(r"as long as ([\d.]+) layers; with the vocabulary in shards", text)
     assert found and float(found[1]) > 5, text
     assert re.search(r"would take [\d.]+ s and [\d.]+ GiB, [\d.]+ % ahead of layers", text)
+    assert "no launcher of a framework runs shards of the vocabulary, so that it is not" in text
+    named = re.search(r"--schedules (\S+) searches it", text)
+    assert named and named[1] in SPREAD, text
+    assert ("searches it by Vocab-1" in text) == ("by Vocab-2 would take" in text), text
 
 
 def test_a_light_head_is_not(tmp_path: Path) -> None:
@@ -39,3 +51,19 @@ def test_schedules_that_are_named_are_searched(tmp_path: Path) -> None:
     assert text.startswith("on the same shape shards of the vocabulary win, ")
     (text,) = sentences(tmp_path, 512, schedules=["zb-h1", "interlaced-1f1b"])
     assert text.startswith("on the same shape a whole head wins, ")
+
+
+@pytest.mark.parametrize("launcher", ["torchtitan", "megatron"])
+@pytest.mark.parametrize("schedule", SPREAD)
+def test_no_launcher_runs_shards(tmp_path: Path, schedule: str, launcher: LauncherName) -> None:
+    name = {"torchtitan": "torchtitan keeps the head whole", "megatron": "Megatron-LM has 1F1B"}
+    with pytest.raises(PipeSchedError, match=f"nothing to plan.*{name[launcher]}.*{schedule}"):
+        sentences(tmp_path, 512, schedules=[schedule], launcher=launcher)
+
+
+@pytest.mark.parametrize("schedule", SPREAD)
+def test_rows_of_shards_have_no_lines(tmp_path: Path, schedule: str) -> None:
+    found = planned(tmp_path, 512, schedules=[schedule])
+    lines = found.fitting[0].launchers()
+    assert lines.torchtitan.lines is None and lines.megatron.lines is None
+    assert f"pipesched.torch runs {schedule}" in (lines.torchtitan.reason or "")
