@@ -61,7 +61,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     ),
     "--pair-order": (
         "pair order deepseek",
-        ["dualpipe-v", *EXPERTS, "--expert-parallel", "16"],
+        ["combined-1f1b", *EXPERTS, "--expert-parallel", "16"],
         ["in-turn"],
     ),
     "--context-exchange": (

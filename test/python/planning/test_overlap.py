@@ -235,6 +235,33 @@ def test_pairs_of_a_schedule_take_the_time() -> None:
     assert with_pairs.execution.makespan_ps < without.execution.makespan_ps
 
 
+TRAINED: Any = {
+    **{"model": "qwen3-30b-a3b", "system": "h100-sxm", "accelerators": 8, "expert_parallel": 8},
+    "microbatch_size": 1,
+}
+
+
+@pytest.mark.parametrize("order", ["in-turn", "deepseek", "megatron", "best"])
+def test_pairs_of_a_model_are_those_of_its_layers(order: Any) -> None:
+    """Six of the 48 layers are in each of eight stages, of which the middle ones have no more."""
+    costs = Costs(**TRAINED, pair_order=order)
+    frame: Any = Configuration("dualpipe-v", 4, 16, costs=costs).simulate().to_frame()
+    cells = frame[(frame["pair"] >= 0) & frame["stage"].between(1, 6)]
+    found = {int(ps) for ps in cells["end_ps"] - cells["start_ps"]}
+    pair = overlap(costs=Costs(**TRAINED), order=order, forward=(0, 6), backward=(0, 6))
+    assert max(found) == pytest.approx(pair.pair_ps, abs=100)
+    assert min(found) == max(found)
+
+
+def test_orders_of_pairs_are_told_apart() -> None:
+    def step(order: Any) -> int:
+        configuration = Configuration("dualpipe-v", 4, 16, costs=Costs(**TRAINED, pair_order=order))
+        return configuration.simulate().execution.makespan_ps
+
+    assert step("fluid") <= step("best") <= step("deepseek") < step("in-turn")
+    assert step("megatron") == step("deepseek")
+
+
 # The verb
 
 
