@@ -219,6 +219,28 @@ pipesched::costReductions(const Placement &placement,
   return stageCosts;
 }
 
+Error pipesched::addReduction(const Reduction &reduction,
+                              const BlockFacts &block, const ModelFacts &model,
+                              const SystemFacts &system,
+                              const RankLayout &layout, MessageCost &cost) {
+  StateSums state;
+  state.add(block, 1, model);
+  auto copies = double(system.contextParallel);
+  GradientExchange whole = {copies * double(state.gradient.get()),
+                            copies * double(state.weight.get())};
+  ReductionGroups groups = {
+      layout.groupOf(reduction.firstWorker, reduction.lastWorker,
+                     reduction.numWorkers),
+      layout.groupOf(reduction.firstWorker, reduction.firstWorker, 1),
+      replicasOf(reduction, layout)};
+  Expected<MessageCost> sum =
+      addCosts(cost, costExchange(whole, groups, system));
+  if (!sum)
+    return sum.takeError();
+  cost = *sum;
+  return Error::success();
+}
+
 int64_t pipesched::shareOf(int64_t ps, int64_t part, int64_t whole) {
   if (part >= whole)
     return ps;
@@ -456,31 +478,31 @@ static std::vector<Reduction> reductionsOf(const Placement &placement,
     llvm::sort(workers);
     int64_t numWorkers =
         std::unique(workers.begin(), workers.end()) - workers.begin();
-    reductions.push_back({Cell(), replicas.blocksOf(piece), numWorkers,
+    Cell first(replicas.holderOf(piece, 0), Phase::AllReduce, 0);
+    reductions.push_back({first, replicas.blocksOf(piece), numWorkers,
                           workers.front(), workers[numWorkers - 1]});
   }
   return reductions;
 }
 
 Error pipesched::costStageReductions(const Placement &placement,
-                                     const ModelFacts &model,
-                                     const SystemFacts &system,
+                                     CostReductions cost,
                                      StageCosts &stageCosts) {
   Expected<ParameterSets> sets = ParameterSets::create(placement);
   if (!sets)
     return sets.takeError();
-  Expected<std::vector<MessageCost>> pieces = costReductions(
-      placement, reductionsOf(placement, sets->getReplicas()), model, system);
+  Expected<std::vector<MessageCost>> pieces =
+      cost(reductionsOf(placement, sets->getReplicas()));
   if (!pieces)
     return pieces.takeError();
-  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
-    int64_t sum = cost.cells.alonePs(Phase::AllReduce);
+  for (auto [stage, stageCost] : llvm::enumerate(stageCosts.stages)) {
+    int64_t sum = stageCost.cells.alonePs(Phase::AllReduce);
     for (int64_t piece : sets->ownedPiecesOf(stage))
       for (int64_t ps :
            {(*pieces)[piece].occupancyPs, (*pieces)[piece].latencyPs})
         if (llvm::AddOverflow(sum, ps, sum))
           return llvm::createStringError("the time of G is over 2^63 - 1 ps");
-    cost.cells.set(Phase::AllReduce, sum);
+    stageCost.cells.set(Phase::AllReduce, sum);
   }
   return Error::success();
 }

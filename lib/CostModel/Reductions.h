@@ -16,6 +16,7 @@
 
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/Schedule/Table/ParameterSets.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace pipesched {
 
@@ -42,12 +43,21 @@ llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);
 /// is not less.
 int64_t shareOf(int64_t ps, int64_t part, int64_t whole);
 
-/// Writes the G times of all stages: the sums over the pieces that they own.
-/// Errors: those of costReductions.
-llvm::Error costStageReductions(const Placement &placement,
-                                const ModelFacts &model,
-                                const SystemFacts &system,
+/// What reductions cost, one by one.
+using CostReductions =
+    llvm::function_ref<llvm::Expected<std::vector<MessageCost>>(
+        llvm::ArrayRef<Reduction>)>;
+
+/// Writes the G times of all stages: the sums over the pieces that they own, as
+/// `cost` gives those of reductions. Errors: those of `cost`; times over int64.
+llvm::Error costStageReductions(const Placement &placement, CostReductions cost,
                                 StageCosts &stageCosts);
+
+/// Adds to a reduction, of one worker and its peers, that of another block
+/// which the worker holds, behind it. Errors: those of ringExchange.
+llvm::Error addReduction(const Reduction &reduction, const BlockFacts &block,
+                         const ModelFacts &model, const SystemFacts &system,
+                         const RankLayout &layout, MessageCost &cost);
 
 } // namespace pipesched
 

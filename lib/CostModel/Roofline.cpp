@@ -539,7 +539,12 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
   if (auto error = addPairTimes(model, system, phases, *blocks, *stageCosts))
     return std::move(error);
   if (phases.contains(Phase::AllReduce))
-    if (auto error = costStageReductions(placement, model, system, *stageCosts))
+    if (auto error = costStageReductions(
+            placement,
+            [&](llvm::ArrayRef<Reduction> reductions) {
+              return costReductions(placement, reductions, model, system);
+            },
+            *stageCosts))
       return std::move(error);
   return stageCosts;
 }

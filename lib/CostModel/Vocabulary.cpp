@@ -15,7 +15,10 @@
 #include "Vocabulary.h"
 #include "KernelTimes.h"
 #include "PipeSched/CostModel/RankLayout.h"
+#include "PipeSched/CostModel/ShardReductions.h"
 #include "PipeSched/Support/FormatError.h"
+#include "Reductions.h"
+#include "Sharding.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -202,6 +205,74 @@ static void forEachHome(const Placement &placement, int64_t path,
       visit(stage);
 }
 
+//===----------------------------------------------------------------------===//
+// All-reduces
+//===----------------------------------------------------------------------===//
+
+/// Adds what workers reduce of their shards, on a placement with one path.
+static Error addShardReductions(const Placement &placement,
+                                llvm::ArrayRef<Reduction> reductions,
+                                const ModelFacts &model,
+                                const SystemFacts &system,
+                                const BlockFacts &head,
+                                std::vector<MessageCost> &costs) {
+  if (placement.getNumPaths() != 1)
+    return formatError("the all-reduces of shards of a vocabulary (G) have "
+                       "costs by model on one path only, and the placement has "
+                       "{0}; give a profile",
+                       placement.getNumPaths());
+  if (movesInCells(system))
+    return formatError(
+        "shards of a vocabulary have no costs by model where "
+        "cells gather weights (sharding={0}); give a profile, or "
+        "take sharding=optimizer",
+        enumName(system.sharding));
+  int64_t numShards = workersOf(placement.getPath(0)).size();
+  BlockFacts shard = shardOf(head, numShards);
+  double rows = 0;
+  for (const BlockFacts &block : model.blocks)
+    if (isEmbedding(block))
+      rows += double(block.parameters) * double(block.count);
+  shard.parameters +=
+      std::llround(std::ceil(untiedPart(model) * rows / double(numShards)));
+  std::set<int64_t> homes;
+  forEachHome(placement, 0, [&](int64_t stage) { homes.insert(stage); });
+  RankLayout layout(system, placement.getNumWorkers());
+  for (auto [reduction, cost] : llvm::zip_equal(reductions, costs))
+    if (homes.count(placement.globalStage(reduction.cell)))
+      if (Error error =
+              addReduction(reduction, shard, model, system, layout, cost))
+        return error;
+  return Error::success();
+}
+
+Expected<std::vector<MessageCost>> pipesched::costShardReductions(
+    const Placement &placement, llvm::ArrayRef<Reduction> reductions,
+    const ModelFacts &model, const SystemFacts &system, PhaseSet phases,
+    const StageCosts &stageCosts) {
+  Expected<const BlockFacts *> head = findHead(model, placement);
+  if (!head)
+    return head.takeError();
+  ModelFacts layers = withoutEnds(model);
+  Expected<std::vector<MessageCost>> costs =
+      costReductions(placement, reductions, layers, system);
+  if (!costs)
+    return costs;
+  if (system.gradientBuckets == GradientBuckets::Layers)
+    if (Error error =
+            reduceByLayers(placement, reductions, layers, system,
+                           phases - kSpreadPhases, stageCosts, *costs))
+      return std::move(error);
+  if (Error error = addShardReductions(placement, reductions, model, system,
+                                       **head, *costs))
+    return std::move(error);
+  return costs;
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
 Expected<StageCosts> pipesched::costShards(const Placement &placement,
                                            const ModelFacts &model,
                                            const SystemFacts &system,
@@ -209,13 +280,21 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
   Expected<const BlockFacts *> head = findHead(model, placement);
   if (!head)
     return head.takeError();
-  if (phases.contains(Phase::AllReduce))
-    return formatError("the all-reduces of shards of a vocabulary (G) have no "
-                       "costs by model; give a profile");
-  Expected<StageCosts> costs = costRoofline(placement, withoutHead(model),
-                                            system, phases - kSpreadPhases);
+  Expected<StageCosts> costs =
+      costRoofline(placement, withoutHead(model), system,
+                   phases - kSpreadPhases - PhaseSet(Phase::AllReduce));
   if (!costs)
     return costs.takeError();
+  if (phases.contains(Phase::AllReduce)) {
+    SystemFacts whole = system;
+    whole.gradientBuckets = GradientBuckets::Whole;
+    auto costOf = [&](llvm::ArrayRef<Reduction> reductions) {
+      return costShardReductions(placement, reductions, model, whole, phases,
+                                 *costs);
+    };
+    if (Error error = costStageReductions(placement, costOf, *costs))
+      return std::move(error);
+  }
   for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
     auto workers = workersOf(placement.getPath(path));
     ShardCosts shard(model, system, **head, workers.size(),

@@ -23,7 +23,7 @@ namespace pipesched {
 /// `phases` has some of these; with Z the algorithm is Vocab-1. An O of the
 /// last stage of each worker also steps its shard. Errors: those of
 /// costRoofline; a model without a head, or with more blocks behind its layers;
-/// slices; gradients that are summed (G).
+/// slices; for G those of costShardReductions.
 llvm::Expected<StageCosts> costShards(const Placement &placement,
                                       const ModelFacts &model,
                                       const SystemFacts &system,

@@ -14,6 +14,7 @@
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
 #include "PipeSched/CostModel/RuntimeBuffers.h"
+#include "PipeSched/CostModel/ShardReductions.h"
 #include "PipeSched/CostModel/SliceExchange.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
@@ -205,6 +206,10 @@ llvm::Expected<std::vector<MessageCost>> pipesched::costAllReduces(
     const CostInputs &costs, PhaseSet phases, const StageCosts &stageCosts) {
   bool isMeasured =
       costs.profile && !costs.profile->phasePs[Phase::AllReduce].empty();
+  if (costs.model && costs.system && !isMeasured &&
+      phases.intersects(kSpreadPhases))
+    return costShardReductions(placement, reductions, costs.modelFor(phases),
+                               *costs.system, phases, stageCosts);
   llvm::Expected<std::vector<MessageCost>> found =
       costs.model && costs.system && !isMeasured
           ? costReductions(placement, reductions, *costs.model, *costs.system)

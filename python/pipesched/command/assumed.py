@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipesched import Costs, _core, _deployment, systems
+from pipesched import Costs, Schedule, _core, _deployment, systems
 from pipesched._bytes import DEFAULT_RESERVE, reserve_text
 from pipesched._costs import has_experts
 from pipesched._division import Counts
@@ -162,9 +162,18 @@ def _aliases(name: str) -> Sequence[str]:
     return aliases
 
 
-def overlap(families: Iterable[str | None]) -> bool:
-    """Whether cells overlap in schedules of some of these families."""
-    return any(overlaps(name, ()) for name in families if name is not None)
+def overlap(
+    costs: Costs | None, families: Iterable[str] = (), stored: Iterable[Schedule] = ()
+) -> bool:
+    """Whether cells overlap in schedules of some of these families, or in some that files have: of
+    those the rows are read, since their family may be any text. Only experts make a difference.
+    """
+    if not has_experts(costs):
+        return False
+    rows = (row for each in stored if each.kind == "schedule" for row in each.rows)
+    return any(overlaps(name, ()) for name in families) or any(
+        "+" in (entry or "") for row in rows for entry in row
+    )
 
 
 def of_costs(

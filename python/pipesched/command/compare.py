@@ -429,8 +429,8 @@ def _above(
     settings = _settings(arguments)
     families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
     sliced = any((row.get("slices") or 1) > 1 for row in rows)
-    stored = [entry.schedule.family for entry in entries if isinstance(entry, FromFile)]
-    paired = assumed.overlap([*families, *stored])
+    stored = (entry.schedule for entry in entries if isinstance(entry, FromFile))
+    paired = assumed.overlap(costs, families, stored)
     known = assumed.of_costs(costs, given, sizes, sliced=sliced, paired=paired)
     facts = assumed.joined(
         [

@@ -196,7 +196,7 @@ def _above(
     some = costs is None and len(without) < len(entries)
     timing = {name: getattr(arguments, name) for name in TIMING}
     sliced = any(each.slices > 1 for each in simulations)
-    paired = assumed.overlap(e.schedule.family for e in entries)
+    paired = assumed.overlap(costs, stored=(e.schedule for e in entries))
     known = assumed.of_costs(costs, given, sizes, sliced=sliced, paired=paired)
     facts = assumed.joined(
         [

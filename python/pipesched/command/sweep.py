@@ -250,9 +250,12 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
             sizes[json.dumps(row.get("model"))].append(size)
     families, cuts = grid.values()["family"], grid.values().get("slices", ())
     sliced = any(n in assumed.OF_SLICED for n in families) or any((k or 1) > 1 for k in cuts)
-    paired = assumed.overlap(families)
     facts = [
-        assumed.of_costs(each, given, sizes[label], sliced=sliced, paired=paired)
+        assumed.of_costs(
+            *(each, given, sizes[label]),
+            sliced=sliced,
+            paired=assumed.overlap(each, families),
+        )
         for label, each in by_label
     ]
     facts.append(assumed.of_layers(_layers_of(grid), given))

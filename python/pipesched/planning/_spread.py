@@ -110,9 +110,9 @@ def shards(plan: Plan) -> list[str]:
     if any(each.schedule in SPREAD for each in plan.alike):
         return _named(plan, best)
     is_asked = request.schedules is None and request.launcher is None
-    if not is_asked or best.configuration is None or best.shape.data > 1:
+    if not is_asked or best.configuration is None or best.configuration.costs is None:
         return []
-    if best.shape.pipeline < 2 or best.configuration.costs is None:
+    if best.shape.pipeline < 2:
         return []
     weight = head_in_layers(best.configuration.costs)
     if weight is None or weight < HEAVY:

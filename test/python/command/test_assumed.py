@@ -124,6 +124,18 @@ BELOW = {"--group"}
 """Moved no answer by 1 % in any case that was tried."""
 
 
+def test_pairs_of_a_file_are_seen(tmp_path: Path, capsys: Capture) -> None:
+    """The rows say whether cells overlap, whatever the family is called."""
+    costs = [*EXPERTS, "--expert-parallel", "16"]
+    for family, listed in (("combined-1f1b", True), ("1f1b", False)):
+        made = pipesched.generate(family, workers=8, microbatches=8).to_text()
+        file = tmp_path / f"{family}.mlir"
+        file.write_text(made.replace(f'family "{family}"', 'family "another"'))
+        for verb in ("compare", "simulate"):
+            assert main([verb, str(file), *costs]) == 0
+            assert ("pair order deepseek" in capsys.readouterr().out) == listed
+
+
 def compared(capsys: Capture, given: list[str]) -> tuple[dict[str, Any], str]:
     """The row of a comparison, and what it assumed."""
     line = ["compare", "--stages", "8", "--microbatches", "8", "--schedules", *given]

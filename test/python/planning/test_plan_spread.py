@@ -13,17 +13,9 @@ from pipesched.planning import Plan, plan
 
 
 def planned(tmp_path: Path, vocabulary: int, **given: Any) -> Plan:
-    return plan(
-        heavy_head(tmp_path, vocabulary),
-        "a100-sxm-80gb",
-        gpus=8,
-        global_batch=32,
-        stages=[8],
-        tensor=[1],
-        context=[1],
-        microbatch_size=[1],
-        **given,
-    )
+    limits: dict[str, Any] = {"gpus": 8, "global_batch": 32, "stages": [8], "tensor": [1]}
+    limits |= {"context": [1], "microbatch_size": [1]}
+    return plan(heavy_head(tmp_path, vocabulary), "a100-sxm-80gb", **{**limits, **given})
 
 
 def sentences(tmp_path: Path, vocabulary: int, **given: Any) -> list[str]:
@@ -40,6 +32,18 @@ def test_a_heavy_head_is_proposed_in_shards(tmp_path: Path) -> None:
     named = re.search(r"--schedules (\S+) searches it", text)
     assert named and named[1] in SPREAD, text
     assert ("searches it by Vocab-1" in text) == ("by Vocab-2 would take" in text), text
+
+
+def test_shards_are_proposed_beside_other_pipelines(tmp_path: Path) -> None:
+    """Each of two pipelines of eight sums the gradients of shards with the other."""
+    two: dict[str, Any] = {"gpus": 16, "global_batch": 64}
+    (text,) = sentences(tmp_path, 262144, **two)
+    assert "with the vocabulary in shards" in text, text
+    found = planned(tmp_path, 262144, schedules=["vocab-1f1b"], **two).fitting
+    assert found and all(each.shape.data == 2 for each in found)
+    alone = planned(tmp_path, 262144, schedules=["vocab-1f1b"]).fitting[0]
+    # Each pipeline has as many microbatches as that one; what is more are the sums.
+    assert alone.step_s < found[0].step_s < 1.2 * alone.step_s
 
 
 def test_a_light_head_is_not(tmp_path: Path) -> None:

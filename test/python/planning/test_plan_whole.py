@@ -73,14 +73,15 @@ def test_no_restriction_finds_better(case: int, limits: dict[str, Any]) -> None:
         assert found[0].step_s >= whole(case).fitting[0].step_s
 
 
-@pytest.mark.parametrize("limits", [{"context": [1]}, {"recompute": ["none"]}, {"context": [2]}])
-def test_the_run_that_was_beaten(limits: dict[str, Any]) -> None:
+def test_the_run_that_was_beaten() -> None:
     """Context parallelism made this run 15 % faster, and was not searched."""
     run: dict[str, Any] = {"gpus": 64, "global_batch": 256, "top": 1}
     best = plan("llama3-70b", "dgx-h100", **run).fitting[0]
     assert best.shape.context > 1
-    part = plan("llama3-70b", "dgx-h100", **run, **limits).fitting[0]
-    assert part.step_s >= best.step_s
+    limited: list[dict[str, Any]] = [{"context": [1]}, {"recompute": ["none"]}, {"context": [2]}]
+    for limits in limited:
+        part = plan("llama3-70b", "dgx-h100", **run, **limits).fitting[0]
+        assert part.step_s >= best.step_s, limits
 
 
 @pytest.mark.parametrize("memory", ["16GiB", "20GiB", "80GiB"])
