@@ -63,7 +63,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     memory = <bytes_per_s = 1000000000000>, memory_bytes = 5000, data_parallel = 2,
     sharding = "full">,
   "network" = #pipe.network_spec<bytes_per_s = 100000000000, latency_ps = 7>>} {
-  pipe.model @m microbatch_size 1 boundary_bytes 8 sequence 2 {
+  pipe.model @m microbatch_size 1 boundary_bytes 8 state_bytes [2, 2, 12] sequence 2 {
     block "layer" x 2 parameters 20 activation_bytes 8 {
       kernel "linear" on matrix F <100 flops, 0 bytes> I <100 flops, 0 bytes> W <60 flops, 0 bytes>
     }
@@ -84,7 +84,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     matrix = <flops_per_s = 1000000000000>, vector = <flops_per_s = 1000000000000>,
     memory = <bytes_per_s = 1000000000000>, memory_bytes = 5000>,
   "network" = #pipe.network_spec<bytes_per_s = 100000000000, latency_ps = 7>>} {
-  pipe.model @m microbatch_size 1 boundary_bytes 8 sequence 2 {
+  pipe.model @m microbatch_size 1 boundary_bytes 8 state_bytes [2, 2, 12] sequence 2 {
     block "layer" x 2 parameters 20 activation_bytes 8 {
       kernel "linear" on matrix F <100 flops, 0 bytes> I <100 flops, 0 bytes> W <60 flops, 0 bytes>
     }
@@ -92,10 +92,10 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       kernel "logits" on matrix F <80 flops, 0 bytes> I <40 flops, 0 bytes> W <40 flops, 0 bytes>
     }
   }
-  pipe.schedule @vocab workers 2 microbatches 1 model @m {
-    path on [0, 1]
-    path on [1, 0] takes []
-    worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0B0 0G0 1G1]
-    worker 1 runs [1F0 1X0 1S0 1Y0 1T0 1Z0 1B0 1G0 0G1]
+  pipe.schedule @vocab workers 2 microbatches 2 model @m {
+    path on [0, 1] takes [0]
+    path on [1, 0] takes [1]
+    worker 0 runs [0F0 1F1 0X0 0S0 0Y0 0T0 0Z0 1X1 1S1 1Y1 1T1 1Z1 1B1 0B0 0G0 1G1]
+    worker 1 runs [0F1 1F0 1X0 1S0 1Y0 1T0 1Z0 0X1 0S1 0Y1 0T1 0Z1 1B0 0B1 0G1 1G0]
   }
 }
