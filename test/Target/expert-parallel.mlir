@@ -3,15 +3,16 @@
 
 // One stage on two accelerators that divide the experts. F and B take 100 ps of
 // FLOPs each. Of 40 bytes of rows each accelerator has 20, and sends half of them
-// to the other one in 10 ps, there and back: F and B take 120 ps. The pair hides
-// 40 ps of its two cells behind their 200 ps of FLOPs.
+// to the other one in 10 ps, there and back: F and B take 120 ps. The pair begins
+// with the way back of B's rows and ends with that of F's, which are seen; the two
+// others go behind its 200 ps of FLOPs.
 //
-//   worker 0   0F0 [0,120]  0F1+0B0 [120,320]  0B1 [320,440]
+//   worker 0   0F0 [0,120]  0F1+0B0 [120,340]  0B1 [340,460]
 
 // CHECK:     "{{schedule|program}}": "paired",
-// CHECK:     "makespan_ps": 440,
+// CHECK:     "makespan_ps": 460,
 // CHECK:     "all_to_all_ps": [80],
-// CHECK-NEXT: "exposed_all_to_all_ps": [40],
+// CHECK-NEXT: "exposed_all_to_all_ps": [60],
 
 // In turn each of the four is seen.
 // CHECK:     "{{schedule|program}}": "in_turn",

@@ -19,15 +19,16 @@
 
 namespace pipesched {
 
-/// Pairs that take a number for their stages.
+/// Pairs that take a number for their stages, longer than any of their cells.
 class NumberedPairs : public PairTimes {
 public:
   explicit NumberedPairs(int64_t first) : first(first) {}
   int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const override {
-    return first + (3 * forwardStage + backwardStage) % 7;
+    return kLongest + first + (3 * forwardStage + backwardStage) % 7;
   }
 
 private:
+  static constexpr int64_t kLongest = 100000;
   int64_t first;
 };
 
@@ -40,7 +41,7 @@ public:
     StageCosts costs;
     bool hasPairTimes = draw(4) == 0, hasDispatches = draw(3) == 0;
     costs.pairRule = static_cast<PairRule>(draw(3));
-    if (!hasPairTimes && draw(3) == 0)
+    if (hasDispatches && !hasPairTimes && draw(2) == 0)
       costs.pairTimes = std::make_shared<NumberedPairs>(draw(30));
     for (int64_t stage = 0; stage < numStages; ++stage) {
       StageCost &cost = costs.stages.emplace_back();
