@@ -82,7 +82,7 @@ TEST(Shipped, KeptFactsAreThoseOfTheText) {
   constexpr int64_t kSequences = 70;
   auto check = [](const EmbeddedFile &file) {
     for (int64_t sequence = 0; sequence < kSequences; ++sequence) {
-      int64_t tokens = 128 * sequence;
+      int64_t tokens = 16 * sequence;
       Architecture read = llvm::cantFail(architectureFromJson(
           file.text, file.name, SourceRule::Required, tokens));
       for (int time = 0; time < 2; ++time) {
