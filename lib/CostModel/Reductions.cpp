@@ -121,6 +121,14 @@ static RingGroup replicasOf(const Reduction &reduction,
       layout.levelOf(reduction.firstWorker, reduction.lastWorker), size);
 }
 
+/// Those of parameters that every rank which divides the sequence holds.
+static ReductionGroups groupsOf(const Reduction &reduction,
+                                const RankLayout &layout) {
+  int64_t first = reduction.firstWorker, last = reduction.lastWorker;
+  return {layout.groupOf(first, last, reduction.numWorkers),
+          layout.groupOf(first, first, 1), replicasOf(reduction, layout)};
+}
+
 /// What a step ends with. Gradients are always summed, and if each member
 /// updates only its part of the parameters, the weights are gathered instead of
 /// the gradients. What was summed and is gathered in cells is left out: then
@@ -169,21 +177,20 @@ static llvm::SmallVector<ReducedKind, 2> kindsOf(const Reduction &reduction,
                                                  const SystemFacts &system) {
   int64_t first = reduction.firstWorker, last = reduction.lastWorker;
   bool isSplit = dividesExperts(system);
-  RingGroup replicas = replicasOf(reduction, layout);
+  ReductionGroups groups = groupsOf(reduction, layout);
   Parameters others = isSplit ? Parameters::Others : Parameters::All;
   llvm::SmallVector<ReducedKind, 2> kinds = {
       {others,
        bytes.exchangeOf(reduction.blocks, others,
                         double(system.contextParallel)),
-       {layout.groupOf(first, last, reduction.numWorkers),
-        layout.groupOf(first, first, 1), replicas}}};
+       groups}};
   double copies = double(system.accelerators) / double(system.expertParallel);
   if (isSplit)
     kinds.push_back(
         {Parameters::Experts,
          bytes.exchangeOf(reduction.blocks, Parameters::Experts, copies),
          {layout.expertReplicas(first, last, reduction.numWorkers),
-          layout.expertReplicas(first, first, 1), replicas}});
+          layout.expertReplicas(first, first, 1), groups.replicas}});
   return kinds;
 }
 
@@ -228,13 +235,8 @@ Error pipesched::addReduction(const Reduction &reduction,
   auto copies = double(system.contextParallel);
   GradientExchange whole = {copies * double(state.gradient.get()),
                             copies * double(state.weight.get())};
-  ReductionGroups groups = {
-      layout.groupOf(reduction.firstWorker, reduction.lastWorker,
-                     reduction.numWorkers),
-      layout.groupOf(reduction.firstWorker, reduction.firstWorker, 1),
-      replicasOf(reduction, layout)};
   Expected<MessageCost> sum =
-      addCosts(cost, costExchange(whole, groups, system));
+      addCosts(cost, costExchange(whole, groupsOf(reduction, layout), system));
   if (!sum)
     return sum.takeError();
   cost = *sum;

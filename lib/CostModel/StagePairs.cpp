@@ -15,8 +15,8 @@
 #include "PipeSched/CostModel/OverlappedLayers.h"
 #include "RooflineChecks.h"
 #include <algorithm>
-#include <map>
-#include <mutex>
+#include <atomic>
+#include <memory>
 
 using namespace pipesched;
 using llvm::ArrayRef;
@@ -28,6 +28,7 @@ namespace {
 struct PairStage {
   StageBlocks layers; ///< without embedding and head
   std::vector<Segment> forward, backward;
+  int64_t forwardPs, backwardPs; ///< of these cells by themselves
 
   bool operator==(const PairStage &other) const {
     return forward == other.forward && backward == other.backward &&
@@ -37,37 +38,34 @@ struct PairStage {
   }
 };
 
-/// A lane runs the segments of a cell one after the other, so that their sum is
-/// what the cell takes by itself.
-int64_t sumPs(ArrayRef<Segment> segments) {
-  int64_t sum = 0;
-  for (const Segment &segment : segments)
-    sum += segment.ps;
-  return sum;
-}
-
 class StagePairs : public PairTimes {
 public:
-  StagePairs(PairOrder order, std::vector<LayerTimes> blockTimes)
+  StagePairs(PairOrder order, std::vector<LayerTimes> blockTimes,
+             std::vector<PairStage> stages)
       : blockTimes(std::move(blockTimes)) {
     options.order = order;
+    for (PairStage &stage : stages) {
+      auto *known = llvm::find(kinds, stage);
+      kindOf.push_back(uint32_t(known - kinds.begin()));
+      if (known == kinds.end())
+        kinds.push_back(std::move(stage));
+    }
+    times =
+        std::make_unique<std::atomic<int64_t>[]>(kinds.size() * kinds.size());
+    for (size_t i = 0; i < kinds.size() * kinds.size(); ++i)
+      times[i] = kUnknown;
   }
 
-  void addStage(PairStage stage) {
-    auto *known = llvm::find(kinds, stage);
-    kindOf.push_back(uint32_t(known - kinds.begin()));
-    if (known == kinds.end())
-      kinds.push_back(std::move(stage));
-  }
-
+  /// Threads that ask for a pair at once find the same.
   int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const override {
-    std::pair<uint32_t, uint32_t> both = {kindOf[forwardStage],
-                                          kindOf[backwardStage]};
-    std::lock_guard<std::mutex> lock(mutex);
-    auto [found, isNew] = times.try_emplace(both, 0);
-    if (isNew)
-      found->second = schedule(kinds[both.first], kinds[both.second]);
-    return found->second;
+    uint32_t first = kindOf[forwardStage], second = kindOf[backwardStage];
+    std::atomic<int64_t> &time = times[first * kinds.size() + second];
+    int64_t ps = time.load(std::memory_order_relaxed);
+    if (LLVM_UNLIKELY(ps == kUnknown)) {
+      ps = schedule(kinds[first], kinds[second]);
+      time.store(ps, std::memory_order_relaxed);
+    }
+    return ps;
   }
 
 private:
@@ -92,8 +90,7 @@ private:
   int64_t schedule(const PairStage &first, const PairStage &second) const {
     std::vector<LayerTimes> forward = layersOf(first);
     std::vector<LayerTimes> backward = layersOf(second);
-    int64_t forwardPs = sumPs(first.forward);
-    int64_t backwardPs = sumPs(second.backward);
+    int64_t forwardPs = first.forwardPs, backwardPs = second.backwardPs;
     auto fluidPs = int64_t(StageCosts().pairPs(first.forward, second.backward));
     // The only error is a time over int64: then both are not faster together.
     Expected<PairSchedule> pair = schedulePair(forward, backward, options);
@@ -106,21 +103,16 @@ private:
     return std::clamp(ps, fluidPs, forwardPs + backwardPs);
   }
 
+  static constexpr int64_t kUnknown = -1;
+
   PairOptions options;
   std::vector<LayerTimes> blockTimes; ///< by block of the model
   llvm::SmallVector<PairStage, 4> kinds;
   std::vector<uint32_t> kindOf; ///< by global stage
-  mutable std::mutex mutex;
-  /// By kinds of the forward and of the backward.
-  mutable std::map<std::pair<uint32_t, uint32_t>, int64_t> times;
+  /// By kind of the forward, then of the backward.
+  std::unique_ptr<std::atomic<int64_t>[]> times;
 };
 } // namespace
-
-static bool hasExchange(const BlockFacts &block) {
-  return llvm::any_of(block.kernels, [](const Kernel &kernel) {
-    return kernel.engine == Engine::AllToAll;
-  });
-}
 
 /// The parts of layers add up to F, I and W, which not all blocks have.
 static bool canDivide(const ModelFacts &model) {
@@ -138,8 +130,7 @@ Error pipesched::addPairTimes(const ModelFacts &model,
       system.expertExposed != kAllPercent ||
       !phases.contains(Phase::Backward) ||
       stageCosts.stages.front().cells.getNumSlices() > 1 ||
-      !stageCosts.useAny(Resource::Experts) ||
-      !llvm::any_of(model.blocks, hasExchange) || !canDivide(model))
+      !stageCosts.useAny(Resource::Experts) || !canDivide(model))
     return Error::success();
   bool recomputesInBackward =
       model.recompute != Recompute::None && !phases.contains(Phase::Recompute);
@@ -155,18 +146,19 @@ Error pipesched::addPairTimes(const ModelFacts &model,
       return layer.takeError();
     blockTimes[index] = *layer;
   }
-  auto pairs =
-      std::make_shared<StagePairs>(system.pairOrder, std::move(blockTimes));
+  std::vector<PairStage> stages;
   for (auto [held, cost] : llvm::zip_equal(blocks, stageCosts.stages)) {
-    PairStage stage;
+    PairStage &stage = stages.emplace_back();
     llvm::copy_if(
         held, std::back_inserter(stage.layers), [&](BlockCount entry) {
           return model.blocks[entry.block].position == BlockPosition::Layer;
         });
     stage.forward = cost.cells.of(Phase::Forward, 0).vec();
     stage.backward = cost.cells.of(Phase::Backward, 0).vec();
-    pairs->addStage(std::move(stage));
+    stage.forwardPs = cost.cells.alonePs(Phase::Forward);
+    stage.backwardPs = cost.cells.alonePs(Phase::Backward);
   }
-  stageCosts.pairTimes = std::move(pairs);
+  stageCosts.pairTimes = std::make_shared<StagePairs>(
+      system.pairOrder, std::move(blockTimes), std::move(stages));
   return Error::success();
 }

@@ -65,14 +65,20 @@ static ModelFacts withoutEnds(const ModelFacts &model) {
   return rest;
 }
 
+static int64_t embeddingParameters(const ModelFacts &model) {
+  int64_t sum = 0;
+  for (const BlockFacts &block : model.blocks)
+    if (isEmbedding(block))
+      sum += block.parameters * block.count;
+  return sum;
+}
+
 /// The part of the embedding's parameters that are not the head's too: with a
 /// tied table each worker has its rows once, in the shard of the head.
 static double untiedPart(const ModelFacts &model) {
-  int64_t all = 0, tied = 0;
+  int64_t all = embeddingParameters(model), tied = 0;
   for (const BlockFacts &block : model.blocks)
-    if (isEmbedding(block))
-      all += block.parameters * block.count;
-    else if (isHead(block))
+    if (isHead(block))
       tied += block.tiedParameters;
   return all > 0 ? double(std::max<int64_t>(all - tied, 0)) / double(all) : 0;
 }
@@ -229,12 +235,8 @@ static Error addShardReductions(const Placement &placement,
         enumName(system.sharding));
   int64_t numShards = workersOf(placement.getPath(0)).size();
   BlockFacts shard = shardOf(head, numShards);
-  double rows = 0;
-  for (const BlockFacts &block : model.blocks)
-    if (isEmbedding(block))
-      rows += double(block.parameters) * double(block.count);
-  shard.parameters +=
-      std::llround(std::ceil(untiedPart(model) * rows / double(numShards)));
+  double untied = untiedPart(model) * double(embeddingParameters(model));
+  shard.parameters += std::llround(std::ceil(untied / double(numShards)));
   std::set<int64_t> homes;
   forEachHome(placement, 0, [&](int64_t stage) { homes.insert(stage); });
   RankLayout layout(system, placement.getNumWorkers());
