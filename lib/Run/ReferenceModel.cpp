@@ -30,7 +30,6 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
-#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
@@ -118,6 +117,35 @@ static LogicalResult lowerStageOps(ModuleOp module) {
   return success();
 }
 
+/// Frees what the functions allocate, by the passes of upstream's
+/// buffer-deallocation-pipeline. The step is not simplified: its calls return
+/// all that a microbatch keeps, and to prove which of those buffers are not
+/// the same costs the square of their number, or more. They are compared at
+/// run time, once per microbatch.
+static LogicalResult freeBuffers(ModuleOp module) {
+  PassManager insertion(module.getContext());
+  insertion.addPass(memref::createExpandReallocPass());
+  insertion.addPass(createCanonicalizerPass());
+  insertion.addPass(
+      bufferization::createOwnershipBasedBufferDeallocationPass());
+  insertion.addPass(createCanonicalizerPass());
+  if (failed(insertion.run(module)))
+    return failure();
+  PassManager simplification(module.getContext(),
+                             func::FuncOp::getOperationName());
+  simplification.addPass(
+      bufferization::createBufferDeallocationSimplificationPass());
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && function.getName() != kStep &&
+        failed(simplification.run(function)))
+      return failure();
+  PassManager lowering(module.getContext());
+  lowering.addPass(bufferization::createLowerDeallocationsPass());
+  lowering.addPass(createCSEPass());
+  lowering.addPass(createCanonicalizerPass());
+  return lowering.run(module);
+}
+
 /// Products of matrices and functions of numbers are rounded as those of
 /// kernels are, products by loops.
 static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
@@ -135,8 +163,9 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   add(bufferization::createOneShotBufferizePass(bufferize));
-  bufferization::buildBufferDeallocationPipeline(
-      manager, bufferization::BufferDeallocationPipelineOptions());
+  if (failed(manager.run(module)) || failed(freeBuffers(module)))
+    return failure();
+  manager.clear();
   add(createConvertBufferizationToMemRefPass());
   add(createLowerExternCallsPass());
   add(createLowerMemRefCopiesPass());
