@@ -23,6 +23,7 @@ import numpy as np
 from .. import _core
 from .._batch import Configuration
 from .._costs import Costs
+from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._making import generate
 from .._options import FamilyOptions, Path
@@ -187,6 +188,10 @@ class Layers:
         """Bytes multiplied by the time for which they are held, with whole backwards and with
         split ones.
         """
+        self.headless = tuple(
+            _sums(stash * np.maximum(0.0, each[:-1].sum() - np.cumsum(each))) for each in chains
+        )
+        """The same with a head that takes no time: at least that of one in shards."""
 
 
 def at_most(costs: Costs, runs: Sequence[int]) -> Array:
@@ -235,6 +240,7 @@ class Placed:
         shape = candidate.shape
         each = shape.microbatches / self.paths
         is_split = splits_backward(candidate.schedule, candidate.options)
+        is_spread = candidate.schedule in SPREAD
         step = each * self.work_ps
         held = each * self.held[is_split] / limit_ps
         if candidate.slices > 1:
@@ -242,7 +248,8 @@ class Placed:
             # slices leave out up to half of them.
             step, held = step / 2, np.zeros_like(held)
         else:
-            step = step + self.ready_ps + (0 if is_split else self.tail_ps)
+            # The last cell of a worker may be of a shard, behind which no gradient follows.
+            step = step + self.ready_ps + (0 if is_split or is_spread else self.tail_ps)
         # Microbatches of different paths need not be on a worker at the same time.
         held = np.maximum(held, self.stash_bytes) if self.paths == 1 else held
         least = CLOSE * float((self.bytes + held).max())
@@ -250,19 +257,25 @@ class Placed:
 
 
 def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
-    """The sums for the paths of a candidate, with the layers of its stages."""
-    workers = candidate.shape.pipeline
+    """The sums for the paths of a candidate, with the layers of its stages. A head in shards, each
+    of which takes no less than its part, is spread over the workers, and what the first layer holds
+    is not counted: the embedding in it is spread too.
+    """
+    workers, is_spread = candidate.shape.pipeline, candidate.schedule in SPREAD
+    if is_spread:
+        bytes_of = np.maximum(0.0, bytes_of - bytes_of[1])
 
     def of_workers(sums: Array) -> Array:
         found = np.zeros(workers)
         for path, ends in stages:
             at = sums[ends]
             found += np.bincount(path, weights=at[1:] - at[:-1], minlength=workers)
-        return found
+        return found + (sums[-1] - sums[-2]) / workers if is_spread else found
 
     # The head is behind the layers of the last stage, which may have none.
+    head = 0 if is_spread else 1
     stages = [
-        (np.array(path), np.cumsum([0, *counts[:-1], counts[-1] + 1]))
+        (np.array(path), np.cumsum([0, *counts[:-1], counts[-1] + head]))
         for path, counts in zip(candidate.paths, candidate.layers, strict=True)
     ]
     first = np.full(workers, len(layers.work) - 1)
@@ -274,15 +287,17 @@ def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
         work_ps=of_workers(layers.work),
         tail_ps=(layers.work - layers.forward)[first],
         stash_bytes=of_workers(layers.stash),
-        held=tuple(map(of_workers, layers.held)),
+        held=tuple(map(of_workers, layers.headless if is_spread else layers.held)),
         bytes=of_workers(bytes_of),
         paths=len(stages),
     )
 
 
 def of_worker(candidate: Candidate, sums: Array, worker: int) -> float:
-    """The sum over the layers of a worker."""
+    """The sum over the layers of a worker, and at least over those of its shards."""
     found = 0.0
+    if candidate.schedule in SPREAD:
+        found = float(sums[1] + sums[-1] - sums[-2]) / candidate.shape.pipeline
     for path, counts in zip(candidate.paths, candidate.layers, strict=True):
         ends = np.cumsum([0, *counts[:-1], counts[-1] + 1])
         found += float(np.diff(sums[ends])[np.array(path) == worker].sum())

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._batch import Configuration
+from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._options import Sharding
 from . import _bounds
@@ -221,6 +222,10 @@ class Limits:
     def _has_pairs(self) -> bool:
         return bool(self._pairs)
 
+    @cached_property
+    def _has_shards(self) -> bool:
+        return any(family in SPREAD for family in self.space.families)
+
     def hidden(self, base: Base, size: int) -> float:
         """The part of a microbatch's time that pairs of cells may hide: what experts exchange."""
         if base.expert == 1:
@@ -315,7 +320,8 @@ class Limits:
         least = self._held[holder] + self._stashes[base] * shape.microbatch_size
         if least <= self.usable * workers and math.isfinite(limit_ps):
             layers = self.layers(base, shape.microbatch_size)
-            held = float(layers.held[1][-1]) * shape.microbatches / limit_ps
+            sums = layers.headless if self._has_shards else layers.held
+            held = float(sums[1][-1]) * shape.microbatches / limit_ps
             if self._has_pairs:
                 held *= self.visible_on(shape)
             least = max(least, self._held[holder] + held)
@@ -337,7 +343,7 @@ class Limits:
     def placed(self, candidate: Candidate) -> Placed:
         """The sums over the layers of each worker."""
         shape = candidate.shape
-        key = shape, candidate.paths, candidate.layers
+        key = shape, candidate.paths, candidate.layers, candidate.schedule in SPREAD
         if key not in self._placed:
             layers = self.layers(base_of(shape), shape.microbatch_size)
             self._placed[key] = _bounds.placed(candidate, layers, self._persistent(shape))

@@ -1,5 +1,6 @@
 """Plans say whether a heavy head is better divided among the workers, or uneven layers are."""
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from pipesched import PipeSchedError
 from pipesched._division import SPREAD
 from pipesched._frameworks import LauncherName
 from pipesched.planning import Plan, plan
+from pipesched.planning._request import Request
+from pipesched.planning._search import Search
+from pipesched.planning._space import Space
 
 
 def planned(tmp_path: Path, vocabulary: int, **given: Any) -> Plan:
@@ -71,3 +75,29 @@ def test_rows_of_shards_have_no_lines(tmp_path: Path, schedule: str) -> None:
     lines = found.fitting[0].launchers()
     assert lines.torchtitan.lines is None and lines.megatron.lines is None
     assert f"pipesched.torch runs {schedule}" in (lines.torchtitan.reason or "")
+
+
+@pytest.mark.parametrize("vocabulary", [512, 32768, 262144])
+def test_bounds_of_shards_hold(tmp_path: Path, vocabulary: int) -> None:
+    """A worker with the last stage has a share of the head, as the others have."""
+    request = Request(
+        model=heavy_head(tmp_path, vocabulary),
+        system="a100-sxm-80gb",
+        gpus=8,
+        global_batch=32,
+        schedules=SPREAD,
+        context=[1],
+        recompute=["none", "full"],
+        sharding=["none", "optimizer"],
+    )
+    search = Search(Space(request), None, None)
+    outcomes = search.evaluate(search.space.candidates())
+    assert len(outcomes) > 200 and search.limits.bases
+    for outcome in outcomes:
+        step = float(outcome.step_ps)
+        for limit in (math.inf, step):
+            least = search.limits.of_candidate(outcome.candidate, limit)
+            assert least.step_ps <= step
+            assert least.peak_bytes <= outcome.peak_bytes
+            assert search.limits.peak(outcome.candidate.shape, limit) <= outcome.peak_bytes
+        assert search.limits.alive(outcome.candidate) <= outcome.peak_bytes
