@@ -20,6 +20,7 @@ from pipesched._options import (
     Sharding,
     TimesOf,
     Transport,
+    VocabularyKind,
     names_of,
 )
 from pipesched._schedule import Schedule
@@ -92,6 +93,8 @@ COLUMNS = (
     Column("chunks", "chunks", detail=1),
     Column("slices", "slices", detail=1),
     Column("layers", "uneven_layers", left=True, detail=3),
+    Column("vocabulary", "vocabulary", left=True, detail=1),
+    Column("receives", "receive_placement", left=True, detail=1),
     Column("placement", "placement", left=True, detail=3),
     Column("recompute", "recompute", left=True, detail=1),
     Column("free in", "free_in", left=True, detail=2),
@@ -205,6 +208,13 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         "--microbatch-size", type=integers, metavar="B", help="sequences of a microbatch"
     )
     group.add_argument("--chunks", type=integers, metavar="C", help="stages per worker")
+    group.add_argument(
+        "--vocabulary",
+        type=_kinds(VocabularyKind),
+        metavar="KINDS",
+        help=f"how the head lies on the workers: some of {','.join(names_of(VocabularyKind))};"
+        " whole by default",
+    )
     group.add_argument(
         "--recompute",
         type=_kinds(Recompute),
@@ -366,6 +376,8 @@ def _passes(proposal: Proposal) -> str:
         filling = {"family": proposal.schedule, "options": options or None}
         made += [passes.one_pass("pipe-schedule", filling), *_costs_of(proposal), ENDING]
     export = f"--export-report --transport={proposal.request.transport}"
+    if proposal.candidate.receives != "arrival":
+        export += f" --receive-placement={proposal.candidate.receives}"
     return passes.command_line(made, export=export)
 
 
@@ -426,6 +438,10 @@ def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
     if not any(row.get("missing_bytes_per_gpu") for row in rows):
         alike["missing_bytes_per_gpu"] = None
+    if all(row.get("vocabulary", "whole") == "whole" for row in rows):
+        alike["vocabulary"] = None
+    if all(row.get("receive_placement", "arrival") == "arrival" for row in rows):
+        alike["receive_placement"] = None
     exchanges = {row.get("context_exchange") for row in rows} - {None}
     if len(exchanges) < 2:
         alike["context_exchange"] = None

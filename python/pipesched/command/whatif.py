@@ -12,7 +12,15 @@ from typing import Any
 import pipesched
 from pipesched import PipeSchedError
 from pipesched._json import read_json
-from pipesched._options import Attention, Precision, Recompute, Sharding, Transport, names_of
+from pipesched._options import (
+    Attention,
+    Precision,
+    Recompute,
+    Sharding,
+    Transport,
+    VocabularyKind,
+    names_of,
+)
 from pipesched._sensitivity import SEEDS
 from pipesched._settings import settings
 from pipesched.planning import _whatif
@@ -105,6 +113,7 @@ _CHOICES: dict[str, Any] = {
     "attention": Attention,
     "precision": Precision,
     "transport": Transport,
+    "vocabulary": VocabularyKind,
 }
 _NUMBERS = {
     "tensor": ("T", "degree of tensor parallelism"),
@@ -205,6 +214,9 @@ def _of_shape(arguments: argparse.Namespace) -> Iterator[Change]:
         family = arguments.schedule and pipesched._catalogue.canonical(arguments.schedule)
         changed = _whatif.scheduled(family, arguments.chunks)
         yield Change(" ".join(filter(None, parts)), changed)
+    if arguments.vocabulary:
+        kind = arguments.vocabulary
+        yield Change(f"vocabulary {kind}", _whatif.with_vocabulary(kind))
 
 
 def _of_troubles(arguments: argparse.Namespace) -> Iterator[Change]:
@@ -272,6 +284,8 @@ def _numbers(plan: Result, found: Result) -> dict[str, Any]:
         "why": described(case.candidate) if is_plan else _whatif.why(plan, found),
         "parts_s": found.parts_s,
         "schedule": case.candidate.schedule,
+        "vocabulary": case.candidate.vocabulary,
+        "receive_placement": case.candidate.receives,
         "gpus": case.request.gpus,
         **{name: getattr(case.shape, name) for name in case.shape.__dataclass_fields__},
     }

@@ -6,11 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from .._division import counts_text
-from .._options import ContextExchange, FamilyOptions, Path, PlacementName, Recompute, Sharding
+from .._division import SPREAD, counts_text
+from .._options import (
+    ContextExchange,
+    FamilyOptions,
+    Path,
+    PlacementName,
+    ReceivePlacement,
+    Recompute,
+    Sharding,
+    VocabularyKind,
+)
 
 ALONE = "1f1b"
 """The name of the schedule of one worker, and the simplest schedule of several."""
+
+INTERLACED = "interlaced-1f1b"
+"""The schedule whose workers run the shards of a microbatch at the same time."""
 
 OPTIMIZED = "optimized"
 """The name of rows that the optimizer found, which belong to no family."""
@@ -71,6 +83,8 @@ class Candidate:
     layers: tuple[tuple[int, ...], ...]
     order: int
     """The rank by simplicity; simpler schedules come first."""
+    receives: ReceivePlacement = "arrival"
+    """Where receives stand in the rows."""
 
     @property
     def chunks(self) -> int:
@@ -81,6 +95,21 @@ class Candidate:
     def slices(self) -> int:
         """Slices of each microbatch."""
         return int(dict(self.options).get("slices", 1))
+
+    @property
+    def vocabulary(self) -> VocabularyKind:
+        """How the head lies on the workers."""
+        if self.schedule not in SPREAD:
+            return "whole"
+        if self.schedule == INTERLACED:
+            return "interlaced"
+        kind: VocabularyKind = dict(self.options).get("vocabulary", "vocab-1")
+        return kind
+
+    @property
+    def variant(self) -> tuple[object, ...]:
+        """The schedule with all that makes its rows and orders its receives."""
+        return self.schedule, self.options, self.receives
 
     @property
     def is_even(self) -> bool:

@@ -222,10 +222,6 @@ class Limits:
     def _has_pairs(self) -> bool:
         return bool(self._pairs)
 
-    @cached_property
-    def _has_shards(self) -> bool:
-        return any(family in SPREAD for family in self.space.families)
-
     def hidden(self, base: Base, size: int) -> float:
         """The part of a microbatch's time that pairs of cells may hide: what experts exchange."""
         if base.expert == 1:
@@ -320,7 +316,7 @@ class Limits:
         least = self._held[holder] + self._stashes[base] * shape.microbatch_size
         if least <= self.usable * workers and math.isfinite(limit_ps):
             layers = self.layers(base, shape.microbatch_size)
-            sums = layers.headless if self._has_shards else layers.held
+            sums = layers.headless if self.space.spreads else layers.held
             held = float(sums[1][-1]) * shape.microbatches / limit_ps
             if self._has_pairs:
                 held *= self.visible_on(shape)
@@ -358,7 +354,7 @@ class Limits:
         shape = candidate.shape
         return (
             *(shape.tensor, shape.context, shape.expert, shape.recompute, shape.microbatch_size),
-            *(min(shape.microbatches, short(candidate)), candidate.schedule, candidate.options),
+            *(min(shape.microbatches, short(candidate)), *candidate.variant),
             *(candidate.paths, candidate.layers),
         )
 

@@ -164,7 +164,11 @@ class Optimizing:
         self.request = search.space.request
         self.threads = search.threads or 0
         # The optimizer balances memory itself: no layers need to be moved for one schedule.
-        self.outcomes = [o for c, o in search.outcomes.items() if c not in search.moved]
+        self.outcomes = [
+            o
+            for c, o in search.outcomes.items()
+            if c not in search.moved and c.vocabulary == "whole"
+        ]
         self.seconds = seconds
         self.folder = folder
         self.deadline = 0.0
@@ -178,6 +182,10 @@ class Optimizing:
         all_fitting = sorted((o for o in self.outcomes if o.peak_bytes <= usable), key=by_step)
         fitting = list(_firsts(all_fitting, SETTINGS, done))
         missing = list(_firsts(self._misses(found), MOST_TRIED, done))
+        if not self.outcomes:
+            for outcome in [*found.fitting, *found.missing][:1]:
+                yield Attempt(outcome.candidate, (), "the optimizer's rows keep the head whole")
+            return
         self.deadline = time.monotonic() + self.seconds
         wanted = min(SETTINGS, len(missing))
         for left, outcome in zip(range(len(fitting), 0, -1), fitting, strict=True):
@@ -194,7 +202,7 @@ class Optimizing:
         the nearest.
         """
         if not found.fitting:
-            return found.missing
+            return [o for o in found.missing if o.candidate.vocabulary == "whole"]
         fastest, usable = found.fitting[0].step_ps, self.request.usable_bytes
         missing = [o for o in self.outcomes if o.peak_bytes > usable and o.step_ps < fastest]
         return sorted(missing, key=by_step)

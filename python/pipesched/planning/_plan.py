@@ -19,6 +19,7 @@ from .._simulation import Simulation
 from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
 from ._changes import changes_of
+from ._heads import RECEIVES, of_equal_rows
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
@@ -36,7 +37,7 @@ from ._shown import (
     proposal_text,
 )
 from ._undecided import order_keys
-from ._why import about, findings
+from ._why import about, at_consumers, findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -271,6 +272,8 @@ class Proposal:
             "expert": shape.expert,
             "schedule": self.schedule,
             "options": dict(self.candidate.options),
+            "vocabulary": self.candidate.vocabulary,
+            "receive_placement": self.candidate.receives,
             "microbatch_size": shape.microbatch_size,
             "microbatches": shape.microbatches,
             "chunks": self.candidate.chunks,
@@ -380,7 +383,7 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
                 for name, value in other.options
             )
             layers = "" if other.is_even else f", layers {other.layers_text}"
-            yield f"schedule {other.schedule}{options}{layers}", other
+            yield f"schedule {other.schedule}{options}{at_consumers(other)}{layers}", other
 
 
 def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidate]]:
@@ -488,7 +491,7 @@ def _made(
     helps = _helps(search, found)
     fitting = [
         _proposal(space, i, o, optimized=rows.get(o.candidate))
-        for i, o in enumerate(found.fitting[:top], start=1)
+        for i, o in enumerate(of_equal_rows(found.fitting)[:top], start=1)
     ]
     alike = _alike(search, found.fitting[0]) if found.fitting else []
     first = len(fitting) + 1
@@ -544,7 +547,7 @@ def plan(
     seconds = None if optimize is None else seconds_of("optimize", optimize)
     space = Space(request)
     search = Search(space, threads, progress)
-    found = search.run(top, misses)
+    found = search.run(top * len(RECEIVES) if space.spreads else top, misses)
     if not search.outcomes:
         raise PipeSchedError(f"there is nothing to plan: {'; '.join(list(search.reasons)[:3])}")
     move = with_moves(search, found)

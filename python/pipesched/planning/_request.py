@@ -37,6 +37,7 @@ from .._options import (
     Sharding,
     TimesOf,
     Transport,
+    VocabularyKind,
     code_of,
     integer,
     list_of,
@@ -63,7 +64,9 @@ class Limits(HeldOptions, total=False):
 
     `schedules`, `tensor`, `stages` (workers of a pipeline), `context`, `expert`, `microbatch_size`
     and `chunks` list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
-    optimizer, gradients, full-kept, full) the allowed kinds. `launcher` (megatron, torchtitan)
+    optimizer, gradients, full-kept, full) the allowed kinds. `vocabulary` lists how the head may
+    lie on the workers: whole, or in shards by vocab-1, vocab-2 and interlaced, which are searched
+    only if they or their schedules are named. `launcher` (megatron, torchtitan)
     names the framework that is to run the plan: memory is counted as it holds weights, gradients
     and optimizer state, and only what it can run is chosen from. Without it memory is that of
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
@@ -86,6 +89,7 @@ class Limits(HeldOptions, total=False):
     expert: Sequence[int] | None
     microbatch_size: Sequence[int] | None
     chunks: Sequence[int] | None
+    vocabulary: Sequence[VocabularyKind] | None
     recompute: Sequence[Recompute]
     sharding: Sequence[Sharding] | None
     launcher: LauncherName | None
@@ -159,6 +163,7 @@ class Request(Held):
     expert: Sequence[int] | None = None
     microbatch_size: Sequence[int] | None = None
     chunks: Sequence[int] | None = None
+    vocabulary: Sequence[VocabularyKind] | None = None
     recompute: Sequence[Recompute] = names_of(Recompute)
     sharding: Sequence[Sharding] | None = None
     launcher: LauncherName | None = None
@@ -180,6 +185,8 @@ class Request(Held):
         for name in ("tensor", "stages", "context", "expert", "microbatch_size", "chunks"):
             put(name, _numbers(name, getattr(self, name)))
         put("recompute", _choices(Recompute, "recompute", self.recompute))
+        if self.vocabulary is not None:
+            put("vocabulary", _choices(VocabularyKind, "vocabulary", self.vocabulary))
         if self.launcher is not None:
             code_of(LauncherName, "launcher", self.launcher)
         self._check_exchange()

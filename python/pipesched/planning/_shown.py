@@ -46,6 +46,16 @@ def _more_than_one(number: int) -> str:
     return NOTHING if number == 1 else str(number)
 
 
+def _vocabulary(proposal: Proposal) -> str:
+    kind = proposal.candidate.vocabulary
+    return NOTHING if kind == "whole" else kind
+
+
+def _receives(proposal: Proposal) -> str:
+    receives = proposal.candidate.receives
+    return NOTHING if receives == "arrival" else receives
+
+
 COLUMNS = (
     Shown("", lambda p: p.name, True),
     Shown("step", lambda p: f"{p.step_s:.4g} s"),
@@ -63,6 +73,8 @@ COLUMNS = (
     Shown("chunks", lambda p: _more_than_one(p.candidate.chunks)),
     Shown("slices", lambda p: _more_than_one(p.candidate.slices)),
     Shown("layers", lambda p: p.candidate.layers_text, True),
+    Shown("vocabulary", _vocabulary, True),
+    Shown("receives", _receives, True),
     Shown("recompute", lambda p: p.shape.recompute, True),
     Shown("sharding", lambda p: p.shape.sharding, True),
 )

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from math import gcd
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from ._own_times import make_costs
 from ._bounds import overlaps
 from ._candidate import ALONE, Candidate, Shape, Workers
 from ._divisions import Base, Divisions, base_of
+from ._heads import receives_of, searched, spread_by, variants_of
 from ._launchers import Cannot, check_pipeline, check_runs
 from ._request import Request
 
@@ -100,18 +102,33 @@ class Space:
 
     @cached_property
     def families(self) -> tuple[str, ...]:
-        """The families, simpler ones first. Greedy is a rule that fills any placement; on a linear
-        one it gives 1F1B.
-        """
+        """The families, simpler ones first, that treat the head as the request allows."""
+        found = []
+        for family in self._listed():
+            if searched(self.request, family):
+                found.append(family)
+            elif self.request.schedules is not None:
+                kinds = " or ".join(self.request.vocabulary or ())
+                self.left_out[f"{family} has no vocabulary {kinds}"] += 1
+        return tuple(found)
+
+    def _listed(self) -> tuple[str, ...]:
+        """Families. Greedy is a rule that fills any placement; on a linear one it gives 1F1B."""
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
-        # Families that spread the head are searched only where they are named: no launcher runs
-        # them, and models without a head have no costs for them.
+        # Families that spread the head are searched only where they, or what they do, are named: no
+        # launcher runs them, and models without a head have no costs for them.
         # So are pairs of combined 1F1B, which Megatron-LM alone runs as the plan counts them.
         left = ("greedy", COMBINED, *SLICED, *SPREAD)
         known = [name for name in self._known if name not in left]
         sliced = ("seq1f1b", "slimpipe") if may_slice(self.request) else ()
-        return (ALONE, *(name for name in known if name != ALONE), *sliced)
+        others = (name for name in known if name != ALONE)
+        return (ALONE, *others, *sliced, *spread_by(self.request))
+
+    @property
+    def spreads(self) -> bool:
+        """Whether families that spread the head are searched."""
+        return any(family in SPREAD for family in self.families)
 
     def _slices(self) -> list[int]:
         """The numbers of slices to search: that of given sizes, all of a family that is named, else
@@ -142,6 +159,8 @@ class Space:
         options = self._known[family].options
         if family in SLICED:
             return [(("slices", slices),) for slices in self._slices()]
+        if family in SPREAD:
+            return [*variants_of(self.request, family)]
         if "chunks" in options:
             return [(("chunks", chunks),) for chunks in self._chunks(pipeline)]
         if "waves" in options:
@@ -243,8 +262,8 @@ class Space:
             key = paths, family in SPREAD
             if key not in divided:
                 divided[key] = list(self._divisions(shape, *key))
-            for layers in divided[key]:
-                candidate = Candidate(shape, family, options, paths, layers, order)
+            for layers, receives in product(divided[key], receives_of(family)):
+                candidate = Candidate(shape, family, options, paths, layers, order, receives)
                 if candidate.cells > MOST_CELLS:
                     self.left_out[f"more than {MOST_CELLS:,} cells"] += 1
                 elif self._is_run(candidate):
@@ -335,6 +354,7 @@ class Space:
             paths=candidate.raw_paths,
             costs=self.costs(candidate.shape),
             transport=self.request.transport,
+            receive_placement=candidate.receives,
             optimizer_step="overlapped",
         )
 
@@ -370,5 +390,5 @@ class Space:
         if shape.stage % shape.expert:
             shape = replace(shape, expert=gcd(shape.expert, shape.stage))
         for other in self.candidates_of(shape):
-            if (other.schedule, other.options) == (candidate.schedule, candidate.options):
+            if other.variant == candidate.variant:
                 yield other

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._batch import Configuration
+from .._batch import Configuration, evaluate_points
 from .._costs import Costs
 from .._division import SPREAD
 from .._errors import PipeSchedError
-from .._options import FamilyOptions, Path, ReceivePlacement
 from .._text import gib
+from ._candidate import Candidate
+from ._heads import SHARDS
+from ._space import Space
 
 if TYPE_CHECKING:
     from ._plan import Plan, Proposal
@@ -26,23 +28,11 @@ NEAR = 0.005
 
 UNLAUNCHED = "no launcher of a framework runs shards of the vocabulary"
 
-KINDS = (
-    ("vocab-1f1b", FamilyOptions(vocabulary="vocab-1"), "vocab-1f1b by Vocab-1"),
-    ("vocab-1f1b", FamilyOptions(vocabulary="vocab-2"), "vocab-1f1b by Vocab-2"),
-    ("interlaced-1f1b", FamilyOptions(), "interlaced-1f1b"),
-)
-
-
-PLACEMENTS: tuple[ReceivePlacement, ...] = ("arrival", "consumer")
-
 
 class _Made(NamedTuple):
     step_s: float
-    name: str
     peak_bytes: int
-    family: str
-    but: str
-    """In what a search of the family differs."""
+    candidate: Candidate
 
 
 def head_in_layers(costs: Costs) -> float | None:
@@ -62,26 +52,19 @@ def head_in_layers(costs: Costs) -> float | None:
 
 
 def _spread(best: Proposal) -> Iterator[_Made]:
-    """The same shape with shards of the head, where that can be timed."""
-    base, workers = best.configuration, list(range(best.shape.pipeline))
-    assert base is not None and base.costs is not None
-    searched = base.receive_placement
-    paths = [Path(workers, blocks=list(base.costs._division.by_number(workers)))]
-    for family, options, name in KINDS:
-        for placement in PLACEMENTS:
-            point = replace(base, family=family, options=options, paths=paths)
-            point = replace(point, receive_placement=placement)
-            try:
-                report = point.simulate()
-            except PipeSchedError:
-                continue
-            if report.memory is not None:
-                peak = int(report.memory.peak_bytes.max()) // best.shape.worker
-                other = [" by Vocab-1"] if options.get("vocabulary") == "vocab-2" else []
-                if placement != searched:
-                    other.append(f" with receives at {searched}")
-                step_s = report.execution.makespan_ps / 1e12
-                yield _Made(step_s, name, peak, family, " and".join(other))
+    """What `--vocabulary` searches on the same shape, where that can be timed."""
+    space = Space(replace(best.request, vocabulary=SHARDS))
+    candidates = [c for c in space.candidates_of(best.shape) if c.vocabulary != "whole"]
+    found = evaluate_points([space.configuration(each) for each in candidates])
+    columns = (found.columns[name].tolist() for name in ("makespan_ps", "peak_bytes"))
+    for candidate, error, step, peak in zip(candidates, found.errors, *columns, strict=True):
+        if error is None:
+            yield _Made(step / 1e12, -(-peak // best.shape.worker), candidate)
+
+
+def _name(candidate: Candidate) -> str:
+    by = f" by {candidate.vocabulary.capitalize()}" if candidate.options else ""
+    return f"{candidate.schedule}{by}"
 
 
 def _ahead(one: float, other: float) -> str:
@@ -109,7 +92,8 @@ def shards(plan: Plan) -> list[str]:
     request = plan.request
     if any(each.schedule in SPREAD for each in plan.alike):
         return _named(plan, best)
-    is_asked = request.schedules is None and request.launcher is None
+    given = (request.schedules, request.launcher, request.vocabulary)
+    is_asked = all(each is None for each in given)
     if not is_asked or best.configuration is None or best.configuration.costs is None:
         return []
     if best.shape.pipeline < 2:
@@ -120,15 +104,16 @@ def shards(plan: Plan) -> list[str]:
     fitting = [made for made in _spread(best) if made.peak_bytes <= request.usable_bytes]
     if not fitting:
         return []
-    made = min(fitting)
+    made = min(fitting, key=lambda each: (each.step_s, each.peak_bytes, each.candidate.order))
+    name = _name(made.candidate)
     layers = "even layers" if best.candidate.is_even else f"layers {best.candidate.layers_text}"
     heavy = f"the head takes as long as {weight:.1f} layers"
     if made.step_s > best.step_s * (1 - NEAR):
-        return [f"{heavy}; {layers} win: with the vocabulary in shards {made.name} takes"
+        return [f"{heavy}; {layers} win: with the vocabulary in shards {name} takes"
                 f" {made.step_s:.4g} s"]  # fmt: skip
     return [
-        f"{heavy}; with the vocabulary in shards {made.name} would take {made.step_s:.4g} s and"
+        f"{heavy}; with the vocabulary in shards {name} would take {made.step_s:.4g} s and"
         f" {gib(made.peak_bytes)}, {_ahead(made.step_s, best.step_s)} ahead of {layers}:"
         f" {UNLAUNCHED}, so that it is not searched; pipesched.torch does, and"
-        f" --schedules {made.family} searches it{made.but}"
+        f" --vocabulary {made.candidate.vocabulary} searches it"
     ]

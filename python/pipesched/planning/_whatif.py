@@ -12,13 +12,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from .._batch import Configuration
+from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._grid import closest
+from .._options import VocabularyKind
 from .._sensitivity import SEEDS, Factor, Nodes, disturbances
 from .._settings import settings, with_settings
 from .._simulation import Simulation
 from . import _own_times
-from ._candidate import Candidate, Shape
+from ._candidate import ALONE, INTERLACED, Candidate, Shape
+from ._heads import kinds_of
 from ._passes import ENDING, attaching, one_pass
 from ._request import Request, divisors
 from ._space import Space
@@ -196,8 +199,11 @@ def _shape_changes(old: Case, new: Case) -> list[str]:
     one, other = asdict(old.shape), asdict(new.shape)
     names = {"pipeline": "stages", "microbatch_size": "microbatch size"}
     found = []
+    heads = old.candidate.vocabulary, new.candidate.vocabulary
     if old.candidate.schedule != new.candidate.schedule:
         found.append(new.candidate.schedule)
+    if heads[0] != heads[1]:
+        found.append(f"vocabulary {heads[0]} to {heads[1]}")
     if old.candidate.layers != new.candidate.layers:
         found.append(f"layers {new.candidate.layers_text}")
     for name, value in one.items():
@@ -307,15 +313,28 @@ def _placed(case: Case, schedule: str, chunks: int | None = None) -> Case:
     request = replace(
         case.request, schedules=(schedule,), chunks=None if chunks is None else (chunks,)
     )
+    return _fastest(case, request, schedule, chunks is None and schedule == case.candidate.schedule)
+
+
+def _fastest(case: Case, request: Request, named: str, keeps: bool = False) -> Case:
+    """The fastest of what a request leaves on the shape of the case, of those that fit if any does;
+    with `keeps`, of those of the variant of the case if there are any.
+    """
     space = Space(request)
     candidates = list(space.candidates_of(case.shape))
-    same = [c for c in candidates if c.options == case.candidate.options]
-    if chunks is None and schedule == case.candidate.schedule and same:
+    same = [c for c in candidates if c.variant == case.candidate.variant]
+    if keeps and same:
         candidates = same
     if not candidates:
         reasons = "; ".join(space.left_out) or "no schedule is defined for these sizes"
-        raise PipeSchedError(f"{schedule}: {reasons}")
-    found = [evaluated(replace(case, candidate=each), 1) for each in candidates]
+        raise PipeSchedError(f"{named}: {reasons}")
+    found: list[Result] = []
+    for each in candidates:
+        try:
+            found.append(evaluated(replace(case, candidate=each), 1))
+        except PipeSchedError:  # such as receives before consumers, which may wait for each other
+            if each is candidates[-1] and not found:
+                raise
     best = min(found, key=lambda each: (each.missing_bytes, each.step_s))
     return replace(case, candidate=best.case.candidate)
 
@@ -369,6 +388,30 @@ def _check_degrees(request: Request, shape: Shape) -> None:
 def scheduled(schedule: str | None, chunks: int | None = None) -> Changed:
     """Another schedule on the same shape."""
     return lambda case: _placed(case, schedule or case.candidate.schedule, chunks)
+
+
+WHOLE = {"vocab-1f1b": ALONE, "vocab-v-half": "v-half", INTERLACED: ALONE}
+"""The schedules with a whole head of which those with shards are made."""
+
+
+def with_vocabulary(kind: VocabularyKind) -> Changed:
+    """The head whole or in shards: the fastest of the schedules that have it so, on the same shape,
+    of those that fit if any does; the schedule of the case if it is one.
+    """
+
+    def apply(case: Case) -> Case:
+        schedule = case.candidate.schedule
+        if kind in kinds_of(schedule):
+            names: list[str] = [schedule]
+        elif kind == "whole":
+            names = [WHOLE[schedule]]
+        else:
+            names = [family for family in SPREAD if kind in kinds_of(family)]
+        request = replace(case.request, vocabulary=(kind,))
+        request = replace(request, schedules=tuple(names), chunks=None)
+        return _fastest(case, request, " or ".join(names))
+
+    return apply
 
 
 def with_batch(global_batch: int) -> Changed:
@@ -429,7 +472,7 @@ def without_nodes(nodes: Sequence[int]) -> Changed:
 
 LIMITS = (
     *("schedules", "tensor", "stages", "context", "expert", "microbatch_size", "chunks"),
-    *("recompute", "sharding"),
+    *("vocabulary", "recompute", "sharding"),
 )
 """The fields of a request that only limit what a plan chooses from."""
 
@@ -443,6 +486,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
         tuple(tuple(path["workers"]) for path in row["paths"]),
         tuple(tuple(path["layers"]) for path in row["paths"]),
         0,
+        row.get("receive_placement", "arrival"),
     )
 
 

@@ -37,14 +37,21 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
+def at_consumers(candidate: Candidate) -> str:
+    """Where receives stand, if that is not where messages arrive."""
+    return ", receives at their consumers" if candidate.receives == "consumer" else ""
+
+
 def described(candidate: Candidate) -> str:
     """A short description of a configuration."""
     shape, chunks = candidate.shape, candidate.chunks
     batch = plural(shape.microbatches, "microbatch")
     cut = f" in {candidate.slices} slices" if candidate.slices > 1 else ""
+    by = f" by {candidate.vocabulary}" if "vocabulary" in dict(candidate.options) else ""
     parts = [
-        f"{candidate.schedule} on {plural(shape.pipeline, 'worker')}"
-        + (f" of {chunks} stages each" if chunks > 1 else ""),
+        f"{candidate.schedule}{by} on {plural(shape.pipeline, 'worker')}"
+        + (f" of {chunks} stages each" if chunks > 1 else "")
+        + at_consumers(candidate),
         f"tensor {shape.tensor}",
         *([f"context {shape.context} by {shape.exchange}"] if shape.context > 1 else []),
         *([f"expert {shape.expert}"] if shape.expert > 1 else []),

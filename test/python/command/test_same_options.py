@@ -42,7 +42,7 @@ MISSING: dict[str, dict[str, str]] = {
     "columns": {"optimize": "its table has no columns that can be left out"},
     "name": {"plan": "it reads no schedules", "sweep": "it reads no schedules"},
     "slices": {"plan": FOUND},
-    "vocabulary": {"optimize": "a search takes whole heads", "plan": "it searches whole heads"},
+    "vocabulary": {"optimize": "a search takes whole heads"},
     "reserve": {"simulate": NOT_JUDGED, "optimize": "--memory is the budget"},
 }
 

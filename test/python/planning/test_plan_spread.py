@@ -1,7 +1,9 @@
 """Plans say whether a heavy head is better divided among the workers, or uneven layers are."""
 
+import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +12,27 @@ from heavy_head import heavy_head
 from pipesched import PipeSchedError
 from pipesched._division import SPREAD
 from pipesched._frameworks import LauncherName
+from pipesched._options import ReceivePlacement
+from pipesched.command import main
 from pipesched.planning import Plan, plan
+from pipesched.planning._heads import SHARDS, kinds_of
 from pipesched.planning._request import Request
 from pipesched.planning._search import Search
 from pipesched.planning._space import Space
+from pipesched.planning._whatif import case_of, with_vocabulary
+from test_command import Capture, rows_of
+
+OTHER: dict[ReceivePlacement, ReceivePlacement] = {"arrival": "consumer", "consumer": "arrival"}
 
 
-def planned(tmp_path: Path, vocabulary: int, **given: Any) -> Plan:
+def planned(tmp_path: Path, entries: int, **given: Any) -> Plan:
     limits: dict[str, Any] = {"gpus": 8, "global_batch": 32, "stages": [8], "tensor": [1]}
     limits |= {"context": [1], "microbatch_size": [1]}
-    return plan(heavy_head(tmp_path, vocabulary), "a100-sxm-80gb", **{**limits, **given})
+    return plan(heavy_head(tmp_path, entries), "a100-sxm-80gb", **{**limits, **given})
 
 
-def sentences(tmp_path: Path, vocabulary: int, **given: Any) -> list[str]:
-    found = planned(tmp_path, vocabulary, **given)
+def sentences(tmp_path: Path, entries: int, **given: Any) -> list[str]:
+    found = planned(tmp_path, entries, **given)
     return [text for text in found.why() if "vocabulary" in text or "whole head" in text]
 
 
@@ -33,9 +42,10 @@ def test_a_heavy_head_is_proposed_in_shards(tmp_path: Path) -> None:
     assert found and float(found[1]) > 5, text
     assert re.search(r"would take [\d.]+ s and [\d.]+ GiB, [\d.]+ % ahead of layers", text)
     assert "no launcher of a framework runs shards of the vocabulary, so that it is not" in text
-    named = re.search(r"--schedules (\S+) searches it", text)
-    assert named and named[1] in SPREAD, text
-    assert ("searches it by Vocab-1" in text) == ("by Vocab-2 would take" in text), text
+    named = re.search(r"--vocabulary (\S+) searches it$", text)
+    assert named and named[1] in SHARDS, text
+    kind = re.search(r"in shards (?:\S+ by )?(\S+) would take", text)
+    assert kind and kind[1].lower().removesuffix("-1f1b") == named[1], text
 
 
 def test_shards_are_proposed_beside_other_pipelines(tmp_path: Path) -> None:
@@ -101,3 +111,96 @@ def test_bounds_of_shards_hold(tmp_path: Path, vocabulary: int) -> None:
             assert least.peak_bytes <= outcome.peak_bytes
             assert search.limits.peak(outcome.candidate.shape, limit) <= outcome.peak_bytes
         assert search.limits.alive(outcome.candidate) <= outcome.peak_bytes
+
+
+@pytest.mark.parametrize("entries", [131072, 196608, 262144])
+def test_what_the_option_finds_is_no_slower_than_the_hint(tmp_path: Path, entries: int) -> None:
+    (text,) = sentences(tmp_path, entries)
+    hint = re.search(r" would take ([\d.]+) s and", text)
+    named = re.search(r"--vocabulary (\S+) searches it", text)
+    assert hint and named, text
+    for kinds in ([named[1]], ["whole", named[1]], ["whole", *SHARDS]):
+        found = planned(tmp_path, entries, vocabulary=kinds)
+        assert found.fitting[0].step_s <= float(hint[1]) * 1.0001
+        assert not [line for line in found.why() if "would take" in line]
+
+
+def test_each_kind_is_searched_with_all_families(tmp_path: Path) -> None:
+    for kind in SHARDS:
+        found = planned(tmp_path, 262144, vocabulary=[kind], top=50)
+        rows = found.to_dicts()
+        assert {row["vocabulary"] for row in rows} == {kind}
+        families = {family for family in SPREAD if kind in kinds_of(family)}
+        assert {row["schedule"] for row in rows} == families
+        assert all(row["options"].get("vocabulary", "interlaced") == kind for row in rows)
+    whole = planned(tmp_path, 262144, vocabulary=["whole"])
+    assert whole.fitting[0].step_s == planned(tmp_path, 262144).fitting[0].step_s
+    assert not [line for line in whole.why() if "in shards" in line]
+
+
+def test_kinds_and_schedules_restrict_together(tmp_path: Path) -> None:
+    both: dict[str, Any] = {"schedules": ["1f1b", "vocab-1f1b"], "vocabulary": ["vocab-2"]}
+    found = planned(tmp_path, 262144, **both).fitting
+    assert {(each.schedule, each.candidate.vocabulary) for each in found} == {
+        ("vocab-1f1b", "vocab-2")
+    }
+    with pytest.raises(PipeSchedError, match="1f1b has no vocabulary vocab-2"):
+        planned(tmp_path, 512, schedules=["1f1b"], vocabulary=["vocab-2"])
+    with pytest.raises(PipeSchedError, match="vocabulary is one of whole, vocab-1"):
+        planned(tmp_path, 512, vocabulary=["vocab-3"])
+    with pytest.raises(PipeSchedError, match="Megatron-LM has 1F1B.*vocab-1f1b"):
+        planned(tmp_path, 512, vocabulary=["vocab-1"], launcher="megatron")
+
+
+def test_receives_are_searched_too(tmp_path: Path) -> None:
+    """Both places are tried, and the faster one is a row."""
+    space = Space(planned(tmp_path, 262144, vocabulary=["vocab-1"]).request)
+    found = planned(tmp_path, 262144, vocabulary=["vocab-1"], top=50).fitting
+    for each in found:
+        other = replace(each.candidate, receives=OTHER[each.candidate.receives])
+        try:
+            step_ps = space.configuration(other).simulate().execution.makespan_ps
+        except PipeSchedError as error:  # as vocab-v-half before consumers
+            assert "deadlock" in str(error)
+        else:
+            assert each.step_s <= step_ps / 1e12
+    assert len({replace(p.candidate, receives="arrival") for p in found}) == len(found)
+
+
+def test_a_saved_plan_has_its_shards(tmp_path: Path, capsys: Capture) -> None:
+    line = ["plan", "--model", heavy_head(tmp_path, 262144), "--system", "a100-sxm-80gb"]
+    line += ["--gpus", "8", "--global-batch", "32", "--stages", "8", "--tensor", "1"]
+    line += ["--vocabulary", "vocab-1,interlaced", "--top", "4"]
+    folder = tmp_path / "saved"
+    assert main([*line, "--save", str(folder)]) == 0
+    table = capsys.readouterr().out
+    assert " vocabulary " in table and " vocab-1 " in table and "pipesched.torch runs" in table
+    rows = [json.loads(file.read_text())[0] for file in sorted(folder.glob("*.json"))]
+    assert {row["vocabulary"] for row in rows} <= {"vocab-1", "interlaced"} and len(rows) == 4
+    for row in rows:
+        assert row["request"]["vocabulary"] == ["vocab-1", "interlaced"]
+        receives = ["--receive-placement", row["receive_placement"]]
+        (timed,) = rows_of(capsys, "simulate", str(folder / f"{row['name']}.mlir"), *receives)
+        assert timed["execution"]["makespan_ps"] / 1e12 == pytest.approx(row["step_s"], rel=1e-9)
+        changes = ["--vocabulary", "whole"]
+        first, whole = rows_of(capsys, "whatif", str(folder / f"{row['name']}.json"), *changes)
+        assert first["step_s"] == pytest.approx(row["step_s"], rel=1e-9)
+        assert (first["vocabulary"], whole["vocabulary"]) == (row["vocabulary"], "whole")
+        assert whole["step_s"] > first["step_s"]
+
+
+def test_other_shards_are_a_change(tmp_path: Path) -> None:
+    """On the same shape, with the schedule of the row where it has them."""
+    best = planned(tmp_path, 262144, schedules=["vocab-v-half"], vocabulary=["vocab-2"]).fitting[0]
+    case = case_of(best.to_dict())
+    other = with_vocabulary("vocab-1")(case)
+    assert other.candidate.schedule == "vocab-v-half" and other.shape == case.shape
+    assert other.candidate.vocabulary == "vocab-1"
+    assert with_vocabulary("interlaced")(case).candidate.schedule == "interlaced-1f1b"
+    assert with_vocabulary("whole")(case).candidate.schedule == "v-half"
+
+
+def test_optimized_rows_keep_the_head_whole(tmp_path: Path) -> None:
+    found = planned(tmp_path, 262144, vocabulary=["vocab-1"], optimize=1)
+    assert all(each.candidate.vocabulary == "vocab-1" for each in found.fitting)
+    assert [line for line in found.why() if "the optimizer's rows keep the head whole" in line]
