@@ -32,7 +32,7 @@ from ._options import (
 )
 from ._report import read_report
 from ._schedule import Schedule
-from ._simulation import Simulation, simulate
+from ._simulation import Simulation, origin_of, simulate
 from ._times_of import Place, places_of, places_of_family
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ class Configuration:
             schedule = self._with_step(self.generate(self.family))
             return schedule.simulate(self.costs, **self._timing)
         evaluation = _core.evaluate_configuration(self._raw())
-        return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
+        places = self.places if self.costs is not None and self.costs.model is not None else ()
+        origin = origin_of(self.costs, places, self.microbatches, self.disturbance)
+        return read_report(Simulation, evaluation.report(), _evaluation=evaluation, _origin=origin)
 
     @property
     def _is_own(self) -> bool:

@@ -78,7 +78,9 @@ class Pictures:
 
     def to_chrome_trace(self) -> str:
         """The timeline for Perfetto and chrome://tracing."""
-        return _core.chrome_trace([self._evaluation])
+        from ._streams import chrome_trace
+
+        return chrome_trace([self])
 
     def save(self, path: str | os.PathLike[str], *, width: float | str | None = None) -> None:
         """Writes the timeline by the file's ending: `.svg`, `.png`, `.pdf` and `.tikz` (of this

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,13 @@ from ._errors import PipeSchedError
 from ._options import RawTiming
 from ._pictures import Pictures
 from ._report import Report, read_report
-from ._times_of import places_of
+from ._times_of import Place, places_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ._schedule import Schedule
+    from ._streams import Origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,8 @@ class Simulation(Report, Pictures):
     """A report with its timeline."""
 
     _evaluation: _core.Evaluation = field(repr=False, compare=False)
+    _origin: tuple[Origin, ...] = field(default=(), repr=False, compare=False)
+    """What its times are made of, one if they are those of a model that nothing disturbs."""
 
     def to_frame(self) -> pd.DataFrame:
         """The cells with their times: worker, index, stage, phase, microbatch, start_ps, end_ps,
@@ -41,6 +45,17 @@ class Simulation(Report, Pictures):
     def __reduce__(self) -> tuple[object, ...]:
         # The timeline cannot be pickled, so only the report is kept.
         return read_report, (Report, self.to_json())
+
+
+def origin_of(
+    costs: Costs | None, places: Sequence[Place], microbatches: int, disturbance: str
+) -> tuple[Origin, ...]:
+    """What times are made of, if those of layers say what cells do."""
+    if costs is None or costs.model is None or disturbance:
+        return ()
+    from ._streams import Origin
+
+    return (Origin(costs, tuple(places), microbatches),)
 
 
 def _placed(schedule: Schedule, costs: Costs) -> tuple[Schedule, Costs]:
@@ -66,4 +81,6 @@ def simulate(schedule: Schedule, costs: Costs | None, timing: RawTiming) -> Simu
         schedule, costs = _placed(schedule, costs)
     raw = None if costs is None else costs._raw
     evaluation = _core.evaluate(schedule._module, 0, raw, timing)
-    return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
+    places = places_of(schedule.paths) if costs is not None and costs.model is not None else ()
+    origin = origin_of(costs, places, schedule.microbatches, timing[-1])
+    return read_report(Simulation, evaluation.report(), _evaluation=evaluation, _origin=origin)

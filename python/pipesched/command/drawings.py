@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 import pipesched
-from pipesched import Simulation, _core
+from pipesched import Simulation
 from pipesched._image import read_width
 
 from .arguments import UsageError
@@ -51,5 +51,6 @@ def write_drawings(
     if arguments.html:
         write_text(pipesched.page(simulations, title=title), arguments.html)
     if arguments.trace:
-        evaluations = [simulation._evaluation for simulation in simulations]
-        write_text(_core.chrome_trace(evaluations), arguments.trace)
+        from pipesched._streams import chrome_trace
+
+        write_text(chrome_trace(simulations), arguments.trace)

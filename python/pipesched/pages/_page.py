@@ -12,6 +12,7 @@ from typing import Any
 
 from pipesched import _core
 from pipesched._pictures import Pictures, evaluations_of
+from pipesched._streams import streams_of
 from pipesched._text import printable
 
 from ._columns import pack
@@ -55,6 +56,8 @@ def timelines(simulations: Sequence[Pictures]) -> str:
     parts, cells = [], 0
     for simulation in simulations:
         header, data = pack(simulation._evaluation)
+        if (streams := streams_of(simulation)) is not None:
+            header["streams"] = streams.drawn()
         cells += header["cells"]
         parts.append(
             f'<script type="application/json" class="facts">{_json(header)}</script>\n'

@@ -4,6 +4,7 @@
 
 const kWide = 3;          // device pixels from which on a cell is drawn by itself
 const kLane = 4;          // height of a lane of messages
+const kStream = 6;        // height of a stream of a worker
 const kRowGap = 3;
 const kAxis = 24;         // height of the axis, at the bottom
 const kLabels = 84;       // width of the names of workers

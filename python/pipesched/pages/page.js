@@ -8,6 +8,7 @@ class Theme {
     for (const name of ['ink', 'dim', 'ground', 'line', 'idle', 'critical', 'memory', 'persistent'])
       this[name] = get(name);
     this.causes = new Palette(kIdleNames.map((_, cause) => get(`cause-${cause}`)));
+    this.parts = new Palette([0, 1, 2, 3].map((part) => get(`part-${part}`)));
     this.palettes = new Map();
   }
 
@@ -234,10 +235,11 @@ const kSwitches = [
   ['idle', 'idle causes', 'I'],
   ['messages', 'messages', 'M'],
   ['memory', 'memory', 'Y'],
+  ['streams', 'streams', 'S'],
 ];
 const kMostMessages = 200_000; // up to which messages are drawn from the start
 const kHelp = 'Drag to pan, Ctrl and wheel to zoom, double click to zoom in. ' +
-    'Keys: C I M Y switch critical path, idle causes, messages and memory, ' +
+    'Keys: C I M Y switch critical path, idle causes, messages and memory, S streams of experts, ' +
     '+ − 0 zoom and fit; on a timeline also A D pan, arrows go from cell to cell, ' +
     'W goes to what a cell waited for, Esc closes.';
 
@@ -251,8 +253,9 @@ class Panel {
     this.longest = Math.max(1, ...this.figures.map(({facts}) => facts.makespan_ps));
     this.view = {from: 0, to: this.longest};
     this.transfers = Math.max(...this.figures.map(({facts}) => facts.transfers));
+    this.hasStreams = this.figures.some(({facts}) => facts.streams);
     this.show = {critical: false, idle: false, memory: false, mostHeld: 0,
-                 messages: this.transfers <= kMostMessages};
+                 streams: this.hasStreams || undefined, messages: this.transfers <= kMostMessages};
     this.legend = make('div', {class: 'legend'});
     element.prepend(this.toolbar(), this.legend);
     for (const figure of this.figures) {
@@ -269,7 +272,8 @@ class Panel {
       return made;
     };
     this.boxes = {};
-    const switches = kSwitches.map(([name, label, key]) => {
+    const known = kSwitches.filter(([name]) => this.show[name] !== undefined);
+    const switches = known.map(([name, label, key]) => {
       const box = this.boxes[name] = make('input', {type: 'checkbox', name});
       box.checked = this.show[name];
       box.addEventListener('change', () => this.toggle(name, box.checked));
@@ -305,6 +309,12 @@ class Panel {
           item(`idle: ${name}`, swatch(`var(--cause-${cause})`, 'thin'))));
     if (this.show.critical)
       entries.push(item('critical path', swatch('var(--critical)', 'thin')));
+    if (this.show.streams && this.hasStreams) {
+      const {names} = this.figures.find(({facts}) => facts.streams).facts.streams;
+      entries.push(item('below a row its streams, compute and exchange:'));
+      names.forEach((name, part) => entries.push(
+          item(name, swatch(`var(--part-${part})`, 'thin'))));
+    }
     if (this.show.messages)
       entries.push(item(this.laneText()));
     else if (this.transfers > kMostMessages)
@@ -369,6 +379,8 @@ class Panel {
   }
 
   toggle(name, on) {
+    if (!this.boxes[name])
+      return; // nothing of it is on the page
     this.show[name] = this.boxes[name].checked = on;
     this.describeColours();
     this.redraw();

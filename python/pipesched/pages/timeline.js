@@ -7,6 +7,54 @@ const kIdleReasons = [
   'its message was under way or waited for bandwidth',
 ];
 
+/** The two streams of workers: parts of layers, as spans of rows. */
+class Streams {
+  constructor(facts, items) {
+    Object.assign(this, {facts, items});
+    this.layers = [false, true].map((isExchange) => this.layerOf(isExchange));
+  }
+
+  /** The parts of a stream, in the order of time, with the cell and the run of each. */
+  layerOf(isExchange) {
+    const {items, facts} = this;
+    const wanted = facts.runs.map((runs) => [...runs.keys()]
+        .filter((k) => facts.is_exchange[runs[k][0]] === isExchange)
+        .sort((a, b) => runs[a][3] - runs[b][3]));
+    const numRows = items.rows.length - 1;
+    const lengths = Array.from({length: numRows}, (_, row) => {
+      let length = 0;
+      for (let cell = items.rows[row]; cell < items.rows[row + 1]; ++cell)
+        length += wanted[facts.of[cell]]?.length ?? 0;
+      return length;
+    });
+    const rows = beginsOf(lengths), size = rows[numRows];
+    const begin = new Float64Array(size), end = new Float64Array(size);
+    const part = new Uint8Array(size), item = new Int32Array(size), run = new Int32Array(size);
+    for (let cell = 0, at = 0; cell < items.cells; ++cell)
+      for (const k of wanted[facts.of[cell]] ?? []) {
+        const [number, , , from, to] = facts.runs[facts.of[cell]][k];
+        begin[at] = items.start[cell] + from;
+        end[at] = items.start[cell] + to;
+        [part[at], item[at], run[at]] = [number, cell, k];
+        ++at;
+      }
+    return {layer: new Layer({rows, begin, end, item}), part, run, isExchange};
+  }
+
+  hit(row, ps, stream) {
+    const index = this.layers[stream].layer.at(row, ps);
+    return index < 0 ? null : {kind: 'part', index, stream, row};
+  }
+
+  /** What is known of a part. */
+  at(stream, index) {
+    const {layer, part, run, isExchange} = this.layers[stream];
+    const cell = layer.item[index], kind = this.facts.of[cell];
+    return {cell, isExchange, part: this.facts.names[part[index]],
+            run: this.facts.runs[kind][run[index]], sums: this.facts.sums[kind]};
+  }
+}
+
 class Timeline {
   constructor(data) {
     Object.assign(this, data);
@@ -38,6 +86,7 @@ class Timeline {
     if (persistent)
       this.mostHeld = Math.max(0, ...this.peaks().map((peak, row) => peak + persistent[row]));
     this.digits = this.unitName(facts.microbatches * facts.slices - 1).length;
+    this.streams = facts.streams ? new Streams(facts.streams, items) : null;
     this.receiveLane = facts.kinds.find(({name}) => name === 'recv').lane;
   }
 
@@ -144,10 +193,11 @@ class Timeline {
   /** Heights in CSS pixels with these switches. */
   layout(show) {
     const row = Math.min(Math.max(640 / this.numRows, 10), 24);
+    const streams = show.streams && this.streams ? 2 * kStream : 0;
     const lanes = show.messages ? this.lanes.length * kLane : 0;
     const memory = show.memory ? kMemory + 2 : 0;
-    const pitch = row + lanes + memory + kRowGap;
-    return {row, lanes, memory, pitch, height: pitch * this.numRows};
+    const pitch = row + streams + lanes + memory + kRowGap;
+    return {row, streams, lanes, memory, pitch, height: pitch * this.numRows};
   }
 
   // Drawing
@@ -215,14 +265,19 @@ class Timeline {
     if (show.idle)
       painter.band(this.idleLayer, row, {first: this.idle.cause}, theme.causes,
                    top + layout.row * 0.3, layout.row * 0.4);
+    if (layout.streams)
+      this.streams.layers.forEach(({layer, part}, k) => painter.band(
+          layer, row, {first: part}, theme.parts, top + layout.row + 1 + k * kStream,
+          kStream - 1));
+    const below = top + layout.row + layout.streams;
     if (show.messages)
       this.lanes.forEach((lane, k) => {
         const own = this.laneColours(lane, show.critical);
-        painter.band(lane.layer, row, own, theme.palette(this),
-                     top + layout.row + 0.5 + k * kLane, kLane - 1);
+        painter.band(lane.layer, row, own, theme.palette(this), below + 0.5 + k * kLane,
+                     kLane - 1);
       });
     if (show.memory)
-      this.drawMemory(painter, row, top + layout.row + layout.lanes + 1, show, theme);
+      this.drawMemory(painter, row, below + layout.lanes + 1, show, theme);
     context.restore();
   }
 
@@ -328,7 +383,9 @@ class Timeline {
     const row = Math.floor(y / layout.pitch);
     if (row < 0 || row >= this.numRows || ps < 0 || ps >= this.facts.makespan_ps)
       return null;
-    const inside = y - row * layout.pitch;
+    let inside = y - row * layout.pitch;
+    if (inside >= layout.row && inside < layout.row + layout.streams)
+      return this.streams.hit(row, ps, Math.floor((inside - layout.row) / kStream));
     if (inside < layout.row) {
       const cell = this.cells.at(row, ps);
       if (cell >= 0)
@@ -336,12 +393,14 @@ class Timeline {
       const idle = this.idleLayer.at(row, ps);
       return idle < 0 ? null : {kind: 'idle', index: idle, row};
     }
+    inside -= layout.streams;
     const lane = this.lanes[Math.floor((inside - layout.row) / kLane)];
     if (show.messages && lane && inside < layout.row + layout.lanes) {
       const bar = lane.layer.at(row, ps);
       return bar < 0 ? null : {kind: 'item', index: lane.layer.item[bar], row, lane: lane.lane};
     }
-    return show.memory && inside < layout.pitch - kRowGap ? {kind: 'memory', row, ps} : null;
+    const bottom = layout.pitch - layout.streams - kRowGap;
+    return show.memory && inside < bottom ? {kind: 'memory', row, ps} : null;
   }
 
   /** How many cells of a row begin in [from, to). */
@@ -488,7 +547,34 @@ class Timeline {
     return {title: gib(value + persistent[row]), lines};
   }
 
+  /** Lines about a part of a layer, and what of its cell's exchanges compute hides. */
+  describePart({index, stream, row}) {
+    const {phases, stages} = this.facts;
+    const {microbatch, stage, phase, second, start} = this.items;
+    const {cell, part, run, isExchange, sums} = this.streams.at(stream, index);
+    const [, letter, layer, from, to, hidden] = run;
+    const isFirst = !(second?.phase[cell] >= 0) ||
+        (letter === 'F') === (phases[phase[cell]].letter === 'F');
+    const of = isFirst ? {microbatch, stage} : second;
+    const lines = [
+      `layer ${layer} of stage ${stages[of.stage[cell]].stage}, microbatch ${
+          this.unitName(of.microbatch[cell])}, in ${this.nameOf(cell)}`,
+      `worker ${row}, ${isExchange ? 'exchange' : 'compute'} stream`,
+      `start ${this.time(start[cell] + from)}, end ${this.time(start[cell] + to)}, takes ${
+          this.length(to - from)}`,
+    ];
+    if (isExchange)
+      lines.push(`of it compute hides ${this.length(hidden)}, ${
+          this.length(to - from - hidden)} remains`);
+    const [taken, hides] = sums;
+    lines.push(`of all exchanges of ${this.nameOf(cell)}, ${this.length(taken)}, compute hides ${
+        this.length(hides)}, ${this.length(taken - hides)} remains`);
+    return {title: `${part}.${letter}`, lines};
+  }
+
   describe(hit) {
+    if (hit.kind === 'part')
+      return this.describePart(hit);
     if (hit.kind === 'item')
       return this.describeItem(hit.index, hit.row);
     return hit.kind === 'idle' ? this.describeIdle(hit.index, hit.row) :
