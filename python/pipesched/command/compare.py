@@ -44,7 +44,7 @@ from .entries import (
     times_by_schedule,
     with_ending,
 )
-from .output import add_output, write_rows, write_text
+from .output import add_output, view_of, write_rows, write_text
 from .ranked import (
     TIMING,
     Pair,
@@ -337,7 +337,7 @@ class Part:
         disturbed = stragglers.rows(self.arguments, self.possible)
         if disturbed:
             stragglers.add_to([row for row, _ in self.pairs], disturbed)
-        lines = [*found, *stragglers.remarks(disturbed)]
+        lines = [*found, *stragglers.remarks(disturbed, view_of(self.arguments).width)]
         system = self.pairs[0][0]["system"] if self.pairs else None
         return [_on(system, line) for line in lines] if system else lines
 

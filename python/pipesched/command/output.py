@@ -174,16 +174,50 @@ class View:
 def view_of(arguments: argparse.Namespace) -> View:
     """The view that was asked for, or that the terminal has room for."""
     names = getattr(arguments, "columns", None)
+    width = terminal_width(arguments.output)
     if names is not None and arguments.format not in TABLES:
         from .arguments import UsageError
 
         raise UsageError("--columns is about tables; other formats have all columns")
     if names == ["all"]:
         return View()
-    is_terminal = arguments.output in (None, "-") and sys.stdout is not None
-    if names is None and is_terminal and sys.stdout.isatty():
-        return View(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST))
-    return View(None, None if names is None else tuple(names))
+    return View(width) if names is None else View(None, tuple(names))
+
+
+def terminal_width(output: str | None = None) -> int | None:
+    """The width of the terminal to which this output goes; None for a file or a pipe."""
+    is_terminal = output in (None, "-") and sys.stdout is not None
+    if not is_terminal or not sys.stdout.isatty():
+        return None
+    return max(shutil.get_terminal_size((100, 24)).columns, NARROWEST)
+
+
+def wrapped(text: str, width: int | None) -> str:
+    """Prose in lines of at most this width, which break between words; further lines of a sentence
+    are indented. Lines that begin with a space, or have two, are tables or lines to copy, and stay.
+
+    >>> print(wrapped("- one two three", 9))
+    - one two
+      three
+    """
+    if width is None:
+        return text
+    return "\n".join(_broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    from rich.cells import cell_len
+
+    if cell_len(line) <= width or line.startswith(" ") or "  " in line:
+        return line
+    lines = [""]
+    for word in line.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if lines[-1].strip() and cell_len(longer) > width:
+            lines.append(f"  {word}")
+        else:
+            lines[-1] = longer
+    return "\n".join(lines)
 
 
 def seconds(value: float) -> str:
@@ -355,7 +389,7 @@ def table_text(rows: Sequence[Row], columns: Sequence[Column], view: View = View
     text = _drawn(rows, shown, view.width)
     hidden = [column.heading for column in all_of_them if column not in shown]
     if hidden:
-        text += f"(no room for {', '.join(hidden)}: --columns all)\n"
+        text += wrapped(f"(no room for {', '.join(hidden)}: --columns all)\n", view.width)
     return text
 
 
@@ -399,10 +433,11 @@ def write_rows(
     """Writes the answer of a verb in the requested format. Lines `above` the table stand under the
     title, and go to standard error with other formats than text; remarks are for text alone.
     """
-    view = view_of(arguments)
+    view, width = view_of(arguments), terminal_width(arguments.output)
     if arguments.format == "text":
-        head = "".join(f"{printable(line)}\n" for line in (title, *above) if line)
-        foot = "".join(f"{printable_lines(remark)}\n" for remark in remarks)
+        lines = (printable(line) for line in (title, *above) if line)
+        head = "".join(f"{wrapped(line, width)}\n" for line in lines)
+        foot = "".join(f"{wrapped(printable_lines(remark), width)}\n" for remark in remarks)
         text = head + table_text(rows, columns, view) + foot
     else:
         if arguments.format != "latex":

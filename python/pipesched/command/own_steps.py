@@ -19,11 +19,11 @@ OF_SAMPLES = ("set", "peak_tflops", "message_bytes", "dtype", "samples")
 """Options that are about samples of kernels and messages."""
 
 COLUMNS = (
-    Column("step", "name", left=True),
+    Column("step", "name", left=True, wraps=True),
     Column("measured", "measured_s", seconds),
-    Column("predicted before", "before_s", seconds),
+    Column("predicted before", "before_s", seconds, detail=1),
     Column("error", "error_before", signed_percent),
-    Column("predicted after", "after_s", seconds),
+    Column("predicted after", "after_s", seconds, detail=1),
     Column("error", "error_after", signed_percent),
 )
 

@@ -60,6 +60,7 @@ from .output import (
     say,
     seconds,
     thousands,
+    view_of,
     write_rows,
     write_text,
 )
@@ -481,7 +482,7 @@ def run(arguments: argparse.Namespace) -> int:
         write_text(_page(plan, rows, title), arguments.html)
         say(f"wrote {arguments.html}")
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
-    remarks[:0] = stragglers.remarks(disturbed)
+    remarks[:0] = stragglers.remarks(disturbed, view_of(arguments).width)
     shown = _told_apart(rows) if arguments.format in TABLES else rows
     write_rows(
         arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks

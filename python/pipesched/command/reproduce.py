@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,16 @@ from .arguments import UsageError, integers, names, positive
 from .output import (
     FORMATS,
     Column,
+    View,
+    add_columns,
     csv_text,
     json_text,
     plain,
     say,
     table_text,
+    terminal_width,
+    view_of,
+    wrapped,
     write_text,
 )
 
@@ -96,6 +102,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         group.add_argument(_flag(name), **{**options, "help": summary})
     output = parser.add_argument_group("output")
     output.add_argument("--format", choices=FORMATS, default="text")
+    add_columns(output)
     output.add_argument(
         "-o",
         "--output",
@@ -180,20 +187,34 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns of single values; text is left-aligned."""
+    """The columns of single values; text is left-aligned. In a terminal the right ones go first,
+    and the first three stay.
+    """
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = []
     for key in keys:
         values = [row[key] for row in rows if key in row]
         if not any(isinstance(value, list) for value in values):
             columns.append(_column(key, left=any(isinstance(value, str) for value in values)))
-    return columns
+    return [
+        replace(column, detail=at if at > 2 else 0, wraps=column.left)
+        for at, column in enumerate(columns)
+    ]
 
 
-def _finding_text(finding: Finding) -> str:
+def _view(arguments: argparse.Namespace) -> View:
+    """What is shown of tables, which go to standard output whatever --output says."""
+    return view_of(argparse.Namespace(**{**vars(arguments), "output": None}))
+
+
+def _finding_text(finding: Finding, width: int | None) -> str:
     marks = {True: "yes", False: "no "}
     lines = [f"finding {finding.number}, {finding.verdict}: {finding.claim}"]
-    lines += [f"  {marks[bool(c.holds)]}  {c.says}: {c.found}" for c in finding.checks]
+    for check in finding.checks:
+        mark = f"  {marks[bool(check.holds)]}  "
+        room = None if width is None else width - len(mark)
+        said = wrapped(f"{check.says}: {check.found}", room)
+        lines.append(mark + said.replace("\n", "\n" + " " * len(mark)))
     return "\n".join(lines) + "\n"
 
 
@@ -203,21 +224,23 @@ def _summary(findings: Sequence[Finding]) -> str:
     )
 
 
-def _text(name: str, study: Study) -> str:
+def _text(name: str, study: Study, view: View, width: int | None) -> str:
     rows = _rows(study.frame if study.digest is None else study.digest)
-    parts = [f"{study.title}\n{table_text(rows, _columns(rows))}"]
+    parts = [f"{study.title}\n{table_text(rows, _columns(rows), view)}"]
     if name == "findings":
         parts.append(_summary(study.findings))
     else:
-        parts += [_finding_text(finding) for finding in study.findings]
+        parts += [_finding_text(finding, width) for finding in study.findings]
     basis = study.basis
     parts.append(f"given: {basis.given}\nfitted: {basis.fitted}\nopen: {basis.open}\n")
-    return "\n".join(parts)
+    return wrapped("\n".join(parts), width)
 
 
 def _answer(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
     if arguments.format == "text":
-        return "\n".join(_text(name, study) for name, study in studies.items())
+        width = terminal_width()  # pictures alone go to the folder of --output
+        view = _view(arguments)
+        return "\n".join(_text(name, study, view, width) for name, study in studies.items())
     rows: list[dict[str, Any]] = []
     for name, study in studies.items():
         tag = {"target": name} if len(studies) > 1 else {}

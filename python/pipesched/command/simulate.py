@@ -26,7 +26,16 @@ from .arguments import (
 )
 from .drawings import add_drawings, write_drawings
 from .entries import FromFile, from_files, lines_of_files, times_by_schedule
-from .output import CAUSES, Column, add_output, results, say_lines, write_rows, write_text
+from .output import (
+    CAUSES,
+    Column,
+    add_output,
+    results,
+    say_lines,
+    view_of,
+    write_rows,
+    write_text,
+)
 from .timed import (
     check_work,
     layers_of,
@@ -245,7 +254,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         if disturbed:
             stragglers.add_to(rows, disturbed)
-        remarks = stragglers.remarks(disturbed)
+        remarks = stragglers.remarks(disturbed, view_of(arguments).width)
         columns = (FILE, *COLUMNS) if len(arguments.files) > 1 else COLUMNS
         write_rows(arguments, rows, columns, above=above, remarks=remarks)
     return 0

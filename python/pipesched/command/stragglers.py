@@ -20,7 +20,7 @@ from pipesched._sensitivity import (
 from . import passes
 from .arguments import UsageError, positive
 from .entries import Size
-from .output import Column, percent, seconds, table_text
+from .output import Column, Row, View, percent, seconds, table_text
 
 COLUMNS = (
     Column("D", "workers"),
@@ -28,10 +28,10 @@ COLUMNS = (
     Column("disturbance", "disturbance", left=True),
     Column("rank", "rank"),
     Column("schedule", "schedule", left=True),
-    Column("step", "step_s", seconds),
+    Column("step", "step_s", seconds, detail=2),
     Column("disturbed", "disturbed_step_s", seconds),
     Column("longer by", "longer_ratio", percent),
-    Column("at worst", "worst_longer_ratio", percent),
+    Column("at worst", "worst_longer_ratio", percent, detail=1),
     Column("per unit", "per_unit", lambda value: f"{value:.2f}"),
 )
 
@@ -195,15 +195,19 @@ HEADING = "sensitivity"
 """The line above the table of disturbances."""
 
 
-def remarks(found: Sequence[dict[str, Any]]) -> list[str]:
-    """The table as lines, with what its columns mean."""
+def remarks(found: Sequence[dict[str, Any]], width: int | None = None) -> list[str]:
+    """The table as lines, as far as a terminal has room for it, with what its columns mean."""
     if not found:
         return []
     sizes = {row["workers"] for row in found}
     columns = [c for c in COLUMNS if c.key != "workers" or len(sizes) > 1]
     if all(row["seeds"] == 1 for row in found):
         columns = [c for c in columns if c.key != "worst_longer_ratio"]
-    return ["", HEADING, *table_text(found, columns).splitlines(), "", *_meaning(found)]
+    return ["", HEADING, *_table(found, columns, width), "", *_meaning(found)]
+
+
+def _table(found: Sequence[Row], columns: Sequence[Column], width: int | None) -> list[str]:
+    return table_text(found, columns, View(width)).splitlines()
 
 
 def _meaning(found: Sequence[dict[str, Any]]) -> list[str]:

@@ -37,7 +37,9 @@ from .output import (
     say_lines,
     seconds,
     table_text,
+    terminal_width,
     view_of,
+    wrapped,
     write_text,
 )
 from .paths import READ, Named, check_read
@@ -403,8 +405,9 @@ def _text(
     cases = _cases(arguments, grid)
     winners, columns = _table(arguments, grid, rows)
     remarks = [*_remark_winners(winners, cases, arguments.rank_by), *_remark_errors(rows)]
-    lines = "".join(f"{remark}\n" for remark in remarks)
-    head = "".join(f"{line}\n" for line in (_title(grid, len(rows)), *above))
+    width = terminal_width(arguments.output)
+    lines = "".join(f"{wrapped(remark, width)}\n" for remark in remarks)
+    head = "".join(f"{wrapped(line, width)}\n" for line in (_title(grid, len(rows)), *above))
     table = head + (table_text(winners, columns, view) if winners else "")
     return f"{table}\n{lines}" if lines else table
 

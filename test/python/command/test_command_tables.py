@@ -56,8 +56,21 @@ def table_of(lines: list[str]) -> list[str]:
     """The lines of the first table: below the title, up to an empty line."""
     titles = ("assumed:", "band", "no band", "changed:", "order:", "note:", "times ", "work ")
     body = lines[: lines.index("")] if "" in lines else lines
+    body = joined(body)
     start = max((i + 1 for i, line in enumerate(body) if line.startswith(titles)), default=0)
     return body[start:]
+
+
+def joined(lines: list[str]) -> list[str]:
+    """The lines with those sentences in one that a narrow terminal has broken."""
+    found: list[str] = []
+    for line in lines:
+        is_more = line.startswith("  ") and line[2] != " " and "  " not in line[2:]
+        if is_more and found and "  " not in found[-1].strip():
+            found[-1] += line[1:]
+        else:
+            found.append(line)
+    return found
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -86,7 +99,7 @@ def test_changes_of_a_plan_fit(tmp_path: Path) -> None:
     assert main([*line, "--format", "json", "-o", plan]) == 0
     changes = ["--lose-node", "1", "--set", "network.bandwidth=0.5x"]
     for columns in (100, 80):
-        lines = in_terminal(columns, "whatif", plan, *changes)
+        lines = joined(in_terminal(columns, "whatif", plan, *changes))
         assert max(map(cell_len, lines[1:])) <= columns
         assert lines[1].split()[-1] == "why"
 
