@@ -40,37 +40,59 @@ llvm::ArrayRef<EmbeddedFile> pipesched::embeddedModels() { return kModels; }
 //===----------------------------------------------------------------------===//
 
 /// The aliases of a shipped description, which is known to be readable.
-static std::vector<std::string> aliasesOf(const EmbeddedFile &file) {
+static std::vector<std::string> readAliasesOf(const EmbeddedFile &file) {
   llvm::json::Value value = llvm::cantFail(parseJson(file.text, file.name));
   FileErrors errors(file.name);
   FieldReader reader(&value, "", errors);
   return readAliases(reader);
 }
 
-static llvm::Error unknownName(llvm::ArrayRef<EmbeddedFile> files,
-                               StringRef what, StringRef name) {
-  llvm::SmallVector<StringRef> names, all;
-  std::vector<std::string> aliases;
-  for (const EmbeddedFile &file : files) {
-    names.push_back(file.name);
-    llvm::append_range(aliases, aliasesOf(file));
+namespace {
+/// The shipped descriptions of one kind, and the aliases of each, which are
+/// read when a name is first looked for among them.
+class Shelf {
+public:
+  explicit Shelf(llvm::ArrayRef<EmbeddedFile> files) : files(files) {}
+
+  llvm::ArrayRef<EmbeddedFile> getFiles() const { return files; }
+  /// In the order of the files. Any thread may ask.
+  llvm::ArrayRef<std::vector<std::string>> getAliases() {
+    std::call_once(isRead, [&] {
+      for (const EmbeddedFile &file : files)
+        aliases.push_back(readAliasesOf(file));
+    });
+    return aliases;
   }
+
+private:
+  llvm::ArrayRef<EmbeddedFile> files;
+  std::once_flag isRead;
+  std::vector<std::vector<std::string>> aliases;
+};
+} // namespace
+
+static llvm::Error unknownName(Shelf &shelf, StringRef what, StringRef name) {
+  llvm::SmallVector<StringRef> names, all;
+  for (const EmbeddedFile &file : shelf.getFiles())
+    names.push_back(file.name);
   all = names;
-  llvm::append_range(all, aliases);
+  for (const std::vector<std::string> &aliases : shelf.getAliases())
+    llvm::append_range(all, aliases);
   bool isClose = !closeName(name, all).empty();
   return makeError("unknown " + what + " '" + name + "'" +
                    nameHint(name, isClose ? all : names));
 }
 
 static llvm::Expected<const EmbeddedFile *>
-findFile(llvm::ArrayRef<EmbeddedFile> files, StringRef what, StringRef name) {
-  for (const EmbeddedFile &file : files)
+findFile(Shelf &shelf, StringRef what, StringRef name) {
+  for (const EmbeddedFile &file : shelf.getFiles())
     if (file.name == name)
       return &file;
-  for (const EmbeddedFile &file : files)
-    if (llvm::is_contained(aliasesOf(file), name))
+  for (auto [file, aliases] :
+       llvm::zip_equal(shelf.getFiles(), shelf.getAliases()))
+    if (llvm::is_contained(aliases, name))
       return &file;
-  return unknownName(files, what, name);
+  return unknownName(shelf, what, name);
 }
 
 namespace {
@@ -109,8 +131,8 @@ private:
 
 llvm::Expected<HardwareFacts> pipesched::findSystem(StringRef name) {
   static ShippedFacts<HardwareFacts> shipped;
-  llvm::Expected<const EmbeddedFile *> file =
-      findFile(kSystems, "system", name);
+  static Shelf shelf(kSystems);
+  llvm::Expected<const EmbeddedFile *> file = findFile(shelf, "system", name);
   if (!file)
     return file.takeError();
   return shipped.get(**file, 0, [&] {
@@ -121,7 +143,8 @@ llvm::Expected<HardwareFacts> pipesched::findSystem(StringRef name) {
 llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name,
                                                          int64_t sequence) {
   static ShippedFacts<Architecture> shipped;
-  llvm::Expected<const EmbeddedFile *> file = findFile(kModels, "model", name);
+  static Shelf shelf(kModels);
+  llvm::Expected<const EmbeddedFile *> file = findFile(shelf, "model", name);
   if (!file)
     return file.takeError();
   return shipped.get(**file, sequence, [&] {
