@@ -287,7 +287,7 @@ def _numbers(plan: Result, found: Result) -> dict[str, Any]:
         "vocabulary": case.candidate.vocabulary,
         "receive_placement": case.candidate.receives,
         "gpus": case.request.gpus,
-        **{name: getattr(case.shape, name) for name in case.shape.__dataclass_fields__},
+        **{name: getattr(case.shape, name) for name in case.shape._fields},
     }
 
 

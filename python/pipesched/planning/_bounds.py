@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from .._errors import PipeSchedError
 from .._making import generate
 from .._options import FamilyOptions, Path
 from .._program import COSTED_PHASES
-from ._candidate import Candidate
+from ._candidate import Candidate, Shape
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -234,16 +234,24 @@ class Placed:
     held: tuple[Array, ...]
     bytes: Array
     paths: int
+    shape: Shape
+    _found: dict[tuple[bool, bool, bool, float], Bounds] = field(default_factory=dict)
 
     def bounds(self, candidate: Candidate, limit_ps: float) -> Bounds:
-        """Bounds for all that take at most `limit_ps`."""
-        shape = candidate.shape
-        each = shape.microbatches / self.paths
+        """Bounds for all that take at most `limit_ps`. Most schedules have those of others."""
         is_split = splits_backward(candidate.schedule, candidate.options)
         is_spread = candidate.schedule in SPREAD
+        key = is_split, is_spread, candidate.slices > 1, limit_ps
+        if key not in self._found:
+            self._found[key] = self._find(*key)
+        return self._found[key]
+
+    def _find(self, is_split: bool, is_spread: bool, is_sliced: bool, limit_ps: float) -> Bounds:
+        shape = self.shape
+        each = shape.microbatches / self.paths
         step = each * self.work_ps
         held = each * self.held[is_split] / limit_ps
-        if candidate.slices > 1:
+        if is_sliced:
             # Workers begin after a slice, and hold one for less time. Where scores are written,
             # slices leave out up to half of them.
             step, held = step / 2, np.zeros_like(held)
@@ -290,6 +298,7 @@ def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
         held=tuple(map(of_workers, layers.headless if is_spread else layers.held)),
         bytes=of_workers(bytes_of),
         paths=len(stages),
+        shape=candidate.shape,
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from .._division import SPREAD, counts_text
 from .._options import (
@@ -31,8 +30,7 @@ Workers = tuple[int, ...]
 PlacementKind = Literal[PlacementName, "bidirectional", "other"]
 
 
-@dataclass(frozen=True, order=True)
-class Shape:
+class Shape(NamedTuple):
     """How accelerators and the batch are divided, and what is sharded and recomputed."""
 
     tensor: int
@@ -72,8 +70,7 @@ class Shape:
         return self.stage * self.pipeline
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One configuration: a schedule on paths, with the layers of each stage."""
 
     shape: Shape
@@ -94,7 +91,7 @@ class Candidate:
     @property
     def slices(self) -> int:
         """Slices of each microbatch."""
-        return int(dict(self.options).get("slices", 1))
+        return next((int(value) for name, value in self.options if name == "slices"), 1)
 
     @property
     def vocabulary(self) -> VocabularyKind:

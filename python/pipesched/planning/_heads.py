@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._catalogue import families
@@ -55,7 +54,7 @@ def of_equal_rows(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Without those that differ from one before them in nothing but where receives stand."""
     firsts: dict[object, Outcome] = {}
     for outcome in outcomes:
-        firsts.setdefault(replace(outcome.candidate, receives=RECEIVES[0]), outcome)
+        firsts.setdefault(outcome.candidate._replace(receives=RECEIVES[0]), outcome)
     return list(firsts.values())
 
 

@@ -12,7 +12,6 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -91,10 +90,16 @@ class Limits:
         """What experts exchange for a microbatch."""
         self._shown: dict[Base, float] = {}
         """What experts exchange for a sequence at least, which pairs of cells need as well."""
+        self._hidden: dict[Sized, float] = {}
         self._firsts: dict[Base, Base] = {}
+        self._holders: dict[Shape, Shape] = {}
         self._held: dict[Shape, float] = {}
         self._sharded: dict[Shape, float] = {}
         """The time of a microbatch through all layers where cells wait for what is sharded."""
+        self._waits: dict[Shape, float] = {}
+        """What `of_sharding` found."""
+        self._visible: dict[tuple[Shape, tuple[str, ...]], float] = {}
+        """What `visible_on` found."""
         self._layers: dict[Sized, Layers] = {}
         self._bytes: dict[Shape, Array] = {}
         self._parts: dict[Shape, Array] = {}
@@ -160,7 +165,10 @@ class Limits:
         """The shape that holds the same, whatever its microbatches and its workers are, and what
         it recomputes.
         """
-        return self.space.shape_of(self._alike(base_of(shape)), shape.data, 1, shape.sharding)
+        if shape not in self._holders:
+            base = self._alike(base_of(shape))
+            self._holders[shape] = self.space.shape_of(base, shape.data, 1, shape.sharding)
+        return self._holders[shape]
 
     def _alike(self, base: Base) -> Base:
         """The base that holds the same, of those that recompute and exchange otherwise."""
@@ -187,7 +195,7 @@ class Limits:
         if holder not in self._bytes:
             # Whole parameters take as much whatever the number of replicas is.
             data = self.splits[base_of(holder)][0].data
-            whole = replace(holder, sharding="none", data=data)
+            whole = holder._replace(sharding="none", data=data)
             request = self.space.request
             before, after = map(request.parameter_bytes, ("none", shape.sharding))
             ratios = [a / b for a, b in zip(after, before, strict=True)]
@@ -226,6 +234,12 @@ class Limits:
         """The part of a microbatch's time that pairs of cells may hide: what experts exchange."""
         if base.expert == 1:
             return 0.0
+        sized = base, size
+        if sized not in self._hidden:
+            self._hidden[sized] = self._find_hidden(base, size)
+        return self._hidden[sized]
+
+    def _find_hidden(self, base: Base, size: int) -> float:
         key = base._replace(exchange="ring"), size
         if key not in self._exchanged:
             costs = self.space.costs(self._shape(base, size))
@@ -254,16 +268,20 @@ class Limits:
         """The part of a microbatch's time that is left if pairs of cells hide all that they can."""
         return max(1 - self.hidden(base, size), self.shown(base, size))
 
-    def visible_on(self, shape: Shape, families: Sequence[str] | None = None) -> float:
+    def visible_on(self, shape: Shape, families: tuple[str, ...] | None = None) -> float:
         """The same on a shape, where some cells run in no pair: of the schedules of some families,
         or of all.
         """
         if shape.expert == 1 or shape.pipeline == 1:
             return 1.0
-        base, size = base_of(shape), shape.microbatch_size
         pairs = self._pairs if families is None else families
-        alone = min((_bounds.alone(family, shape.pipeline) for family in pairs), default=0)
-        return 1 - self.hidden(base, size) * max(0.0, 1 - alone / shape.microbatches)
+        key = shape, pairs
+        if key not in self._visible:
+            base, size = base_of(shape), shape.microbatch_size
+            alone = min((_bounds.alone(family, shape.pipeline) for family in pairs), default=0)
+            part = max(0.0, 1 - alone / shape.microbatches)
+            self._visible[key] = 1 - self.hidden(base, size) * part
+        return self._visible[key]
 
     def step_on(self, shape: Shape) -> float:
         """Of all schedules of a shape."""
@@ -278,10 +296,13 @@ class Limits:
         """
         if shape.sharding not in WAITING:
             return 0.0
-        alone = self.space.of_equal_costs(shape)
-        self._probe_sharded([alone])
-        visible = self.visible_on(shape) if self._has_pairs else 1.0
-        return visible * CLOSE * self._sharded[alone] * shape.microbatches / shape.pipeline
+        if shape not in self._waits:
+            alone = self.space.of_equal_costs(shape)
+            self._probe_sharded([alone])
+            visible = self.visible_on(shape) if self._has_pairs else 1.0
+            step = visible * CLOSE * self._sharded[alone] * shape.microbatches / shape.pipeline
+            self._waits[shape] = step
+        return self._waits[shape]
 
     def _probe_sharded(self, shapes: Iterable[Shape]) -> None:
         new = [shape for shape in dict.fromkeys(shapes) if shape not in self._sharded]
@@ -328,7 +349,7 @@ class Limits:
         shape = candidate.shape
         visible = 1.0
         if _bounds.overlaps(candidate.schedule, candidate.options):
-            visible = self.visible_on(shape, [candidate.schedule])
+            visible = self.visible_on(shape, (candidate.schedule,))
         found = self.placed(candidate).bounds(candidate, limit_ps / visible)
         step = visible * max(found.step_ps, self.of_sharding(shape))
         if visible < 1:
@@ -352,11 +373,9 @@ class Limits:
         microbatches are no less than those of so many.
         """
         shape = candidate.shape
-        return (
-            *(shape.tensor, shape.context, shape.expert, shape.recompute, shape.microbatch_size),
-            *(min(shape.microbatches, short(candidate)), *candidate.variant),
-            *(candidate.paths, candidate.layers),
-        )
+        of_costs = shape.tensor, shape.context, shape.expert, shape.recompute, shape.microbatch_size
+        count = min(shape.microbatches, short(candidate))
+        return of_costs, count, candidate.variant, candidate.paths, candidate.layers
 
     def note(self, candidate: Candidate, row: Numbers) -> None:
         """Remembers what the fullest worker of a schedule held, of a candidate of the space."""

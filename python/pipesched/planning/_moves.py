@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ._bounds import Bounds
@@ -82,7 +82,7 @@ def moved(candidate: Candidate, ends: Ends) -> Iterator[tuple[str, Candidate]]:
                 layers = list(counts)
                 layers[source] -= count
                 layers[target] += count
-                other = replace(candidate, layers=(tuple(layers),) * len(candidate.layers))
+                other = candidate._replace(layers=(tuple(layers),) * len(candidate.layers))
                 yield _text(count, source, target, stages), other
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -219,9 +219,8 @@ class Optimizing:
         for done, freedoms in enumerate(several):
             # Cells that are recomputed are chosen one by one from those of the first kind.
             kind = base if "recompute" in freedoms else candidate.shape.recompute
-            free = replace(
-                candidate,
-                shape=replace(candidate.shape, recompute=kind),
+            free = candidate._replace(
+                shape=candidate.shape._replace(recompute=kind),
                 schedule=OPTIMIZED,
                 options=_slices_of(candidate),
                 order=LAST,
@@ -304,7 +303,7 @@ class Optimizing:
         found = with_costs.optimize(**options)
         optimized = Optimized(found, found.schedule.transform(ENDING), options)
         freedoms = [(n, v) for n, v in chosen.items() if n != "time_limit"]
-        free = replace(candidate, options=(*_slices_of(candidate), *freedoms))
+        free = candidate._replace(options=(*_slices_of(candidate), *freedoms))
         report = optimized.step.simulate(transport=self.request.transport)
         assert report.memory is not None
         peak = per_accelerator(int(report.memory.peak_bytes.max()), free)

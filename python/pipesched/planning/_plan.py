@@ -26,7 +26,7 @@ from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
 from ._request import Limits, Progress, Request, seconds_of
 from ._scripts import scripts_of
-from ._search import Counts, Found, Outcome, Search, by_step
+from ._search import Counts, Found, Outcome, Search, by_step, few_collections
 from ._space import Space
 from ._shown import (
     plan_html,
@@ -547,9 +547,11 @@ def plan(
     seconds = None if optimize is None else seconds_of("optimize", optimize)
     space = Space(request)
     search = Search(space, threads, progress)
-    found = search.run(top * len(RECEIVES) if space.spreads else top, misses)
-    if not search.outcomes:
-        raise PipeSchedError(f"there is nothing to plan: {'; '.join(list(search.reasons)[:3])}")
-    move = with_moves(search, found)
-    attempts = optimize_best(search, found, seconds, progress) if seconds else []
-    return _made(search, found, attempts, top, move)
+    with few_collections():
+        found = search.run(top * len(RECEIVES) if space.spreads else top, misses)
+        if not search.outcomes:
+            reasons = "; ".join(list(search.reasons)[:3])
+            raise PipeSchedError(f"there is nothing to plan: {reasons}")
+        move = with_moves(search, found)
+        attempts = optimize_best(search, found, seconds, progress) if seconds else []
+        return _made(search, found, attempts, top, move)

@@ -10,9 +10,11 @@ and these evaluated, in order of the first bound, until it exceeds the slowest o
 
 from __future__ import annotations
 
+import gc
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from .._batch import Configuration, evaluate_points
@@ -30,6 +32,9 @@ the results of each prune the next ones, and large enough to keep all cores busy
 
 LEAST_SHAPES = 48
 """The least number of shapes of a round, of which most are pruned."""
+
+COLLECTED = 100_000
+"""The number of new objects after which Python looks for cycles during a search."""
 
 NEAREST, NEAREST_SHAPES = 96, 48
 """The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find those
@@ -82,6 +87,22 @@ class Found:
 def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
     """An accelerator's share of a worker's memory."""
     return -(-worker_bytes // candidate.shape.worker)
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Lets Python look for unreachable cycles less often. A search makes few of these, and keeps
+    most of what it makes, which each collection visits again.
+    """
+    given = gc.get_threshold()
+    if not 0 < given[0] < COLLECTED:
+        yield
+        return
+    gc.set_threshold(COLLECTED, *given[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*given)
 
 
 class Search:
@@ -189,7 +210,7 @@ class Search:
         """
         firsts = {self.limits.same_rows(c): c for c, _ in reversed(pairs)}
         many = [
-            replace(c, shape=replace(c.shape, sharding="none"))
+            c._replace(shape=c.shape._replace(sharding="none"))
             for key, c in firsts.items()
             if c.shape.microbatches > short(c) and not self.limits.knows(key)
         ]

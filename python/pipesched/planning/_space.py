@@ -301,7 +301,7 @@ class Space:
 
     def of_equal_costs(self, shape: Shape) -> Shape:
         """The same for all shapes of the same costs."""
-        return replace(shape, pipeline=1, microbatches=1)
+        return shape._replace(pipeline=1, microbatches=1)
 
     def shape_of(self, base: Base, data: int, size: int, sharding: Sharding = "none") -> Shape:
         """A shape of one worker, for the costs of a base."""
@@ -383,12 +383,12 @@ class Space:
 
     def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
         """The same schedule on a changed shape, sharded as the framework does there."""
-        shape = replace(candidate.shape, **changes)
+        shape = candidate.shape._replace(**changes)
         kinds = self.divisions.shardings(shape.pipeline, shape.context * shape.data)
         if "sharding" not in changes and shape.sharding not in kinds:
-            shape = replace(shape, sharding=next(iter(kinds), "none"))
+            shape = shape._replace(sharding=next(iter(kinds), "none"))
         if shape.stage % shape.expert:
-            shape = replace(shape, expert=gcd(shape.expert, shape.stage))
+            shape = shape._replace(expert=gcd(shape.expert, shape.stage))
         for other in self.candidates_of(shape):
             if other.variant == candidate.variant:
                 yield other

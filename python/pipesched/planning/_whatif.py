@@ -6,7 +6,7 @@ A `Case` is a request with one candidate and what disturbs it. A change makes an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import gcd
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +21,7 @@ from .._settings import settings, with_settings
 from .._simulation import Simulation
 from . import _own_times
 from ._candidate import ALONE, INTERLACED, Candidate, Shape
+from ._divisions import ALONE_EXCHANGE
 from ._heads import kinds_of
 from ._passes import ENDING, attaching, one_pass
 from ._request import Request, divisors
@@ -196,7 +197,7 @@ def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> dic
 
 def _shape_changes(old: Case, new: Case) -> list[str]:
     """What else is not as in the plan, such as `data 8 to 7`."""
-    one, other = asdict(old.shape), asdict(new.shape)
+    one, other = old.shape._asdict(), new.shape._asdict()
     names = {"pipeline": "stages", "microbatch_size": "microbatch size"}
     found = []
     heads = old.candidate.vocabulary, new.candidate.vocabulary
@@ -286,7 +287,7 @@ def _whole(what: str, number: int, parts: int, of: str) -> int:
 
 def _with_shape(case: Case, **changes: Any) -> Case:
     """The case with another shape; microbatches, experts and sharding follow."""
-    request, shape = case.request, replace(case.shape, **changes)
+    request, shape = case.request, case.shape._replace(**changes)
     batch, rows = request.global_batch, shape.data * shape.microbatch_size
     if rows == 0 or batch % rows:
         each = f"{shape.data} pipeline{'s' * (shape.data != 1)}"
@@ -295,15 +296,15 @@ def _with_shape(case: Case, **changes: Any) -> Case:
         of = "sequences of a pipeline"
         _whole("microbatches", batch // shape.data, shape.microbatch_size, of)
     count = batch // rows
-    shape = replace(shape, microbatches=count, expert=gcd(shape.expert, shape.stage))
+    shape = shape._replace(microbatches=count, expert=gcd(shape.expert, shape.stage))
     space = Space(request)
     kinds = space.divisions.shardings(shape.pipeline, shape.context * shape.data)
     if shape.sharding not in kinds:
         if "sharding" in changes or not kinds:
             reasons = "; ".join(space.left_out) or "one replica has nothing to shard over"
             raise PipeSchedError(f"sharding {shape.sharding}: {reasons}")
-        shape = replace(shape, sharding=kinds[0])
-    return replace(case, candidate=replace(case.candidate, shape=shape))
+        shape = shape._replace(sharding=kinds[0])
+    return replace(case, candidate=case.candidate._replace(shape=shape))
 
 
 def _placed(case: Case, schedule: str, chunks: int | None = None) -> Case:
@@ -345,7 +346,7 @@ def shaped(**changes: Any) -> Changed:
     """
 
     def apply(case: Case) -> Case:
-        request, shape = case.request, replace(case.shape, **changes)
+        request, shape = case.request, case.shape._replace(**changes)
         _own_times_hold(request, case.shape, changes)
         _check_degrees(request, shape)
         if "sharding" in changes:
@@ -478,9 +479,9 @@ LIMITS = (
 
 
 def _candidate(row: Mapping[str, Any]) -> Candidate:
-    shape = {name: row[name] for name in Shape.__dataclass_fields__ if name != "exchange"}
+    shape = {name: row[name] for name in Shape._fields if name != "exchange"}
     return Candidate(
-        Shape(**shape, exchange=row["context_exchange"] or Shape.exchange),
+        Shape(**shape, exchange=row["context_exchange"] or ALONE_EXCHANGE[0]),
         row["schedule"],
         tuple(sorted(row["options"].items())),
         tuple(tuple(path["workers"]) for path in row["paths"]),

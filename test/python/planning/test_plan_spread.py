@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,14 +156,14 @@ def test_receives_are_searched_too(tmp_path: Path) -> None:
     space = Space(planned(tmp_path, 262144, vocabulary=["vocab-1"]).request)
     found = planned(tmp_path, 262144, vocabulary=["vocab-1"], top=50).fitting
     for each in found:
-        other = replace(each.candidate, receives=OTHER[each.candidate.receives])
+        other = each.candidate._replace(receives=OTHER[each.candidate.receives])
         try:
             step_ps = space.configuration(other).simulate().execution.makespan_ps
         except PipeSchedError as error:  # as vocab-v-half before consumers
             assert "deadlock" in str(error)
         else:
             assert each.step_s <= step_ps / 1e12
-    assert len({replace(p.candidate, receives="arrival") for p in found}) == len(found)
+    assert len({p.candidate._replace(receives="arrival") for p in found}) == len(found)
 
 
 def test_a_saved_plan_has_its_shards(tmp_path: Path, capsys: Capture) -> None:
