@@ -10,6 +10,7 @@ and the scores of the next token. Stages of the same shape share their functions
 
 Sequences count up in steps of 1, 2 or 3, so that there is something to learn. With `--slices` the
 functions are those of a slice of a sequence, which read the keys and values of earlier slices.
+With `--spread` each worker has a shard of the scores, and the parameters are those without it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from attention import (
     put_slice,
     take_slice,
 )
-from emit import Body, Module, Port, Value, function, function_of_names
+from emit import Body, Module, Port, Value, function, function_of_names, type_text
 from operations import (
     add,
     bias_gradient,
@@ -48,6 +49,7 @@ from operations import (
     update_function,
 )
 from program import Stage, check, comment, numbers, options, schedule
+from shards import Head, homes
 
 Names = dict[str, Value]
 Shapes = dict[str, tuple[int, ...]]
@@ -69,6 +71,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--gelu", choices=["erf", "tanh"], default="erf")
     add("--bias", action=argparse.BooleanOptionalAction, default=True,
         help="of linear layers, except keys and scores")
+    add("--spread", choices=["none", "vocab-1", "vocab-2"], default="none",
+        help="the scores in shards, one on each worker, by the algorithm of this name")
     add("--recompute", choices=["none", "attention"], default="none",
         help="attention: a function that computes again its weights and mixed values")
     chosen = parser.parse_args(arguments)
@@ -85,6 +89,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if chosen.sequence % chosen.slices:
         parser.error(
             f"--sequence {chosen.sequence} cannot be divided into {chosen.slices} equal slices"
+        )
+    count = len(homes(chosen.path))
+    if chosen.spread != "none" and chosen.vocabulary % count:
+        parser.error(
+            f"--vocabulary {chosen.vocabulary} cannot be divided into {count} equal shards"
         )
     if chosen.hidden % chosen.heads:
         parser.error(f"--hidden {chosen.hidden} cannot be divided among {chosen.heads} heads")
@@ -234,7 +243,12 @@ class Shape:
         self.module, self.chosen = module, chosen
         self.first, self.last = stage == 0, stage == chosen.stages - 1
         self.layers = chosen.layers[stage]
-        parts = ["embedding"] * self.first + [f"layers{self.layers}"] + ["head"] * self.last
+        # The head of the model: the scores, or the norm before them and a shard of them.
+        self.scores = self.last and chosen.spread == "none"
+        self.sharded = chosen.spread != "none" and stage in homes(chosen.path)
+        parts = ["embedding"] * self.first + [f"layers{self.layers}"]
+        parts += ["norm"] * (self.last and not self.scores) + ["head"] * self.scores
+        parts += ["shard"] * self.sharded
         self.name = "_".join(parts)
         self.batch, self.length = chosen.microbatch_size, chosen.sequence // chosen.slices
         self.rows = self.batch * self.length
@@ -249,7 +263,12 @@ class Shape:
             self.parameters |= {f"layer{layer}.{name}": shape for name, shape in shapes}
         if self.last:
             self.parameters |= norm_shapes(chosen, "final")
+        if self.scores:
             self.parameters["head"] = (chosen.hidden, chosen.vocabulary)
+        self.of_shard: Shapes = {}
+        if self.sharded:
+            columns = chosen.vocabulary // len(homes(chosen.path))
+            self.of_shard["head"] = (chosen.hidden, columns)
         # What forward and input_gradient return for the functions after them.
         self.residuals: list[tuple[str, Port]] = []
 
@@ -311,12 +330,13 @@ class Shape:
             writers |= {"input_gradient": self.backward, "weight_gradient": self.weight_gradient}
         for kind, write in writers.items():
             write(kind)
-        update_function(self.module, f"{self.name}_update", self.parameters, self.chosen)
+        every = self.parameters | self.of_shard
+        update_function(self.module, f"{self.name}_update", every, self.chosen)
         return Stage({kind: f"{self.name}_{kind}" for kind in (*writers, "update")})
 
     def forward(self, kind: str) -> None:
         name, port = self.tensor("input", ids=self.first)
-        output = self.tensor("output", scores=self.last)[1]
+        output = self.tensor("output", scores=self.scores)[1]
 
         def build(body: Body, given: Names) -> Results:
             x = given["input"]
@@ -334,7 +354,7 @@ class Shape:
             if self.last:
                 y, more = normed(body, given, "final", x, self.chosen.norm)
                 kept |= more
-                x = linear(body, y, given["head"], None)
+                x = linear(body, y, given["head"], None) if self.scores else y
             return [(output, body.reshape(x, output.shape)), *self.keep(kept)]
 
         arguments = [*self.arguments("param"), (name, port), *self.passed_on()]
@@ -366,8 +386,10 @@ class Shape:
         gradient = self.flat(body, given["output_gradient"])
         kept: Names = {}
         if self.last:
-            kept["final.gradient"] = linear_input_gradient(body, gradient, given["head"])
-            final = kept["final.gradient"]
+            final = gradient
+            if self.scores:
+                final = linear_input_gradient(body, gradient, given["head"])
+            kept["final.gradient"] = final
             gradient = normed_gradient(body, given, "final", final, self.chosen.norm)
         for layer in reversed(range(self.layers)):
             prefix = f"layer{layer}."
@@ -392,6 +414,7 @@ class Shape:
             results |= prefixed(outcome, prefix)
         if self.last:
             y = add_norm(body, given, "final", results)
+        if self.scores:
             results["head.sum"] = linear_weight_gradient(body, y, outer, given["head.sum"])
         if self.first:
             gradient = given["embedding.gradient"]
@@ -427,7 +450,7 @@ class Shape:
         """All that a backward function can have as an argument."""
         return [
             *self.arguments("param"), self.tensor("input", ids=self.first), *self.residuals,
-            self.tensor("output_gradient", scores=self.last), *self.passed_on(gradients=True),
+            self.tensor("output_gradient", scores=self.scores), *self.passed_on(gradients=True),
             *(self.arguments("gradient") if sums else []),
         ]
 
@@ -439,7 +462,14 @@ def init(module: Module, chosen: argparse.Namespace, stage: int) -> str:
     """Writes the first parameters of a stage: matrices uniform up to 1 / sqrt(rows), scales one,
     and all else zero.
     """
-    ports = Shape(module, chosen, stage).arguments("param")
+    shape = Shape(module, chosen, stage)
+    ports = shape.arguments("param")
+
+    def matrix(body: Body, shape: tuple[int, ...], stage: int, number: int) -> Value:
+        limit = body.constant(shape[0] ** -0.5, module.total)
+        seed = body.constant(1000 * (1000 * chosen.seed + stage) + number, "i32")
+        value: Value = random(body, seed, limit, shape=shape)
+        return value
 
     def build(body: Body, _: Names) -> Results:
         results = []
@@ -447,14 +477,28 @@ def init(module: Module, chosen: argparse.Namespace, stage: int) -> str:
             if len(port.shape) == 1:
                 value = body.filled(port.shape, name.endswith("scale"), port.element)
             else:
-                limit = body.constant(port.shape[0] ** -0.5, module.total)
-                seed = body.constant(1000 * (1000 * chosen.seed + stage) + number, "i32")
-                value = random(body, seed, limit, shape=port.shape)
+                value = matrix(body, port.shape, stage, number)
             results.append((port, value))
+        for name, size in shape.of_shard.items():
+            # Its columns of the scores' matrix, which stands last in the last stage.
+            last = chosen.stages - 1
+            number = len(Shape(module, chosen, last).parameters)
+            whole = matrix(body, (chosen.hidden, chosen.vocabulary), last, number)
+            first = homes(chosen.path).index(stage) * size[1]
+            port = Port("param", module.element, size, name)
+            results.append((port, columns(body, whole, first, size)))
         return results
 
     module.stage_function(f"init{stage}", [], build)
     return f"init{stage}"
+
+
+def columns(body: Body, whole: Value, first: int, shape: tuple[int, ...]) -> Value:
+    """Neighbouring columns of a matrix."""
+    part = f"[0, {first}] [{shape[0]}, {shape[1]}] [1, 1]"
+    target = type_text(whole.element, shape)
+    text = f"tensor.extract_slice {whole.name}{part} : {whole.type} to {target}"
+    return body.value(text, whole.element, shape, "columns")
 
 
 @function
@@ -498,6 +542,8 @@ def ends(module: Module, chosen: argparse.Namespace) -> None:
 
         module.stage_function(symbol, when, build)
 
+    if chosen.spread != "none":
+        return
     rows = shape[0] * shape[1]
     scores = (*shape, chosen.vocabulary)
 
@@ -519,11 +565,14 @@ def program(chosen: argparse.Namespace) -> str:
     module = Module(chosen.element_type)
     shared: dict[str, Stage] = {}
     stages = []
+    rows = chosen.microbatch_size, chosen.sequence // chosen.slices
+    of_shards = Head(module, chosen, rows).functions() if chosen.spread != "none" else {}
     for number in range(chosen.stages):
         shape = Shape(module, chosen, number)
         if shape.name not in shared:
             shared[shape.name] = shape.functions()
-        stages.append(Stage({"init": f"init{number}", **shared[shape.name].functions}))
+        more = of_shards if shape.sharded else {}
+        stages.append(Stage({"init": f"init{number}", **shared[shape.name].functions, **more}))
     for number in range(chosen.stages):
         init(module, chosen, number)
     ends(module, chosen)

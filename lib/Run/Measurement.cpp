@@ -45,6 +45,7 @@ llvm::Expected<Measurement> Measurement::make(const PreparedProgram &program,
   measurement.rows = std::move(*rows);
   measurement.chooseSteps();
   measurement.findWaits();
+  measurement.findAwaited();
   measurement.readLogs();
   return measurement;
 }
@@ -67,6 +68,16 @@ double Measurement::stepMs(int64_t step) const {
 
 static InstructionKind kindOf(const WorkerPrograms &rows, uint32_t i) {
   return static_cast<InstructionKind>(rows.kind[i]);
+}
+
+/// Finds for each collective a member for which something waits.
+void Measurement::findAwaited() {
+  awaited.assign(rows.groupKind.size(), {-1, 0});
+  for (int64_t worker = 0; worker < rows.getNumWorkers(); ++worker)
+    for (uint32_t i = rows.rowBegins[worker]; i < rows.rowBegins[worker + 1];
+         ++i)
+      if (rows.group[i] >= 0 && waiter[i] >= 0)
+        awaited[rows.group[i]] = {worker, i};
 }
 
 /// What a Wait waits for, the instruction that it holds waits for in its place.
@@ -135,11 +146,18 @@ private:
     return kind != InstructionKind::Compute && kind != InstructionKind::Send &&
            kind != InstructionKind::Wait;
   }
-  /// When the worker went on that had to wait for instruction `i`; else when
-  /// its step ended.
+  /// When the worker went on that had to wait for instruction `i`, or another
+  /// one for its group; else when its step ended.
   int64_t seenEnd(int64_t step, uint32_t i) const {
-    return all.waiter[i] < 0 ? log.steps[step].end
-                             : log.at(step, all.logNumber[all.waiter[i]]).begin;
+    if (all.waiter[i] >= 0)
+      return log.at(step, all.logNumber[all.waiter[i]]).begin;
+    if (all.rows.group[i] >= 0)
+      if (auto [other, member] = all.awaited[all.rows.group[i]]; other >= 0)
+        return std::max(log.at(step, all.logNumber[i]).begin,
+                        all.result->logs[other]
+                            .at(step, all.logNumber[all.waiter[member]])
+                            .begin);
+    return log.steps[step].end;
   }
   int64_t arrival(int64_t step, uint32_t i) const {
     if (traitsOf(kindOf(all.rows, i)).role == InstructionRole::Copy)
@@ -181,7 +199,24 @@ Measurement::Times Measurement::timesOf(int64_t step) const {
           toPs(all.done[k] == kUnknownNs ? all.end[k] : all.done[k]));
     }
   }
+  startTogether(times);
   return times;
+}
+
+/// A collective beside which rows go on begins when its last member has come.
+void Measurement::startTogether(Times &times) const {
+  std::vector<int64_t> begins(rows.groupKind.size());
+  auto forEach = [&](auto treat) {
+    for (uint32_t i = 0; i < rows.kind.size(); ++i)
+      if (traitsOf(kindOf(rows, i)).isDetached)
+        treat(times.startPs[i], times.endPs[i], begins[rows.group[i]]);
+  };
+  forEach([](int64_t start, int64_t, int64_t &begin) {
+    begin = std::max(begin, start);
+  });
+  forEach([](int64_t &start, int64_t end, int64_t begin) {
+    start = std::max(start, std::min(begin, end));
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -350,7 +385,7 @@ static void addTimes(const Execution &execution, llvm::StringMap<Mean> &means) {
         execution.times.latencyPs[task] + execution.times.occupancyPs[task];
     if (graph.isMessage(task))
       means[kMessages].add(ps);
-    else if (graph.is(task, InstructionRole::Collective))
+    else if (graph.kind[task] == InstructionKind::AllReduce)
       means[letterOf(Phase::AllReduce)].add(ps);
   }
 }

@@ -388,6 +388,7 @@ void RowComparison::addOther(uint32_t version, ArenaComparison &result) const {
         term = &result.ahead;
       break;
     case StageRole::Output:
+    case StageRole::LastOutput:
       term = &result.outputs;
       break;
     case StageRole::Residual:

@@ -41,6 +41,12 @@ RankedTensorType pipesched::typeOf(const StageFunctions &functions,
     return stage.earlierGradients[name.index].type;
   case Role::Target:
     return functions.target->findResult(Role::Target)->getTensorType();
+  case Role::LastOutput:
+    return functions.stages.back().output;
+  case Role::LastOutputGradient:
+    return functions.lastOutputGradient;
+  case Role::Partials:
+    return functions.partials[name.index].type;
   default:
     llvm_unreachable("no activation");
   }
@@ -57,6 +63,17 @@ Value pipesched::putSlice(OpBuilder &builder, Location loc, Value residual,
   sizes[0] = builder.getIndexAttr(1);
   return tensor::InsertSliceOp::create(builder, loc, residual, whole, offsets,
                                        sizes, strides);
+}
+
+bool KernelCall::givesPartial(unsigned result) const {
+  return function->results[result].role == Role::Partial;
+}
+
+bool StageKernel::takesShard() const {
+  return llvm::any_of(calls, [](const KernelCall &call) {
+    return call.function->findArgument(Role::Shard) ||
+           call.function->findResult(Role::Partial);
+  });
 }
 
 bool KernelCall::givesSum(unsigned result) const {
@@ -82,6 +99,7 @@ private:
   bool isLast() const { return &stage == &functions.stages.back(); }
   bool add(const std::optional<StageFunction> &function);
   bool add(Kind kind) { return add(stage.functions[unsigned(kind)]); }
+  bool addWithTarget(const std::optional<StageFunction> &function);
   void addLoss();
   bool addBackward();
   bool addCalls();
@@ -152,6 +170,13 @@ KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
     return {OperandKind::Slice};
   case Role::Step:
     return {OperandKind::Step};
+  case Role::Shard:
+    return {OperandKind::Shard};
+  case Role::Partial: // its place among those of all shards
+  case Role::Partials:
+    return {OperandKind::Buffer,
+            bufferOf({Role::Partials, indexOf(functions.partials, value.name)},
+                     isResult)};
   case Role::Earlier:
     return {OperandKind::Buffer,
             bufferOf({Role::Earlier, indexOf(stage.earlier, value.name)},
@@ -169,6 +194,8 @@ KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
   case Role::OutputGradient:
   case Role::InputGradient:
   case Role::Target:
+  case Role::LastOutput:
+  case Role::LastOutputGradient:
     return {OperandKind::Buffer, bufferOf({value.role}, isResult)};
   }
   llvm_unreachable("covered switch");
@@ -187,12 +214,17 @@ bool KernelBuilder::add(const std::optional<StageFunction> &function) {
   return true;
 }
 
-void KernelBuilder::addLoss() {
-  if (!isLast() || !functions.loss)
-    return;
-  if (functions.loss->findArgument(Role::Target))
+/// Adds the function behind `target`, if it takes a target.
+bool KernelBuilder::addWithTarget(
+    const std::optional<StageFunction> &function) {
+  if (function && function->findArgument(Role::Target))
     add(functions.target);
-  add(functions.loss);
+  return add(function);
+}
+
+void KernelBuilder::addLoss() {
+  if (isLast())
+    addWithTarget(functions.loss);
 }
 
 bool KernelBuilder::addBackward() {
@@ -212,6 +244,10 @@ bool KernelBuilder::addCalls() {
     addLoss();
   if (phase == Phase::Backward)
     return addBackward();
+  if (phase == Phase::Logits)
+    return addWithTarget(stage.functions[unsigned(Kind::Shard)]);
+  if (phase == Phase::LogitsGrad)
+    return addWithTarget(stage.functions[unsigned(Kind::ShardBackward)]);
   static constexpr std::pair<Phase, Kind> kKinds[] = {
       {Phase::Forward, Kind::Forward},
       {Phase::InputGrad, Kind::InputGradient},

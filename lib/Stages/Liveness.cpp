@@ -29,7 +29,10 @@ namespace {
 ///   | x y dx dy t r0 r1 . |
 ///
 /// What one stage of the worker hands to the next one of the same worker is one
-/// tensor, the input of the later stage (or its output gradient).
+/// tensor, the input of the later stage (or its output gradient). A stage with
+/// a shard of a vocabulary also has the last output, its gradient and what
+/// shards tell each other. On the worker of the last stage the first two are
+/// its output and its output gradient.
 class LivenessFinder {
 public:
   LivenessFinder(const LoadedProgram &loaded, const StageKernels &kernels,
@@ -52,6 +55,8 @@ private:
     /// makes and others change in place; -1: others read it.
     bool isShared = false;
     int64_t begunBy = -1;
+    /// Stays in the arena: a collective may be changing it.
+    bool isPinned = false;
   };
   /// What a stage hands on and takes along one path.
   struct Edges {
@@ -80,6 +85,14 @@ private:
     return access.tensors.at(access.isShared ? firstRank : rank);
   }
   bool isHere(int64_t stage, int64_t path) const;
+  int64_t lastStage() const { return kernels.getFunctions().stages.size() - 1; }
+  /// Of a stage with a shard: its first tensor that is not its own alone.
+  uint32_t firstOfShard(const Stage &stage) const {
+    return 5 + stage.residuals.size() + stage.earlier.size() +
+           stage.earlierGradients.size();
+  }
+  int64_t shardHere(int64_t path) const;
+  Series ofShard(int64_t path, ActivationName name) const;
   Edges edgesOf(int64_t stage, int64_t path) const;
   Series seriesOf(int64_t stage, int64_t path, ActivationName name) const;
   uint32_t firstOf(Cell cell) const {
@@ -93,6 +106,8 @@ private:
                                                  int64_t path) const;
   FailureOr<SmallVector<Access, 4>> listReceived(uint32_t instruction,
                                                  int64_t path) const;
+  SmallVector<Access, 4> listExchanged(uint32_t instruction,
+                                       int64_t path) const;
   LogicalResult findAccesses(uint32_t instruction);
   LogicalResult findMoved();
   LogicalResult makeVersions(uint32_t instruction);
@@ -156,8 +171,9 @@ LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
           return path.workers[stage.number] == this->worker;
         });
     begins.push_back(numTensors);
-    widths.push_back(5 + stage.residuals.size() + stage.earlier.size() +
-                     stage.earlierGradients.size());
+    widths.push_back(firstOfShard(stage));
+    if (kernels.getFunctions().shardOf(stage.number))
+      widths.back() += 2 + kernels.getFunctions().partials.size();
     if (!isHosted)
       continue;
     uint64_t end = numTensors + widths.back() * numRanks;
@@ -175,6 +191,31 @@ bool LivenessFinder::isHere(int64_t stage, int64_t path) const {
   const Placement &placement = loaded.placement;
   return stage >= 0 && stage < placement.getNumStages(path) &&
          placement.getPath(path).workers[stage] == worker;
+}
+
+/// The stage of a path whose shard is on this worker.
+int64_t LivenessFinder::shardHere(int64_t path) const {
+  ArrayRef<int64_t> shards = kernels.getFunctions().shards;
+  const auto *found =
+      llvm::find_if(shards, [&](int64_t stage) { return isHere(stage, path); });
+  assert(found != shards.end() && "every worker of a path has a shard");
+  return *found;
+}
+
+LivenessFinder::Series LivenessFinder::ofShard(int64_t path,
+                                               ActivationName name) const {
+  bool isLastHere = isHere(lastStage(), path);
+  if (name.role == StageRole::LastOutput && isLastHere)
+    return seriesOf(lastStage(), path, {StageRole::Output});
+  if (name.role == StageRole::LastOutputGradient && isLastHere)
+    return seriesOf(lastStage(), path, {StageRole::OutputGradient});
+  int64_t stage = shardHere(path);
+  uint32_t place = firstOfShard(stageOf(stage));
+  if (name.role == StageRole::LastOutputGradient)
+    place += 1;
+  if (name.role == StageRole::Partials)
+    place += 2 + name.index;
+  return {begins[stage] + place, widths[stage]};
 }
 
 LivenessFinder::Edges LivenessFinder::edgesOf(int64_t stage,
@@ -210,6 +251,10 @@ LivenessFinder::Series LivenessFinder::seriesOf(int64_t stage, int64_t path,
   case StageRole::EarlierGradient:
     return own(5 + stageOf(stage).residuals.size() +
                stageOf(stage).earlier.size() + name.index);
+  case StageRole::LastOutput:
+  case StageRole::LastOutputGradient:
+  case StageRole::Partials:
+    return ofShard(path, name);
   default:
     return own(5 + name.index);
   }
@@ -221,7 +266,12 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
                                                 bool isWritten) const {
   bool isActivation =
       name.role == StageRole::Input || name.role == StageRole::Residual;
-  return {seriesOf(stage, path, name), bytes, isRead, isWritten, isActivation};
+  Access access = {seriesOf(stage, path, name), bytes, isRead, isWritten,
+                   isActivation};
+  access.isPinned = name.role == StageRole::LastOutput ||
+                    name.role == StageRole::LastOutputGradient ||
+                    name.role == StageRole::Partials;
+  return access;
 }
 
 /// What slices share begins with the first F of a microbatch, its gradient with
@@ -250,6 +300,8 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   if (!traitsOf(kind).isCompiled)
     return emitTableError(loaded.ops[instruction])
            << "is not run by compiled programs";
+  if (traitsOf(kind).grouping == Grouping::Unit)
+    return listExchanged(instruction, path);
   switch (traitsOf(kind).role) {
   case InstructionRole::Message: {
     if (kind == InstructionKind::Recv)
@@ -280,6 +332,27 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   llvm_unreachable("covered switch");
 }
 
+/// Lists what shards exchange: a broadcast gives all workers but that of the
+/// last stage its output; sums change what a shard has made in its place.
+SmallVector<LivenessFinder::Access, 4>
+LivenessFinder::listExchanged(uint32_t instruction, int64_t path) const {
+  const StageFunctions &functions = kernels.getFunctions();
+  auto [cell, peer, kind] = at(instruction);
+  auto access = [&](ActivationName name, bool isWritten) {
+    RankedTensorType type = typeOf(functions, stageOf(cell.getStage()), name);
+    return accessTo(cell.getStage(), path, name, bytesOf(type), !isWritten,
+                    isWritten);
+  };
+  if (kind == InstructionKind::Broadcast)
+    return {access({StageRole::LastOutput}, !isHere(lastStage(), path))};
+  if (kind == InstructionKind::Reduce)
+    return {access({StageRole::LastOutputGradient}, /*isWritten=*/false)};
+  SmallVector<Access, 4> listed;
+  for (unsigned i = 0; i < functions.partials.size(); ++i)
+    listed.push_back(access({StageRole::Partials, i}, /*isWritten=*/false));
+  return listed;
+}
+
 /// Lists what a receive writes.
 FailureOr<SmallVector<LivenessFinder::Access, 4>>
 LivenessFinder::listReceived(uint32_t instruction, int64_t path) const {
@@ -305,7 +378,8 @@ LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   const InstructionTraits &traits = traitsOf(kind);
   if (traits.role == InstructionRole::Copy ||
       traits.role == InstructionRole::Join ||
-      (traits.role == InstructionRole::Collective && traits.isCompiled))
+      (traits.role == InstructionRole::Collective && traits.isCompiled &&
+       traits.grouping == Grouping::Blocks))
     return success();
   if (cell.isPerPath())
     return listAccesses(instruction, /*path=*/0);
@@ -349,7 +423,8 @@ LogicalResult LivenessFinder::findMoved() {
     if (failed(findAccesses(i)))
       return failure();
     for (const Access &access : accesses) {
-      if (access.isShared) // not copied: other slices need it
+      // Not copied: other slices need it, or a collective may be changing it.
+      if (access.isShared || access.isPinned)
         continue;
       uint32_t tensor = access.tensors.at(rank);
       if (access.isWritten)

@@ -28,8 +28,8 @@ struct TensorVersion {
   int64_t bytes;
   bool isInHost = false;
   bool isActivation = false; ///< an input or a residual; false: a message
-  /// The sends and copies that read it. They may still run after the row has
-  /// passed them.
+  /// The sends, copies and collectives that read it, or sum it in its place.
+  /// They may still run after the row has passed them.
   llvm::SmallVector<uint32_t, 1> readers;
   int64_t offset = -1; ///< set by the assignment
 };

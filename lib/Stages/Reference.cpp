@@ -150,6 +150,8 @@ private:
   void beginSlices();
   void copyToEarlier(const Stage &stage);
   void runForward(Value number);
+  void callShard(int64_t number, Kind kind);
+  void runShards();
   void runBackward();
   void runMicrobatch(Value number);
   void call(const StageFunction *function, StageValues &known);
@@ -259,6 +261,49 @@ void StepBuilder::copyToEarlier(const Stage &stage) {
   }
 }
 
+/// Calls a function of shard `number`.
+void StepBuilder::callShard(int64_t number, Kind kind) {
+  int64_t stage = functions.shards[number];
+  const StageFunction *function = functions.stages[stage].get(kind);
+  StageValues &known = values[stage];
+  known.set(Role::Shard, "",
+            arith::ConstantIntOp::create(builder, loc, number, 64));
+  known.set(Role::LastOutput, "", values.back().get(Role::Output));
+  if (function->findArgument(Role::Target))
+    call(orNull(functions.target), known);
+  call(function, known);
+}
+
+/// One shard after the other: what each tells all, and then the gradients. The
+/// gradient of the last output is the sum of theirs.
+void StepBuilder::runShards() {
+  auto numShards = static_cast<int64_t>(functions.shards.size());
+  for (int64_t shard = 0; shard < numShards; ++shard)
+    callShard(shard, Kind::Shard);
+  for (const NamedTensor &tensor : functions.partials) {
+    Value all = zero(tensor.type);
+    for (auto [shard, stage] : llvm::enumerate(functions.shards))
+      all =
+          putSlice(builder, loc, values[stage].get(Role::Partial, tensor.name),
+                   all, builder.getIndexAttr(shard));
+    for (int64_t stage : functions.shards)
+      values[stage].set(Role::Partials, tensor.name, all);
+    values.back().set(Role::Partials, tensor.name, all);
+  }
+  Value sum;
+  for (int64_t shard = 0; shard < numShards; ++shard) {
+    callShard(shard, Kind::ShardBackward);
+    Value part = values[functions.shards[shard]].get(Role::LastOutputGradient);
+    if (part && sum)
+      part = linalg::AddOp::create(builder, loc, ValueRange{sum, part},
+                                   zero(functions.lastOutputGradient))
+                 .getResult(0);
+    sum = part;
+  }
+  if (sum)
+    values.back().set(Role::OutputGradient, "", sum);
+}
+
 void StepBuilder::runForward(Value number) {
   call(orNull(functions.data), values.front());
   for (const Stage &stage : functions.stages) {
@@ -268,6 +313,8 @@ void StepBuilder::runForward(Value number) {
     call(stage.get(Kind::Forward), known);
     copyToEarlier(stage);
   }
+  if (!functions.shards.empty())
+    runShards();
   if (!functions.loss)
     return;
   if (functions.loss->findArgument(Role::Target))

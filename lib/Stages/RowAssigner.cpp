@@ -41,6 +41,8 @@ private:
     return loaded.program.instructions[i];
   }
   LogicalResult verifyArrived(uint32_t instruction);
+  LogicalResult emitNotAwaited(uint32_t instruction, uint32_t awaited,
+                               StringRef does, StringRef done) const;
   bool mayWaitForSend(uint32_t send) const;
   Reader classify(uint32_t reader) const;
   void noteEnd(uint32_t instruction);
@@ -77,26 +79,43 @@ private:
 };
 } // namespace
 
-/// Verifies that the tensors that an instruction reads have arrived. Messages
-/// and reloads bring them some time after they are posted.
+/// Verifies that the tensors that an instruction reads have arrived, and are
+/// summed. Messages, reloads and broadcasts bring them, and sums change them,
+/// some time after they are posted.
 LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     uint32_t made = row.liveness.versions[number].made;
-    bool isPosted = at(made).is(InstructionKind::Recv) ||
-                    at(made).is(InstructionRole::Copy);
-    if (made == instruction || !isPosted || waits.hasEnded(made))
-      continue;
-    InFlightDiagnostic diagnostic =
-        pipe::emitTableError(loaded.ops[instruction])
-        << "reads what " << enumName(at(made).kind)
-        << " brings without waiting for it; name its token behind 'after'";
-    diagnostic.attachNote(loaded.ops[made]->getLoc()) << "brought here";
-    return diagnostic;
+    bool isPosted = !at(made).is(InstructionKind::Compute);
+    if (made != instruction && isPosted && !waits.hasEnded(made))
+      return emitNotAwaited(instruction, made, "brings", "brought");
+    for (uint32_t reader : row.liveness.versions[number].readers)
+      if (reader < instruction && at(reader).is(InstructionRole::Collective) &&
+          at(reader).kind != InstructionKind::Broadcast &&
+          !waits.hasEnded(reader))
+        return emitNotAwaited(instruction, reader, "sums", "summed");
   }
   return success();
 }
 
-/// Whether enough later sends are behind a send.
+LogicalResult RowAssigner::emitNotAwaited(uint32_t instruction,
+                                          uint32_t awaited, StringRef does,
+                                          StringRef done) const {
+  InFlightDiagnostic diagnostic =
+      pipe::emitTableError(loaded.ops[instruction])
+      << "reads what " << enumName(at(awaited).kind) << " " << does
+      << " without waiting for it; name its token behind 'after'";
+  diagnostic.attachNote(loaded.ops[awaited]->getLoc()) << done << " here";
+  return diagnostic;
+}
+
+/// Whether nothing in the row needs that it has ended, as long as places do not
+/// run out: what it works on goes to other workers.
+static bool isForOthers(const Instruction &instruction) {
+  return instruction.is(InstructionKind::Send) ||
+         instruction.is(InstructionKind::Reduce);
+}
+
+/// Whether enough later sends, or sums for others, are behind one.
 bool RowAssigner::mayWaitForSend(uint32_t send) const {
   return numSends - sendNumber[send - rowBegin] - 1 >= inFlight;
 }
@@ -104,7 +123,7 @@ bool RowAssigner::mayWaitForSend(uint32_t send) const {
 ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
   if (waits.hasEnded(reader))
     return Reader::Done;
-  return !at(reader).is(InstructionKind::Send) || mayWaitForSend(reader)
+  return !isForOthers(at(reader)) || mayWaitForSend(reader)
              ? Reader::MayWaitFor
              : Reader::MayNotWaitFor;
 }
@@ -121,7 +140,7 @@ void RowAssigner::noteEnd(uint32_t instruction) {
 void RowAssigner::noteSend() {
   sendNumber[next - rowBegin] = numSends++;
   for (; firstBlocking < next; ++firstBlocking) {
-    if (!at(firstBlocking).is(InstructionKind::Send))
+    if (!isForOthers(at(firstBlocking)))
       continue;
     if (!mayWaitForSend(firstBlocking))
       return;
@@ -189,7 +208,7 @@ LogicalResult RowAssigner::runTo(uint32_t end) {
       return failure();
     row.waitBegins.push_back(row.waits.size());
     noteUse();
-    if (at(next).is(InstructionKind::Send))
+    if (isForOthers(at(next)))
       noteSend();
     give(next);
   }
@@ -234,7 +253,7 @@ std::vector<int64_t> RowAssigner::describe(uint32_t oldest) const {
   auto putStanding = [&](uint32_t reader) {
     if (reader >= next)
       return;
-    bool isSend = at(reader).is(InstructionKind::Send);
+    bool isSend = isForOthers(at(reader));
     int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
     put(waits.hasEnded(reader));
     put(isSend ? std::min(later, inFlight) : -1);

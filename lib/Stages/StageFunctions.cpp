@@ -209,7 +209,8 @@ static bool hasFewBytes(RankedTensorType tensor) {
 }
 
 LogicalResult RoleReader::verifyType(Role role, Type type) {
-  if (role == Role::Microbatch || role == Role::Slice || role == Role::Step) {
+  if (role == Role::Microbatch || role == Role::Slice || role == Role::Step ||
+      role == Role::Shard) {
     if (type.isInteger(64))
       return success();
     return emitError() << "has type " << type << "; pipe." << enumName(role)
@@ -291,12 +292,15 @@ static LogicalResult verifyResults(const StageFunction &function) {
     return verifyHasResult(function, Role::Target);
   case Kind::Loss:
     return verifyHasResult(function, Role::Loss);
+  case Kind::Shard:
+    return verifyHasResult(function, Role::Partial);
   case Kind::Init:
   case Kind::Recompute:
   case Kind::Backward:
   case Kind::InputGradient:
   case Kind::WeightGradient:
   case Kind::Update:
+  case Kind::ShardBackward:
     return success();
   }
   llvm_unreachable("covered switch");

@@ -246,7 +246,7 @@ LogicalResult StageVerifier::verifyResidualUses(const StageFunction &function,
       return emitError(function)
              << "takes a pipe.residual \"" << value.name << "\" that "
              << (definers.size() == 1
-                     ? "forward does not give"
+                     ? (enumName(definers.front()) + " does not give").str()
                      : "neither forward nor input_gradient gives");
   return success();
 }
@@ -261,7 +261,10 @@ LogicalResult StageVerifier::verifyResiduals() {
     if (failed(
             verifyResidualUses(*weight, {Kind::Forward, Kind::InputGradient})))
       return failure();
-  for (Kind kind : {Kind::Recompute, Kind::InputGradient}) {
+  if (const StageFunction *shard = stage.get(Kind::ShardBackward))
+    if (failed(verifyResidualUses(*shard, {Kind::Shard})))
+      return failure();
+  for (Kind kind : {Kind::Recompute, Kind::InputGradient, Kind::Shard}) {
     const StageFunction *function = stage.get(kind);
     if (!function)
       continue;
@@ -286,7 +289,8 @@ LogicalResult StageVerifier::verifyUpdate(const StageFunction &update) {
     if (value.role != Role::Gradient)
       continue;
     bool isGiven = llvm::any_of(
-        ArrayRef{Kind::Backward, Kind::WeightGradient}, [&](Kind kind) {
+        ArrayRef{Kind::Backward, Kind::WeightGradient, Kind::ShardBackward},
+        [&](Kind kind) {
           const StageFunction *function = stage.get(kind);
           return function && function->findResult(Role::Gradient, value.name);
         });
@@ -392,10 +396,17 @@ static LogicalResult verifyLoss(StageFunctions &functions) {
              << ", and target makes " << made;
   }
   const RoleValue *gradient = loss.findResult(Role::OutputGradient);
+  RankedTensorType given =
+      gradient ? gradient->getTensorType() : functions.lastOutputGradient;
   if (!last.outputGradient) {
-    if (gradient)
-      last.outputGradient = gradient->getTensorType();
+    last.outputGradient = given;
     return success();
+  }
+  if (!gradient && given) {
+    const Stage &first = functions.stages[functions.shards.front()];
+    return verifySame(*first.get(Kind::ShardBackward), Role::LastOutputGradient,
+                      given, last.number, Role::OutputGradient,
+                      last.outputGradient);
   }
   if (!gradient)
     return emitTableError(loss.op)
@@ -487,20 +498,31 @@ static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
   return success();
 }
 
+/// Whether a shard of the stage runs `target`.
+static bool takesTarget(const Stage &stage) {
+  return llvm::any_of(ArrayRef{Kind::Shard, Kind::ShardBackward},
+                      [&](Kind kind) {
+                        const StageFunction *function = stage.get(kind);
+                        return function && function->findArgument(Role::Target);
+                      });
+}
+
 LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
   auto orNull = [](const std::optional<StageFunction> &function, bool runs) {
     return function && runs ? &*function : nullptr;
   };
   for (Stage &stage : functions.stages) {
     bool isLast = &stage == &functions.stages.back();
-    StageVerifier verifier(stage, orNull(functions.data, stage.number == 0),
-                           orNull(functions.target, isLast),
-                           functions.numSlices);
+    StageVerifier verifier(
+        stage, orNull(functions.data, stage.number == 0),
+        orNull(functions.target, isLast || takesTarget(stage)),
+        functions.numSlices);
     if (failed(verifier.run()))
       return failure();
   }
   ArrayRef<Stage> stages = functions.stages;
-  if (failed(verifyBytes(stages)) || failed(collectTies(functions)))
+  if (failed(verifyBytes(stages)) || failed(collectTies(functions)) ||
+      failed(verifyShards(functions)))
     return failure();
   for (auto [stage, next] : llvm::zip(stages, stages.drop_front()))
     if (failed(verifyNeighbours(stage, next)))
@@ -550,7 +572,8 @@ LogicalResult
 pipesched::verifyPhasesHaveFunctions(const StageFunctions &functions,
                                      ArrayRef<PhaseSet> phases) {
   for (auto [stage, ran] : llvm::zip(functions.stages, phases))
-    if (failed(verifyPhases(stage, ran)))
+    if (failed(verifyPhases(stage, ran)) ||
+        failed(verifyShardPhases(functions, stage, ran)))
       return failure();
   return success();
 }

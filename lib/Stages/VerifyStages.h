@@ -32,6 +32,19 @@ mlir::LogicalResult verifyStageFunctions(StageFunctions &functions);
 /// another shape.
 mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
 
+/// Sets what the functions say of the shards of a vocabulary and verifies it,
+/// once the tensors of all stages are set. Errors: a stage with one of `shard`
+/// and `shard_backward`; shards without a loss; tensors that differ from the
+/// last output, from the target or from those of another shard; partials that
+/// no shard gives; a gradient of the last output that only some shards give, or
+/// that the loss gives as well.
+mlir::LogicalResult verifyShards(StageFunctions &functions);
+
+/// Verifies that a stage with these phases has a shard where S runs, and that
+/// what Z sums is what its function gives.
+mlir::LogicalResult verifyShardPhases(const StageFunctions &functions,
+                                      const Stage &stage, PhaseSet phases);
+
 /// Verifies that data, or target, gives each slice its own: it takes pipe.slice
 /// if there are several.
 mlir::LogicalResult verifyTellsSlices(const StageFunction &function,

@@ -80,7 +80,8 @@ static void appendWorker(struct Text *text, const PipeschedWorld *world,
   char request[rtTextBytes];
   rtDescribe(worker->waitsFor, request);
   append(text, ": waits for its %s", request);
-  if (worker->waitsFor->kind == rtAllReduce)
+  if (worker->waitsFor->kind == rtAllReduce ||
+      worker->waitsFor->kind == rtBroadcast)
     appendSum(text, world, worker);
 }
 

@@ -111,7 +111,7 @@ struct RtLog {
 // Requests and workers (Worker.c)
 //===----------------------------------------------------------------------===//
 
-enum RtKind { rtSend, rtRecv, rtOffload, rtReload, rtAllReduce };
+enum RtKind { rtSend, rtRecv, rtOffload, rtReload, rtAllReduce, rtBroadcast };
 
 /// Idle: not in use. Pending: started. Done: ended, and not waited for.
 enum RtState { rtIdle, rtPending, rtDone };
@@ -119,8 +119,8 @@ enum RtState { rtIdle, rtPending, rtDone };
 struct RtRequest {
   atomic_int state; // RtState; others set it to rtDone
   enum RtKind kind;
-  int32_t peer;        // of messages
-  int32_t tag;         // of messages; group of sums
+  int32_t peer;        // of messages; root of broadcasts
+  int32_t tag;         // of messages; group of sums and broadcasts
   int64_t size;        // bytes; elements of sums
   int32_t instruction; // that started it; -1: none
   int64_t until;       // its wait ends no earlier (rtNow); 0: not paced
@@ -200,6 +200,10 @@ struct RtRequest *rtToWaitFor(struct RtWorker *worker, int32_t request);
 /// Reports a wrong element type or group, or members without this worker.
 bool rtCheckSum(struct RtWorker *worker, int32_t elementType, int32_t group,
                 const int32_t *members, int32_t numMembers);
+
+/// Reports a wrong group, or members without this worker or the root.
+bool rtCheckBroadcast(struct RtWorker *worker, int32_t root, int32_t group,
+                      const int32_t *members, int32_t numMembers);
 
 /// Writes what a request does: "send of 32 bytes to worker 1 with tag 3".
 void rtDescribe(const struct RtRequest *request, char text[rtTextBytes]);

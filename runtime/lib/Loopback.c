@@ -377,8 +377,8 @@ static struct Group *findGroup(PipeschedWorld *world, int32_t number,
 
 /// With the mutex held: returns the oldest sum that this member has not
 /// started, which may be a new one, or NULL if there is no memory.
-static struct Sum *findSum(struct Group *group, int32_t member, int64_t count,
-                           int32_t elementType) {
+static struct Sum *findSum(struct Group *group, int32_t member,
+                           const struct SumOf *of) {
   struct Sum **at = &group->sums;
   while (*at && (*at)->arrivals[member].worker)
     at = &(*at)->next;
@@ -388,9 +388,19 @@ static struct Sum *findSum(struct Group *group, int32_t member, int64_t count,
                                                  sizeof(struct Arrival));
   if (!sum)
     return NULL;
-  sum->count = count;
-  sum->elementType = elementType;
+  sum->of = *of;
   return *at = sum;
+}
+
+/// Copies what the root has to all others.
+static void broadcast(const struct Group *group, const struct Sum *sum) {
+  const void *from = NULL;
+  for (int32_t i = 0; i < group->numMembers; ++i)
+    if (group->members[i] == sum->of.root)
+      from = sum->arrivals[i].data;
+  for (int32_t i = 0; i < group->numMembers && sum->of.count > 0; ++i)
+    if (sum->arrivals[i].data != from)
+      memcpy(sum->arrivals[i].data, from, (size_t)sum->of.count);
 }
 
 /// All members have arrived: adds, and ends all their requests. This thread
@@ -399,8 +409,11 @@ static int32_t finishSum(PipeschedWorld *world, struct Group *group,
                          struct Sum *sum, void **buffers) {
   for (int32_t i = 0; i < group->numMembers; ++i)
     buffers[i] = sum->arrivals[i].data;
-  if (group->numMembers > 1)
-    rtSumBuffers(buffers, group->numMembers, sum->count, sum->elementType);
+  if (sum->of.elementType < 0)
+    broadcast(group, sum);
+  else if (group->numMembers > 1)
+    rtSumBuffers(buffers, group->numMembers, sum->of.count,
+                 sum->of.elementType);
   free(buffers);
   int64_t until = 0;
   for (int32_t i = 0; i < group->numMembers; ++i)
@@ -418,38 +431,61 @@ static int32_t finishSum(PipeschedWorld *world, struct Group *group,
   return PIPESCHED_RT_OK;
 }
 
-/// Compares what members of a group pass.
+/// Writes what a member starts: "all_reduce of 3 elements of type 0".
+static void describeSum(const struct SumOf *of, char text[rtTextBytes]) {
+  if (of->elementType < 0)
+    snprintf(text, rtTextBytes, "broadcast of %" PRId64 " bytes of worker %d",
+             of->count, (int)of->root);
+  else
+    snprintf(text, rtTextBytes, "all_reduce of %" PRId64 " elements of type %d",
+             of->count, (int)of->elementType);
+}
+
+static int32_t reportMembers(struct Worker *worker, const struct Group *group,
+                             const struct SumOf *of) {
+  return rtFail(&worker->base, PIPESCHED_RT_MISUSE,
+                "%s in group %d with other members than another worker passed, "
+                "or in another order",
+                of->elementType < 0 ? "broadcast" : "all_reduce",
+                (int)group->number);
+}
+
+/// Reports that members of a group start different things.
 static int32_t reportDifference(struct Worker *worker,
                                 const struct Group *group,
-                                const struct Sum *sum, int64_t count,
-                                int32_t elementType) {
-  if (!sum)
-    return rtFail(&worker->base, PIPESCHED_RT_MISUSE,
-                  "all_reduce in group %d with other members than another "
-                  "worker passed, or in another order",
-                  (int)group->number);
+                                const struct SumOf *other,
+                                const struct SumOf *own) {
+  char mine[rtTextBytes], theirs[rtTextBytes];
+  describeSum(own, mine);
+  if (other->elementType < 0 || own->elementType < 0)
+    describeSum(other, theirs);
+  else
+    snprintf(theirs, rtTextBytes, "%" PRId64 " of type %d", other->count,
+             (int)other->elementType);
   return rtFail(&worker->base, PIPESCHED_RT_MISUSE,
-                "all_reduce of %" PRId64 " elements of type %d in group %d, "
-                "but another worker passes %" PRId64 " of type %d",
-                count, (int)elementType, (int)group->number, sum->count,
-                (int)sum->elementType);
+                "%s in group %d, but another worker passes %s", mine,
+                (int)group->number, theirs);
+}
+
+static bool isEqual(const struct SumOf *a, const struct SumOf *b) {
+  return a->count == b->count && a->elementType == b->elementType &&
+         a->root == b->root;
 }
 
 /// With the mutex held, which it releases: adds a member to its next sum.
 static int32_t joinSum(struct Worker *worker, struct Request *request,
-                       struct Group *group, int32_t elementType) {
+                       struct Group *group, const struct SumOf *of) {
   PipeschedWorld *world = worker->world;
   struct Woken woken = {NULL};
-  int64_t count = request->base.size;
   int32_t member = 0;
   while (group->members[member] != worker->base.worker)
     ++member;
-  struct Sum *sum = findSum(group, member, count, elementType);
-  bool isEqual = sum && sum->count == count && sum->elementType == elementType;
-  bool isLast = isEqual && sum->numArrived + 1 == group->numMembers;
+  struct Sum *sum = findSum(group, member, of);
+  bool isSame = sum && isEqual(&sum->of, of);
+  bool isLast = isSame && sum->numArrived + 1 == group->numMembers;
   void **buffers =
       isLast ? malloc((size_t)group->numMembers * sizeof(void *)) : NULL;
-  if (isEqual && (!isLast || buffers)) {
+  if (isSame && (!isLast || buffers)) {
     sum->arrivals[member] = (struct Arrival){worker, request, request->data};
     ++sum->numArrived;
     if (isLast) // it is the oldest: members start the sums in order
@@ -457,10 +493,33 @@ static int32_t joinSum(struct Worker *worker, struct Request *request,
     unlockWorld(world, &woken);
     return isLast ? finishSum(world, group, sum, buffers) : PIPESCHED_RT_OK;
   }
+  struct SumOf other = sum ? sum->of : *of;
   unlockWorld(world, &woken);
-  if (sum && !isEqual)
-    return reportDifference(worker, group, sum, count, elementType);
+  if (sum && !isSame)
+    return reportDifference(worker, group, &other, of);
   return rtFail(&worker->base, PIPESCHED_RT_SYSTEM, "no memory for a sum");
+}
+
+/// Finds the group of a request, and adds the worker to its next sum.
+static int32_t joinGroup(struct Worker *worker, struct Request *request,
+                         void *data, const struct SumOf *of,
+                         const int32_t *members, int32_t numMembers) {
+  request->data = data;
+  PipeschedWorld *world = worker->world;
+  struct Woken woken = {NULL};
+  lockWorld(world);
+  struct Group *group =
+      findGroup(world, request->base.tag, members, numMembers);
+  if (!group) {
+    unlockWorld(world, &woken);
+    return rtFail(&worker->base, PIPESCHED_RT_SYSTEM, "no memory for a group");
+  }
+  if (group->numMembers != numMembers ||
+      memcmp(group->members, members, (size_t)numMembers * sizeof(*members))) {
+    unlockWorld(world, &woken);
+    return reportMembers(worker, group, of);
+  }
+  return joinSum(worker, request, group, of);
 }
 
 int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
@@ -473,20 +532,22 @@ int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
   if (!started ||
       !rtCheckSum(&worker->base, elementType, number, members, numMembers))
     return rtStatus(&worker->base);
-  struct Request *request = (struct Request *)started;
-  request->data = data;
-  PipeschedWorld *world = worker->world;
-  struct Woken woken = {NULL};
-  lockWorld(world);
-  struct Group *group = findGroup(world, number, members, numMembers);
-  if (!group) {
-    unlockWorld(world, &woken);
-    return rtFail(&worker->base, PIPESCHED_RT_SYSTEM, "no memory for a group");
-  }
-  if (group->numMembers != numMembers ||
-      memcmp(group->members, members, (size_t)numMembers * sizeof(*members))) {
-    unlockWorld(world, &woken);
-    return reportDifference(worker, group, NULL, count, elementType);
-  }
-  return joinSum(worker, request, group, elementType);
+  struct SumOf of = {count, elementType, -1};
+  return joinGroup(worker, (struct Request *)started, data, &of, members,
+                   numMembers);
+}
+
+int32_t pipesched_rt_broadcast(void *context, void *data, int64_t bytes,
+                               int32_t root, int32_t number,
+                               const int32_t *members, int32_t numMembers,
+                               int32_t index) {
+  struct Worker *worker = context;
+  struct RtRequest *started =
+      rtStart(&worker->base, rtBroadcast, index, root, number, bytes);
+  if (!started ||
+      !rtCheckBroadcast(&worker->base, root, number, members, numMembers))
+    return rtStatus(&worker->base);
+  struct SumOf of = {bytes, -1, root};
+  return joinGroup(worker, (struct Request *)started, data, &of, members,
+                   numMembers);
 }

@@ -34,11 +34,14 @@ struct Post {
   int32_t instruction;     // that started it
 };
 
-/// A sum that not all members have started.
+/// A sum or a broadcast that not all members have started.
 struct Sum {
   struct Sum *next; // of the same group
-  int64_t count;
-  int32_t elementType;
+  struct SumOf {
+    int64_t count;       // elements, or bytes of a broadcast
+    int32_t elementType; // of a sum; -1: a broadcast
+    int32_t root;        // of a broadcast
+  } of;
   int32_t numArrived;
   struct Arrival {
     struct Worker *worker; // NULL until it arrives
@@ -58,7 +61,7 @@ struct Group {
 struct Request {
   struct RtRequest base;
   struct Post post; // of messages
-  void *data;       // of sums
+  void *data;       // of sums and broadcasts
 };
 
 enum { numBuckets = 256 };

@@ -202,8 +202,8 @@ static void checkReceived(struct MpiWorker *worker,
 /// Learns from the other side when a request of a paced run may end.
 static void waitForArrival(struct MpiWorker *worker,
                            struct MpiRequest *request) {
-  bool isTold =
-      request->base.kind == rtRecv || request->base.kind == rtAllReduce;
+  enum RtKind kind = request->base.kind;
+  bool isTold = kind == rtRecv || kind == rtAllReduce || kind == rtBroadcast;
   if (!worker->isPaced || !isTold)
     return;
   mpiCheck(worker, mpiWait(worker, &request->arrivalPart, MPI_STATUS_IGNORE),
@@ -399,15 +399,33 @@ int32_t pipesched_rt_recv(void *context, void *data, int64_t bytes,
 // Sums
 //===----------------------------------------------------------------------===//
 
-void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
-                 struct MpiRequest *request) {
+/// Starts one part of a sum or of a broadcast: `size` elements at `data`.
+static void startPart(struct MpiWorker *worker, struct MpiGroup *group,
+                      struct MpiRequest *request, char *data, int size,
+                      MPI_Request *part) {
   // Integers without sign wrap.
   const MPI_Datatype types[] = {MPI_FLOAT,    MPI_DOUBLE,   MPI_UINT16_T,
                                 MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T};
   int32_t kind = request->elementType;
+  if (request->base.kind == rtBroadcast) {
+    mpiCheck(worker,
+             MPI_Ibcast(data, size, MPI_BYTE, request->root, group->comm, part),
+             "MPI_Ibcast");
+    return;
+  }
   MPI_Op sum = MPI_SUM;
   if (kind == PIPESCHED_RT_F16 || kind == PIPESCHED_RT_BF16)
     sum = worker->sums[kind == PIPESCHED_RT_BF16];
+  mpiCheck(worker,
+           MPI_Iallreduce(MPI_IN_PLACE, data, size, types[kind], sum,
+                          group->comm, part),
+           "MPI_Iallreduce");
+}
+
+void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
+                 struct MpiRequest *request) {
+  bool isBroadcast = request->base.kind == rtBroadcast;
+  int64_t bytes = isBroadcast ? 1 : rtElementBytes(request->elementType);
   const int64_t chunk = PIPESCHED_RT_MPI_COUNT;
   int64_t count = request->base.size;
   request->numParts = (int)((count + chunk - 1) / chunk);
@@ -418,11 +436,8 @@ void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
   char *data = request->data;
   for (int i = 0; i < request->numParts; ++i) {
     int64_t size = count < chunk ? count : chunk;
-    mpiCheck(worker,
-             MPI_Iallreduce(MPI_IN_PLACE, data, (int)size, types[kind], sum,
-                            group->comm, &request->parts[i]),
-             "MPI_Iallreduce");
-    data += size * rtElementBytes(kind);
+    startPart(worker, group, request, data, (int)size, &request->parts[i]);
+    data += size * bytes;
     count -= size;
   }
   request->arrival = arrivalOf(worker, &request->base);
@@ -434,21 +449,18 @@ void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
   request->isQueued = false;
 }
 
-int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
-                                int32_t elementType, int32_t number,
-                                const int32_t *members, int32_t numMembers,
-                                int32_t index) {
-  struct MpiWorker *worker = context;
-  struct MpiRequest *request = (struct MpiRequest *)rtStart(
-      &worker->base, rtAllReduce, index, -1, number, count);
-  rtCheckSum(&worker->base, elementType, number, members, numMembers);
+/// Starts what a request is about, at once or when its group has a
+/// communicator.
+static int32_t joinGroup(struct MpiWorker *worker, struct MpiRequest *request,
+                         void *data, const int32_t *members,
+                         int32_t numMembers) {
   request->data = data;
-  request->elementType = elementType;
   if (numMembers == 1) {
     atomic_store(&request->base.state, rtDone);
     return PIPESCHED_RT_OK;
   }
-  struct MpiGroup *group = mpiFindGroup(worker, number, members, numMembers);
+  struct MpiGroup *group =
+      mpiFindGroup(worker, request->base.tag, members, numMembers);
   if (group->isCreated) {
     mpiStartSum(worker, group, request);
     return PIPESCHED_RT_OK;
@@ -458,4 +470,30 @@ int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
   *group->lastQueued = request;
   group->lastQueued = &request->nextQueued;
   return PIPESCHED_RT_OK;
+}
+
+int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
+                                int32_t elementType, int32_t number,
+                                const int32_t *members, int32_t numMembers,
+                                int32_t index) {
+  struct MpiWorker *worker = context;
+  struct MpiRequest *request = (struct MpiRequest *)rtStart(
+      &worker->base, rtAllReduce, index, -1, number, count);
+  rtCheckSum(&worker->base, elementType, number, members, numMembers);
+  request->elementType = elementType;
+  return joinGroup(worker, request, data, members, numMembers);
+}
+
+int32_t pipesched_rt_broadcast(void *context, void *data, int64_t bytes,
+                               int32_t root, int32_t number,
+                               const int32_t *members, int32_t numMembers,
+                               int32_t index) {
+  struct MpiWorker *worker = context;
+  struct MpiRequest *request = (struct MpiRequest *)rtStart(
+      &worker->base, rtBroadcast, index, root, number, bytes);
+  rtCheckBroadcast(&worker->base, root, number, members, numMembers);
+  request->root = 0;
+  while (members[request->root] != root)
+    ++request->root;
+  return joinGroup(worker, request, data, members, numMembers);
 }

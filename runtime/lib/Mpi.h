@@ -26,7 +26,8 @@
 #define PIPESCHED_RT_MPI_COUNT INT_MAX
 #endif
 
-/// A group of sums. See MpiGroups.c for how it gets its communicator.
+/// A group of sums and broadcasts. See MpiGroups.c for how it gets its
+/// communicator.
 struct MpiGroup {
   struct MpiGroup *next;
   int32_t number;
@@ -47,11 +48,12 @@ struct MpiRequest {
   // Of recvs and sums, where paced: the clock of rank 0 at their end.
   int64_t arrival;
   MPI_Request arrivalPart;
-  // Sums:
+  // Sums and broadcasts:
   bool isQueued; // until its group has a communicator
   struct MpiRequest *nextQueued;
   void *data;
   int32_t elementType;
+  int root; // of a broadcast, among the members
 };
 
 /// The copy of a message, until MPI has sent it.
@@ -91,7 +93,7 @@ void mpiCheck(struct MpiWorker *worker, int code, const char *what);
 /// Returns the code of MPI.
 int mpiWait(struct MpiWorker *worker, MPI_Request *request, MPI_Status *status);
 
-/// Starts the sums of a group, whose communicator exists.
+/// Starts a sum or a broadcast of a group, whose communicator exists.
 void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
                  struct MpiRequest *request);
 

@@ -212,6 +212,11 @@ void rtDescribe(const struct RtRequest *request, char text[rtTextBytes]) {
     length = snprintf(text, rtTextBytes,
                       "all_reduce of %" PRId64 " elements in group %d",
                       request->size, (int)request->tag);
+    break;
+  case rtBroadcast:
+    length = snprintf(text, rtTextBytes,
+                      "broadcast of %" PRId64 " bytes of worker %d in group %d",
+                      request->size, (int)request->peer, (int)request->tag);
   }
   if (request->instruction >= 0)
     snprintf(text + length, rtTextBytes - (size_t)length,
@@ -223,8 +228,8 @@ void rtDescribe(const struct RtRequest *request, char text[rtTextBytes]) {
 //===----------------------------------------------------------------------===//
 
 static const char *nameOf(enum RtKind kind) {
-  static const char *const names[] = {"send", "recv", "offload", "reload",
-                                      "all_reduce"};
+  static const char *const names[] = {"send",   "recv",       "offload",
+                                      "reload", "all_reduce", "broadcast"};
   return names[kind];
 }
 
@@ -307,29 +312,26 @@ struct RtRequest *rtToWaitFor(struct RtWorker *worker, int32_t request) {
   return found;
 }
 
-bool rtCheckSum(struct RtWorker *worker, int32_t elementType, int32_t group,
-                const int32_t *members, int32_t numMembers) {
-  if (!rtElementBytes(elementType)) {
-    rtFail(worker, PIPESCHED_RT_MISUSE,
-           "all_reduce of element type %d, which does not exist",
-           (int)elementType);
-    return false;
-  }
+/// Reports a wrong group, or members without this worker.
+static bool checkMembers(struct RtWorker *worker, enum RtKind kind,
+                         int32_t group, const int32_t *members,
+                         int32_t numMembers) {
+  const char *call = nameOf(kind);
   if (group < 0) {
     rtFail(worker, PIPESCHED_RT_MISUSE,
-           "all_reduce in group %d, but groups are 0 or more", (int)group);
+           "%s in group %d, but groups are 0 or more", call, (int)group);
     return false;
   }
   bool isMember = false;
   for (int32_t i = 0; i < numMembers; ++i) {
     if ((uint32_t)members[i] >= (uint32_t)worker->numWorkers) {
       rtFail(worker, PIPESCHED_RT_MISUSE,
-             "all_reduce with worker %d, but the program has %d workers",
+             "%s with worker %d, but the program has %d workers", call,
              (int)members[i], (int)worker->numWorkers);
       return false;
     }
     if (isMember && members[i] == worker->worker) {
-      rtFail(worker, PIPESCHED_RT_MISUSE, "all_reduce with worker %d twice",
+      rtFail(worker, PIPESCHED_RT_MISUSE, "%s with worker %d twice", call,
              (int)members[i]);
       return false;
     }
@@ -337,9 +339,32 @@ bool rtCheckSum(struct RtWorker *worker, int32_t elementType, int32_t group,
   }
   if (!isMember)
     rtFail(worker, PIPESCHED_RT_MISUSE,
-           "all_reduce in a group of %d members without this worker",
+           "%s in a group of %d members without this worker", call,
            (int)numMembers);
   return isMember;
+}
+
+bool rtCheckSum(struct RtWorker *worker, int32_t elementType, int32_t group,
+                const int32_t *members, int32_t numMembers) {
+  if (rtElementBytes(elementType))
+    return checkMembers(worker, rtAllReduce, group, members, numMembers);
+  rtFail(worker, PIPESCHED_RT_MISUSE,
+         "all_reduce of element type %d, which does not exist",
+         (int)elementType);
+  return false;
+}
+
+bool rtCheckBroadcast(struct RtWorker *worker, int32_t root, int32_t group,
+                      const int32_t *members, int32_t numMembers) {
+  if (!checkMembers(worker, rtBroadcast, group, members, numMembers))
+    return false;
+  for (int32_t i = 0; i < numMembers; ++i)
+    if (members[i] == root)
+      return true;
+  rtFail(worker, PIPESCHED_RT_MISUSE,
+         "broadcast of worker %d in group %d, of which it is no member",
+         (int)root, (int)group);
+  return false;
 }
 
 //===----------------------------------------------------------------------===//

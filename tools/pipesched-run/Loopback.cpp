@@ -150,6 +150,8 @@ static const NativeSymbol kRuntime[] = {
     {"pipesched_rt_reload", reinterpret_cast<void *>(&pipesched_rt_reload)},
     {"pipesched_rt_all_reduce",
      reinterpret_cast<void *>(&pipesched_rt_all_reduce)},
+    {"pipesched_rt_broadcast",
+     reinterpret_cast<void *>(&pipesched_rt_broadcast)},
     {"pipesched_rt_add", reinterpret_cast<void *>(&pipesched_rt_add)},
     {"pipesched_rt_matmul", reinterpret_cast<void *>(&pipesched_rt_matmul)},
     {"pipesched_rt_wait", reinterpret_cast<void *>(&pipesched_rt_wait)},

@@ -119,6 +119,23 @@ TEST(Deadlock, OfASumNamesWhoIsMissing) {
             "worker 3 has ended");
 }
 
+TEST(Deadlock, OfABroadcastNamesWhoIsMissing) {
+  World world({}, PIPESCHED_RT_RENDEZVOUS);
+  EXPECT_EQ(world.run([](const Worker &w) {
+    const int32_t both[] = {0, 1};
+    if (w.index == 1)
+      return 0;
+    pipesched_rt_broadcast(w.context, w.arena, 8, 1, 3, both, 2, 0);
+    return w.wait(0);
+  }),
+            PIPESCHED_RT_DEADLOCK);
+  EXPECT_EQ(world.error(),
+            "deadlock: no worker can go on\n"
+            "worker 0: waits for its broadcast of 8 bytes of worker 1 in group "
+            "3; missing: worker 1\n"
+            "worker 1 has ended");
+}
+
 TEST(Deadlock, IsNotWhereACopyIsUnderWay) {
   Sizes sizes;
   sizes.arena = sizes.host = 8 << 20;

@@ -173,6 +173,33 @@ TEST(Misuse, OfMembersThatDiffer) {
       << text;
 }
 
+static int32_t broadcast(const Worker &w, int64_t bytes, int32_t root,
+                         std::initializer_list<int32_t> members) {
+  return pipesched_rt_broadcast(w.context, w.arena, bytes, root, 4,
+                                members.begin(),
+                                static_cast<int32_t>(members.size()), 0);
+}
+
+TEST(Misuse, OfBroadcasts) {
+  EXPECT_EQ(misuse([](const Worker &w) { return broadcast(w, -8, 0, {0, 1}); }),
+            "worker 1, instruction 2: broadcast of -8 bytes");
+  EXPECT_EQ(misuse([](const Worker &w) { return broadcast(w, 8, 0, {1}); }),
+            "worker 1, instruction 2: broadcast of worker 0 in group 4, of "
+            "which it is no member");
+  EXPECT_EQ(misuse([](const Worker &w) { return broadcast(w, 8, 0, {0}); }),
+            "worker 1, instruction 2: broadcast in a group of 1 members "
+            "without this worker");
+  std::string text = differ([](const Worker &w) {
+    return w.index ? broadcast(w, 8, 1, {0, 1}) : sum(w, 2, 0, 4, {0, 1});
+  });
+  EXPECT_TRUE(text == ": broadcast of 8 bytes of worker 1 in group 4, but "
+                      "another worker passes all_reduce of 2 elements of type "
+                      "0" ||
+              text == ": all_reduce of 2 elements of type 0 in group 4, but "
+                      "another worker passes broadcast of 8 bytes of worker 1")
+      << text;
+}
+
 TEST(Misuse, OfInstructions) {
   EXPECT_EQ(misuse([](const Worker &w) {
               w.begin(4);

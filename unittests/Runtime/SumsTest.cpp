@@ -254,3 +254,41 @@ TEST(Sums, OfOneGroupMatchInTheirOrder) {
             0);
   EXPECT_EQ(numWrong, 0);
 }
+
+TEST(Broadcasts, GiveWhatTheRootHas) {
+  Sizes sizes;
+  sizes.workers = 4;
+  World world(sizes, PIPESCHED_RT_RENDEZVOUS);
+  const int32_t members[] = {2, 0, 3};
+  std::atomic<int> numWrong = 0;
+  EXPECT_EQ(
+      world.run(
+          [&](const Worker &w) {
+            if (w.index == 1)
+              return 0;
+            // Each member is the root in turn, between sums.
+            int64_t given[3][5], sums[3];
+            for (int32_t i = 0; i < 3; ++i) {
+              for (int64_t &each : given[i])
+                each = 100 * w.index + i;
+              sums[i] = w.index + 1;
+              pipesched_rt_broadcast(w.context, given[i], sizeof(given[i]),
+                                     members[i], 7, members, 3, i);
+              pipesched_rt_all_reduce(w.context, &sums[i], 1, PIPESCHED_RT_I64,
+                                      7, members, 3, 3 + i);
+            }
+            for (int32_t i = 5; i >= 0; --i)
+              if (int32_t status = w.wait(i))
+                return status;
+            for (int32_t i = 0; i < 3; ++i) {
+              numWrong += sums[i] != 8;
+              for (int64_t each : given[i])
+                numWrong += each != 100 * members[i] + i;
+            }
+            return 0;
+          },
+          100),
+      0)
+      << world.error();
+  EXPECT_EQ(numWrong, 0);
+}

@@ -30,7 +30,8 @@ public:
 
   /// See makeProfile. A message arrives when the cell that waits for it starts,
   /// and is known to if that cell already waited when it was sent. Copies and
-  /// sums likewise end when an instruction that waits for them goes on.
+  /// sums likewise end when an instruction that waits for them goes on, on
+  /// another worker of their group if none does on their own.
   llvm::Expected<Profile> profile() const;
   /// The median step.
   int64_t getStep() const { return median; }
@@ -58,7 +59,9 @@ private:
       : program(&program), result(&result) {}
   void chooseSteps();
   void findWaits();
+  void findAwaited();
   void readLogs();
+  void startTogether(Times &times) const;
 
   const PreparedProgram *program;
   const RunResult *result;
@@ -71,6 +74,9 @@ private:
   std::vector<int64_t> sendNumber; ///< the same by message
   /// By instruction: the first of its row that waits for it, or -1.
   std::vector<int64_t> waiter;
+  /// By group of a collective: a member for which something waits, by worker
+  /// and instruction; worker -1: none.
+  std::vector<std::pair<int64_t, uint32_t>> awaited;
 };
 
 /// Predicts the program with these costs. Errors are emitted.

@@ -22,7 +22,8 @@ namespace pipesched {
 /// A tensor of a stage and microbatch, in the arena of its worker.
 struct ActivationName {
   /// Input, Output, their gradients, Residual, Target; Earlier or its gradient,
-  /// which the slices of a microbatch share.
+  /// which the slices of a microbatch share; LastOutput, its gradient and
+  /// Partials, of a shard.
   pipe::StageRole role;
   unsigned index = 0; ///< of named roles: into their list of Stage
 
@@ -50,7 +51,8 @@ struct KernelOperand {
     Loss,     ///< the loss of the microbatch
     Microbatch,
     Slice,
-    Step
+    Step,
+    Shard ///< its number
   };
   Kind kind;
   unsigned index = 0;
@@ -64,6 +66,9 @@ struct KernelCall {
   /// sum, since the function takes the sum so far; else it is to be added to
   /// the sum.
   bool givesSum(unsigned result) const;
+  /// Whether a result is the part of one shard of its buffer, which has those
+  /// of all shards and is zero elsewhere.
+  bool givesPartial(unsigned result) const;
 };
 
 /// Creates what all slices share, `whole`, with the residual of one slice in
@@ -110,6 +115,9 @@ struct StageKernel {
   /// its calls name them. Arguments come before results.
   llvm::SmallVector<KernelBuffer> buffers;
   llvm::SmallVector<KernelCopy, 2> copies;
+
+  /// Whether it needs the number of the stage's shard.
+  bool takesShard() const;
 };
 
 /// The kernels of all stages. Keeps a reference to `functions`.
@@ -120,8 +128,8 @@ public:
 
   const StageFunctions &getFunctions() const { return functions; }
 
-  /// The kernel of a cell of phase F, B, I, W, R or O; null where the stage has
-  /// no function for it.
+  /// The kernel of a cell of phase F, B, I, W, R, O, S or T; null where the
+  /// stage has no function for it.
   const StageKernel *find(int64_t stage, Phase phase) const;
 
 private:

@@ -101,6 +101,25 @@ struct StageFunctions {
   std::vector<Stage> stages; ///< by number
   std::optional<StageFunction> data, target, loss;
   std::vector<Tie> ties; ///< in the order in which stages name them
+
+  /// Of a vocabulary that is spread over workers (arXiv 2411.05288): the stages
+  /// that have a shard of the logits, in ascending order. Shard i is that of
+  /// `shards[i]`.
+  std::vector<int64_t> shards;
+  /// What shards tell all shards, by the names of pipe.partial: shards x its
+  /// shape.
+  llvm::SmallVector<NamedTensor> partials;
+  /// What shards give of the gradient of the last output, a sum over them; null
+  /// if they give none.
+  mlir::RankedTensorType lastOutputGradient;
+
+  /// The number of a stage's shard.
+  std::optional<int64_t> shardOf(int64_t stage) const {
+    auto found = llvm::find(shards, stage);
+    if (found == shards.end())
+      return std::nullopt;
+    return found - shards.begin();
+  }
 };
 
 /// The most bytes of one tensor, and of the tensors of all stages together.

@@ -91,15 +91,25 @@ Value ActionEmitter::emitMessage(StringRef name, Words &words) {
                        words.i32(4), words.i32(5), words.i32(6)});
 }
 
-Value ActionEmitter::emitAllReduce(Words &words) {
+/// The address of a member of a group.
+Value ActionEmitter::membersFrom(Value first) {
   Value bytes = builder.createOrFold<arith::MulIOp>(
-      words.i64(6), constant(sizeof(int32_t), builder.getI64Type()));
-  Value first =
-      LLVM::GEPOp::create(builder, members.getType(), builder.getI8Type(),
-                          members, ArrayRef<LLVM::GEPArg>(bytes));
+      first, constant(sizeof(int32_t), builder.getI64Type()));
+  return LLVM::GEPOp::create(builder, members.getType(), builder.getI8Type(),
+                             members, ArrayRef<LLVM::GEPArg>(bytes));
+}
+
+Value ActionEmitter::emitAllReduce(Value block, Words &words) {
   return runtime.call(builder, "all_reduce",
-                      {context, pointer(persistent, words.bytes(1)),
-                       words.size(2), words.i32(4), words.i32(5), first,
+                      {context, pointer(block, words.bytes(1)), words.size(2),
+                       words.i32(4), words.i32(5), membersFrom(words.i64(6)),
+                       words.i32(7), words.i32(8)});
+}
+
+Value ActionEmitter::emitBroadcast(Words &words) {
+  return runtime.call(builder, "broadcast",
+                      {context, pointer(arena, words.bytes(1)), words.size(2),
+                       words.i32(4), words.i32(5), membersFrom(words.i64(6)),
                        words.i32(7), words.i32(8)});
 }
 
@@ -137,14 +147,17 @@ Value ActionEmitter::viewOf(const KernelArgument &argument, Words &words) {
 }
 
 Value ActionEmitter::emitKernel(unsigned number, Words &words) {
+  const KernelPlan &kernel = plan.kernels[number];
   SmallVector<Value> operands;
-  for (const KernelArgument &argument : plan.kernels[number].arguments)
+  for (const KernelArgument &argument : kernel.arguments)
     operands.push_back(viewOf(argument, words));
   operands.push_back(words.i64(3));
   operands.push_back(step);
+  if (kernel.kernel->takesShard())
+    operands.push_back(words.i64(kernel.getNumWords() - 1));
   operands.push_back(context);
-  func::FuncOp kernel = kernels[number];
-  return func::CallOp::create(builder, kernel, operands).getResult(0);
+  func::FuncOp function = kernels[number];
+  return func::CallOp::create(builder, function, operands).getResult(0);
 }
 
 Value ActionEmitter::emit(uint32_t opcode, Words &words) {
@@ -175,7 +188,11 @@ Value ActionEmitter::emit(uint32_t opcode, Words &words) {
                          pointer(host, words.bytes(1)), words.size(3),
                          words.i32(5)});
   case kAllReduce:
-    return emitAllReduce(words);
+    return emitAllReduce(persistent, words);
+  case kSumShards:
+    return emitAllReduce(arena, words);
+  case kBroadcast:
+    return emitBroadcast(words);
   case kAdd:
     return runtime.call(builder, "add",
                         {context, pointer(persistent, words.bytes(1)),

@@ -82,7 +82,9 @@ public:
 private:
   mlir::Value pointer(mlir::Value base, mlir::Value bytes);
   mlir::Value emitMessage(llvm::StringRef name, Words &words);
-  mlir::Value emitAllReduce(Words &words);
+  mlir::Value membersFrom(mlir::Value first);
+  mlir::Value emitAllReduce(mlir::Value block, Words &words);
+  mlir::Value emitBroadcast(Words &words);
   void emitZero(mlir::Value block, Words &words);
   mlir::Value emitKernel(unsigned number, Words &words);
   mlir::Value view(mlir::Value block, mlir::Value bytes,

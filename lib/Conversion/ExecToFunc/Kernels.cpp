@@ -57,6 +57,7 @@ private:
   void write(const KernelCall &call, unsigned index, Value result);
   void copyToEarlier(KernelCopy copy);
   Value addToSum(Value sum, Value term);
+  Value putPartial(Value partial, Value all);
   void store(Value tensor, Value memref);
 
   ImplicitLocOpBuilder &builder;
@@ -64,6 +65,7 @@ private:
   SmallVector<Slot> slots;
   int64_t numSlices;
   Value unit, step;
+  Value shard; ///< null where the kernel does not take it
 };
 } // namespace
 
@@ -75,6 +77,8 @@ KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
   size_t numTensors = plan.arguments.size();
   unit = function.getArgument(numTensors);
   step = function.getArgument(numTensors + 1);
+  if (plan.kernel->takesShard())
+    shard = function.getArgument(numTensors + 2);
   for (const KernelArgument &argument : plan.arguments) {
     Value memref = function.getArgument(slots.size());
     Value tensor = bufferization::ToTensorOp::create(
@@ -114,6 +118,8 @@ Value KernelEmitter::read(KernelOperand operand) {
     return getSlice();
   if (operand.kind == Kind::Step)
     return step;
+  if (operand.kind == Kind::Shard)
+    return shard;
   return slotOf(operand).tensor;
 }
 
@@ -129,6 +135,17 @@ Value KernelEmitter::addToSum(Value sum, Value term) {
       .getResult(0);
 }
 
+/// Puts what this shard tells at its place among those of all shards, which are
+/// zero until they are summed.
+Value KernelEmitter::putPartial(Value partial, Value all) {
+  Type element = cast<RankedTensorType>(all.getType()).getElementType();
+  Value zero = arith::ConstantOp::create(builder, builder.getZeroAttr(element));
+  Value zeros = linalg::FillOp::create(builder, zero, all).getResult(0);
+  Value place =
+      arith::IndexCastOp::create(builder, builder.getIndexType(), shard);
+  return putSlice(builder, builder.getLoc(), partial, zeros, place);
+}
+
 /// Results go through a copy on tensors into what the memref held, and from
 /// there to the memref at the end of the kernel: bufferization sees it write
 /// the memref, keeps it behind the reads of what was there, and drops it where
@@ -138,6 +155,10 @@ void KernelEmitter::write(const KernelCall &call, unsigned index,
                           Value result) {
   KernelOperand operand = call.results[index];
   Slot &slot = slotOf(operand);
+  if (call.givesPartial(index)) {
+    slot.tensor = putPartial(result, slot.tensor);
+    return;
+  }
   bool isGradient = operand.kind == Kind::Gradient ||
                     (operand.kind == Kind::Buffer &&
                      plan.kernel->buffers[operand.index].name.isShared());
@@ -185,7 +206,7 @@ func::FuncOp pipesched::createKernel(ImplicitLocOpBuilder &builder,
   for (const KernelArgument &argument : plan.arguments)
     inputs.push_back(MemRefType::get(argument.type.getShape(),
                                      argument.type.getElementType()));
-  inputs.append(2, builder.getI64Type());
+  inputs.append(plan.kernel->takesShard() ? 3 : 2, builder.getI64Type());
   inputs.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
   func::FuncOp function =
       createPrivate(builder, symbolOf(program, plan.name),

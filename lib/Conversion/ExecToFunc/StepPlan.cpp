@@ -40,6 +40,8 @@ unsigned pipesched::getNumWords(Opcode opcode) {
   case kCopy:
     return 5;
   case kAllReduce:
+  case kSumShards:
+  case kBroadcast:
     return 9;
   case kFirstKernel:
     break;
@@ -64,7 +66,7 @@ static void addOperand(KernelPlan &plan, KernelOperand operand,
                        const RoleValue &value, bool isResult) {
   using Kind = KernelOperand::Kind;
   if (operand.kind == Kind::Microbatch || operand.kind == Kind::Slice ||
-      operand.kind == Kind::Step)
+      operand.kind == Kind::Step || operand.kind == Kind::Shard)
     return;
   auto *found = llvm::find_if(plan.arguments, [&](KernelArgument &argument) {
     return argument.operand.kind == operand.kind &&
@@ -188,17 +190,27 @@ static std::vector<uint32_t> workersOf(const Tie &tie,
   return {workers.begin(), workers.end()};
 }
 
-/// Numbers the groups in the order of their blocks, then those of ties; members
-/// ascend.
+/// The workers of the shards of a path.
+static std::vector<uint32_t> workersOf(const StageFunctions &functions,
+                                       const Path &path) {
+  std::set<uint32_t> workers;
+  for (int64_t stage : functions.shards)
+    workers.insert(path.workers[stage]);
+  return {workers.begin(), workers.end()};
+}
+
+/// Numbers the groups in the order of their blocks, then those of ties, then
+/// those of the shards of each path: one for broadcasts and one for sums, since
+/// workers may start these in different orders. Members ascend.
 static ReduceGroups collectGroups(const LoadedProgram &loaded,
-                                  ArrayRef<Tie> ties,
+                                  const StageFunctions &functions,
                                   std::vector<uint32_t> &members) {
   std::map<std::pair<int64_t, int64_t>, std::vector<uint32_t>> byBlocks;
   const Program &program = loaded.program;
   for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker)
     for (uint32_t i = program.rowBegins[worker];
          i != program.rowBegins[worker + 1]; ++i)
-      if (program.instructions[i].is(InstructionRole::Collective)) {
+      if (program.instructions[i].is(InstructionKind::AllReduce)) {
         BlockSpan blocks = program.groups[program.instructions[i].peer].blocks;
         byBlocks[{blocks.begin, blocks.end}].push_back(worker);
       }
@@ -212,8 +224,15 @@ static ReduceGroups collectGroups(const LoadedProgram &loaded,
   };
   for (auto &[blocks, workers] : byBlocks)
     groups.byBlocks[blocks] = add(workers);
-  for (const Tie &tie : ties)
+  for (const Tie &tie : functions.ties)
     groups.byTie.push_back(add(workersOf(tie, loaded.placement)));
+  if (functions.shards.empty())
+    return groups;
+  for (const Path &path : loaded.placement.getPaths()) {
+    std::vector<uint32_t> workers = workersOf(functions, path);
+    Group broadcasts = add(workers);
+    groups.byPath.push_back({broadcasts, add(workers)});
+  }
   return groups;
 }
 
@@ -251,8 +270,7 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
   const LoadedProgram &loaded = plan->placed.loaded;
   plan->stageKernels = std::make_unique<StageKernels>(plan->functions);
   plan->layouts = layOutPersistent(plan->functions, loaded.placement);
-  ReduceGroups groups =
-      collectGroups(loaded, plan->functions.ties, plan->members);
+  ReduceGroups groups = collectGroups(loaded, plan->functions, plan->members);
   plan->workers.resize(loaded.program.getNumWorkers());
   KernelNumbers kernels(*plan);
   std::vector<uint32_t> words; // of one worker, so that its pages are reused

@@ -36,11 +36,15 @@ enum Opcode : uint32_t {
   kReload,      ///< likewise
   kAllReduce,   ///< persistent slot, size in elements, element type, group,
                 ///< first index into members, number of members, request
+  kSumShards,   ///< likewise, but a slot in the arena
+  kBroadcast,   ///< slot in the arena, size in bytes, root, group, first index
+                ///< into members, number of members, request
   kAdd,         ///< persistent slots of the sum and of what is added to it,
                 ///< size in elements, element type
   kCopy,        ///< persistent slots to copy to and from, size in bytes
   kFirstKernel, ///< this and above: slot of the stage in the persistent block,
-                ///< slot of the losses, unit, slot of each buffer
+                ///< slot of the losses, unit, slot of each buffer, and the
+                ///< number of the shard where the kernel takes it
 };
 
 /// Words of an action below kFirstKernel, the opcode included.
@@ -64,7 +68,9 @@ struct KernelPlan {
   llvm::SmallVector<std::pair<int64_t, Phase>> cells;
   llvm::SmallVector<KernelArgument> arguments;
 
-  unsigned getNumWords() const { return 4 + kernel->buffers.size(); }
+  unsigned getNumWords() const {
+    return 4 + kernel->buffers.size() + kernel->takesShard();
+  }
 };
 
 struct WorkerPlan {

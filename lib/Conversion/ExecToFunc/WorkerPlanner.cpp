@@ -156,6 +156,8 @@ LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
        slotOf(losses), static_cast<uint32_t>(cell.getUnit())});
   for (int64_t offset : own)
     words.push_back(slotOf(offset));
+  if (kernel->takesShard())
+    words.push_back(*step.functions.shardOf(cell.getStage()));
   return success();
 }
 
@@ -239,7 +241,7 @@ static std::optional<int64_t> elementTypeNumber(Type type) {
 
 static InFlightDiagnostic emitNoSum(Operation *op, Type type) {
   return pipe::emitTableError(op)
-         << "sums gradients of " << type
+         << "sums numbers of " << type
          << "; the runtime sums f32, f64, f16, bf16, i32 and i64";
 }
 
@@ -249,24 +251,73 @@ LogicalResult WorkerPlanner::planAllReduce(uint32_t instruction) {
   const Group &group = groups.byBlocks.at({blocks.begin, blocks.end});
   for (const GradientRun &run : layout.runsOf(at(instruction).cell.getStage()))
     if (!run.isTied &&
-        failed(putSum(instruction, run.offset,
+        failed(putSum(instruction, kAllReduce, run.offset,
                       run.bytes * 8 / run.elementType.getIntOrFloatBitWidth(),
                       run.elementType, group)))
       return failure();
   return success();
 }
 
-LogicalResult WorkerPlanner::putSum(uint32_t instruction, int64_t offset,
-                                    int64_t size, Type type,
+LogicalResult WorkerPlanner::putSum(uint32_t instruction, Opcode opcode,
+                                    int64_t offset, int64_t size, Type type,
                                     const Group &group) {
   if (group.numMembers == 1)
     return success();
   std::optional<int64_t> number = elementTypeNumber(type);
   if (!number)
     return emitNoSum(opOf(instruction), type);
-  put({kAllReduce, slotOf(offset), lowOf(size), highOf(size),
+  put({opcode, slotOf(offset), lowOf(size), highOf(size),
        static_cast<uint32_t>(*number), group.number, group.firstMember,
        group.numMembers, startRequest(instruction)});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Shards
+//===----------------------------------------------------------------------===//
+
+/// The worker of the last stage gives its output to all that have a shard.
+LogicalResult WorkerPlanner::planBroadcast(uint32_t instruction) {
+  const Placement &placement = step.placed.loaded.placement;
+  int64_t path = placement.pathOf(at(instruction).cell.getUnit());
+  const Group &group = groups.byPath[path].broadcasts;
+  ArrayRef<int64_t> offsets = step.placed.buffers.offsetsOf(instruction);
+  if (offsets.size() != 1)
+    return emitNoBuffers(opOf(instruction), "buffer (at [offset])");
+  int64_t bytes = outputBytes.back();
+  if (failed(verifySlot(instruction, offsets.front(), bytes, plan.arenaBytes,
+                        "arena")))
+    return failure();
+  if (group.numMembers == 1)
+    return success();
+  auto root = static_cast<uint32_t>(placement.getPath(path).workers.back());
+  put({kBroadcast, slotOf(offsets.front()), lowOf(bytes), highOf(bytes), root,
+       group.number, group.firstMember, group.numMembers,
+       startRequest(instruction)});
+  return success();
+}
+
+/// What a shard has made becomes the sum over shards. Partials of one shard are
+/// zero where others have theirs, so that their sum has all of them.
+LogicalResult WorkerPlanner::planShardSums(uint32_t instruction) {
+  const StageFunctions &functions = step.functions;
+  int64_t path =
+      step.placed.loaded.placement.pathOf(at(instruction).cell.getUnit());
+  SmallVector<RankedTensorType> types;
+  if (at(instruction).is(InstructionKind::Reduce))
+    types.push_back(functions.lastOutputGradient);
+  else
+    for (const NamedTensor &tensor : functions.partials)
+      types.push_back(tensor.type);
+  ArrayRef<int64_t> offsets = step.placed.buffers.offsetsOf(instruction);
+  if (offsets.size() != types.size())
+    return emitNoBuffers(opOf(instruction), "buffers (at [offset, ..])");
+  for (auto [type, offset] : llvm::zip_equal(types, offsets))
+    if (failed(verifySlot(instruction, offset, bytesOf(type), plan.arenaBytes,
+                          "arena")) ||
+        failed(putSum(instruction, kSumShards, offset, type.getNumElements(),
+                      type.getElementType(), groups.byPath[path].sums)))
+      return failure();
   return success();
 }
 
@@ -317,7 +368,8 @@ LogicalResult WorkerPlanner::planTies(uint32_t instruction) {
     for (const PersistentTensor *other : llvm::drop_begin(own))
       put({kAdd, slotOf(sum.offset), slotOf(other->offset), lowOf(size),
            highOf(size), static_cast<uint32_t>(*number)});
-    if (failed(putSum(instruction, sum.offset, size, type, groups.byTie[i])))
+    if (failed(putSum(instruction, kAllReduce, sum.offset, size, type,
+                      groups.byTie[i])))
       return failure();
     putWaits(instruction);
     for (const PersistentTensor *other : llvm::drop_begin(own))
@@ -339,7 +391,11 @@ LogicalResult WorkerPlanner::planInstruction(uint32_t instruction) {
                                      ? kOffload
                                      : kReload);
   case InstructionRole::Collective:
-    return planAllReduce(instruction);
+    if (at(instruction).is(InstructionKind::Broadcast))
+      return planBroadcast(instruction);
+    return traitsOf(at(instruction).kind).grouping == Grouping::Unit
+               ? planShardSums(instruction)
+               : planAllReduce(instruction);
   case InstructionRole::Join:
     break;
   }

@@ -25,6 +25,11 @@ struct Group {
 struct ReduceGroups {
   std::map<std::pair<int64_t, int64_t>, Group> byBlocks;
   std::vector<Group> byTie; ///< of StageFunctions::ties
+  /// Of the shards of a vocabulary.
+  struct OfShards {
+    Group broadcasts, sums;
+  };
+  std::vector<OfShards> byPath;
 };
 
 /// Gives kernels their opcodes; equal ones share one.
@@ -76,10 +81,13 @@ private:
   mlir::LogicalResult planMessage(uint32_t instruction, Opcode opcode);
   mlir::LogicalResult planCopy(uint32_t instruction, Opcode opcode);
   mlir::LogicalResult planAllReduce(uint32_t instruction);
+  mlir::LogicalResult planBroadcast(uint32_t instruction);
+  mlir::LogicalResult planShardSums(uint32_t instruction);
   mlir::LogicalResult planTies(uint32_t instruction);
   mlir::LogicalResult verifyLast(uint32_t instruction, const Tie &tie);
-  mlir::LogicalResult putSum(uint32_t instruction, int64_t offset, int64_t size,
-                             mlir::Type type, const Group &group);
+  mlir::LogicalResult putSum(uint32_t instruction, Opcode opcode,
+                             int64_t offset, int64_t size, mlir::Type type,
+                             const Group &group);
   mlir::LogicalResult verifySlot(uint32_t instruction, int64_t offset,
                                  int64_t bytes, int64_t blockBytes,
                                  llvm::StringRef block);

@@ -16,11 +16,11 @@
 // `context` is the handle of one worker. The runtime passes it to the step
 // function; only the thread that runs the worker may use it.
 //
-// Asynchronous calls (send, recv, copies, all_reduce) start here and end at
-// the wait of their request. Requests are numbers from 0 to what the program
-// declares (PIPESCHED_RT_REQUESTS), exclusive. A request is in use from the
-// call that starts it to the return of its wait. Until then the program must
-// not write what is sent or copied, nor touch what is received or summed.
+// Asynchronous calls (send, recv, copies, all_reduce, broadcast) start here and
+// end at the wait of their request. Requests are numbers from 0 to what the
+// program declares (PIPESCHED_RT_REQUESTS), exclusive. A request is in use from
+// the call that starts it to the return of its wait. Until then the program
+// must not write what is sent or copied, nor touch what is received or summed.
 //
 // Every call returns 0 or the status of the first failure of any worker. After
 // a failure every call of every worker returns that status at once and does
@@ -145,6 +145,14 @@ PIPESCHED_RT_API int32_t pipesched_rt_all_reduce(
     void *context, void *data, int64_t count, int32_t element_type,
     int32_t group, const int32_t *members, int32_t num_members,
     int32_t request);
+
+/// Starts to give the `bytes` bytes at `data` of worker `root`, a member, to
+/// all other members of a group, at their `data`. Groups are those of
+/// pipesched_rt_all_reduce: sums and broadcasts of one group must be started in
+/// the same order by all members. Misuse: as there; a root that is no member.
+PIPESCHED_RT_API int32_t pipesched_rt_broadcast(
+    void *context, void *data, int64_t bytes, int32_t root, int32_t group,
+    const int32_t *members, int32_t num_members, int32_t request);
 
 /// Adds the `count` elements at `from` to those at `to`, with the element types
 /// and roundings of loopback's sums. It has ended when it returns. Misuse: a

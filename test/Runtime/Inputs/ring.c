@@ -116,6 +116,25 @@ static int32_t startSum(void *context, int64_t *value, int32_t group,
                                  members, 2, group);
 }
 
+/// Each worker gives the others what it has, in group 0 behind the sums.
+static int32_t broadcastAll(int32_t worker, void *context, int64_t step) {
+  const int32_t all[] = {0, 1, 2, 3};
+  int64_t given[4][300];
+  for (int32_t root = 0; root < 4; ++root) {
+    for (int i = 0; i < 300; ++i)
+      given[root][i] = 1000 * worker + i + step;
+    TRY(pipesched_rt_broadcast(context, given[root], sizeof(given[root]), root,
+                               0, all, 4, root));
+  }
+  for (int32_t root = 3; root >= 0; --root)
+    TRY(pipesched_rt_wait(context, root));
+  for (int32_t root = 0; root < 4; ++root)
+    for (int i = 0; i < 300; ++i)
+      if (given[root][i] != 1000 * root + i + step)
+        return wrong(context, "a broadcast");
+  return PIPESCHED_RT_OK;
+}
+
 /// Workers 0 and 1 sum in groups 1 and 2, which they start in different orders,
 /// with a message between: an all_reduce that waits for the other member, or
 /// for another group, ends in a deadlock here. Workers 1 to 3 and 0 sum in a
@@ -172,6 +191,7 @@ static int32_t step(int32_t worker, void *context, void *persistent,
   pipesched_rt_end(context, 0);
   pipesched_rt_begin(context, 1);
   TRY(sumTypes(worker, context));
+  TRY(broadcastAll(worker, context, number));
   TRY(sumPairs(worker, context));
   pipesched_rt_end(context, 1);
   state->sumOfSteps += number;

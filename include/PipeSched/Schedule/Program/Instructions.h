@@ -251,7 +251,7 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
       {Queue::Broadcasts}},
      Grouping::Unit,
      /*resultName=*/"x",
-     /*isCompiled=*/false,
+     /*isCompiled=*/true,
      /*isDetached=*/true},
     {InstructionRole::Collective,
      CostRule::Phase,
@@ -263,7 +263,7 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
       {Queue::Reductions}},
      Grouping::Unit,
      /*resultName=*/"y",
-     /*isCompiled=*/false,
+     /*isCompiled=*/true,
      /*isDetached=*/true},
     {InstructionRole::Collective,
      CostRule::Phase,
@@ -275,7 +275,7 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
       {Queue::Reductions}},
      Grouping::Unit,
      /*resultName=*/"z",
-     /*isCompiled=*/false,
+     /*isCompiled=*/true,
      /*isDetached=*/true}, // Z
 };
 

@@ -36,22 +36,27 @@ static constexpr RolePlace N = RolePlace::Nowhere, A = RolePlace::Argument,
                            R = RolePlace::Result, AR = A | R;
 static constexpr RolePlace
     kPlaces[kNumEnumValues<StageRole>][kNumEnumValues<StageFunctionKind>] = {
-        // init fwd rec bwd igr wgr upd data targ loss
-        {R, A, A, A, A, A, AR, A, A, N},   // param
-        {N, A, A, A, A, A, N, R, N, N},    // input
-        {N, R, R, A, A, A, N, N, N, A},    // output
-        {N, R, AR, A, AR, A, N, N, N, N},  // residual
-        {N, N, N, A, A, A, N, N, N, R},    // output_gradient
-        {N, N, N, R, R, N, N, N, N, N},    // input_gradient
-        {N, N, N, AR, N, AR, A, N, N, N},  // gradient
-        {N, N, N, N, N, N, AR, N, N, N},   // state
-        {N, N, N, N, N, N, N, N, R, A},    // target
-        {N, N, N, N, N, N, N, N, N, R},    // loss
-        {N, A, A, A, A, A, N, A, A, A},    // microbatch
-        {N, A, A, A, A, A, N, A, A, A},    // slice
-        {N, A, A, A, A, A, A, A, A, A},    // step
-        {N, A, A, A, A, A, N, N, N, N},    // earlier
-        {N, N, N, AR, AR, N, N, N, N, N}}; // earlier_gradient
+        // init fwd rec bwd igr wgr upd shd shb data targ loss
+        {R, A, A, A, A, A, AR, A, A, A, A, N},   // param
+        {N, A, A, A, A, A, N, N, N, R, N, N},    // input
+        {N, R, R, A, A, A, N, N, N, N, N, A},    // output
+        {N, R, AR, A, AR, A, N, R, A, N, N, N},  // residual
+        {N, N, N, A, A, A, N, N, N, N, N, R},    // output_gradient
+        {N, N, N, R, R, N, N, N, N, N, N, N},    // input_gradient
+        {N, N, N, AR, N, AR, A, N, AR, N, N, N}, // gradient
+        {N, N, N, N, N, N, AR, N, N, N, N, N},   // state
+        {N, N, N, N, N, N, N, A, A, N, R, A},    // target
+        {N, N, N, N, N, N, N, N, N, N, N, R},    // loss
+        {N, A, A, A, A, A, N, A, A, A, A, A},    // microbatch
+        {N, A, A, A, A, A, N, A, A, A, A, A},    // slice
+        {N, A, A, A, A, A, A, A, A, A, A, A},    // step
+        {N, A, A, A, A, A, N, N, N, N, N, N},    // earlier
+        {N, N, N, AR, AR, N, N, N, N, N, N, N},  // earlier_gradient
+        {N, N, N, N, N, N, N, A, A, N, N, N},    // shard
+        {N, N, N, N, N, N, N, A, A, N, N, N},    // last_output
+        {N, N, N, N, N, N, N, N, R, N, N, N},    // last_output_gradient
+        {N, N, N, N, N, N, N, R, N, N, N, N},    // partial
+        {N, N, N, N, N, N, N, N, A, N, N, A}};   // partials
 
 bool pipe::mayHaveRole(StageFunctionKind kind, StageRole role,
                        RolePlace place) {
@@ -63,7 +68,8 @@ bool pipe::mayHaveRole(StageFunctionKind kind, StageRole role,
 bool pipe::isNamedRole(StageRole role) {
   return role == StageRole::Param || role == StageRole::Residual ||
          role == StageRole::Gradient || role == StageRole::State ||
-         role == StageRole::Earlier || role == StageRole::EarlierGradient;
+         role == StageRole::Earlier || role == StageRole::EarlierGradient ||
+         role == StageRole::Partial || role == StageRole::Partials;
 }
 
 /// Verifies one attribute of an argument or result of `function`.
@@ -149,6 +155,10 @@ FlatSymbolRefAttr StageOp::getFunction(StageFunctionKind kind) {
     return getWeightGradientAttr();
   case StageFunctionKind::Update:
     return getUpdateAttr();
+  case StageFunctionKind::Shard:
+    return getShardAttr();
+  case StageFunctionKind::ShardBackward:
+    return getShardBackwardAttr();
   case StageFunctionKind::Data:
   case StageFunctionKind::Target:
   case StageFunctionKind::Loss:

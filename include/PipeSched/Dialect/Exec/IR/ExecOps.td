@@ -275,8 +275,9 @@ class Exec_CellOp<string mnemonic, string kind, list<string> queues,
 }
 
 /// A collective, named by its cell; it may state the bytes that each worker of
-/// its group has. Where the table of instructions groups it by microbatch, this
-/// is all that it has.
+/// its group has, and `exec-assign-buffers` the places of what it exchanges.
+/// Where the table of instructions groups it by microbatch, this is all that it
+/// has.
 class Exec_CollectiveOp<string mnemonic, string kind, list<string> queues,
                         list<Trait> traits = []>
     : Exec_CellOp<mnemonic, kind, queues, [
@@ -285,10 +286,12 @@ class Exec_CollectiveOp<string mnemonic, string kind, list<string> queues,
   let arguments = (ins
     Pipe_CellProp:$cell,
     Exec_OptionalI64Prop:$messageBytes,
-    Variadic<Exec_Token>:$waits
+    Variadic<Exec_Token>:$waits,
+    OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
   let assemblyFormat = [{
-    custom<Cell>($cell) (`after` $waits^)? (`bytes` $messageBytes^)? attr-dict
+    custom<Cell>($cell) (`after` $waits^)? (`bytes` $messageBytes^)?
+    (`at` $buffers^)? attr-dict
   }];
 }
 

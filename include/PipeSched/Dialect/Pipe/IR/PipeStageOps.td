@@ -35,6 +35,8 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     | `input_gradient` | I; B without `backward` | gradient of the input |
     | `weight_gradient` | W; B without `backward` | gradients of parameters |
     | `update` | O | parameters, state of the optimizer |
+    | `shard` | S | residuals, what a softmax needs of a shard of the logits |
+    | `shard_backward` | T | gradients of the last output and of parameters |
 
     ```mlir
     func.func @scale(%w: tensor<8xf32> {pipe.param},
@@ -63,12 +65,15 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     OptionalAttr<FlatSymbolRefAttr>:$backward,
     OptionalAttr<FlatSymbolRefAttr>:$inputGradient,
     OptionalAttr<FlatSymbolRefAttr>:$weightGradient,
-    OptionalAttr<FlatSymbolRefAttr>:$update
+    OptionalAttr<FlatSymbolRefAttr>:$update,
+    OptionalAttr<FlatSymbolRefAttr>:$shard,
+    OptionalAttr<FlatSymbolRefAttr>:$shardBackward
   );
   let assemblyFormat = [{
     $stage (`init` $init^)? `forward` $forward (`recompute` $recompute^)?
     (`backward` $backward^)? (`input_gradient` $inputGradient^)?
-    (`weight_gradient` $weightGradient^)? (`update` $update^)? attr-dict
+    (`weight_gradient` $weightGradient^)? (`update` $update^)?
+    (`shard` $shard^)? (`shard_backward` $shardBackward^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

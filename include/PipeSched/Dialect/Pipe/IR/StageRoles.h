@@ -27,6 +27,8 @@ enum class StageFunctionKind {
   InputGradient,
   WeightGradient,
   Update,
+  Shard,
+  ShardBackward,
   Data,
   Target,
   Loss
@@ -48,7 +50,12 @@ enum class StageRole {
   Slice,
   Step,
   Earlier,
-  EarlierGradient
+  EarlierGradient,
+  Shard,
+  LastOutput,
+  LastOutputGradient,
+  Partial,
+  Partials
 };
 
 /// The attribute beside `pipe.param` that makes parameters of several stages
@@ -84,6 +91,10 @@ struct EnumNames<pipe::StageFunctionKind> {
       {Kind::WeightGradient, "weight_gradient",
        "Computes the gradients of a stage's parameters"},
       {Kind::Update, "update", "Steps the parameters of a stage"},
+      {Kind::Shard, "shard",
+       "Computes a shard of the logits and what the softmax needs of it"},
+      {Kind::ShardBackward, "shard_backward",
+       "Computes the gradients of a shard of the logits"},
       {Kind::Data, "data", "Makes the input of the first stage"},
       {Kind::Target, "target", "Makes what the loss compares with"},
       {Kind::Loss, "loss",
@@ -112,7 +123,14 @@ struct EnumNames<pipe::StageRole> {
       {Role::Earlier, "earlier",
        "The residual of its name of all slices of the microbatch"},
       {Role::EarlierGradient, "earlier_gradient",
-       "The gradient of the pipe.earlier of its name"}};
+       "The gradient of the pipe.earlier of its name"},
+      {Role::Shard, "shard", "The number of the shard"},
+      {Role::LastOutput, "last_output", "The output of the last stage"},
+      {Role::LastOutputGradient, "last_output_gradient",
+       "A shard's part of the gradient of the last output"},
+      {Role::Partial, "partial", "What a shard tells all shards"},
+      {Role::Partials, "partials",
+       "The pipe.partial of its name of all shards"}};
 };
 
 } // namespace pipesched

@@ -1,0 +1,253 @@
+//===- VerifyShards.cpp - Shards of a vocabulary --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The head of a model in shards, one on each worker (arXiv 2411.05288):
+//
+//   S  shard           last output  ->  partials, residuals
+//   Y                  partials of all shards, on all workers
+//   T  shard_backward  last output, partials, residuals  ->  gradients
+//   Z                  the sum of the gradients of the last output (Vocab-1)
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Stages/PersistentLayout.h"
+#include "PipeSched/Support/CheckedInt.h"
+#include "VerifyStages.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+using Kind = StageFunctionKind;
+using Role = StageRole;
+
+namespace {
+class ShardVerifier {
+public:
+  explicit ShardVerifier(StageFunctions &functions) : functions(functions) {}
+
+  LogicalResult run();
+
+private:
+  InFlightDiagnostic emitError(const StageFunction &function,
+                               const Stage &stage) {
+    InFlightDiagnostic diagnostic = emitTableError(function.op);
+    diagnostic << "is the " << enumName(function.kind) << " of stage "
+               << stage.number << ", but ";
+    return diagnostic;
+  }
+  LogicalResult collectShards();
+  LogicalResult verifyArgument(const StageFunction &function,
+                               const Stage &stage, const RoleValue &value);
+  LogicalResult collectPartials(const Stage &stage);
+  LogicalResult collectGradient(const Stage &stage);
+  LogicalResult verifyPartials(const StageFunction &function);
+  LogicalResult verifyLoss();
+
+  StageFunctions &functions;
+};
+} // namespace
+
+/// The stages with both functions.
+LogicalResult ShardVerifier::collectShards() {
+  for (const Stage &stage : functions.stages) {
+    const StageFunction *shard = stage.get(Kind::Shard);
+    const StageFunction *backward = stage.get(Kind::ShardBackward);
+    if (!shard && !backward)
+      continue;
+    if (!shard || !backward)
+      return emitTableError(stage.op)
+             << "has " << (shard ? "a shard" : "a shard_backward") << " and no "
+             << (shard ? "shard_backward" : "shard")
+             << "; a shard of the logits needs both";
+    functions.shards.push_back(stage.number);
+  }
+  return success();
+}
+
+LogicalResult ShardVerifier::verifyArgument(const StageFunction &function,
+                                            const Stage &stage,
+                                            const RoleValue &value) {
+  auto fail = [&](RankedTensorType wanted, const Twine &of) {
+    return emitError(function, stage)
+           << "its pipe." << enumName(value.role) << " is " << value.type
+           << ", and " << of << " is " << wanted;
+  };
+  if (value.role == Role::LastOutput) {
+    const Stage &last = functions.stages.back();
+    if (value.type != last.output)
+      return fail(last.output, "the output of stage " + Twine(last.number));
+  }
+  if (value.role == Role::Target) {
+    if (!functions.target)
+      return emitError(function, stage)
+             << "takes a pipe.target, and there is no clause 'target @..' that "
+                "names what makes it";
+    RankedTensorType made =
+        functions.target->findResult(Role::Target)->getTensorType();
+    if (value.type != made)
+      return fail(made, "what target makes");
+  }
+  return success();
+}
+
+/// The partials of the first shard are those of all.
+LogicalResult ShardVerifier::collectPartials(const Stage &stage) {
+  const StageFunction &shard = *stage.get(Kind::Shard);
+  bool isFirst = stage.number == functions.shards.front();
+  auto numShards = static_cast<int64_t>(functions.shards.size());
+  size_t count = 0;
+  for (const RoleValue &value : shard.results) {
+    if (value.role != Role::Partial)
+      continue;
+    ++count;
+    RankedTensorType one = value.getTensorType();
+    SmallVector<int64_t> shape{numShards};
+    llvm::append_range(shape, one.getShape());
+    auto all = RankedTensorType::get(shape, one.getElementType());
+    auto *known =
+        llvm::find_if(functions.partials, [&](const NamedTensor &tensor) {
+          return tensor.name == value.name;
+        });
+    if (isFirst) {
+      CheckedInt bytes = CheckedInt(bytesOf(one)) * numShards;
+      if (!bytes.isValid() || bytes.get() > kMaxStageBytes)
+        return emitError(shard, stage)
+               << "its pipe.partial \"" << value.name << "\" takes over "
+               << kMaxStageBytes << " bytes for " << numShards << " shards";
+      functions.partials.push_back({value.name, all, ""});
+    } else if (known == functions.partials.end() || known->type != all) {
+      return emitError(shard, stage)
+             << "gives " << value.type << " as the pipe.partial \""
+             << value.name << "\", which stage " << functions.shards.front()
+             << " does not; all shards tell the same";
+    }
+  }
+  if (count == functions.partials.size())
+    return success();
+  return emitError(shard, stage)
+         << "gives " << count << " pipe.partial, and stage "
+         << functions.shards.front() << " " << functions.partials.size()
+         << "; all shards tell the same";
+}
+
+LogicalResult ShardVerifier::collectGradient(const Stage &stage) {
+  const StageFunction &backward = *stage.get(Kind::ShardBackward);
+  const RoleValue *value = backward.findResult(Role::LastOutputGradient);
+  RankedTensorType given = value ? value->getTensorType() : RankedTensorType();
+  if (stage.number == functions.shards.front()) {
+    functions.lastOutputGradient = given;
+    RankedTensorType output = functions.stages.back().output;
+    if (given && given.getShape() != output.getShape())
+      return emitError(backward, stage)
+             << "its pipe.last_output_gradient is " << given
+             << ", and the last output " << output
+             << "; expected the same shape";
+    return success();
+  }
+  if (given == functions.lastOutputGradient)
+    return success();
+  InFlightDiagnostic diagnostic = emitError(backward, stage);
+  auto put = [&](RankedTensorType type) {
+    if (type)
+      diagnostic << type;
+    else
+      diagnostic << "nothing";
+  };
+  diagnostic << "gives ";
+  put(given);
+  diagnostic << " as pipe.last_output_gradient, and stage "
+             << functions.shards.front() << " gives ";
+  put(functions.lastOutputGradient);
+  return diagnostic << "; all shards give a part of the sum, or none does";
+}
+
+LogicalResult ShardVerifier::verifyPartials(const StageFunction &function) {
+  for (const RoleValue &value : function.arguments) {
+    if (value.role != Role::Partials)
+      continue;
+    auto fail = [&]() -> InFlightDiagnostic {
+      return emitTableError(function.op)
+             << "is the " << enumName(function.kind) << " and takes "
+             << value.type << " as the pipe.partials \"" << value.name
+             << "\", ";
+    };
+    auto *given =
+        llvm::find_if(functions.partials, [&](const NamedTensor &tensor) {
+          return tensor.name == value.name;
+        });
+    if (given == functions.partials.end())
+      return fail() << "but no shard gives a pipe.partial of that name";
+    if (given->type != value.type)
+      return fail() << "and those of " << functions.shards.size()
+                    << (functions.shards.size() == 1 ? " shard" : " shards")
+                    << " are " << given->type;
+  }
+  return success();
+}
+
+LogicalResult ShardVerifier::verifyLoss() {
+  if (!functions.loss)
+    return emitTableError(functions.stages.front().op->getParentOp())
+           << "has shards of the logits and no clause 'loss @..', which makes "
+              "the loss of what they tell";
+  const StageFunction &loss = *functions.loss;
+  if (functions.lastOutputGradient && loss.findResult(Role::OutputGradient))
+    return emitTableError(loss.op)
+           << "is the loss and gives a pipe.output_gradient, and so do the "
+              "shards (pipe.last_output_gradient); expected one of them";
+  return verifyPartials(loss);
+}
+
+LogicalResult ShardVerifier::run() {
+  if (failed(collectShards()))
+    return failure();
+  if (functions.shards.empty())
+    return functions.loss ? verifyPartials(*functions.loss) : success();
+  for (int64_t number : functions.shards) {
+    const Stage &stage = functions.stages[number];
+    for (Kind kind : {Kind::Shard, Kind::ShardBackward})
+      for (const RoleValue &value : stage.get(kind)->arguments)
+        if (failed(verifyArgument(*stage.get(kind), stage, value)))
+          return failure();
+    if (failed(collectPartials(stage)) || failed(collectGradient(stage)))
+      return failure();
+  }
+  for (int64_t number : functions.shards)
+    if (failed(
+            verifyPartials(*functions.stages[number].get(Kind::ShardBackward))))
+      return failure();
+  return verifyLoss();
+}
+
+LogicalResult pipesched::verifyShards(StageFunctions &functions) {
+  return ShardVerifier(functions).run();
+}
+
+LogicalResult pipesched::verifyShardPhases(const StageFunctions &functions,
+                                           const Stage &stage,
+                                           PhaseSet phases) {
+  bool runsShard = phases.contains(Phase::Logits);
+  bool hasShard = stage.get(Kind::Shard) != nullptr;
+  if (runsShard && !hasShard)
+    return emitTableError(stage.op)
+           << "runs S in this schedule and has no shard and shard_backward";
+  if (!runsShard && hasShard && phases.contains(Phase::Forward))
+    return emitTableError(stage.op)
+           << "has a shard of the logits, and this schedule runs no S of it; "
+              "expected a family that spreads the vocabulary over this stage, "
+              "such as vocab-1f1b, or pipe-spread-vocabulary";
+  bool sums = functions.lastOutputGradient != nullptr;
+  if (!runsShard || sums == phases.contains(Phase::Reduce))
+    return success();
+  return emitTableError(stage.op)
+         << (sums ? "gives a pipe.last_output_gradient, and this schedule has "
+                    "no Z that sums it; expected vocabulary=vocab-1"
+                  : "gives no pipe.last_output_gradient for Z to sum; expected "
+                    "vocabulary=vocab-2, where the loss gives the gradient");
+}
