@@ -13,10 +13,11 @@ from typing import Any
 from pipesched import Costs, Schedule, _core, _deployment, systems
 from pipesched._bytes import DEFAULT_RESERVE, reserve_text
 from pipesched._costs import has_experts
-from pipesched._division import Counts
+from pipesched._division import SPREAD, Counts
 from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
 from pipesched.planning import Request
 from pipesched.planning._bounds import overlaps
+from pipesched.planning._heads import spread_by
 from pipesched.planning._space import may_overlap, may_slice
 
 from .arguments import families
@@ -285,7 +286,10 @@ def of_plan(request: Request, is_given: Given) -> Facts:
         found["precision"] = request.precision
     if request.times is not None and _are_messages_free(request.described):
         found["messages"] = "free (no comm)"
-    found |= {"transport": request.transport, "receive placement": "arrival", "runtime": "table"}
+    listed = spread_by(request) if request.schedules is None else request.schedules
+    searches_both = any(family in SPREAD for family in listed)
+    receives = "arrival or consumer" if searches_both else "arrival"
+    found |= {"transport": request.transport, "receive placement": receives, "runtime": "table"}
     if request.model is not None:
         found["reserve"] = reserve_text(request.reserve_text, request.has_experts)
         found |= _divided_by(request)

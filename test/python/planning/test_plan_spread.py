@@ -174,6 +174,7 @@ def test_a_saved_plan_has_its_shards(tmp_path: Path, capsys: Capture) -> None:
     assert main([*line, "--save", str(folder)]) == 0
     table = capsys.readouterr().out
     assert " vocabulary " in table and " vocab-1 " in table and "pipesched.torch runs" in table
+    assert "receive placement arrival or consumer," in " ".join(table.split())
     rows = [json.loads(file.read_text())[0] for file in sorted(folder.glob("*.json"))]
     assert {row["vocabulary"] for row in rows} <= {"vocab-1", "interlaced"} and len(rows) == 4
     for row in rows:
