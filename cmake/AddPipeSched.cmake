@@ -17,7 +17,8 @@ function(add_pipesched_library name)
   target_include_directories(${name} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
-  set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Libraries")
+  set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Libraries"
+    UNITY_BUILD "${PIPESCHED_UNITY_BUILD}" UNITY_BUILD_BATCH_SIZE 8)
   install(TARGETS ${name} EXPORT PipeSchedTargets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

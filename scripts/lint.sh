@@ -33,6 +33,7 @@ check format
 check text
 check python3 utils/check-size.py
 check python3 utils/check-odr.py
+check python3 utils/check-private.py
 check python3 utils/check-layers.py
 
 if [ "${1:-}" != --fast ]; then

@@ -220,7 +220,11 @@ class Build:
             copy = self.out / pathlib.Path(folder).relative_to(self.build)
             copy.mkdir(parents=True, exist_ok=True)
             for name in files:
-                (copy / name).symlink_to(pathlib.Path(folder, name))
+                if name.endswith("_cxx.cxx"):  # of a unity build: includes sources by their paths
+                    text = pathlib.Path(folder, name).read_text(encoding="utf-8")
+                    (copy / name).write_text(self.moved(text), encoding="utf-8")
+                else:
+                    (copy / name).symlink_to(pathlib.Path(folder, name))
 
     def key(self, path):
         """A path as build.ninja spells outputs."""

@@ -154,8 +154,8 @@ intptr_t pipeschedScheduleGetNumRows(MlirOperation schedule) {
 }
 
 /// The row of a worker. Errors, emitted: no schedule; no such row.
-static FailureOr<ArrayRef<Cell>> findRow(MlirOperation schedule,
-                                         intptr_t worker) {
+static FailureOr<ArrayRef<Cell>> findCells(MlirOperation schedule,
+                                           intptr_t worker) {
   pipe::ScheduleOp op = readRowOwner(schedule);
   if (!op)
     return failure();
@@ -170,14 +170,14 @@ static FailureOr<ArrayRef<Cell>> findRow(MlirOperation schedule,
 }
 
 intptr_t pipeschedScheduleGetRowSize(MlirOperation schedule, intptr_t worker) {
-  FailureOr<ArrayRef<Cell>> row = findRow(schedule, worker);
+  FailureOr<ArrayRef<Cell>> row = findCells(schedule, worker);
   return succeeded(row) ? row->size() : -1;
 }
 
 MlirLogicalResult pipeschedScheduleGetRow(MlirOperation schedule,
                                           intptr_t worker, intptr_t numCells,
                                           PipeschedCell *cells) {
-  FailureOr<ArrayRef<Cell>> row = findRow(schedule, worker);
+  FailureOr<ArrayRef<Cell>> row = findCells(schedule, worker);
   if (failed(row))
     return wrap(failure());
   int64_t numSlices = cast<pipe::ScheduleOp>(unwrap(schedule)).getSlices();

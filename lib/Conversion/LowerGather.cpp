@@ -111,8 +111,8 @@ emitLoops(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape,
 }
 
 /// Constant indices are checked here, others when the function runs.
-static LogicalResult checkIndices(Operation *op, func::FuncOp function,
-                                  const SliceIndexing &indexing) {
+static LogicalResult checkSliceIndices(Operation *op, func::FuncOp function,
+                                       const SliceIndexing &indexing) {
   DenseIntElementsAttr known;
   auto fails = [&](int64_t number, const APInt &index) {
     return index.isNegative() ||
@@ -205,7 +205,7 @@ LogicalResult pipesched::lowerGathersAndScatters(func::FuncOp function) {
       return op->emitOpError("in ")
              << describeWithStages(function)
              << " cannot be compiled: its sizes are not known";
-    if (failed(checkIndices(op, function, indexing)))
+    if (failed(checkSliceIndices(op, function, indexing)))
       return failure();
     if (gather)
       lowerGather(gather, indexing);

@@ -115,7 +115,7 @@ static bool areSameExperts(const std::optional<ExpertFacts> &a,
   return a && b ? commonOf(*a) == commonOf(*b) : !a && !b;
 }
 
-static bool isSameBlock(const BlockFacts &a, const BlockFacts &b) {
+static bool isSameBesideSize(const BlockFacts &a, const BlockFacts &b) {
   auto commonOf = [](const BlockFacts &block) {
     return std::tie(block.name, block.position, block.count, block.parameters,
                     block.activeParameters, block.tiedParameters);
@@ -132,5 +132,5 @@ bool pipesched::areSizesOfOne(const ModelFacts &a, const ModelFacts &b) {
                     model.optimizerBytesPerParameter, model.recompute);
   };
   return commonOf(a) == commonOf(b) &&
-         llvm::equal(a.blocks, b.blocks, isSameBlock);
+         llvm::equal(a.blocks, b.blocks, isSameBesideSize);
 }

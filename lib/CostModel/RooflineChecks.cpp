@@ -107,8 +107,8 @@ static llvm::Error checkSequence(const ModelFacts &model,
 }
 
 /// Checks that the ranks that divide experts get equally many of them.
-static llvm::Error checkExperts(const ModelFacts &model,
-                                const SystemFacts &system) {
+static llvm::Error checkExpertRanks(const ModelFacts &model,
+                                    const SystemFacts &system) {
   int64_t degree = system.expertParallel;
   if (degree == 1)
     return llvm::Error::success();
@@ -139,7 +139,7 @@ llvm::Error pipesched::checkSystem(const ModelFacts &model,
     return error;
   if (llvm::Error error = checkSequence(model, system))
     return error;
-  if (llvm::Error error = checkExperts(model, system))
+  if (llvm::Error error = checkExpertRanks(model, system))
     return error;
   return checkRates(model, system);
 }

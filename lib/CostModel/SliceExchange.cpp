@@ -18,7 +18,7 @@ using llvm::Error;
 using llvm::Expected;
 
 /// The workers in the order of stages, which go around them.
-static Expected<std::vector<int64_t>> ringOf(const Placement &placement) {
+static Expected<std::vector<int64_t>> ringOfSlices(const Placement &placement) {
   if (placement.getNumPaths() != 1)
     return formatError("slice-exchange=pairs needs microbatches that go one "
                        "way, and the placement has {0} paths",
@@ -71,7 +71,7 @@ private:
 Expected<std::vector<SlicePartner>>
 pipesched::pairSlices(const Placement &placement,
                       llvm::ArrayRef<TokenSpan> slices) {
-  Expected<std::vector<int64_t>> ring = ringOf(placement);
+  Expected<std::vector<int64_t>> ring = ringOfSlices(placement);
   if (!ring)
     return ring.takeError();
   int64_t numWorkers = ring->size(), numSlices = slices.size();
@@ -126,7 +126,7 @@ struct Lead {
 
 Error pipesched::checkSliceExchange(const Placement &placement,
                                     llvm::ArrayRef<llvm::ArrayRef<Cell>> rows) {
-  Expected<std::vector<int64_t>> ring = ringOf(placement);
+  Expected<std::vector<int64_t>> ring = ringOfSlices(placement);
   if (!ring)
     return ring.takeError();
   for (size_t i = 1; i < ring->size(); ++i) {

@@ -20,7 +20,6 @@ using llvm::StringRef;
 using llvm::Twine;
 namespace json = llvm::json;
 
-static constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
 static constexpr double kGibi = 1024.0 * 1024 * 1024;
 static constexpr double kPsPerSecond = 1e12;
 
@@ -79,8 +78,8 @@ static int64_t readScaled(FieldReader &reader, StringRef name, double scale) {
 }
 
 /// Reads a share above 0 and at most 1, in parts per million.
-static int64_t readShare(const json::Value &value, const std::string &path,
-                         FileErrors &errors) {
+static int64_t readCalculonShare(const json::Value &value,
+                                 const std::string &path, FileErrors &errors) {
   std::optional<double> share = value.getAsNumber();
   if (share && *share > 1)
     errors.report(path, "expected an efficiency of at most 1, found " +
@@ -113,7 +112,7 @@ static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
     }
     int64_t size = scaleNumber((*step)[0], scale, /*isZeroAllowed=*/true,
                                stepPath, errors);
-    int64_t share = readShare((*step)[1], stepPath, errors);
+    int64_t share = readCalculonShare((*step)[1], stepPath, errors);
     if (index > 0 && size >= above)
       errors.report(stepPath, "expected sizes that descend");
     if (index > 0 && size < above - 1)
@@ -141,8 +140,8 @@ static int64_t readFp8Rate(const json::Object &types, const std::string &path,
 }
 
 /// Reads `{"float16": {...}}`: a 16-bit type, or the first type by name.
-static EngineFacts readEngine(FieldReader &parent, StringRef name,
-                              std::vector<std::string> &notes) {
+static EngineFacts readCalculonEngine(FieldReader &parent, StringRef name,
+                                      std::vector<std::string> &notes) {
   FileErrors &errors = parent.getErrors();
   const json::Value *value = parent.require(name);
   const json::Object *types = value ? value->getAsObject() : nullptr;
@@ -178,8 +177,8 @@ static EngineFacts readEngine(FieldReader &parent, StringRef name,
   return facts;
 }
 
-static LinkFacts readMemory(FieldReader &parent, StringRef name,
-                            int64_t &capacity) {
+static LinkFacts readCalculonMemory(FieldReader &parent, StringRef name,
+                                    int64_t &capacity) {
   FieldReader reader(parent.require(name), parent.pathOf(name),
                      parent.getErrors());
   LinkFacts facts;
@@ -207,7 +206,7 @@ static CalculonNetwork readNetwork(const json::Value &value, std::string path,
   network.link.latencyPs = reader.scaled("latency", kPsPerSecond, 0);
   if (const json::Value *share = reader.require("efficiency"))
     network.link.efficiency.points = {
-        {0, readShare(*share, reader.pathOf("efficiency"), errors)}};
+        {0, readCalculonShare(*share, reader.pathOf("efficiency"), errors)}};
   network.size = reader.integer("size", 1);
   if (const json::Value *usage = reader.find("processor_usage"))
     network.usesProcessor = usage->getAsNumber().value_or(0) > 0;
@@ -282,11 +281,11 @@ HardwareFacts pipesched::readCalculonSystem(const json::Value &file,
   if (facts.name.empty())
     facts.name = "calculon";
   facts.source = "Calculon system";
-  facts.matrix = readEngine(reader, "matrix", facts.notes);
-  facts.vector = readEngine(reader, "vector", facts.notes);
-  facts.memory = readMemory(reader, "mem1", facts.memoryBytes);
+  facts.matrix = readCalculonEngine(reader, "matrix", facts.notes);
+  facts.vector = readCalculonEngine(reader, "vector", facts.notes);
+  facts.memory = readCalculonMemory(reader, "mem1", facts.memoryBytes);
   int64_t hostBytes = 0;
-  facts.host = readMemory(reader, "mem2", hostBytes);
+  facts.host = readCalculonMemory(reader, "mem2", hostBytes);
   facts.overlapsMemory =
       reader.choice("processing_mode", {"roofline", "no_overlap"}) == 0;
   readNetworks(reader, facts);

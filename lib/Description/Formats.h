@@ -18,6 +18,8 @@
 
 namespace pipesched {
 
+inline constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
+
 /// Fields of PipeSched's own files, docs/schemas/*.schema.json.
 Architecture readModelFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);

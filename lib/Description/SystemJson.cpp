@@ -20,7 +20,6 @@ using llvm::StringRef;
 using llvm::Twine;
 namespace json = llvm::json;
 
-static constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
 static constexpr double kPsPerUs = 1e6;
 
 /// Reads a share above 0 and at most 1, in parts per million.

@@ -26,7 +26,8 @@ using llvm::formatv;
 // What the format cannot express
 //===----------------------------------------------------------------------===//
 
-static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
+static std::optional<Violation> checkCsvCell(const TableView &table,
+                                             CellRef at) {
   llvm::ArrayRef<Cell> row = table.rows[at.row];
   Cell cell = row[at.index];
   if (!cell.isIdle() && !cell.isIn(kKnownPhases))
@@ -68,7 +69,7 @@ static std::optional<Violation> checkRow(const TableView &table, int64_t row,
   llvm::ArrayRef<Cell> cells = table.rows[row];
   bool hasCells = false;
   for (int64_t index = 0, end = cells.size(); index != end; ++index) {
-    if (std::optional<Violation> violation = checkCell(table, {row, index}))
+    if (std::optional<Violation> violation = checkCsvCell(table, {row, index}))
       return violation;
     hasCells |= !cells[index].isIdle();
     if (index == 0 || !cells[index - 1].overlapsNext())
@@ -104,7 +105,7 @@ static Violation describeReplicas(const TableView &table) {
   return violation;
 }
 
-static std::optional<Violation> checkTable(const TableView &table) {
+static std::optional<Violation> checkCsvTable(const TableView &table) {
   if (table.placement->getNumPaths() > 1)
     return describeReplicas(table);
   if (table.aligned && !table.slots.empty())
@@ -311,8 +312,8 @@ llvm::Expected<std::vector<std::string>> CommLowering::run() {
 
 /// Checks the lines before anything is written, as an import does: a message
 /// in another order would give wrong gradients without an error.
-static llvm::Error checkLines(const TableView &table,
-                              llvm::ArrayRef<std::string> lines) {
+static llvm::Error checkCsvLines(const TableView &table,
+                                 llvm::ArrayRef<std::string> lines) {
   llvm::SmallVector<llvm::StringRef> texts(lines.begin(), lines.end());
   const std::vector<int32_t> &workers = table.placement->getPath(0).workers;
   TorchFile file{texts, workers, int64_t(workers.size())};
@@ -330,7 +331,7 @@ lowerMessages(const TableView &table) {
       CommLowering(table, *index).run();
   if (!lines)
     return lines.takeError();
-  if (llvm::Error error = checkLines(table, *lines))
+  if (llvm::Error error = checkCsvLines(table, *lines))
     return std::move(error);
   return lines;
 }
@@ -338,7 +339,7 @@ lowerMessages(const TableView &table) {
 std::optional<Violation> pipesched::writeTorchCsv(llvm::raw_ostream &os,
                                                   const TableView &table,
                                                   TorchCsvFormat format) {
-  if (std::optional<Violation> violation = checkTable(table))
+  if (std::optional<Violation> violation = checkCsvTable(table))
     return violation;
   if (std::optional<Violation> violation = findUnorderedForward(table))
     return violation;

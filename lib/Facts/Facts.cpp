@@ -35,8 +35,8 @@ pipesched::findAttentionRates(const HardwareFacts &hardware, FlashKernel kernel,
   return nullptr;
 }
 
-static llvm::Error makeError(const HardwareFacts &hardware,
-                             const llvm::Twine &message) {
+static llvm::Error makeHardwareError(const HardwareFacts &hardware,
+                                     const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  "system '" + hardware.name + "': " + message);
 }
@@ -44,12 +44,12 @@ static llvm::Error makeError(const HardwareFacts &hardware,
 llvm::Error pipesched::setAccelerators(HardwareFacts &hardware,
                                        int64_t accelerators) {
   if (accelerators < 1)
-    return makeError(hardware,
-                     "expected at least 1 accelerator in a worker, found " +
-                         llvm::Twine(accelerators));
+    return makeHardwareError(
+        hardware, "expected at least 1 accelerator in a worker, found " +
+                      llvm::Twine(accelerators));
   if (accelerators > 1 && hardware.link.bytesPerSecond == 0)
-    return makeError(hardware,
-                     "several accelerators in a worker need a link among them");
+    return makeHardwareError(
+        hardware, "several accelerators in a worker need a link among them");
   auto scale = [&](int64_t bytesPerSecond) {
     return double(bytesPerSecond) / double(hardware.accelerators) *
            double(accelerators);
@@ -57,9 +57,9 @@ llvm::Error pipesched::setAccelerators(HardwareFacts &hardware,
   double network = scale(hardware.network.bytesPerSecond);
   double spine = scale(hardware.spine.bytesPerSecond);
   if (!(std::max(network, spine) < 9223372036854775808.0))
-    return makeError(hardware,
-                     "the network of " + llvm::Twine(accelerators) +
-                         " accelerators is over 2^63 - 1 bytes per second");
+    return makeHardwareError(
+        hardware, "the network of " + llvm::Twine(accelerators) +
+                      " accelerators is over 2^63 - 1 bytes per second");
   hardware.network.bytesPerSecond = std::llround(network);
   hardware.spine.bytesPerSecond = std::llround(spine);
   hardware.accelerators = accelerators;

@@ -23,8 +23,8 @@ llvm::Error pipesched::errorOfSystem(llvm::StringRef name, llvm::Error error) {
                      llvm::toString(std::move(error)));
 }
 
-static llvm::Error makeError(const SystemFacts &system,
-                             const llvm::Twine &message) {
+static llvm::Error makeSystemError(const SystemFacts &system,
+                                   const llvm::Twine &message) {
   return errorOfSystem(system.name, llvm::createStringError(message));
 }
 
@@ -34,10 +34,10 @@ static llvm::Error checkDegree(const SystemFacts &system, const char *kind,
                                const llvm::Twine &of) {
   if (whole % degree == 0)
     return llvm::Error::success();
-  return makeError(system, llvm::Twine(degree) + "-way " + kind +
-                               " parallelism does not divide " + of +
-                               "; the nearest degrees that do are " +
-                               nearestDivisors(whole, degree));
+  return makeSystemError(system, llvm::Twine(degree) + "-way " + kind +
+                                     " parallelism does not divide " + of +
+                                     "; the nearest degrees that do are " +
+                                     nearestDivisors(whole, degree));
 }
 
 llvm::Error pipesched::checkSplit(const SystemFacts &system) {
@@ -52,7 +52,8 @@ llvm::Error pipesched::checkSplit(const SystemFacts &system) {
     return llvm::Error::success();
   int64_t ranks;
   if (llvm::MulOverflow(accelerators, peers, ranks))
-    return makeError(system, "the accelerators of a stage are over 2^63 - 1");
+    return makeSystemError(system,
+                           "the accelerators of a stage are over 2^63 - 1");
   return checkDegree(system, "expert", system.expertParallel, ranks,
                      "the " + llvm::Twine(ranks) +
                          " accelerators of a stage in all pipelines");

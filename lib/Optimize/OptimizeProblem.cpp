@@ -85,8 +85,8 @@ static std::vector<SlicedStage> placesOf(const Placement &placement) {
   return places;
 }
 
-static Error addTimes(const Placement &placement, const CostInputs &costs,
-                      Problem &problem) {
+static Error addCellTimes(const Placement &placement, const CostInputs &costs,
+                          Problem &problem) {
   bool isSplit = problem.techniques.splitBackward;
   if (costs.model && costs.system && placement.getNumSlices() > 1 &&
       costs.system->sliceExchange != SliceExchange::None)
@@ -238,7 +238,7 @@ Expected<Problem> pipesched::makeProblem(const Placement &placement,
   problem.memoryTimes = options.memoryTimes;
   if (Error error = checkCosts(costs, options.techniques))
     return std::move(error);
-  if (Error error = addTimes(placement, costs, problem))
+  if (Error error = addCellTimes(placement, costs, problem))
     return std::move(error);
   if (Error error =
           addMemory(placement, costs, budgetFor(costs, options), problem))

@@ -26,21 +26,21 @@ using Role = StageRole;
 // Bytes
 //===----------------------------------------------------------------------===//
 
-static int64_t bytesOf(Type type) {
+static int64_t bytesOfType(Type type) {
   return type ? bytesOfTensor(type).value_or(0) : 0;
 }
 
 template <typename RangeT>
-static CheckedInt sumBytes(const RangeT &tensors) {
+static CheckedInt sumTensorBytes(const RangeT &tensors) {
   CheckedInt bytes;
   for (const NamedTensor &tensor : tensors)
-    bytes += bytesOf(tensor.type);
+    bytes += bytesOfType(tensor.type);
   return bytes;
 }
 
 /// What the slices of a microbatch pass on, together.
 static int64_t bytesOfEarlier(const Stage &stage) {
-  CheckedInt bytes = sumBytes(stage.earlier);
+  CheckedInt bytes = sumTensorBytes(stage.earlier);
   return bytes.get(); // at most kMaxStageBytes
 }
 
@@ -54,12 +54,12 @@ public:
     for (const RoleValue &value : values)
       if (value.role == Role::Input || value.role == Role::Output ||
           value.role == Role::Residual)
-        tensors[keyOf(value)] = bytesOf(value.type);
+        tensors[keyOf(value)] = bytesOfType(value.type);
   }
   void addGradient(ArrayRef<RoleValue> values) {
     for (const RoleValue &value : values)
       if (value.role == Role::OutputGradient)
-        tensors[keyOf(value)] = bytesOf(value.type);
+        tensors[keyOf(value)] = bytesOfType(value.type);
   }
   void remove(ArrayRef<RoleValue> values) {
     for (const RoleValue &value : values)
@@ -186,7 +186,7 @@ void StageModelBuilder::addAccumulation(const StageFunction &function,
     if (result.role != Role::Gradient ||
         function.findArgument(Role::Gradient, result.name))
       continue;
-    int64_t bytes = bytesOf(result.type);
+    int64_t bytes = bytesOfType(result.type);
     OpWork sum;
     sum.run.engine = Engine::Vector;
     sum.run.work = {result.getTensorType().getNumElements(),
@@ -283,9 +283,9 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
   checkpoint += ofEarlier;
   if (stage.get(Kind::WeightGradient))
     weightGrad += ofEarlier;
-  CheckedInt weights = sumBytes(stage.params);
-  CheckedInt gradients = sumBytes(stage.gradients);
-  CheckedInt states = sumBytes(stage.states);
+  CheckedInt weights = sumTensorBytes(stage.params);
+  CheckedInt gradients = sumTensorBytes(stage.gradients);
+  CheckedInt states = sumTensorBytes(stage.states);
   CheckedInt parameters;
   for (const NamedTensor &param : stage.params)
     parameters += param.type.getNumElements();
@@ -300,8 +300,8 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
   block.weightGradBytes = weightGrad.get();
   block.state = {weights.get(), gradients.get(), states.get()};
   bool sendsGradient = stage.number != 0;
-  block.messages = {isLast(stage) ? 0 : bytesOf(stage.output),
-                    sendsGradient ? bytesOf(stage.inputGradient) : 0};
+  block.messages = {isLast(stage) ? 0 : bytesOfType(stage.output),
+                    sendsGradient ? bytesOfType(stage.inputGradient) : 0};
   return success();
 }
 

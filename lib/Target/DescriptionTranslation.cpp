@@ -43,7 +43,7 @@ struct DescriptionOptions {
 } // namespace
 
 /// Created at the first registration; LLVM requires options to outlive parsing.
-static DescriptionOptions &options() {
+static DescriptionOptions &descriptionOptions() {
   static DescriptionOptions instance;
   return instance;
 }
@@ -65,18 +65,18 @@ static LogicalResult fail(MLIRContext *context, llvm::Error error) {
 static LogicalResult
 describeModel(const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
               MLIRContext *context) {
-  if (options().sequence < 0)
+  if (descriptionOptions().sequence < 0)
     return emitError(UnknownLoc::get(context))
            << "--model-sequence: expected at least 0, found "
-           << int64_t(options().sequence);
+           << int64_t(descriptionOptions().sequence);
   const llvm::MemoryBuffer &buffer = mainBuffer(sources);
   llvm::Expected<Architecture> architecture =
       architectureFromJson(buffer.getBuffer(), buffer.getBufferIdentifier(),
-                           SourceRule::Optional, options().sequence);
+                           SourceRule::Optional, descriptionOptions().sequence);
   if (!architecture)
     return fail(context, architecture.takeError());
   ExpansionOptions expansion;
-  expansion.microbatchSize = options().microbatchSize;
+  expansion.microbatchSize = descriptionOptions().microbatchSize;
   llvm::Expected<ModelFacts> facts =
       expandArchitecture(*architecture, expansion);
   if (!facts)
@@ -92,8 +92,8 @@ describeModel(const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
   return success();
 }
 
-static void writeExecution(json::OStream &json,
-                           const CalculonExecution &execution) {
+static void writeCalculonExecution(json::OStream &json,
+                                   const CalculonExecution &execution) {
   json.object([&] {
     json.attribute("workers", execution.workers);
     json.attribute("accelerators_per_worker", execution.accelerators);
@@ -122,7 +122,7 @@ describeExecution(const std::shared_ptr<llvm::SourceMgr> &sources,
   if (!execution)
     return fail(context, execution.takeError());
   json::OStream stream(os, /*IndentSize=*/2);
-  writeExecution(stream, *execution);
+  writeCalculonExecution(stream, *execution);
   stream.flush();
   os << '\n';
   return success();
@@ -155,7 +155,7 @@ static LogicalResult exportModels(Operation *root, raw_ostream &os) {
 }
 
 void pipesched::registerDescriptionTranslations() {
-  options();
+  descriptionOptions();
   TranslateRegistration(
       "describe-model",
       "a model file, ours, Hugging Face's or Calculon's, in a few numbers",

@@ -58,7 +58,7 @@ struct ShardyOptions {
 } // namespace
 
 /// Created at the first registration; LLVM requires options to outlive parsing.
-static ShardyOptions &options() {
+static ShardyOptions &shardyOptions() {
   static ShardyOptions instance;
   return instance;
 }
@@ -90,15 +90,16 @@ LogicalResult pipesched::exportShardyRules(pipe::ScheduleOp schedule,
 }
 
 static LogicalResult exportRules(Operation *root, raw_ostream &os) {
-  FailureOr<pipe::ScheduleOp> schedule = selectSchedule(
-      root, options().schedule, options().schedule.ArgStr, "a set of rules");
+  FailureOr<pipe::ScheduleOp> schedule =
+      selectSchedule(root, shardyOptions().schedule,
+                     shardyOptions().schedule.ArgStr, "a set of rules");
   if (failed(schedule))
     return failure();
-  return exportShardyRules(*schedule, options().rules(), os);
+  return exportShardyRules(*schedule, shardyOptions().rules(), os);
 }
 
 void pipesched::registerShardyTranslations() {
-  options();
+  shardyOptions();
   registerExport("export-shardy-rules",
                  "fragment schedule rules for Shardy MPMD", exportRules);
 }

@@ -64,22 +64,22 @@ struct TextOptions {
 } // namespace
 
 /// Created at the first registration; LLVM requires options to outlive parsing.
-static TextOptions &options() {
+static TextOptions &textOptions() {
   static TextOptions instance;
   return instance;
 }
 
 /// NO_COLOR counts if it is set and not empty (https://no-color.org).
 static bool wantsColours(const raw_ostream &os) {
-  if (options().colour != ColourChoice::Auto)
-    return options().colour == ColourChoice::Always;
+  if (textOptions().colour != ColourChoice::Auto)
+    return textOptions().colour == ColourChoice::Always;
   std::optional<std::string> noColour = llvm::sys::Process::GetEnv("NO_COLOR");
   return os.has_colors() && (!noColour || noColour->empty());
 }
 
 static int64_t widthOf(const raw_ostream &os) {
-  if (options().width.getNumOccurrences() > 0)
-    return options().width;
+  if (textOptions().width.getNumOccurrences() > 0)
+    return textOptions().width;
   unsigned columns =
       os.is_displayed() ? llvm::sys::Process::StandardOutColumns() : 0;
   return columns > 0 ? columns : TextPictureOptions::kDefaultWidth;
@@ -103,8 +103,8 @@ static LogicalResult exportText(Operation *root, raw_ostream &os) {
   TextPictureOptions picture;
   picture.width = widthOf(os);
   picture.hasColours = wantsColours(os);
-  if (failed(readRange(root, options().slots, picture.slots)) ||
-      failed(readRange(root, options().workers, picture.workers)))
+  if (failed(readRange(root, textOptions().slots, picture.slots)) ||
+      failed(readRange(root, textOptions().workers, picture.workers)))
     return failure();
   FailureOr<std::vector<NamedTable>> tables = loadSlotTables(root);
   if (failed(tables))
@@ -115,7 +115,7 @@ static LogicalResult exportText(Operation *root, raw_ostream &os) {
 }
 
 void pipesched::registerTextTranslations() {
-  options();
+  textOptions();
   registerExport("export-text", "schedules as tables in the terminal",
                  exportText);
 }

@@ -53,7 +53,7 @@ struct TorchCsvOptions {
 } // namespace
 
 /// Created at the first registration; LLVM requires options to outlive parsing.
-static TorchCsvOptions &options() {
+static TorchCsvOptions &torchCsvOptions() {
   static TorchCsvOptions instance;
   return instance;
 }
@@ -109,9 +109,9 @@ static OwningOpRef<Operation *> translateFromCsv(llvm::SourceMgr &sources,
   makeLinesPrintable(sources);
   makeDiagnosticsPrintable(*context);
   TorchCsvImport importOptions;
-  importOptions.keepColumns = options().keepColumns;
-  if (options().replicas.getNumOccurrences() > 0)
-    importOptions.stagesPerPath = options().replicas;
+  importOptions.keepColumns = torchCsvOptions().keepColumns;
+  if (torchCsvOptions().replicas.getNumOccurrences() > 0)
+    importOptions.stagesPerPath = torchCsvOptions().replicas;
   return importTorchCsv(context, buffer->getBuffer(),
                         buffer->getBufferIdentifier(), importOptions)
       .release()
@@ -135,15 +135,16 @@ LogicalResult pipesched::exportTorchCsv(pipe::ScheduleOp schedule,
 }
 
 static LogicalResult translateToCsv(Operation *root, raw_ostream &os) {
-  FailureOr<pipe::ScheduleOp> schedule = selectSchedule(
-      root, options().schedule, options().schedule.ArgStr, "a CSV file");
+  FailureOr<pipe::ScheduleOp> schedule =
+      selectSchedule(root, torchCsvOptions().schedule,
+                     torchCsvOptions().schedule.ArgStr, "a CSV file");
   if (failed(schedule))
     return failure();
-  return exportTorchCsv(*schedule, options().format, os);
+  return exportTorchCsv(*schedule, torchCsvOptions().format, os);
 }
 
 void pipesched::registerTorchCsvTranslations() {
-  options();
+  torchCsvOptions();
   TranslateToMLIRRegistration(
       "import-torch-csv", "a schedule file of PyTorch, either format",
       translateFromCsv,

@@ -90,7 +90,7 @@ struct Options {
 } // namespace
 
 /// Created at the first registration; LLVM requires options to outlive parsing.
-static Options &options() {
+static Options &translateOptions() {
   static Options instance;
   return instance;
 }
@@ -106,7 +106,8 @@ forEachResult(Operation *root,
               llvm::function_ref<void(NamedEvaluation &&)> consume) {
   LogicalResult result = success();
   for (Operation *op : findEvaluables(root)) {
-    FailureOr<NamedEvaluation> evaluated = evaluate(op, options().timing());
+    FailureOr<NamedEvaluation> evaluated =
+        evaluate(op, translateOptions().timing());
     if (failed(evaluated))
       result = failure();
     else
@@ -160,7 +161,7 @@ static LogicalResult exportTimelineSvg(Operation *root, raw_ostream &os) {
   FailureOr<std::vector<NamedEvaluation>> results = evaluateAll(root);
   if (failed(results))
     return failure();
-  if (llvm::Error error = writeSvg(os, *results, options().svgVariant))
+  if (llvm::Error error = writeSvg(os, *results, translateOptions().svgVariant))
     return root->emitOpError(llvm::toString(std::move(error)));
   return success();
 }
@@ -175,7 +176,7 @@ static LogicalResult exportSlotSvg(Operation *root, raw_ostream &os) {
 }
 
 static LogicalResult exportSvg(Operation *root, raw_ostream &os) {
-  if (options().svgVariant == SvgVariant::Slots)
+  if (translateOptions().svgVariant == SvgVariant::Slots)
     return exportSlotSvg(root, os);
   return exportTimelineSvg(root, os);
 }
@@ -193,7 +194,7 @@ static LogicalResult exportComparison(Operation *root, raw_ostream &os) {
 }
 
 void pipesched::registerPipeSchedTranslations() {
-  options();
+  translateOptions();
   registerExport("export-report", "all numbers as JSON", exportReport);
   registerExport("export-chrome-trace",
                  "timelines for Perfetto and chrome://tracing",

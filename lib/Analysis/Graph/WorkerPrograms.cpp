@@ -19,8 +19,6 @@
 
 using namespace pipesched;
 
-static constexpr uint32_t kNone = Program::kNone;
-
 namespace {
 
 /// The activations for which a program has an R, or a D.
@@ -220,11 +218,11 @@ void Lister::numberRow(int64_t row) {
   for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];) {
     uint32_t second = program.instructions[i].is(InstructionRole::Compute)
                           ? waits.secondHalfOf(i)
-                          : kNone;
+                          : Program::kNone;
     number[i] = next;
-    if (second != kNone)
+    if (second != Program::kNone)
       number[second] = ~next;
-    i += second == kNone ? 1 : 2;
+    i += second == Program::kNone ? 1 : 2;
     ++next;
   }
 }
@@ -282,7 +280,7 @@ void Lister::add(uint32_t instruction) {
   bool isMessage = self.is(InstructionRole::Message);
   bool isCollective = self.is(InstructionRole::Collective);
   bool isPair = self.is(InstructionRole::Compute) &&
-                waits.secondHalfOf(instruction) != kNone;
+                waits.secondHalfOf(instruction) != Program::kNone;
   result.kind.push_back(static_cast<int8_t>(self.kind));
   addCell(result.first, self.cell);
   if (isPair)

@@ -19,6 +19,9 @@
 
 namespace pipesched {
 
+/// Bytes of an element in FP32.
+inline constexpr int64_t kFloatBytes = 4;
+
 /// Sizes of a microbatch in elements, for layers of one kind.
 struct Sizes {
   Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow);

@@ -21,8 +21,8 @@ static constexpr int64_t kIndexBytes = 4;
 /// Kernels that choose the experts of tokens, once fused: Megatron-LM,
 /// docs/discussions/deepseek-v3-gb200-optimization, section 2.1.4.
 static constexpr int64_t kRouterLaunches = 31;
-/// Bytes of an element in FP32, and kernels that add the bias of an expert.
-static constexpr int64_t kFloatBytes = 4, kBiasLaunches = 3;
+/// Kernels that add the bias of an expert.
+static constexpr int64_t kBiasLaunches = 3;
 
 namespace {
 /// An activation as kernels: the names of its function and of the kernel that

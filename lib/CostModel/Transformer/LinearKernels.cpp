@@ -17,9 +17,6 @@
 using namespace pipesched;
 using llvm::StringRef;
 
-/// Bytes of decays, of scores of chunks and of states in Mamba-2's kernels.
-static constexpr int64_t kFloatBytes = 4;
-
 namespace {
 /// The chunks into which kernels cut the sequences of a microbatch.
 struct Chunks {

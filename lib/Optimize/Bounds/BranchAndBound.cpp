@@ -17,7 +17,7 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+static constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
 
 /// How many times all nogoods together may store: 256 MiB.
 static constexpr size_t kMostSeenTimes = size_t(1) << 25;
@@ -154,7 +154,7 @@ bool BranchAndBound::isSchedulable(const RowEdge &edge) const {
 /// cells by their starts. If everything is decided, there is no such worker.
 BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
   Choice choice;
-  std::tuple<bool, int64_t> best = {true, kNever};
+  std::tuple<bool, int64_t> best = {true, kNoTime};
   for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker) {
     const Frontier::Row &row = frontier.rows[worker];
     for (uint32_t i = row.begin; i < row.end; ++i) {
@@ -186,7 +186,7 @@ BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
 /// other cell can move in front of it and delays nothing. If the worker has one
 /// stage, memory allows that, because no cell in between allocates.
 void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
-  int64_t end = kNever;
+  int64_t end = kNoTime;
   for (const RowEdge &edge : choice.edges)
     if (isSchedulable(edge))
       end = std::min(end, startOf(windows, choice.worker, edge) +

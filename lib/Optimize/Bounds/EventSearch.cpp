@@ -20,7 +20,7 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 
 /// How many times all nogoods together may store: 128 MiB.
-static constexpr size_t kMostSeenTimes = size_t(1) << 24;
+static constexpr size_t kMostSeenEvents = size_t(1) << 24;
 
 /// Larger problems have far more states than a search can visit.
 static constexpr uint32_t kMostPairs = 64;
@@ -291,7 +291,7 @@ bool EventSearch::reach(Level &level) {
 Outcome EventSearch::refute(const Level &level) {
   for (size_t i = 0; i < level.numReached; ++i) {
     const Reached &reached = level.reached[i];
-    if (seenTimes + reached.times.size() > kMostSeenTimes)
+    if (seenTimes + reached.times.size() > kMostSeenEvents)
       break;
     std::vector<int64_t> &known = seen[reached.key];
     known.insert(known.end(), reached.times.begin(), reached.times.end());

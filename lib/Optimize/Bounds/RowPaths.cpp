@@ -18,7 +18,7 @@ using namespace pipesched::optimize;
 
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNoPath = std::numeric_limits<int64_t>::max();
 
 /// Cells of one stage that a row has done; `checkpoints` counts the F of which
 /// only the checkpoint is kept.
@@ -130,7 +130,7 @@ RowPathBuilder::Known &RowPathBuilder::meet(Layer &layer, State state) {
   auto [place, isNew] = layer.places.try_emplace(
       keyOf(state), std::make_pair(checkpoints, bucket.size()));
   if (isNew)
-    bucket.push_back({std::move(state), paths.numStates++, kNever});
+    bucket.push_back({std::move(state), paths.numStates++, kNoPath});
   return layer.buckets[place->second.first][place->second.second];
 }
 

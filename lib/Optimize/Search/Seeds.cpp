@@ -26,7 +26,7 @@ using llvm::Expected;
 /// large for a search.
 static constexpr int64_t kMaxSeedPairs = int64_t(1) << 20;
 
-static bool isSame(const Placement &a, const Placement &b) {
+static bool isSamePlacement(const Placement &a, const Placement &b) {
   if (a.getNumPaths() != b.getNumPaths() || !b.isAssigned() ||
       a.getNumSlices() != b.getNumSlices())
     return false;
@@ -167,7 +167,7 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem) {
       }
       // The problem has no shards of a vocabulary.
       if (hasPhase(table->rows, Phase::Logits) ||
-          !isSame(placement, table->placement))
+          !isSamePlacement(placement, table->placement))
         continue;
       std::vector<Row> rows = adapt(problem, std::move(*table));
       bool isNew = llvm::none_of(

@@ -23,7 +23,7 @@ static constexpr llvm::StringLiteral kAdvice =
     "; remove 'family' from the schedule, or generate its rows again";
 
 /// The next cell that is no idle slot, from an index on; none at the end.
-static std::optional<Cell> nextCell(ArrayRef<Cell> row, size_t &index) {
+static std::optional<Cell> nextBusyCell(ArrayRef<Cell> row, size_t &index) {
   while (index < row.size() && row[index].isIdle())
     ++index;
   return index < row.size() ? std::optional(row[index]) : std::nullopt;
@@ -52,8 +52,8 @@ static std::optional<Violation> compareRow(const Placement &placement,
   size_t index = 0, wantedIndex = 0;
   std::optional<Cell> cell, other;
   do {
-    cell = nextCell(found, index);
-    other = nextCell(wanted, wantedIndex);
+    cell = nextBusyCell(found, index);
+    other = nextBusyCell(wanted, wantedIndex);
     ++index;
     ++wantedIndex;
   } while (cell && cell == other);

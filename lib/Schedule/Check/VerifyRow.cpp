@@ -73,7 +73,7 @@ static constexpr PhaseSet kOrderedPhases =
 static bool isOrdered(Cell cell) { return cell.isIn(kOrderedPhases); }
 
 /// The phases of a set as bits, by their numbers in the enum.
-static constexpr uint32_t bitsOf(PhaseSet phases) {
+static constexpr uint32_t phaseBitsOf(PhaseSet phases) {
   uint32_t bits = 0;
   phases.forEach(
       [&](Phase phase) { bits |= 1u << static_cast<unsigned>(phase); });
@@ -84,7 +84,7 @@ namespace {
 /// The phases of a stage and unit that were seen. One byte while it has a bit
 /// for each phase that occurs once, since large rows have many pairs.
 using SeenPhases =
-    std::conditional_t<(bitsOf(kIndexedPhases) < 256), uint8_t, uint32_t>;
+    std::conditional_t<(phaseBitsOf(kIndexedPhases) < 256), uint8_t, uint32_t>;
 
 /// What a phase asks of those seen before it, and what it adds to them.
 struct OrderRule {
@@ -96,9 +96,9 @@ static constexpr PhaseMap<OrderRule> kOrderRules = [] {
   kAllPhases.forEach([&](Phase phase) {
     // Several joins may name one copy: each holds what follows it.
     PhaseSet self = kIndexedPhases & phase;
-    rules[phase] = {bitsOf(traitsOf(phase).order.needs),
-                    bitsOf(kExcludedBefore[phase] | self),
-                    bitsOf(kOfNeighbour[phase]), bitsOf(self)};
+    rules[phase] = {phaseBitsOf(traitsOf(phase).order.needs),
+                    phaseBitsOf(kExcludedBefore[phase] | self),
+                    phaseBitsOf(kOfNeighbour[phase]), phaseBitsOf(self)};
   });
   return rules;
 }();

@@ -138,12 +138,12 @@ static std::optional<Violation> checkOthers(const TableView &table,
 // Waits
 //===----------------------------------------------------------------------===//
 
-static Cell cellAt(const TableView &table, CellRef ref) {
+static Cell cellIn(const TableView &table, CellRef ref) {
   return table.rows[ref.row][ref.index];
 }
 
 static CellName nameAt(const TableView &table, CellRef ref) {
-  return table.placement->nameOf(cellAt(table, ref));
+  return table.placement->nameOf(cellIn(table, ref));
 }
 
 /// Says how the waiting cell in its row delays an awaited cell.

@@ -27,8 +27,8 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::formatv;
 
-static Error checkOptions(const Placement &placement,
-                          const OffloadOptions &options) {
+static Error checkOffloadOptions(const Placement &placement,
+                                 const OffloadOptions &options) {
   int64_t least = std::min({options.keep, options.ahead, options.memory});
   if (least < 0)
     return formatError("activations to keep or to hold and cells to reload "
@@ -80,11 +80,12 @@ Uses usesOf(const CellIndex &index, int64_t entry) {
 }
 
 /// Decides for each row which activations are offloaded.
-class Chooser {
+class OffloadChooser {
 public:
-  Chooser(const TableView &table, const CellIndex &index,
-          const SlotAssignment &slots, const ComputeNumbers &computeNumbers,
-          const OffloadOptions &options)
+  OffloadChooser(const TableView &table, const CellIndex &index,
+                 const SlotAssignment &slots,
+                 const ComputeNumbers &computeNumbers,
+                 const OffloadOptions &options)
       : table(table), index(index), slots(slots),
         computeNumbers(computeNumbers), options(options),
         isChosen(index.getNumEntries()), isKept(index.getNumEntries()) {}
@@ -250,11 +251,11 @@ struct Excess {
 };
 
 /// Writes rows with copies, and with joins if memory is limited.
-class RowWriter {
+class OffloadWriter {
 public:
-  RowWriter(const TableView &table, const CellIndex &index,
-            const ComputeNumbers &computeNumbers,
-            const llvm::BitVector &isChosen, int64_t memory)
+  OffloadWriter(const TableView &table, const CellIndex &index,
+                const ComputeNumbers &computeNumbers,
+                const llvm::BitVector &isChosen, int64_t memory)
       : table(table), index(index), computeNumbers(computeNumbers),
         isChosen(isChosen), memory(memory), queuePlaces(index.getNumEntries()),
         isJoined(index.getNumEntries()) {}
@@ -320,7 +321,7 @@ private:
 
 /// Reloads are in the order of their backwards, and so the reload queue runs
 /// them in this order.
-void RowWriter::listReloads(int64_t row, int64_t ahead) {
+void OffloadWriter::listReloads(int64_t row, int64_t ahead) {
   reloads.clear();
   for (auto [i, cell] : llvm::enumerate(table.rows[row]))
     if (cell.isIn(kBackwardStarts) && isChosen.test(entryOf(cell)))
@@ -328,7 +329,7 @@ void RowWriter::listReloads(int64_t row, int64_t ahead) {
                          copyOf(cell, Phase::Reload)});
 }
 
-void RowWriter::start(int64_t number) {
+void OffloadWriter::start(int64_t number) {
   row = number;
   written.clear();
   written.reserve(table.rows[row].size() + 3 * reloads.size());
@@ -342,7 +343,7 @@ void RowWriter::start(int64_t number) {
   excess.reset();
 }
 
-std::optional<Excess> RowWriter::write(int64_t number, int64_t ahead) {
+std::optional<Excess> OffloadWriter::write(int64_t number, int64_t ahead) {
   listReloads(number, ahead);
   start(number);
   forEachEntry(table.rows[row], [&](int64_t i, ArrayRef<Cell> cells) {
@@ -356,7 +357,7 @@ std::optional<Excess> RowWriter::write(int64_t number, int64_t ahead) {
 
 /// An F allocates the activations that no R recomputes. An R allocates the
 /// activations that it makes.
-int64_t RowWriter::numAllocated(ArrayRef<Cell> cells) const {
+int64_t OffloadWriter::numAllocated(ArrayRef<Cell> cells) const {
   return llvm::count_if(cells, [&](Cell cell) {
     return cell.isIn(kActivationMakers) &&
            (!cell.is(Phase::Forward) || !isRecomputed(entryOf(cell)));
@@ -366,7 +367,7 @@ int64_t RowWriter::numAllocated(ArrayRef<Cell> cells) const {
 /// Writes a compute entry with what belongs to it:
 ///
 ///   [joins] cells [D of its forwards] [U of later backwards]
-void RowWriter::writeCompute(int64_t i, ArrayRef<Cell> cells) {
+void OffloadWriter::writeCompute(int64_t i, ArrayRef<Cell> cells) {
   awaitCopiesOf(cells);
   int64_t numNew = numAllocated(cells);
   makeRoom({row, i}, cells.front(), numNew, queue.size(), written.size());
@@ -387,7 +388,7 @@ void RowWriter::writeCompute(int64_t i, ArrayRef<Cell> cells) {
 }
 
 /// Writes copies and joins of the table, and idle slots.
-void RowWriter::writeBeside(int64_t i, Cell cell) {
+void OffloadWriter::writeBeside(int64_t i, Cell cell) {
   if (cell.is(Phase::Offload))
     return offload(cell);
   if (cell.is(Phase::Reload))
@@ -399,7 +400,7 @@ void RowWriter::writeBeside(int64_t i, Cell cell) {
   written.push_back(cell);
 }
 
-void RowWriter::offload(Cell cell) {
+void OffloadWriter::offload(Cell cell) {
   written.push_back(cell);
   queuePlaces[entryOf(cell)] = queue.size();
   queue.issue(cell, !isRecomputed(entryOf(cell)));
@@ -409,7 +410,7 @@ void RowWriter::offload(Cell cell) {
 /// for which that cell waits make room for the reload. Joins of the table that
 /// stand right before a reload hold the reload alone, and so say nothing about
 /// later cells.
-void RowWriter::reload(int64_t i, Cell cell) {
+void OffloadWriter::reload(int64_t i, Cell cell) {
   numJoined = 0;
   uint32_t place = queuePlaces[entryOf(cell)];
   if (!queue.isDone(place)) {
@@ -422,7 +423,7 @@ void RowWriter::reload(int64_t i, Cell cell) {
 }
 
 /// A backward waits for its U, the U for its D, and the D for all earlier D.
-void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
+void OffloadWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
   held -= queue.finish(std::exchange(numJoined, 0));
   for (Cell cell : cells)
     if (cell.isIn(kBackwardStarts) && isOffloaded(entryOf(cell)))
@@ -431,8 +432,8 @@ void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
 
 /// Adds joins at `place` of the row until there is room for `numNew` more
 /// activations. They wait for some of the first `end` offloads.
-void RowWriter::makeRoom(CellRef at, Cell cell, int64_t numNew, size_t end,
-                         size_t place) {
+void OffloadWriter::makeRoom(CellRef at, Cell cell, int64_t numNew, size_t end,
+                             size_t place) {
   while (memory > 0 && numNew > 0 && held + numNew > memory) {
     size_t oldest = queue.firstHeld(end);
     if (oldest == end) {
@@ -446,7 +447,7 @@ void RowWriter::makeRoom(CellRef at, Cell cell, int64_t numNew, size_t end,
 }
 
 /// Adds a join; a later join of the table for the same offload is redundant.
-void RowWriter::join(Cell offload, size_t place) {
+void OffloadWriter::join(Cell offload, size_t place) {
   Cell join = copyOf(offload, Phase::OffloadJoin);
   isJoined.set(entryOf(offload));
   ++numJoins;
@@ -472,7 +473,7 @@ static Error describeExcess(const Excess &excess, int64_t memory) {
 }
 
 /// Tries again with later reloads if there is no room for them so early.
-static Error writeRow(RowWriter &writer, int64_t row, int64_t ahead,
+static Error writeRow(OffloadWriter &writer, int64_t row, int64_t ahead,
                       int64_t memory) {
   while (std::optional<Excess> excess = writer.write(row, ahead)) {
     if (ahead == 0)
@@ -494,14 +495,14 @@ static Error checkSize(const TableView &table, int64_t numAdded) {
 
 Expected<OffloadChange> pipesched::addOffload(const TableView &table,
                                               const OffloadOptions &options) {
-  if (Error error = checkOptions(*table.placement, options))
+  if (Error error = checkOffloadOptions(*table.placement, options))
     return std::move(error);
   if (std::optional<Violation> violation = verifyTable(table))
     return llvm::make_error<ViolationError>(std::move(*violation));
   CellIndex index = llvm::cantFail(CellIndex::create(table));
   SlotAssignment slots = llvm::cantFail(alignUnitSlots(table, index));
   ComputeNumbers computeNumbers(table);
-  Chooser chooser(table, index, slots, computeNumbers, options);
+  OffloadChooser chooser(table, index, slots, computeNumbers, options);
   chooser.run();
   OffloadChange change;
   change.numAdded = chooser.isChosen.count();
@@ -510,8 +511,8 @@ Expected<OffloadChange> pipesched::addOffload(const TableView &table,
   change.numBrief = chooser.numBrief;
   if (Error error = checkSize(table, change.numAdded))
     return std::move(error);
-  RowWriter writer(table, index, computeNumbers, chooser.isChosen,
-                   options.memory);
+  OffloadWriter writer(table, index, computeNumbers, chooser.isChosen,
+                       options.memory);
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row) {
     if (Error error = writeRow(writer, row, options.ahead, options.memory))
       return std::move(error);

@@ -167,7 +167,7 @@ OptimizerChange StepWriter::write() const {
 // The whole table
 //===----------------------------------------------------------------------===//
 
-static Error refuse(std::optional<Violation> violation) {
+static Error refuseStep(std::optional<Violation> violation) {
   if (!violation)
     return Error::success();
   return llvm::make_error<ViolationError>(std::move(*violation));
@@ -188,9 +188,9 @@ static std::optional<Violation> findStep(const TableView &table) {
 
 /// Checks that the table is valid, and small enough that cells can be added.
 static Error checkTable(const TableView &table) {
-  if (Error error = refuse(verifyTable(table)))
+  if (Error error = refuseStep(verifyTable(table)))
     return error;
-  if (Error error = refuse(findStep(table)))
+  if (Error error = refuseStep(findStep(table)))
     return error;
   int64_t cells =
       table.getNumCells() + 2 * table.placement->getNumGlobalStages();
@@ -206,7 +206,7 @@ static Error finish(const TableView &table, std::vector<Row> &rows) {
   TableView changed = table;
   changed.aligned = false;
   changed.rows.assign(rows.begin(), rows.end());
-  if (Error error = refuse(verifySlotLengths(changed)))
+  if (Error error = refuseStep(verifySlotLengths(changed)))
     return error;
   if (!table.aligned)
     return Error::success();

@@ -30,8 +30,8 @@ using llvm::Expected;
 // Options
 //===----------------------------------------------------------------------===//
 
-static Error checkOptions(const Placement &placement,
-                          const RecomputeOptions &options) {
+static Error checkRecomputeOptions(const Placement &placement,
+                                   const RecomputeOptions &options) {
   if (options.keep < 0 || options.ahead < 0)
     return formatError("activations to keep or to recompute ahead are 0 or "
                        "more, found {0}",
@@ -46,10 +46,10 @@ static Error checkOptions(const Placement &placement,
 
 namespace {
 /// Decides, in the order of each row, which activations are recomputed.
-class Chooser {
+class RecomputeChooser {
 public:
-  Chooser(const TableView &table, const CellIndex &index,
-          const RecomputeOptions &options)
+  RecomputeChooser(const TableView &table, const CellIndex &index,
+                   const RecomputeOptions &options)
       : table(table), index(index), options(options),
         isChosen(index.getNumEntries()), isKept(index.getNumEntries()) {}
 
@@ -315,14 +315,14 @@ static Error refuse(std::optional<Violation> violation) {
 Expected<RecomputeChange>
 pipesched::addRecompute(const TableView &table,
                         const RecomputeOptions &options) {
-  if (Error error = checkOptions(*table.placement, options))
+  if (Error error = checkRecomputeOptions(*table.placement, options))
     return std::move(error);
   TableView order = table;
   order.aligned = false; // ignore the written slots
   if (Error error = refuse(verifyTable(order)))
     return std::move(error);
   CellIndex index = llvm::cantFail(CellIndex::create(order));
-  Chooser chooser(order, index, options);
+  RecomputeChooser chooser(order, index, options);
   chooser.run();
   if (int64_t cells = order.getNumCells() + chooser.numChosen;
       cells > kMaxTableCells)

@@ -109,7 +109,7 @@ private:
 
 namespace {
 /// What the steps follow: a forward or the start of a backward of a last stage.
-struct Event {
+struct CellEvent {
   int64_t slot, row, index;
   Cell cell;
 };
@@ -127,13 +127,13 @@ Error Spreader::listSteps() {
   Expected<SlotAssignment> slots = alignUnitSlots(table, index);
   if (!slots)
     return slots.takeError();
-  std::vector<Event> events;
+  std::vector<CellEvent> events;
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
     for (int64_t i = 0, e = table.rows[row].size(); i != e; ++i)
       if (Cell cell = table.rows[row][i];
           cell.isIn(kBackwardStarts | Phase::Forward) && isLast(cell))
         events.push_back({slots->start[index.rowBegin(row) + i], row, i, cell});
-  llvm::sort(events, [](const Event &a, const Event &b) {
+  llvm::sort(events, [](const CellEvent &a, const CellEvent &b) {
     bool isForward[] = {a.cell.is(Phase::Forward), b.cell.is(Phase::Forward)};
     return std::tie(a.slot, isForward[0], a.row, a.index) <
            std::tie(b.slot, isForward[1], b.row, b.index);
@@ -143,7 +143,7 @@ Error Spreader::listSteps() {
     steps.push_back({Phase::LogitsGrad, pending.front()});
     pending.pop_front();
   };
-  for (const Event &event : events) {
+  for (const CellEvent &event : events) {
     int64_t unit = event.cell.getUnit();
     if (event.cell.is(Phase::Forward)) {
       steps.push_back({Phase::Logits, unit});

@@ -439,7 +439,8 @@ static Error refuseOption(const Family &family, StringRef option) {
                      llvm::join(taken, ", "));
 }
 
-static Error checkOptions(const Family &family, const FamilyOptions &options) {
+static Error checkFamilyOptions(const Family &family,
+                                const FamilyOptions &options) {
   for (const FamilyOptionInfo &info : familyOptions())
     if (info.isGiven(options) && !family.takes(info.option))
       return refuseOption(family, info.name);
@@ -490,7 +491,7 @@ Expected<Placement> pipesched::placeFamily(const Family &family,
                                            int64_t numWorkers,
                                            int64_t numMicrobatches,
                                            const FamilyOptions &options) {
-  if (Error error = checkOptions(family, options))
+  if (Error error = checkFamilyOptions(family, options))
     return std::move(error);
   Expected<std::vector<Path>> paths =
       makePaths(family, numWorkers, numMicrobatches, options);
@@ -527,7 +528,7 @@ static Expected<Placement> placeSlices(const Family &family,
 Expected<Table> pipesched::generate(const Family &family,
                                     const Placement &placement,
                                     const FamilyOptions &options) {
-  if (Error error = checkOptions(family, options))
+  if (Error error = checkFamilyOptions(family, options))
     return std::move(error);
   Expected<Placement> placed = placeSlices(family, placement, options);
   if (!placed)

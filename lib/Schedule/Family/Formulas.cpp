@@ -23,7 +23,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static Error checkSizes(const FormulaInputs &inputs) {
+static Error checkFormulaSizes(const FormulaInputs &inputs) {
   if (inputs.workers < 1 || inputs.stages < 1 || inputs.microbatches < 1 ||
       inputs.slices < 1)
     return formatError("a formula needs at least one worker, stage, microbatch "
@@ -85,7 +85,7 @@ FormulaInputs pipesched::formulaInputsOf(const Placement &placement,
 
 Expected<FormulaResult>
 pipesched::evaluateFormula(StringRef family, const FormulaInputs &inputs) {
-  if (Error error = checkSizes(inputs))
+  if (Error error = checkFormulaSizes(inputs))
     return std::move(error);
   const Family *known = findFamily(family);
   if (!known)

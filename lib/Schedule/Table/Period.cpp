@@ -22,7 +22,7 @@ static constexpr int64_t kMostMicrobatches = 1024;
 /// Cells of one stage and unit in a row: F, R, I, W, D, d, U, u.
 static constexpr int64_t kMostPhases = 8;
 
-static Cell later(Cell cell, int64_t units) {
+static Cell laterCell(Cell cell, int64_t units) {
   return Cell::fromRaw(cell.getRaw() + units);
 }
 
@@ -49,12 +49,13 @@ static std::optional<RowPeriod> periodOf(llvm::ArrayRef<Cell> row,
   int64_t size = row.size(), middle = size / 2;
   int64_t most = std::min(kMostPhases * numStages * units, size - 1 - middle);
   int64_t length = 1;
-  while (length <= most && row[middle + length] != later(row[middle], units))
+  while (length <= most &&
+         row[middle + length] != laterCell(row[middle], units))
     ++length;
   if (length > most)
     return std::nullopt;
   auto repeats = [&](int64_t i) {
-    return row[i] == later(row[i - length], units);
+    return row[i] == laterCell(row[i - length], units);
   };
   RowPeriod period{middle, middle + length, length};
   while (period.end < size && repeats(period.end))

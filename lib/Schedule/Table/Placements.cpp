@@ -96,7 +96,7 @@ static std::string nearestDivisors(int64_t number, int64_t value) {
   return llvm::formatv("the nearest are {0} and {1}", below, above);
 }
 
-static Error checkPairs(int64_t numWorkers, int64_t pairs) {
+static Error checkNumPairs(int64_t numWorkers, int64_t pairs) {
   if (numWorkers < 2 || numWorkers > kMaxWorkers)
     return formatError("{0} workers: a bidirectional placement takes an even "
                        "number from 2 to {1}",
@@ -143,7 +143,7 @@ static MicrobatchRange shareOf(int64_t path, int64_t numPaths,
 Expected<std::vector<Path>>
 pipesched::placeBidirectional(int64_t numWorkers, int64_t numMicrobatches,
                               int64_t pairs, Assign assign) {
-  if (Error error = checkPairs(numWorkers, pairs))
+  if (Error error = checkNumPairs(numWorkers, pairs))
     return std::move(error);
   int64_t numPaths = 2 * pairs;
   if (Error error = checkShares(numMicrobatches, numPaths, assign))

@@ -26,7 +26,7 @@ static int64_t chunksOf(const FormulaInputs &inputs) {
 }
 
 /// (D-1)/(NV + D-1), the bubble of Narayanan et al. 2021, section 2.2.
-static FormulaResult literatureOf(const FormulaInputs &inputs) {
+static FormulaResult literatureOfLoop(const FormulaInputs &inputs) {
   double hops = inputs.workers - 1;
   FormulaResult result;
   result.bubbleRatio =
@@ -36,8 +36,8 @@ static FormulaResult literatureOf(const FormulaInputs &inputs) {
   return result;
 }
 
-static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
-                       const StageTimes &times, double idle) {
+static void addGeneralOfLoop(FormulaResult &result, const FormulaInputs &inputs,
+                             const StageTimes &times, double idle) {
   result.bubbleRatioGeneral =
       ratioOf(idle, times.share(),
               static_cast<double>(inputs.microbatches) * chunksOf(inputs));
@@ -64,7 +64,7 @@ Expected<FormulaResult>
 formulas::evaluateLoopedBFS(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkStagesPerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfLoop(inputs);
   result.peakActivations = inputs.microbatches * chunksOf(inputs);
   result.source =
       "Lamy-Poirier 2023, Breadth-first pipeline parallelism, arXiv "
@@ -74,8 +74,9 @@ formulas::evaluateLoopedBFS(StringRef family, const FormulaInputs &inputs) {
   if (!inputs.times)
     return result;
   StageTimes times(inputs);
-  addGeneral(result, inputs, times,
-             rampOf(inputs, times) + gapOf(inputs, times, inputs.microbatches));
+  addGeneralOfLoop(result, inputs, times,
+                   rampOf(inputs, times) +
+                       gapOf(inputs, times, inputs.microbatches));
   result.generalSource = "PipeSched: idle (D-1)(F+G+2Tc) + (V-1)(max(0, "
                          "D(F+Tc) - NF) + max(0, D(G+Tc) - NB)), G = I where "
                          "gradients go after I, else B, checked against "
@@ -90,7 +91,7 @@ Expected<FormulaResult>
 formulas::evaluateMpmdCircular(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkStagesPerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfLoop(inputs);
   result.peakActivations = inputs.microbatches * chunksOf(inputs);
   result.source = "the interleaved bubble (D-1)/(NV+D-1) of Narayanan et al. "
                   "2021, arXiv 2104.04473, which this order has too";
@@ -103,7 +104,7 @@ formulas::evaluateMpmdCircular(StringRef family, const FormulaInputs &inputs) {
   int64_t lastPhase = inputs.microbatches - fullPhases * inputs.workers;
   double idle = rampOf(inputs, times) + gapOf(inputs, times, lastPhase) +
                 fullPhases * gapOf(inputs, times, inputs.workers);
-  addGeneral(result, inputs, times, idle);
+  addGeneralOfLoop(result, inputs, times, idle);
   result.generalSource =
       "PipeSched: idle (D-1)(F+G+2Tc) + (V-1)(sum over the phases of max(0, "
       "D(F+Tc) - nF) + max(0, D(G+Tc) - nB)), n microbatches in a phase, G = I "
@@ -160,7 +161,7 @@ formulas::evaluateInterleaved1F1B(StringRef family,
   if (Error error = checkStagesPerWorker(family, inputs))
     return std::move(error);
   int64_t workers = inputs.workers, chunks = chunksOf(inputs);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfLoop(inputs);
   result.peakActivations =
       std::min((chunks - 1) * groupOf(inputs) + 2 * (workers - 1) + 1,
                inputs.microbatches * chunks);
@@ -176,7 +177,7 @@ formulas::evaluateInterleaved1F1B(StringRef family,
     result.generalConditions = reason.str();
     return result;
   }
-  addGeneral(result, inputs, times, interleavedIdle(inputs, times));
+  addGeneralOfLoop(result, inputs, times, interleavedIdle(inputs, times));
   if (inputs.sendsAfterInput) {
     result.generalSource =
         "PipeSched: idle (D-1)(F+I), checked against simulation";
@@ -235,7 +236,7 @@ formulas::evaluateCombined1F1B(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkStagesPerWorker(family, inputs))
     return std::move(error);
   int64_t workers = inputs.workers, chunks = chunksOf(inputs);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfLoop(inputs);
   int64_t total = inputs.microbatches * chunks;
   int64_t warmUp = chunks == 1 ? 0 : (chunks - 1) * groupOf(inputs);
   result.peakActivations = std::min(warmUp + 2 * workers, total);
@@ -253,7 +254,7 @@ formulas::evaluateCombined1F1B(StringRef family, const FormulaInputs &inputs) {
     return result;
   }
   if (pair == times.share())
-    addGeneral(result, inputs, times, interleavedIdle(inputs, times));
+    addGeneralOfLoop(result, inputs, times, interleavedIdle(inputs, times));
   else
     result.bubbleRatioGeneral = combinedRatio(inputs, times, pair);
   result.generalSource =

@@ -21,7 +21,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static FormulaResult literatureOf(const FormulaInputs &inputs) {
+static FormulaResult literatureOfOneStage(const FormulaInputs &inputs) {
   double workers = inputs.workers, microbatches = inputs.microbatches;
   FormulaResult result;
   result.bubbleRatio = (workers - 1) / (microbatches + workers - 1);
@@ -33,8 +33,9 @@ static FormulaResult literatureOf(const FormulaInputs &inputs) {
 }
 
 /// Adds the general form, with `numMessages` delays on the critical path.
-static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
-                       double numMessages) {
+static void addGeneralOfOneStage(FormulaResult &result,
+                                 const FormulaInputs &inputs,
+                                 double numMessages) {
   StageTimes times(inputs);
   double idle = (inputs.workers - 1) * (times.forward + times.gradient) +
                 numMessages * times.comm;
@@ -48,13 +49,13 @@ Expected<FormulaResult> formulas::evaluateGPipe(StringRef family,
                                                 const FormulaInputs &inputs) {
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfOneStage(inputs);
   result.peakActivations = inputs.microbatches;
   result.source = "Huang et al. 2019, GPipe, arXiv 1811.06965: "
                   "(D-1)/(N+D-1)";
   if (!inputs.times)
     return result;
-  addGeneral(result, inputs, 2.0 * (inputs.workers - 1));
+  addGeneralOfOneStage(result, inputs, 2.0 * (inputs.workers - 1));
   result.generalSource = "PipeSched: idle (D-1)(F+G+2Tc), G = I where "
                          "gradients go after I, else B, checked against "
                          "simulation";
@@ -76,7 +77,7 @@ Expected<FormulaResult> formulas::evaluate1F1B(StringRef family,
                                                const FormulaInputs &inputs) {
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfOneStage(inputs);
   result.peakActivations = std::min(inputs.microbatches, inputs.workers);
   result.source = "Narayanan et al. 2021, Megatron-LM, arXiv 2104.04473: "
                   "(D-1)/(N+D-1)";
@@ -88,9 +89,9 @@ Expected<FormulaResult> formulas::evaluate1F1B(StringRef family,
                                "after I it takes messages no longer than W/2";
     return result;
   }
-  addGeneral(result, inputs,
-             count1F1BMessages(inputs.workers, inputs.microbatches,
-                               inputs.sendsAfterInput));
+  addGeneralOfOneStage(result, inputs,
+                       count1F1BMessages(inputs.workers, inputs.microbatches,
+                                         inputs.sendsAfterInput));
   if (inputs.sendsAfterInput) {
     result.generalSource = "PipeSched: idle (D-1)(F+I+2Tc), checked against "
                            "simulation";
@@ -110,7 +111,7 @@ Expected<FormulaResult>
 formulas::evaluateEager1F1B(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfOneStage(inputs);
   result.peakActivations =
       std::min(inputs.microbatches, 2 * inputs.workers - 1);
   result.source = "Xhebraj et al. 2024, JaxPP, arXiv 2412.14374: 1F1B's bubble "
@@ -127,7 +128,7 @@ formulas::evaluateEager1F1B(StringRef family, const FormulaInputs &inputs) {
         "no general form is known: it takes " + condition.str();
     return result;
   }
-  addGeneral(result, inputs, 2.0 * (inputs.workers - 1));
+  addGeneralOfOneStage(result, inputs, 2.0 * (inputs.workers - 1));
   result.generalConditions += ", " + condition.str();
   result.generalSource = "PipeSched: idle (D-1)(F+G+2Tc), G = I where "
                          "gradients go after I, else B, checked against "

@@ -19,7 +19,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static constexpr StringRef kPaper =
+static constexpr StringRef kControllableMemoryPaper =
     "Qi et al. 2024, Pipeline parallelism with controllable memory, arXiv "
     "2405.15362";
 static constexpr StringRef kDeepSeek =
@@ -35,8 +35,9 @@ static Error checkV(StringRef family, const FormulaInputs &inputs) {
 
 /// The paper's values, with F = I = W = 1 for one stage; a worker has the work
 /// of one stage and microbatch `numShares` times.
-static FormulaResult literatureOf(const FormulaInputs &inputs, double idle,
-                                  double numShares, int64_t peak) {
+static FormulaResult literatureOfTwoChunks(const FormulaInputs &inputs,
+                                           double idle, double numShares,
+                                           int64_t peak) {
   FormulaResult result;
   result.bubbleRatio = ratioOf(idle, 3.0, numShares);
   result.peakActivations = peak;
@@ -48,8 +49,8 @@ static FormulaResult literatureOf(const FormulaInputs &inputs, double idle,
 static FormulaResult literatureOfV(const FormulaInputs &inputs, double idle,
                                    int64_t peak) {
   double numShares = 2.0 * inputs.microbatches;
-  return literatureOf(inputs, idle, numShares,
-                      std::min(peak, 2 * inputs.microbatches));
+  return literatureOfTwoChunks(inputs, idle, numShares,
+                               std::min(peak, 2 * inputs.microbatches));
 }
 
 Expected<FormulaResult> formulas::evaluateZBV(StringRef family,
@@ -59,7 +60,7 @@ Expected<FormulaResult> formulas::evaluateZBV(StringRef family,
     return std::move(error);
   FormulaResult result =
       literatureOfV(inputs, 0, 2 * (inputs.workers + inputs.slices - 1));
-  result.source = (kPaper + ": no bubble").str();
+  result.source = (kControllableMemoryPaper + ": no bubble").str();
   result.conditions = "F = I = W, N >= 2D-1, equal stages, free messages; "
                       "between the first and the last cell of a worker";
   if (!inputs.times)
@@ -131,7 +132,7 @@ Expected<FormulaResult> formulas::evaluateVHalf(StringRef family,
   int64_t workers = inputs.workers;
   FormulaResult result = literatureOfV(inputs, 3.0 * (workers - 1),
                                        workers + (workers % 2 == 0 ? 2 : 1));
-  result.source = (kPaper + ": half of 1F1B's bubble").str();
+  result.source = (kControllableMemoryPaper + ": half of 1F1B's bubble").str();
   result.conditions = "F = I = W, equal stages, free messages; approximately";
   addSlots(result, inputs, idleOfHalf(workers), workers,
            "(3D-7)F for even D >= 4, (3D-4)F for odd D >= 3, else (D-1)F", "D");
@@ -145,7 +146,8 @@ Expected<FormulaResult> formulas::evaluateVMin(StringRef family,
   int64_t workers = inputs.workers;
   FormulaResult result =
       literatureOfV(inputs, 4.0 * (workers - 1), 2 * ((workers + 1) / 3 + 1));
-  result.source = (kPaper + ": two thirds of 1F1B's bubble").str();
+  result.source =
+      (kControllableMemoryPaper + ": two thirds of 1F1B's bubble").str();
   result.conditions = "F = I = W, equal stages, free messages; approximately";
   addSlots(result, inputs, idleOfMin(workers), 2 * workers,
            "(4D-7)F where 3 divides D, else (4D-5)F, for D >= 3, else (D-1)F",
@@ -192,8 +194,8 @@ formulas::evaluateDualPipeV(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkEnough(family, inputs))
     return std::move(error);
   double hops = inputs.workers - 1, numShares = 2.0 * inputs.microbatches;
-  FormulaResult result =
-      literatureOf(inputs, 2 * hops, numShares, 2 * inputs.workers + 1);
+  FormulaResult result = literatureOfTwoChunks(inputs, 2 * hops, numShares,
+                                               2 * inputs.workers + 1);
   result.source = (kDeepSeek + ": (D-1)(F&B + B - 3W)").str();
   result.conditions = "F = I = W, F&B = F + B, equal stages, free messages";
   addDualPipeGeneral(result, inputs, hops, numShares);
@@ -217,7 +219,7 @@ formulas::evaluateDualPipe(StringRef family, const FormulaInputs &inputs) {
   double hops = half - 1;
   double numShares = inputs.microbatches;
   FormulaResult result =
-      literatureOf(inputs, 2 * hops, numShares, inputs.workers + 1);
+      literatureOfTwoChunks(inputs, 2 * hops, numShares, inputs.workers + 1);
   result.source = (kDeepSeek + ": (D/2-1)(F&B + B - 3W)").str();
   result.conditions = "F = I = W, F&B = F + B, equal stages, free messages";
   addDualPipeGeneral(result, inputs, hops, numShares);

@@ -20,15 +20,16 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static constexpr StringRef kPaper =
+static constexpr StringRef kVocabularyPaper =
     "Yeung et al. 2024, Balancing pipeline parallelism with vocabulary "
     "parallelism, arXiv 2411.05288";
 
-static FormulaResult literatureOf(const FormulaInputs &inputs) {
+static FormulaResult literatureOfVocabulary(const FormulaInputs &inputs) {
   double workers = inputs.workers, microbatches = inputs.microbatches;
   FormulaResult result;
   result.bubbleRatio = (workers - 1) / (microbatches + workers - 1);
-  result.source = (kPaper + ": the bubble of 1F1B, (D-1)/(N+D-1)").str();
+  result.source =
+      (kVocabularyPaper + ": the bubble of 1F1B, (D-1)/(N+D-1)").str();
   result.conditions = "one stage per worker, equal stages, B = 2F, free "
                       "messages and collectives, shards of the head that take "
                       "no time";
@@ -38,8 +39,8 @@ static FormulaResult literatureOf(const FormulaInputs &inputs) {
 }
 
 /// Adds the general form, with less idle time by `saved`.
-static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
-                       double saved) {
+static void addGeneralOfVocabulary(FormulaResult &result,
+                                   const FormulaInputs &inputs, double saved) {
   StageTimes times(inputs);
   double head = double(inputs.times->logitsPs) + inputs.times->logitsGradPs;
   double idle =
@@ -55,7 +56,7 @@ formulas::evaluateVocab1F1B(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
   bool isSecond = inputs.vocabulary == VocabularyAlgorithm::Vocab2;
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfVocabulary(inputs);
   result.peakActivations =
       std::min(inputs.microbatches, inputs.workers + (isSecond ? 1 : 2));
   if (!inputs.times)
@@ -71,7 +72,8 @@ formulas::evaluateVocab1F1B(StringRef family, const FormulaInputs &inputs) {
                    "and collectives";
     return result;
   }
-  addGeneral(result, inputs, isSecond && inputs.workers > 1 ? lastStep : 0);
+  addGeneralOfVocabulary(result, inputs,
+                         isSecond && inputs.workers > 1 ? lastStep : 0);
   result.generalSource =
       isSecond ? "PipeSched: idle (D-1)(F+B)-T, 0 for one worker, checked "
                  "against simulation"
@@ -88,7 +90,7 @@ formulas::evaluateInterlaced1F1B(StringRef family,
                                  const FormulaInputs &inputs) {
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs);
+  FormulaResult result = literatureOfVocabulary(inputs);
   result.peakActivations =
       std::min(inputs.microbatches, 3 * inputs.workers / 2);
   if (!inputs.times)
@@ -100,7 +102,7 @@ formulas::evaluateInterlaced1F1B(StringRef family,
         "and collectives";
     return result;
   }
-  addGeneral(result, inputs, /*saved=*/0);
+  addGeneralOfVocabulary(result, inputs, /*saved=*/0);
   result.generalSource =
       "PipeSched: idle (D-1)(F+B), checked against simulation";
   result.generalConditions =

@@ -20,11 +20,13 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static constexpr StringRef kPaper = "Qi et al. 2024, Zero bubble pipeline "
-                                    "parallelism, arXiv 2401.10241";
+static constexpr StringRef kZeroBubblePaper =
+    "Qi et al. 2024, Zero bubble pipeline "
+    "parallelism, arXiv 2401.10241";
 
 /// The ratio for an idle time of (D-1) `perHop`, with F = I = W = 1.
-static FormulaResult literatureOf(const FormulaInputs &inputs, double perHop) {
+static FormulaResult literatureOfZeroBubble(const FormulaInputs &inputs,
+                                            double perHop) {
   int64_t chunks = inputs.stages / inputs.workers;
   FormulaResult result;
   result.bubbleRatio =
@@ -34,8 +36,9 @@ static FormulaResult literatureOf(const FormulaInputs &inputs, double perHop) {
   return result;
 }
 
-static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
-                       const StageTimes &times, double idle) {
+static void addGeneralOfZeroBubble(FormulaResult &result,
+                                   const FormulaInputs &inputs,
+                                   const StageTimes &times, double idle) {
   int64_t chunks = inputs.stages / inputs.workers;
   result.bubbleRatioGeneral =
       ratioOf(idle, times.share(), inputs.microbatches * chunks);
@@ -75,9 +78,9 @@ static void addH1General(FormulaResult &result, const FormulaInputs &inputs) {
   int64_t chunks = inputs.stages / inputs.workers;
   double perHop = std::max({times.forward + times.inputGrad - times.weightGrad,
                             times.forward, times.inputGrad});
-  addGeneral(result, inputs, times,
-             hops * perHop +
-                 (4 * hops + inputs.workers * (chunks - 1)) * times.comm);
+  addGeneralOfZeroBubble(
+      result, inputs, times,
+      hops * perHop + (4 * hops + inputs.workers * (chunks - 1)) * times.comm);
   result.generalSource =
       "PipeSched: idle (D-1)max(F+I-W, F, I) + (4(D-1)+D(V-1))Tc, checked "
       "against simulation; the literature's (D-1)(F+I-W) where W <= min(F, I)";
@@ -91,10 +94,10 @@ Expected<FormulaResult> formulas::evaluateZBH1(StringRef family,
   FormulaInputs inputs = inUnits(given);
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs, 1);
+  FormulaResult result = literatureOfZeroBubble(inputs, 1);
   result.peakActivations =
       std::min(inputs.microbatches, inputs.workers + inputs.slices - 1);
-  result.source = (kPaper + ": (D-1)(F+I-W)").str();
+  result.source = (kZeroBubblePaper + ": (D-1)(F+I-W)").str();
   result.conditions = "F = I = W, N >= D, equal stages, free messages";
   if (inputs.times)
     addH1General(result, inputs);
@@ -109,12 +112,13 @@ formulas::evaluateInterleavedZB(StringRef family, const FormulaInputs &inputs) {
   int64_t numGroups =
       std::max<int64_t>(1, inputs.microbatches / inputs.workers);
   int64_t group = inputs.group.value_or(inputs.microbatches / numGroups);
-  FormulaResult result = literatureOf(inputs, 1);
+  FormulaResult result = literatureOfZeroBubble(inputs, 1);
   result.peakActivations = std::min((chunks - 1) * group + inputs.workers,
                                     inputs.microbatches * chunks);
-  result.source = (kPaper + ": ZB-H1's (D-1)(F+I-W) for one of V stages, as "
-                            "PyTorch interleaves it")
-                      .str();
+  result.source =
+      (kZeroBubblePaper + ": ZB-H1's (D-1)(F+I-W) for one of V stages, as "
+                          "PyTorch interleaves it")
+          .str();
   result.conditions = "F = I = W, N >= D, equal stages, free messages";
   if (inputs.times)
     addH1General(result, inputs);
@@ -126,10 +130,10 @@ Expected<FormulaResult> formulas::evaluateZBH2(StringRef family,
   FormulaInputs inputs = inUnits(given);
   if (Error error = checkOneStagePerWorker(family, inputs))
     return std::move(error);
-  FormulaResult result = literatureOf(inputs, 0);
+  FormulaResult result = literatureOfZeroBubble(inputs, 0);
   result.peakActivations =
       std::min(inputs.microbatches, 2 * inputs.workers - 2 + inputs.slices);
-  result.source = (kPaper + ": (D-1)(F+I-2W)").str();
+  result.source = (kZeroBubblePaper + ": (D-1)(F+I-2W)").str();
   result.conditions = "F = I = W, N >= 2D-1, equal stages, free messages; "
                       "between the first and the last cell of a worker";
   if (!inputs.times)
@@ -144,7 +148,7 @@ Expected<FormulaResult> formulas::evaluateZBH2(StringRef family,
               "messages";
     return result;
   }
-  addGeneral(
+  addGeneralOfZeroBubble(
       result, inputs, times,
       (inputs.workers - 1) *
           std::max({times.forward, times.inputGrad - times.forward,

@@ -140,8 +140,8 @@ private:
 
 /// Checks that paths share the microbatches evenly, and that with halving both
 /// halves of a microbatch can take the same path.
-static Error checkShares(const Placement &placement,
-                         ChimeraConstruction construction) {
+static Error checkPathShares(const Placement &placement,
+                             ChimeraConstruction construction) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t count = placement.countOnPath(path);
     if (std::abs(count - placement.countOnPath(0)) > 1)
@@ -183,7 +183,7 @@ Expected<Table> pipesched::generateChimera(const Placement &given,
   Expected<Placement> placement = placePairs(given, options.pairs);
   if (!placement)
     return placement.takeError();
-  if (Error error = checkShares(*placement, options.construction))
+  if (Error error = checkPathShares(*placement, options.construction))
     return std::move(error);
   if (Error error = checkTableSize(*placement, "chimera", cellsPerPair))
     return std::move(error);

@@ -87,8 +87,9 @@ static void makeRow(Row &row, int64_t numPairs, int64_t position,
   row.resize(2 * numPairs + splitPairs);
 }
 
-static Error checkEnough(int64_t numMicrobatches, int64_t numWorkers,
-                         llvm::StringRef family) {
+static Error checkEnoughMicrobatches(int64_t numMicrobatches,
+                                     int64_t numWorkers,
+                                     llvm::StringRef family) {
   if (numMicrobatches >= 2 * numWorkers)
     return Error::success();
   return formatError("{0} takes at least two microbatches per worker, found "
@@ -103,7 +104,8 @@ Expected<Table> pipesched::generateDualPipeV(const Placement &given,
   Expected<Placement> placement = placeVPath(given, "dualpipe-v");
   if (!placement)
     return placement.takeError();
-  if (Error error = checkEnough(numMicrobatches, numWorkers, "dualpipe-v"))
+  if (Error error =
+          checkEnoughMicrobatches(numMicrobatches, numWorkers, "dualpipe-v"))
     return std::move(error);
   if (Error error = checkGradientAfterInput(options, "dualpipe-v"))
     return std::move(error);
@@ -168,7 +170,8 @@ Expected<Table> pipesched::generateDualPipe(const Placement &placement,
   if (Error error = checkMirroredPair(placement))
     return std::move(error);
   int64_t numMicrobatches = placement.getNumMicrobatches();
-  if (Error error = checkEnough(numMicrobatches, numWorkers, "dualpipe"))
+  if (Error error =
+          checkEnoughMicrobatches(numMicrobatches, numWorkers, "dualpipe"))
     return std::move(error);
   if (Error error = checkEvenMicrobatches(numMicrobatches))
     return std::move(error);

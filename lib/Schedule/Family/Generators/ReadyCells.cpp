@@ -18,7 +18,7 @@ using namespace pipesched;
 
 namespace {
 /// One of the two positions of a stage.
-struct Position {
+struct CellPosition {
   int64_t worker, position, globalStage;
   bool isForward;
 
@@ -26,8 +26,8 @@ struct Position {
 };
 } // namespace
 
-static std::vector<Position> sortPositions(const Placement &placement) {
-  std::vector<Position> positions;
+static std::vector<CellPosition> sortPositions(const Placement &placement) {
+  std::vector<CellPosition> positions;
   positions.reserve(2 * placement.getNumGlobalStages());
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0, n = placement.getNumStages(path); stage < n;
@@ -37,9 +37,10 @@ static std::vector<Position> sortPositions(const Placement &placement) {
       positions.push_back({worker, stage, globalStage, true});
       positions.push_back({worker, 2 * n - 1 - stage, globalStage, false});
     }
-  std::sort(
-      positions.begin(), positions.end(),
-      [](const Position &a, const Position &b) { return a.key() < b.key(); });
+  std::sort(positions.begin(), positions.end(),
+            [](const CellPosition &a, const CellPosition &b) {
+              return a.key() < b.key();
+            });
   return positions;
 }
 
@@ -47,9 +48,9 @@ ReadyCells::ReadyCells(const Placement &placement)
     : listsOf(placement.getNumGlobalStages()),
       heapBegins(placement.getNumWorkers(), 0),
       heapSizes(placement.getNumWorkers(), 0) {
-  const Position *previous = nullptr;
-  std::vector<Position> positions = sortPositions(placement);
-  for (const Position &position : positions) {
+  const CellPosition *previous = nullptr;
+  std::vector<CellPosition> positions = sortPositions(placement);
+  for (const CellPosition &position : positions) {
     if (!previous || previous->worker != position.worker)
       heapBegins[position.worker] = lists.size();
     if (!previous || previous->key() != position.key())
