@@ -65,6 +65,71 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 #if defined(__x86_64__)
 
+// Squares of elements, transposed: to[k * width + j] = from[j * stride + k].
+// Left to itself, the compiler scatters elements one by one.
+
+#define AVX __attribute__((target("avx"), always_inline)) static inline
+
+AVX void transpose4F32(float *to, int64_t width, const float *from,
+                       int64_t stride) {
+  __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + stride),
+         c = _mm_loadu_ps(from + 2 * stride),
+         d = _mm_loadu_ps(from + 3 * stride);
+  _MM_TRANSPOSE4_PS(a, b, c, d);
+  _mm_storeu_ps(to, a);
+  _mm_storeu_ps(to + width, b);
+  _mm_storeu_ps(to + 2 * width, c);
+  _mm_storeu_ps(to + 3 * width, d);
+}
+
+/// Four elements at `low`, then four at `high`.
+AVX __m256 load2x4F32(const float *low, const float *high) {
+  __m256 first = _mm256_castps128_ps256(_mm_loadu_ps(low));
+  return _mm256_insertf128_ps(first, _mm_loadu_ps(high), 1);
+}
+
+/// The left four columns of a square of 8 become the first four rows.
+AVX void transposeHalf8F32(float *to, int64_t width, const float *from,
+                           int64_t stride) {
+  const float *low = from + 4 * stride;
+  __m256 a = load2x4F32(from, low);
+  __m256 b = load2x4F32(from + stride, low + stride);
+  __m256 c = load2x4F32(from + 2 * stride, low + 2 * stride);
+  __m256 d = load2x4F32(from + 3 * stride, low + 3 * stride);
+  __m256d left = _mm256_castps_pd(_mm256_unpacklo_ps(a, b));
+  __m256d right = _mm256_castps_pd(_mm256_unpacklo_ps(c, d));
+  _mm256_storeu_ps(to, _mm256_castpd_ps(_mm256_unpacklo_pd(left, right)));
+  _mm256_storeu_ps(to + width,
+                   _mm256_castpd_ps(_mm256_unpackhi_pd(left, right)));
+  left = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
+  right = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+  _mm256_storeu_ps(to + 2 * width,
+                   _mm256_castpd_ps(_mm256_unpacklo_pd(left, right)));
+  _mm256_storeu_ps(to + 3 * width,
+                   _mm256_castpd_ps(_mm256_unpackhi_pd(left, right)));
+}
+
+AVX void transpose8F32(float *to, int64_t width, const float *from,
+                       int64_t stride) {
+  transposeHalf8F32(to, width, from, stride);
+  transposeHalf8F32(to + 4 * width, width, from + 4, stride);
+}
+
+AVX __m256d load2x2F64(const double *low, const double *high) {
+  __m256d first = _mm256_castpd128_pd256(_mm_loadu_pd(low));
+  return _mm256_insertf128_pd(first, _mm_loadu_pd(high), 1);
+}
+
+AVX void transpose4F64(double *to, int64_t width, const double *from,
+                       int64_t stride) {
+  for (int64_t k = 0; k < 4; k += 2, from += 2, to += 2 * width) {
+    __m256d left = load2x2F64(from, from + 2 * stride);
+    __m256d right = load2x2F64(from + stride, from + 3 * stride);
+    _mm256_storeu_pd(to, _mm256_unpacklo_pd(left, right));
+    _mm256_storeu_pd(to + width, _mm256_unpackhi_pd(left, right));
+  }
+}
+
 #define NAME(x) x##Avx512F32
 #define TARGET __attribute__((target("avx512f")))
 #define Real float
@@ -77,6 +142,8 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 #define STORE _mm512_storeu_ps
 #define SPLAT _mm512_set1_ps
 #define FMA _mm512_fmadd_ps
+#define SQUARE 8
+#define TRANSPOSE transpose8F32
 #define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_14)
 #include "MatmulTile.h"
 
@@ -92,6 +159,8 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 #define STORE _mm512_storeu_pd
 #define SPLAT _mm512_set1_pd
 #define FMA _mm512_fmadd_pd
+#define SQUARE 4
+#define TRANSPOSE transpose4F64
 #define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_14)
 #include "MatmulTile.h"
 
@@ -107,6 +176,8 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 #define STORE _mm256_storeu_ps
 #define SPLAT _mm256_set1_ps
 #define FMA _mm256_fmadd_ps
+#define SQUARE 4
+#define TRANSPOSE transpose4F32
 #define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_6)
 #include "MatmulTile.h"
 
@@ -122,6 +193,8 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 #define STORE _mm256_storeu_pd
 #define SPLAT _mm256_set1_pd
 #define FMA _mm256_fmadd_pd
+#define SQUARE 4
+#define TRANSPOSE transpose4F64
 #define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_6)
 #include "MatmulTile.h"
 

@@ -16,7 +16,12 @@
 //   DEPTH         summands that a tile adds in one go
 //   CODE_OF_TILE  body of `tile`, below
 //
-// and NAME(multiply) is the result.
+// and may define
+//
+//   SQUARE        a divisor of 16, and
+//   TRANSPOSE     a function that transposes a square of so many elements
+//
+// NAME(multiply) is the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +30,29 @@
 TARGET static void NAME(tile)(int64_t depth, const Real *a, const Real *b,
                               Real *c, int64_t stride){CODE_OF_TILE}
 
+/// Packs `count` columns of 16 rows. Row k, column j is from[k + j * stride].
+TARGET static inline __attribute__((always_inline)) void NAME(packSquares)(
+    Real *to, const Real *from, int64_t count, int64_t width, int64_t stride) {
+  int64_t done = 0;
+#ifdef SQUARE
+  // The last square may begin inside of the one before.
+  for (; done < count && count >= SQUARE; done += SQUARE) {
+    int64_t j = smaller(done, count - SQUARE);
+    for (int64_t k = 0; k < 16; k += SQUARE)
+      TRANSPOSE(to + k * width + j, width, from + k + j * stride, stride);
+  }
+#endif
+  for (int64_t j = done; j < count; ++j)
+    for (int64_t k = 0; k < 16; ++k)
+      to[k * width + j] = from[k + j * stride];
+}
+
 /// Packs `count` (up to `width`) columns of `depth` rows, row by row, with
 /// zeros behind each row. Row k, column j is from[k * rowStride + j *
 /// columnStride]. Reads along whichever stride is 1.
-TARGET static inline __attribute__((always_inline)) void NAME(packPanel)(
-    Real *to, const Real *from, int64_t depth, int64_t count, int64_t width,
-    int64_t rowStride, int64_t columnStride) {
+TARGET static inline __attribute__((always_inline)) void
+NAME(packPanel)(Real *to, const Real *from, int64_t depth, int64_t count,
+                int64_t width, int64_t rowStride, int64_t columnStride) {
   if (count < width)
     memset(to, 0, (size_t)(depth * width) * sizeof(Real));
   if (columnStride == 1 && count == width) {
@@ -40,13 +62,38 @@ TARGET static inline __attribute__((always_inline)) void NAME(packPanel)(
     return;
   }
   // Few rows at a time, so that what is written stays in the first cache.
-  enum { block = 16 };
-  for (int64_t begin = 0; begin < depth; begin += block) {
-    int64_t end = depth - begin < block ? depth : begin + block;
+  int64_t begin = 0;
+  if (rowStride == 1)
+    for (; begin + 16 <= depth; begin += 16)
+      NAME(packSquares)(to + begin * width, from + begin, count, width,
+                        columnStride);
+  for (; begin < depth; begin += 16) {
+    int64_t end = smaller(begin + 16, depth);
     for (int64_t j = 0; j < count; ++j)
       for (int64_t k = begin; k < end; ++k)
         to[k * width + j] = from[k * rowStride + j * columnStride];
   }
+}
+
+/// Packs a block of B as panels of COLUMNS, of which several are written at a
+/// time where that reads longer rows.
+TARGET static void NAME(packB)(Real *to, const Real *b, int64_t depth,
+                               int64_t columns, int64_t rowStride,
+                               int64_t columnStride) {
+  enum { panels = 4 };
+  int64_t j = 0;
+  if (columnStride == 1)
+    for (; j + panels * COLUMNS <= columns; j += panels * COLUMNS)
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t panel = 0; panel < panels; ++panel) {
+          int64_t first = j + panel * COLUMNS;
+          memcpy(to + first * depth + k * COLUMNS, b + k * rowStride + first,
+                 COLUMNS * sizeof(Real));
+        }
+  for (; j < columns; j += COLUMNS)
+    NAME(packPanel)(to + j * depth, b + j * columnStride, depth,
+                    smaller(columns - j, COLUMNS), COLUMNS, rowStride,
+                    columnStride);
 }
 
 /// A tile of which only `rows` x `columns` elements belong to C, or whose rows
@@ -95,20 +142,20 @@ TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
   const Real *a = of->a, *b = of->b;
   Real *c = of->c;
   Real *packedA = packed, *packedB = packedA + BLOCK_ROWS(ROWS) * DEPTH;
-  // Parts of equal depth, so that none is short.
+  // Parts and blocks of equal size, so that none is short.
   int64_t parts = (of->k + DEPTH - 1) / DEPTH;
   int64_t part = parts ? (of->k + parts - 1) / parts : 0;
+  int64_t tiles = (of->m + ROWS - 1) / ROWS;
+  int64_t blocks = (of->m + BLOCK_ROWS(ROWS) - 1) / BLOCK_ROWS(ROWS);
+  int64_t blockRows = blocks ? (tiles + blocks - 1) / blocks * ROWS : ROWS;
   for (int64_t j = 0; j < of->n; j += BLOCK_COLUMNS(COLUMNS)) {
     int64_t columns = smaller(of->n - j, BLOCK_COLUMNS(COLUMNS));
     for (int64_t k = 0; k < of->k; k += part) {
       int64_t depth = smaller(of->k - k, part);
-      for (int64_t l = 0; l < columns; l += COLUMNS)
-        NAME(packPanel)(packedB + l * depth,
-                        b + k * of->bRow + (j + l) * of->bColumn, depth,
-                        smaller(columns - l, COLUMNS), COLUMNS, of->bRow,
-                        of->bColumn);
-      for (int64_t i = 0; i < of->m; i += BLOCK_ROWS(ROWS)) {
-        int64_t rows = smaller(of->m - i, BLOCK_ROWS(ROWS));
+      NAME(packB)(packedB, b + k * of->bRow + j * of->bColumn, depth, columns,
+                  of->bRow, of->bColumn);
+      for (int64_t i = 0; i < of->m; i += blockRows) {
+        int64_t rows = smaller(of->m - i, blockRows);
         for (int64_t l = 0; l < rows; l += ROWS)
           NAME(packPanel)(packedA + l * depth,
                           a + (i + l) * of->aRow + k * of->aColumn, depth,
@@ -128,6 +175,8 @@ TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
 #undef DEPTH
 #undef CODE_OF_TILE
 // What CODE_OF_TILE is made of, where that is vectors.
+#undef SQUARE
+#undef TRANSPOSE
 #undef LANES
 #undef Vector
 #undef LOAD

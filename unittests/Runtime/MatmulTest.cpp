@@ -108,6 +108,16 @@ TEST(Matmul, HasTheBitsOfALoop) {
     }
 }
 
+TEST(Matmul, PacksInSquares) {
+  // 16 summands and more, parts of squares behind whole ones, and panels side
+  // by side.
+  const Shape shapes[] = {{9, 41, 16}, {13, 29, 35}, {29, 135, 50}};
+  for (Shape shape : shapes) {
+    tryShape<float>(PIPESCHED_RT_F32, shape, 1);
+    tryShape<double>(PIPESCHED_RT_F64, shape, 1);
+  }
+}
+
 TEST(Matmul, GoesOverSeveralBlocks) {
   const Shape shapes[] = {{170, 20, 10}, {20, 2060, 3}, {15, 17, 800}};
   for (Shape shape : shapes) {
