@@ -13,6 +13,8 @@
 //     for m0, if m0 and m1 do not follow each other in memory
 //       C[m1][n] += A[m1][k] * B[k][n]
 //
+// A fill of C with zeros in front of it becomes a part of the call.
+//
 // Which contractions are taken depends on their sizes alone, and not on where
 // tensors are: the same ones in kernels and in the unpipelined model.
 //
@@ -28,6 +30,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 
 namespace pipesched {
 #define GEN_PASS_DEF_FOLDMATMULTRANSPOSESPASS
@@ -110,6 +113,72 @@ static std::optional<ContractionDimensions> findMatmul(LinalgOp op) {
 // Calls of the runtime
 //===----------------------------------------------------------------------===//
 
+/// The memref of all elements that reshapes of it have, too.
+static Value stripReshapes(Value memref) {
+  while (Operation *op = memref.getDefiningOp())
+    if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(op))
+      memref = op->getOperand(0);
+    else
+      break;
+  return memref;
+}
+
+/// The allocation or argument of a function that a memref is in, or null.
+static Value rootOf(Value memref) {
+  while (Operation *op = memref.getDefiningOp()) {
+    if (isa<memref::AllocOp, memref::AllocaOp, memref::GetGlobalOp>(op))
+      return memref;
+    if (!isa<memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp>(
+            op))
+      return {};
+    memref = op->getOperand(0);
+  }
+  Operation *owner = cast<BlockArgument>(memref).getOwner()->getParentOp();
+  return isa<func::FuncOp>(owner) ? memref : Value();
+}
+
+/// Roots may be null; arguments may have the same memory.
+static bool mayOverlap(Value root, Value other) {
+  return !root || !other || root == other ||
+         (isa<BlockArgument>(root) && isa<BlockArgument>(other));
+}
+
+/// Whether an op could read or write memory of `root`. Its memrefs are operands
+/// of it or of ops inside.
+static bool mayAccess(Operation *op, Value root) {
+  return op
+      ->walk([&](Operation *inner) {
+        if (isMemoryEffectFree(inner))
+          return WalkResult::advance();
+        if (isa<CallOpInterface>(inner))
+          return WalkResult::interrupt();
+        bool does = llvm::any_of(inner->getOperands(), [&](Value operand) {
+          return isa<BaseMemRefType>(operand.getType()) &&
+                 mayOverlap(root, rootOf(operand));
+        });
+        return does ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The fill with +0 that a product begins with, if nothing else reads it.
+static linalg::FillOp findZeroFill(LinalgOp op) {
+  Value c = op.getDpsInits()[0], root = rootOf(c);
+  if (!root)
+    return {};
+  for (Operation *before = op->getPrevNode(); before;
+       before = before->getPrevNode()) {
+    auto fill = dyn_cast<linalg::FillOp>(before);
+    if (fill && stripReshapes(fill.getOutputs()[0]) == stripReshapes(c)) {
+      bool isZero = matchPattern(fill.getInputs()[0], m_PosZeroFloat());
+      return isZero ? fill : linalg::FillOp();
+    }
+    if (mayAccess(before, root))
+      return {};
+  }
+  return {};
+}
+
 namespace {
 enum Operand { A, B, C };
 
@@ -133,7 +202,9 @@ public:
   CallEmitter(RewriterBase &rewriter, LinalgOp op)
       : builder(op.getLoc(), rewriter), op(op) {}
 
-  void run(const ContractionDimensions &dims);
+  /// Emits calls, and returns whether they begin with zeros and `fill` is of no
+  /// more use. It may be null.
+  bool run(const ContractionDimensions &dims, linalg::FillOp fill);
 
 private:
   Value constant(int64_t value) {
@@ -143,7 +214,7 @@ private:
   Loop loopOf(unsigned dim, int64_t size);
   SmallVector<Loop> loopsOf(ArrayRef<unsigned> dims, ArrayRef<Operand> of);
   void openLoops(ArrayRef<Loop> loops);
-  void call(const Loop &m, const Loop &n, const Loop &k);
+  void call(const Loop &m, const Loop &n, const Loop &k, bool startsAtZero);
 
   ImplicitLocOpBuilder builder;
   LinalgOp op;
@@ -232,7 +303,8 @@ void CallEmitter::openLoops(ArrayRef<Loop> loops) {
   }
 }
 
-void CallEmitter::call(const Loop &m, const Loop &n, const Loop &k) {
+void CallEmitter::call(const Loop &m, const Loop &n, const Loop &k,
+                       bool startsAtZero) {
   Type element = getElementTypeOrSelf(op.getDpsInits()[0].getType());
   Value bytes = constant(element.getIntOrFloatBitWidth() / 8);
   Type i64 = builder.getI64Type();
@@ -259,10 +331,16 @@ void CallEmitter::call(const Loop &m, const Loop &n, const Loop &k) {
     operands.push_back(number(rows->strides[operand]));
     operands.push_back(number(columns->strides[operand]));
   }
+  // Where C begins: at zeros, or at itself.
+  SmallVector<Value> start(ArrayRef(operands).take_back(3));
+  if (startsAtZero)
+    start = {LLVM::ZeroOp::create(builder, start[0].getType()),
+             number(constant(0)), number(constant(0))};
+  operands.append(start);
   func::CallOp::create(builder, StringRef(kMatmul), TypeRange(), operands);
 }
 
-void CallEmitter::run(const ContractionDimensions &dims) {
+bool CallEmitter::run(const ContractionDimensions &dims, linalg::FillOp fill) {
   for (Operand operand : {A, B, C})
     matrices[operand] = open(op->getOperand(operand));
   SmallVector<Loop> batch = loopsOf(dims.batch, {A, B, C}),
@@ -280,7 +358,11 @@ void CallEmitter::run(const ContractionDimensions &dims) {
   Loop summands = k.pop_back_val();
   for (ArrayRef<Loop> loops : {batch, m, n, k})
     openLoops(loops);
-  call(rows, columns, summands);
+  // Later calls of a loop over summands go on from C.
+  bool startsAtZero =
+      fill && llvm::all_of(k, [](const Loop &loop) { return loop.size == 1; });
+  call(rows, columns, summands, startsAtZero);
+  return startsAtZero;
 }
 
 static void declareMatmul(ModuleOp module) {
@@ -291,7 +373,7 @@ static void declareMatmul(ModuleOp module) {
   Type i64 = builder.getI64Type();
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
   SmallVector<Type> types = {builder.getI32Type(), i64, i64, i64};
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 4; ++i)
     types.append({pointer, i64, i64});
   func::FuncOp::create(builder, kMatmul, builder.getFunctionType(types, {}))
       .setPrivate();
@@ -406,7 +488,9 @@ struct LowerMatmulsPass
         makeLoops(rewriter, op, dims);
         continue;
       }
-      CallEmitter(rewriter, op).run(dims);
+      linalg::FillOp fill = findZeroFill(op);
+      if (CallEmitter(rewriter, op).run(dims, fill))
+        rewriter.eraseOp(fill);
       rewriter.eraseOp(op);
     }
   }

@@ -71,13 +71,16 @@ struct RtAnchor rtAnchor(void);
 // Products of matrices (Matmul.c)
 //===----------------------------------------------------------------------===//
 
-/// c[i][j] += a[i][k] * b[k][j]. Row i, column j is `i * row + j * column`
-/// elements behind the first one.
+/// c[i][j] = start[i][j] + a[i][k] * b[k][j]. Row i, column j is `i * row + j *
+/// column` elements behind the first one. `start` may be `c`, or null for
+/// zeros.
 struct RtMatmul {
   int64_t m, n, k;
   const void *a, *b;
   void *c;
   int64_t aRow, aColumn, bRow, bColumn, cRow, cColumn;
+  const void *start;
+  int64_t startRow, startColumn;
 };
 
 /// Kernels for kinds of processors, the most capable last.

@@ -44,8 +44,8 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 #define ROWS_OF_14(X) ROWS_OF_6(X) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
 
 #define LOAD_ROW(i)                                                            \
-  Vector left##i = LOAD(c + i * stride),                                       \
-         right##i = LOAD(c + i * stride + LANES);
+  Vector left##i = LOAD(start + i * startStride),                              \
+         right##i = LOAD(start + i * startStride + LANES);
 #define ADD_ROW(i)                                                             \
   {                                                                            \
     Vector factor = SPLAT(a[i]);                                               \
@@ -206,7 +206,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
   Real sums[ROWS][COLUMNS];                                                    \
   for (int64_t i = 0; i < ROWS; ++i)                                           \
     for (int64_t j = 0; j < COLUMNS; ++j)                                      \
-      sums[i][j] = c[i * stride + j];                                          \
+      sums[i][j] = start[i * startStride + j];                                 \
   for (int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS)                 \
     for (int64_t i = 0; i < ROWS; ++i)                                         \
       for (int64_t j = 0; j < COLUMNS; ++j)                                    \
@@ -300,34 +300,35 @@ static void *getBuffer(void) {
 //===----------------------------------------------------------------------===//
 
 /// Without a buffer: slow, but the same numbers.
+#define MULTIPLY_IN_PLACE(Real, FMA)                                           \
+  for (int64_t i = 0; i < of->m; ++i)                                          \
+    for (int64_t j = 0; j < of->n; ++j) {                                      \
+      const Real *start = of->start;                                           \
+      Real sum = start ? start[i * of->startRow + j * of->startColumn] : 0;    \
+      for (int64_t k = 0; k < of->k; ++k)                                      \
+        sum = FMA(((const Real *)of->a)[i * of->aRow + k * of->aColumn],       \
+                  ((const Real *)of->b)[k * of->bRow + j * of->bColumn], sum); \
+      ((Real *)of->c)[i * of->cRow + j * of->cColumn] = sum;                   \
+    }
+
 static void multiplyInPlace(const struct RtMatmul *of, bool isDouble) {
-  for (int64_t i = 0; i < of->m; ++i)
-    for (int64_t j = 0; j < of->n; ++j)
-      for (int64_t k = 0; k < of->k; ++k) {
-        int64_t a = i * of->aRow + k * of->aColumn;
-        int64_t b = k * of->bRow + j * of->bColumn;
-        int64_t c = i * of->cRow + j * of->cColumn;
-        if (isDouble)
-          ((double *)of->c)[c] =
-              fma(((const double *)of->a)[a], ((const double *)of->b)[b],
-                  ((double *)of->c)[c]);
-        else
-          ((float *)of->c)[c] =
-              fmaf(((const float *)of->a)[a], ((const float *)of->b)[b],
-                   ((float *)of->c)[c]);
-      }
+  if (isDouble)
+    MULTIPLY_IN_PLACE(double, fma)
+  else
+    MULTIPLY_IN_PLACE(float, fmaf)
 }
 
 void rtMatmul(int32_t elementType, int32_t kernels, struct RtMatmul of) {
   // Tiles want contiguous rows of C: transpose the product where columns are.
   if (of.cColumn != 1 && of.cRow == 1) {
-    struct RtMatmul turned = {of.n,       of.m,    of.k,       of.b,
-                              of.a,       of.c,    of.bColumn, of.bRow,
-                              of.aColumn, of.aRow, of.cColumn, of.cRow};
+    struct RtMatmul turned = {of.n,       of.m,           of.k,       of.b,
+                              of.a,       of.c,           of.bColumn, of.bRow,
+                              of.aColumn, of.aRow,        of.cColumn, of.cRow,
+                              of.start,   of.startColumn, of.startRow};
     of = turned;
   }
   void *buffer = getBuffer();
-  if (buffer)
+  if (buffer && of.k > 0)
     chooseMultiply(elementType, kernels)(&of, buffer);
   else
     multiplyInPlace(&of, elementType == PIPESCHED_RT_F64);
@@ -336,8 +337,11 @@ void rtMatmul(int32_t elementType, int32_t kernels, struct RtMatmul of) {
 void pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
                          const void *a, int64_t a_row, int64_t a_column,
                          const void *b, int64_t b_row, int64_t b_column,
-                         void *c, int64_t c_row, int64_t c_column) {
-  struct RtMatmul of = {m,     n,        k,     a,        b,     c,
-                        a_row, a_column, b_row, b_column, c_row, c_column};
+                         void *c, int64_t c_row, int64_t c_column,
+                         const void *start, int64_t start_row,
+                         int64_t start_column) {
+  struct RtMatmul of = {m,     n,        k,        a,         b,
+                        c,     a_row,    a_column, b_row,     b_column,
+                        c_row, c_column, start,    start_row, start_column};
   rtMatmul(element_type, rtMatmulKernels(), of);
 }

@@ -25,10 +25,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// c[i][j] += a[k][i] * b[k][j] for k in order. `a` and `b` are packed; rows of
-/// `c` are `stride` elements apart.
+/// Elements where C begins: row i, column j is from[i * row + j * column].
+/// Zeros have a row of them, and no strides.
+struct NAME(Start) {
+  const Real *from;
+  int64_t row, column;
+};
+
+static const Real NAME(zeros)[COLUMNS];
+
+/// c[i][j] = start[i][j], then += a[k][i] * b[k][j] for k in order. `a` and `b`
+/// are packed; rows of `c` are `stride` elements apart, those of `start`, which
+/// may be `c`, `startStride`.
 TARGET static void NAME(tile)(int64_t depth, const Real *a, const Real *b,
-                              Real *c, int64_t stride){CODE_OF_TILE}
+                              Real *c, int64_t stride, const Real *start,
+                              int64_t startStride){CODE_OF_TILE}
 
 /// Packs `count` columns of 16 rows. Row k, column j is from[k + j * stride].
 TARGET static inline __attribute__((always_inline)) void NAME(packSquares)(
@@ -101,12 +112,13 @@ TARGET static void NAME(packB)(Real *to, const Real *b, int64_t depth,
 TARGET static void NAME(partialTile)(int64_t depth, const Real *a,
                                      const Real *b, Real *c, int64_t rows,
                                      int64_t columns, int64_t rowStride,
-                                     int64_t columnStride) {
+                                     int64_t columnStride,
+                                     struct NAME(Start) start) {
   Real buffer[ROWS * COLUMNS] = {0};
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
-      buffer[i * COLUMNS + j] = c[i * rowStride + j * columnStride];
-  NAME(tile)(depth, a, b, buffer, COLUMNS);
+      buffer[i * COLUMNS + j] = start.from[i * start.row + j * start.column];
+  NAME(tile)(depth, a, b, buffer, COLUMNS, buffer, COLUMNS);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
       c[i * rowStride + j * columnStride] = buffer[i * COLUMNS + j];
@@ -115,7 +127,10 @@ TARGET static void NAME(partialTile)(int64_t depth, const Real *a,
 /// The product of a packed block of A and a packed block of B.
 TARGET static void NAME(block)(int64_t m, int64_t n, int64_t depth,
                                const Real *a, const Real *b, Real *c,
-                               int64_t rowStride, int64_t columnStride) {
+                               int64_t rowStride, int64_t columnStride,
+                               struct NAME(Start) start) {
+  bool inRows =
+      columnStride == 1 && (start.column == 1 || start.from == NAME(zeros));
   for (int64_t j = 0; j < n; j += COLUMNS)
     for (int64_t i = 0; i < m; i += ROWS) {
       int64_t rows = m - i < ROWS ? m - i : ROWS;
@@ -128,28 +143,34 @@ TARGET static void NAME(block)(int64_t m, int64_t n, int64_t depth,
           __builtin_prefetch(to + row * rowStride + COLUMNS - 1, 1);
         }
       const Real *left = a + i * depth, *right = b + j * depth;
-      if (rows == ROWS && columns == COLUMNS && columnStride == 1)
-        NAME(tile)(depth, left, right, to, rowStride);
+      struct NAME(Start) begin = {start.from + i * start.row + j * start.column,
+                                  start.row, start.column};
+      if (rows == ROWS && columns == COLUMNS && inRows)
+        NAME(tile)(depth, left, right, to, rowStride, begin.from, begin.row);
       else
         NAME(partialTile)(depth, left, right, to, rows, columns, rowStride,
-                          columnStride);
+                          columnStride, begin);
     }
 }
 
 /// See Matmul.c for the loops. `packed` has room for a block of A, then one of
-/// B.
+/// B. There are summands.
 TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
   const Real *a = of->a, *b = of->b;
   Real *c = of->c;
   Real *packedA = packed, *packedB = packedA + BLOCK_ROWS(ROWS) * DEPTH;
   // Parts and blocks of equal size, so that none is short.
   int64_t parts = (of->k + DEPTH - 1) / DEPTH;
-  int64_t part = parts ? (of->k + parts - 1) / parts : 0;
+  int64_t part = (of->k + parts - 1) / parts;
   int64_t tiles = (of->m + ROWS - 1) / ROWS;
   int64_t blocks = (of->m + BLOCK_ROWS(ROWS) - 1) / BLOCK_ROWS(ROWS);
   int64_t blockRows = blocks ? (tiles + blocks - 1) / blocks * ROWS : ROWS;
   for (int64_t j = 0; j < of->n; j += BLOCK_COLUMNS(COLUMNS)) {
     int64_t columns = smaller(of->n - j, BLOCK_COLUMNS(COLUMNS));
+    // The first part begins at `start`, the others go on from C.
+    struct NAME(Start) start = {of->start, of->startRow, of->startColumn};
+    if (!of->start)
+      start = (struct NAME(Start)){NAME(zeros), 0, 0};
     for (int64_t k = 0; k < of->k; k += part) {
       int64_t depth = smaller(of->k - k, part);
       NAME(packB)(packedB, b + k * of->bRow + j * of->bColumn, depth, columns,
@@ -160,9 +181,13 @@ TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
           NAME(packPanel)(packedA + l * depth,
                           a + (i + l) * of->aRow + k * of->aColumn, depth,
                           smaller(rows - l, ROWS), ROWS, of->aColumn, of->aRow);
+        struct NAME(Start) begin = start;
+        begin.from += i * start.row + j * start.column;
         NAME(block)(rows, columns, depth, packedA, packedB,
-                    c + i * of->cRow + j * of->cColumn, of->cRow, of->cColumn);
+                    c + i * of->cRow + j * of->cColumn, of->cRow, of->cColumn,
+                    begin);
       }
+      start = (struct NAME(Start)){c, of->cRow, of->cColumn};
     }
   }
 }

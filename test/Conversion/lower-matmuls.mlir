@@ -10,7 +10,8 @@
 // CHECK-DAG:     %[[I32:.*]] = arith.constant 32 : i64
 // CHECK-DAG:     %[[I48:.*]] = arith.constant 48 : i64
 // CHECK:         call @pipesched_rt_matmul(%[[TYPE]], %[[I32]], %[[I48]], %[[I16]],
-// CHECK-SAME:      %{{[^,]*}}, %[[I16]], %[[I1]], %{{[^,]*}}, %[[I1]], %[[I16]], %{{[^,]*}}, %[[I48]], %[[I1]])
+// CHECK-SAME:      %{{[^,]*}}, %[[I16]], %[[I1]], %{{[^,]*}}, %[[I1]], %[[I16]], %[[AT:[^,]*]], %[[I48]], %[[I1]],
+// CHECK-SAME:      %[[AT]], %[[I48]], %[[I1]])
 // LOOPS-LABEL: func.func @transposed(
 // LOOPS:         math.fma
 func.func @transposed(%a: memref<32x16xf32>, %b: memref<48x16xf32>, %c: memref<32x48xf32>) {
@@ -95,3 +96,68 @@ func.func @others(%small: memref<15x16xf32>, %a: memref<64x64xf32>, %v: memref<6
   }
   return
 }
+
+// A product that begins with zeros does not write them. The fill may be of the
+// same elements in another shape, and others may be used in between.
+memref.global constant @table : memref<16x16xf32> = dense<1.0>
+// CHECK-LABEL: func.func @zeros(
+// CHECK-DAG:     %[[I0:.*]] = arith.constant 0 : i64
+// CHECK-DAG:     %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK-NOT:     linalg.fill
+// CHECK:         call @pipesched_rt_matmul({{.*}}, %[[NULL]], %[[I0]], %[[I0]])
+// LOOPS-LABEL: func.func @zeros(
+// LOOPS:         linalg.fill
+func.func @zeros(%a: memref<16x16xf32>, %c: memref<2x8x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %other = memref.alloc() : memref<16x16xf32>
+  %table = memref.get_global @table : memref<16x16xf32>
+  linalg.fill ins(%zero : f32) outs(%c : memref<2x8x16xf32>)
+  linalg.transpose ins(%table : memref<16x16xf32>) outs(%other : memref<16x16xf32>) permutation = [1, 0]
+  %rows = memref.collapse_shape %c [[0, 1], [2]] : memref<2x8x16xf32> into memref<16x16xf32>
+  linalg.matmul ins(%a, %other : memref<16x16xf32>, memref<16x16xf32>) outs(%rows : memref<16x16xf32>)
+  memref.dealloc %other : memref<16x16xf32>
+  return
+}
+
+// The fill stays: it is read in between, or maybe, is of a part, of other
+// numbers, or of several products of a loop over summands.
+// CHECK-LABEL: func.func @written(
+// CHECK-COUNT-6: linalg.fill
+// CHECK:         return
+func.func @written(%a: memref<16x16xf32>, %heads: memref<4x16x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>,
+                   %larger: memref<32x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %minus = arith.constant -0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%c : memref<16x16xf32>)
+  linalg.copy ins(%c : memref<16x16xf32>) outs(%d : memref<16x16xf32>)
+  linalg.matmul ins(%a, %a : memref<16x16xf32>, memref<16x16xf32>) outs(%c : memref<16x16xf32>)
+
+  linalg.fill ins(%zero : f32) outs(%c : memref<16x16xf32>)
+  linalg.copy ins(%a : memref<16x16xf32>) outs(%d : memref<16x16xf32>)
+  linalg.matmul ins(%a, %a : memref<16x16xf32>, memref<16x16xf32>) outs(%c : memref<16x16xf32>)
+
+  linalg.fill ins(%zero : f32) outs(%c : memref<16x16xf32>)
+  func.call @anything() : () -> ()
+  linalg.matmul ins(%a, %a : memref<16x16xf32>, memref<16x16xf32>) outs(%c : memref<16x16xf32>)
+
+  linalg.fill ins(%zero : f32) outs(%larger : memref<32x16xf32>)
+  %part = memref.subview %larger[0, 0] [16, 16] [1, 1] : memref<32x16xf32> to memref<16x16xf32, strided<[16, 1]>>
+  linalg.matmul ins(%a, %a : memref<16x16xf32>, memref<16x16xf32>) outs(%part : memref<16x16xf32, strided<[16, 1]>>)
+
+  linalg.fill ins(%minus : f32) outs(%c : memref<16x16xf32>)
+  linalg.matmul ins(%a, %a : memref<16x16xf32>, memref<16x16xf32>) outs(%c : memref<16x16xf32>)
+
+  linalg.fill ins(%zero : f32) outs(%c : memref<16x16xf32>)
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n, h, k) -> (h, m, k)>, affine_map<(m, n, h, k) -> (h, k, n)>,
+                       affine_map<(m, n, h, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%heads, %heads : memref<4x16x16xf32>, memref<4x16x16xf32>) outs(%c : memref<16x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %z, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @anything()

@@ -24,6 +24,8 @@ struct RtMatmul {
   const void *a, *b;
   void *c;
   int64_t aRow, aColumn, bRow, bColumn, cRow, cColumn;
+  const void *start;
+  int64_t startRow, startColumn;
 };
 int32_t rtMatmulKernels(void);
 void rtMatmul(int32_t elementType, int32_t kernels, RtMatmul of);
@@ -57,13 +59,15 @@ struct Shape {
 };
 } // namespace
 
+/// Begins at `start`, or at zeros where it is null.
 template <typename T>
 static void multiply(int32_t elementType, int32_t kernels, Matrix<T> &a,
-                     Matrix<T> &b, Matrix<T> &c) {
+                     Matrix<T> &b, Matrix<T> &c, const Matrix<T> *start) {
   rtMatmul(elementType, kernels,
            {c.rows, c.columns, a.columns, a.elements.data(), b.elements.data(),
             c.elements.data(), a.row, a.column, b.row, b.column, c.row,
-            c.column});
+            c.column, start ? start->elements.data() : nullptr,
+            start ? start->row : 0, start ? start->column : 0});
 }
 
 template <typename T>
@@ -88,11 +92,48 @@ static void tryShape(int32_t elementType, Shape shape, int64_t gap) {
     multiplyPlainly(a, b, expected);
     for (int32_t kernels = 0; kernels <= rtMatmulKernels(); ++kernels) {
       Matrix<T> got = c;
-      multiply(elementType, kernels, a, b, got);
+      multiply(elementType, kernels, a, b, got, &got);
       EXPECT_EQ(got.elements, expected.elements)
           << shape.m << "x" << shape.n << "x" << shape.k << ", orders "
           << orders << ", kernels " << kernels << ", gap " << gap;
     }
+  }
+}
+
+/// From zeros, from another matrix and from a row, for each order of C. What C
+/// has before does not matter.
+template <typename T>
+static void tryStarts(int32_t elementType, Shape shape) {
+  std::mt19937 random(11);
+  for (int orders = 0; orders < 4; ++orders) {
+    Matrix<T> a(shape.m, shape.k, false, 1), b(shape.k, shape.n, false, 1);
+    Matrix<T> c(shape.m, shape.n, orders & 1, 1);
+    Matrix<T> other(shape.m, shape.n, orders & 2, 2), row(1, shape.n, false, 1);
+    for (Matrix<T> *matrix : {&a, &b, &c, &other, &row})
+      matrix->fill(random);
+    row.row = 0;
+    for (Matrix<T> *start : {static_cast<Matrix<T> *>(nullptr), &other, &row}) {
+      Matrix<T> expected = c;
+      for (int64_t i = 0; i < c.rows; ++i)
+        for (int64_t j = 0; j < c.columns; ++j)
+          expected.at(i, j) = start ? start->at(i, j) : 0;
+      multiplyPlainly(a, b, expected);
+      for (int32_t kernels = 0; kernels <= rtMatmulKernels(); ++kernels) {
+        Matrix<T> got = c;
+        multiply(elementType, kernels, a, b, got, start);
+        EXPECT_EQ(got.elements, expected.elements)
+            << shape.m << "x" << shape.n << "x" << shape.k << ", orders "
+            << orders << ", kernels " << kernels;
+      }
+    }
+  }
+}
+
+TEST(Matmul, BeginsAtAnotherMatrix) {
+  const Shape shapes[] = {{30, 70, 5}, {15, 33, 800}, {3, 5, 0}};
+  for (Shape shape : shapes) {
+    tryStarts<float>(PIPESCHED_RT_F32, shape);
+    tryStarts<double>(PIPESCHED_RT_F64, shape);
   }
 }
 
@@ -138,6 +179,7 @@ TEST(Matmul, RunsOnSeveralThreads) {
       Matrix<float> got = c;
       pipesched_rt_matmul(PIPESCHED_RT_F32, 50, 70, 60, a.elements.data(),
                           a.row, a.column, b.elements.data(), b.row, b.column,
+                          got.elements.data(), got.row, got.column,
                           got.elements.data(), got.row, got.column);
       EXPECT_EQ(got.elements, expected.elements);
     }

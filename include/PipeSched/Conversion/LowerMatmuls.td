@@ -67,7 +67,9 @@ def LowerMatmulsPass : Pass<"lower-matmuls", "::mlir::ModuleOp"> {
     `pipesched_rt_matmul` (docs/Runtime.md): named ops of linalg and generic
     ones that add products, with any order of dimensions. Dimensions that lie
     behind each other in memory are taken as one; for others there are loops
-    around the call. Summands are added in their order.
+    around the call. Summands are added in their order. A `linalg.fill` of the
+    result with zeros in front of the product is not written: the call begins
+    with zeros.
 
     Products of fewer than 4096 multiplications, and those with fewer than 4
     rows or columns, stay as they are.

@@ -165,21 +165,24 @@ PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
 // Products of matrices
 //===----------------------------------------------------------------------===//
 
-/// Adds a product to a matrix: for each i < m, j < n and then k in order
+/// A product of matrices: c[i][j] begins as start[i][j], and then, for each
+/// i < m, j < n and k in order,
 ///
 ///   c[i][j] = fma(a[i][k], b[k][j], c[i][j])
 ///
 /// where x[i][j] is the element `i * x_row + j * x_column` behind the first. So
 /// the result has the same bits on each processor, and those of a plain loop
-/// with fma. `c` must overlap neither `a` nor `b`. The element type is
-/// PIPESCHED_RT_F32 or PIPESCHED_RT_F64. Threads may call it at the same time;
-/// each keeps a buffer of a few MB until it ends.
-PIPESCHED_RT_API void pipesched_rt_matmul(int32_t element_type, int64_t m,
-                                          int64_t n, int64_t k, const void *a,
-                                          int64_t a_row, int64_t a_column,
-                                          const void *b, int64_t b_row,
-                                          int64_t b_column, void *c,
-                                          int64_t c_row, int64_t c_column);
+/// with fma. `start` is `c` itself, with its strides, or a matrix that `c` does
+/// not overlap, such as a row with `start_row` 0, or null for zeros. `c` must
+/// overlap neither `a` nor `b`. The element type is PIPESCHED_RT_F32 or
+/// PIPESCHED_RT_F64. Threads may call it at the same time; each keeps a buffer
+/// of a few MB until it ends.
+PIPESCHED_RT_API void
+pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
+                    const void *a, int64_t a_row, int64_t a_column,
+                    const void *b, int64_t b_row, int64_t b_column, void *c,
+                    int64_t c_row, int64_t c_column, const void *start,
+                    int64_t start_row, int64_t start_column);
 
 //===----------------------------------------------------------------------===//
 // Waiting, failing
