@@ -411,21 +411,24 @@ static void makeLoops(RewriterBase &rewriter, LinalgOp op,
 // Transposed operands
 //===----------------------------------------------------------------------===//
 
-/// Lets the contraction read what `transpose` does, in its order:
+/// The map by which a contraction reads the input of a transpose, whose result
+/// it reads by `map`:
 ///
 ///   result dimension i of the transpose = input dimension permutation[i]
-static void foldTranspose(RewriterBase &rewriter, linalg::GenericOp op,
-                          unsigned operand, linalg::TransposeOp transpose) {
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  ArrayRef<int64_t> permutation = transpose.getPermutation();
+static AffineMap foldedMap(AffineMap map, ArrayRef<int64_t> permutation) {
   SmallVector<AffineExpr> results(permutation.size());
-  for (auto [from, to] :
-       llvm::zip_equal(maps[operand].getResults(), permutation))
+  for (auto [from, to] : llvm::zip_equal(map.getResults(), permutation))
     results[to] = from;
-  maps[operand] = AffineMap::get(maps[operand].getNumDims(), /*symbolCount=*/0,
-                                 results, op.getContext());
+  return AffineMap::get(map.getNumDims(), /*symbolCount=*/0, results,
+                        map.getContext());
+}
+
+static void setOperand(RewriterBase &rewriter, linalg::GenericOp op,
+                       unsigned operand, Value value, AffineMap map) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  maps[operand] = map;
   rewriter.modifyOpInPlace(op, [&] {
-    op.setOperand(operand, transpose.getInput());
+    op.setOperand(operand, value);
     op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
   });
 }
@@ -434,33 +437,74 @@ static linalg::TransposeOp transposeOf(LinalgOp op, unsigned operand) {
   return op->getOperand(operand).getDefiningOp<linalg::TransposeOp>();
 }
 
-namespace {
-struct FoldMatmulTransposesPass
-    : pipesched::impl::FoldMatmulTransposesPassBase<FoldMatmulTransposesPass> {
-  void runOnOperation() override {
-    SmallVector<LinalgOp> found;
-    getOperation().walk([&](LinalgOp op) {
-      if (op.hasPureTensorSemantics() && findMatmul(op) &&
-          (transposeOf(op, A) || transposeOf(op, B)))
-        found.push_back(op);
-    });
-    IRRewriter rewriter(&getContext());
-    for (LinalgOp op : found) {
-      rewriter.setInsertionPoint(op);
+/// How many loops some dimensions need in an operand: those that follow each
+/// other in it are one loop. Those of size 1 need none.
+static unsigned countLoops(AffineMap map, ArrayRef<unsigned> dims,
+                           ArrayRef<int64_t> sizes) {
+  unsigned loops = 0;
+  std::optional<unsigned> last;
+  for (AffineExpr result : map.getResults()) {
+    unsigned dim = cast<AffineDimExpr>(result).getPosition();
+    if (sizes[dim] == 1)
+      continue;
+    bool isOf = llvm::is_contained(dims, dim);
+    loops += isOf && (!last || dim < *last);
+    last = isOf ? std::optional(dim) : std::nullopt;
+  }
+  return loops;
+}
+
+/// Whether rows or columns, and summands, are still one loop in the operand
+/// where they were one: a call for each of many small products takes longer
+/// than the copy.
+static bool keepsLoops(LinalgOp op, AffineMap before, AffineMap after,
+                       unsigned operand, const ContractionDimensions &dims) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  return llvm::all_of(ArrayRef{&dims.k, operand == A ? &dims.m : &dims.n},
+                      [&](const SmallVector<unsigned, 2> *of) {
+                        return countLoops(after, *of, sizes) <=
+                               countLoops(before, *of, sizes);
+                      });
+}
+
+/// Makes a generic op of a product whose operand is transposed, and lets it
+/// read the input of the transpose.
+static void foldTransposes(RewriterBase &rewriter, LinalgOp op,
+                           const ContractionDimensions &dims) {
+  for (unsigned operand : {A, B})
+    while (linalg::TransposeOp transpose = transposeOf(op, operand)) {
+      AffineMap map = op.getMatchingIndexingMap(&op->getOpOperand(operand));
+      AffineMap folded = foldedMap(map, transpose.getPermutation());
+      if (!keepsLoops(op, map, folded, operand, dims))
+        break;
       auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
       if (!generic) {
         FailureOr<linalg::GenericOp> made =
             linalg::generalizeNamedOp(rewriter, op);
         if (failed(made))
-          continue;
-        generic = *made;
+          return;
+        op = generic = *made;
       }
-      for (unsigned operand : {A, B})
-        while (linalg::TransposeOp transpose = transposeOf(generic, operand)) {
-          foldTranspose(rewriter, generic, operand, transpose);
-          if (transpose->use_empty())
-            rewriter.eraseOp(transpose);
-        }
+      setOperand(rewriter, generic, operand, transpose.getInput(), folded);
+      if (transpose->use_empty())
+        rewriter.eraseOp(transpose);
+    }
+}
+
+namespace {
+struct FoldMatmulTransposesPass
+    : pipesched::impl::FoldMatmulTransposesPassBase<FoldMatmulTransposesPass> {
+  void runOnOperation() override {
+    SmallVector<std::pair<LinalgOp, ContractionDimensions>> found;
+    getOperation().walk([&](LinalgOp op) {
+      if (op.hasPureTensorSemantics())
+        if (std::optional<ContractionDimensions> dims = findMatmul(op))
+          found.push_back({op, *dims});
+    });
+    IRRewriter rewriter(&getContext());
+    for (auto &[op, dims] : found) {
+      rewriter.setInsertionPoint(op);
+      foldTransposes(rewriter, op, dims);
     }
   }
 };

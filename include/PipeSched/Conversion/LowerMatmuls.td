@@ -22,7 +22,9 @@ def FoldMatmulTransposesPass
     The product of two matrices in the runtime takes them by strides. In front
     of bufferization, a contraction that `lower-matmuls` will take reads the
     input of a `linalg.transpose` by other indexing maps, so that no transposed
-    copy is made of it.
+    copy is made of it. A transpose stays where rows, columns or summands, such
+    as heads and their channels, follow each other in its result alone: there
+    would be a call for each head.
 
     ```mlir
     func.func @product(%x: tensor<32x16xf32>, %w: tensor<48x16xf32>,
