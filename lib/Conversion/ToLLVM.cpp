@@ -82,6 +82,7 @@ static void addBufferization(OpPassManager &manager,
   manager.addPass(createCSEPass());
   if (options.matmul == Matmul::Runtime)
     manager.addPass(createFoldMatmulTransposesPass());
+  manager.addPass(createSeparateFillsPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createVerifyKernelStoresPass());

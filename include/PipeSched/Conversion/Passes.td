@@ -530,6 +530,7 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
 include "PipeSched/Conversion/InlineMath.td"
 include "PipeSched/Conversion/LowerExternCalls.td"
 include "PipeSched/Conversion/LowerMatmuls.td"
+include "PipeSched/Conversion/SeparateFills.td"
 
 def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
   let summary = "Verify that stores overwrite nothing that is read later";
