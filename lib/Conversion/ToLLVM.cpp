@@ -96,6 +96,9 @@ static void addBufferization(OpPassManager &manager,
   manager.addPass(createCSEPass());
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
+  // Behind its last use, the memory of a temporary is still in the caches.
+  manager.addNestedPass<func::FuncOp>(
+      bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
   // Its helper takes memrefs of unknown sizes, which are no bare pointers.
   manager.addPass(createInlinerPass());
