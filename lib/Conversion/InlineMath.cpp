@@ -72,9 +72,6 @@ private:
   Value atMost(Value a, float limit) {
     return select(isAbove(a, limit), number(limit), a);
   }
-  Value atLeast(Value a, float limit) {
-    return select(isBelow(a, limit), number(limit), a);
-  }
   /// Both functions are odd; -0 stays -0.
   Value withSignOf(Value x, Value magnitude) {
     return math::CopySignOp::create(builder, magnitude, x);
@@ -138,8 +135,15 @@ Value Emitter::expInRange(Value x) {
   return mul(mul(p, powerOf2(half)), powerOf2(rest));
 }
 
-/// Beyond these limits the result is infinite, or 0.
-Value Emitter::exp(Value x) { return expInRange(atLeast(atMost(x, 89), -104)); }
+/// Beyond these limits the result is infinite, or 0. What becomes 0, such as the
+/// masked half of attention scores, is computed from 0: processors take a
+/// hundred times as long to multiply where the product is denormal or below.
+Value Emitter::exp(Value x) {
+  Value capped = atMost(x, 89);
+  Value isZero = isBelow(capped, -104);
+  Value result = expInRange(select(isZero, number(0), capped));
+  return select(isZero, number(0), result);
+}
 
 Value Emitter::erf(Value x) {
   Value t = math::AbsFOp::create(builder, x);

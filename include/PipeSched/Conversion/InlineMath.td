@@ -51,11 +51,12 @@ def InlineMathPass : Pass<"inline-math", "::mlir::ModuleOp"> {
       %cst_6 = arith.constant -0.693145751 : f32
       %cst_7 = arith.constant 0x4B400000 : f32
       %cst_8 = arith.constant 1.44269502 : f32
-      %cst_9 = arith.constant -1.040000e+02 : f32
-      %cst_10 = arith.constant 8.900000e+01 : f32
-      %0 = arith.cmpf ogt, %arg0, %cst_10 : f32
-      %1 = arith.select %0, %cst_10, %arg0 : f32
-      %2 = arith.cmpf olt, %1, %cst_9 : f32
+      %cst_9 = arith.constant 0.000000e+00 : f32
+      %cst_10 = arith.constant -1.040000e+02 : f32
+      %cst_11 = arith.constant 8.900000e+01 : f32
+      %0 = arith.cmpf ogt, %arg0, %cst_11 : f32
+      %1 = arith.select %0, %cst_11, %arg0 : f32
+      %2 = arith.cmpf olt, %1, %cst_10 : f32
       %3 = arith.select %2, %cst_9, %1 : f32
       %4 = math.fma %3, %cst_8, %cst_7 : f32
       %5 = arith.bitcast %4 : f32 to i32
@@ -80,7 +81,8 @@ def InlineMathPass : Pass<"inline-math", "::mlir::ModuleOp"> {
       %24 = arith.shli %23, %c23_i32 : i32
       %25 = arith.bitcast %24 : i32 to f32
       %26 = arith.mulf %22, %25 : f32
-      return %26 : f32
+      %27 = arith.select %2, %cst_9, %26 : f32
+      return %27 : f32
     }
     ```
   }];
