@@ -122,6 +122,7 @@ void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
 static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
   if (options.matmul == Matmul::Runtime)
     manager.addPass(createLowerMatmulsPass());
+  manager.addPass(createVectorizeRowReductionsPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   manager.addPass(memref::createExpandStridedMetadataPass());

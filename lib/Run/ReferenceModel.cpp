@@ -174,6 +174,7 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
     matmuls.to = MatmulCode::Loops;
     add(createLowerMatmulsPass(matmuls));
   }
+  add(createVectorizeRowReductionsPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   add(memref::createExpandStridedMetadataPass());

@@ -531,6 +531,7 @@ include "PipeSched/Conversion/InlineMath.td"
 include "PipeSched/Conversion/LowerExternCalls.td"
 include "PipeSched/Conversion/LowerMatmuls.td"
 include "PipeSched/Conversion/SeparateFills.td"
+include "PipeSched/Conversion/VectorizeRowReductions.td"
 
 def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
   let summary = "Verify that stores overwrite nothing that is read later";
