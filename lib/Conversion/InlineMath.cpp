@@ -135,8 +135,8 @@ Value Emitter::expInRange(Value x) {
   return mul(mul(p, powerOf2(half)), powerOf2(rest));
 }
 
-/// Beyond these limits the result is infinite, or 0. What becomes 0, such as the
-/// masked half of attention scores, is computed from 0: processors take a
+/// Beyond these limits the result is infinite, or 0. What becomes 0, such as
+/// the masked half of attention scores, is computed from 0: processors take a
 /// hundred times as long to multiply where the product is denormal or below.
 Value Emitter::exp(Value x) {
   Value capped = atMost(x, 89);

@@ -53,20 +53,40 @@ def VectorizeRowReductionsPass
         %0 = vector.load %arg0[%arg2, %c0] : memref<8x64xf32>, vector<32xf32>
         %1 = vector.load %arg0[%arg2, %c32] : memref<8x64xf32>, vector<32xf32>
         %2 = arith.maximumf %0, %1 : vector<32xf32>
-        %3 = vector.extract_strided_slice %2 {offsets = [0], sizes = [16], strides = [1]} : vector<32xf32> to vector<16xf32>
-        %4 = vector.extract_strided_slice %2 {offsets = [16], sizes = [16], strides = [1]} : vector<32xf32> to vector<16xf32>
+        %3 = vector.extract_strided_slice %2
+            {offsets = [0], sizes = [16], strides = [1]}
+            : vector<32xf32> to vector<16xf32>
+        %4 = vector.extract_strided_slice %2
+            {offsets = [16], sizes = [16], strides = [1]}
+            : vector<32xf32> to vector<16xf32>
         %5 = arith.maximumf %3, %4 : vector<16xf32>
-        %6 = vector.extract_strided_slice %5 {offsets = [0], sizes = [8], strides = [1]} : vector<16xf32> to vector<8xf32>
-        %7 = vector.extract_strided_slice %5 {offsets = [8], sizes = [8], strides = [1]} : vector<16xf32> to vector<8xf32>
+        %6 = vector.extract_strided_slice %5
+            {offsets = [0], sizes = [8], strides = [1]}
+            : vector<16xf32> to vector<8xf32>
+        %7 = vector.extract_strided_slice %5
+            {offsets = [8], sizes = [8], strides = [1]}
+            : vector<16xf32> to vector<8xf32>
         %8 = arith.maximumf %6, %7 : vector<8xf32>
-        %9 = vector.extract_strided_slice %8 {offsets = [0], sizes = [4], strides = [1]} : vector<8xf32> to vector<4xf32>
-        %10 = vector.extract_strided_slice %8 {offsets = [4], sizes = [4], strides = [1]} : vector<8xf32> to vector<4xf32>
+        %9 = vector.extract_strided_slice %8
+            {offsets = [0], sizes = [4], strides = [1]}
+            : vector<8xf32> to vector<4xf32>
+        %10 = vector.extract_strided_slice %8
+            {offsets = [4], sizes = [4], strides = [1]}
+            : vector<8xf32> to vector<4xf32>
         %11 = arith.maximumf %9, %10 : vector<4xf32>
-        %12 = vector.extract_strided_slice %11 {offsets = [0], sizes = [2], strides = [1]} : vector<4xf32> to vector<2xf32>
-        %13 = vector.extract_strided_slice %11 {offsets = [2], sizes = [2], strides = [1]} : vector<4xf32> to vector<2xf32>
+        %12 = vector.extract_strided_slice %11
+            {offsets = [0], sizes = [2], strides = [1]}
+            : vector<4xf32> to vector<2xf32>
+        %13 = vector.extract_strided_slice %11
+            {offsets = [2], sizes = [2], strides = [1]}
+            : vector<4xf32> to vector<2xf32>
         %14 = arith.maximumf %12, %13 : vector<2xf32>
-        %15 = vector.extract_strided_slice %14 {offsets = [0], sizes = [1], strides = [1]} : vector<2xf32> to vector<1xf32>
-        %16 = vector.extract_strided_slice %14 {offsets = [1], sizes = [1], strides = [1]} : vector<2xf32> to vector<1xf32>
+        %15 = vector.extract_strided_slice %14
+            {offsets = [0], sizes = [1], strides = [1]}
+            : vector<2xf32> to vector<1xf32>
+        %16 = vector.extract_strided_slice %14
+            {offsets = [1], sizes = [1], strides = [1]}
+            : vector<2xf32> to vector<1xf32>
         %17 = arith.maximumf %15, %16 : vector<1xf32>
         %18 = vector.extract %17[0] : f32 from vector<1xf32>
         %19 = memref.load %arg1[%arg2] : memref<8xf32>
