@@ -38,8 +38,7 @@ namespace pipesched {
 using namespace mlir;
 using namespace pipesched;
 
-/// Kernels of convert-exec-to-func end with their context and return a status.
-static bool isKernel(func::FuncOp function) {
+bool pipesched::isKernel(func::FuncOp function) {
   FunctionType type = function.getFunctionType();
   return type.getNumInputs() > 0 &&
          isa<LLVM::LLVMPointerType>(type.getInputs().back()) &&

@@ -35,6 +35,9 @@ inline constexpr llvm::StringLiteral kCheckStatusName =
 void requireStatus(mlir::OpBuilder &builder, mlir::Value status,
                    const llvm::Twine &what);
 
+/// Kernels of convert-exec-to-func end with their context and return a status.
+bool isKernel(mlir::func::FuncOp function);
+
 /// Creates checks in front of an op.
 class CheckBuilder {
 public:

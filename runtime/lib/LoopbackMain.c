@@ -82,7 +82,10 @@ static const char *runWorld(PipeschedWorld *world, PipeschedStepFunction step,
   if (pipesched_rt_world_run(world, step, options->firstStep, options->steps))
     return pipesched_rt_world_error(world);
   printSteps(world, options->firstStep);
-  return writeFiles(world, options, text) ? NULL : text;
+  if (!writeFiles(world, options, text))
+    return text;
+  return pipesched_rt_world_close(world) ? pipesched_rt_world_error(world)
+                                         : NULL;
 }
 
 int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
@@ -91,8 +94,7 @@ int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
                            const PipeschedTraining *training) {
   struct RtOptions options;
   char text[rtTextBytes];
-  if (!rtParseOptions(argc, argv, training ? training->steps : 1, &options,
-                      text)) {
+  if (!rtParseOptions(argc, argv, training, &options, text)) {
     rtPrintError(text);
     return wrongUsage;
   }
@@ -101,10 +103,10 @@ int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
     return succeeded;
   }
   rtKeepFreedMemory();
-  PipeschedWorldOptions kind = {options.messages == rtBuffered
-                                    ? PIPESCHED_RT_BUFFERED
-                                    : PIPESCHED_RT_RENDEZVOUS,
-                                options.blocking, options.log != NULL};
+  PipeschedWorldOptions kind = {
+      options.messages == rtBuffered ? PIPESCHED_RT_BUFFERED
+                                     : PIPESCHED_RT_RENDEZVOUS,
+      options.blocking, options.log != NULL, options.device};
   PipeschedWorld *world = pipesched_rt_world_create(size, &kind);
   if (world)
     world->training = training;

@@ -84,13 +84,19 @@ bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
   return false;
 }
 
-void rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
-                  int64_t index) {
+int32_t rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
+                     int64_t index) {
   int64_t offset = training->losses[worker->worker];
-  if (offset >= 0)
+  if (offset < 0)
+    return PIPESCHED_RT_OK;
+  int32_t type = (int32_t)training->loss_type;
+  int32_t status = rtFetchPersistent(
+      worker, offset, training->microbatches * rtElementBytes(type));
+  if (!status)
     rtReadNumbers(worker->losses + index * training->microbatches,
                   (const char *)worker->persistent + offset,
-                  training->microbatches, (int32_t)training->loss_type);
+                  training->microbatches, type);
+  return status;
 }
 
 int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,

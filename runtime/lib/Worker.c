@@ -86,6 +86,8 @@ bool rtInitWorker(struct RtWorker *worker, PipeschedSizeFunction size,
                 &instructions, text))
     return false;
   worker->persistentBytes = bytes[0];
+  worker->arenaBytes = bytes[1];
+  worker->hostBytes = bytes[2];
   worker->numRequests = (int32_t)requests;
   worker->numInstructions = (int32_t)instructions;
   worker->requestBytes = requestBytes;
@@ -168,9 +170,11 @@ int32_t pipesched_rt_fail_status(void *context, const char *text,
                                  int32_t returned) {
   struct RtWorker *worker = context;
   int32_t status = rtStatus(worker);
-  return status ? status
-                : rtFail(worker, PIPESCHED_RT_FAILED, "%s returned %" PRId32,
-                         text, returned);
+  if (status)
+    return status;
+  const char *own = rtErrorOfDevice(worker);
+  return rtFail(worker, PIPESCHED_RT_FAILED, "%s returned %" PRId32 "%s%s",
+                text, returned, *own ? ": " : "", own);
 }
 
 int32_t pipesched_rt_add(void *context, void *to, const void *from,
@@ -187,6 +191,8 @@ int32_t pipesched_rt_add(void *context, void *to, const void *from,
     return rtFail(worker, PIPESCHED_RT_MISUSE,
                   "add of %" PRId64 " elements, but sizes are 0 or more",
                   count);
+  if (worker->device)
+    return rtAddOnDevice(worker, to, from, count, element_type);
   rtAdd(to, from, count, element_type);
   return 0;
 }
@@ -375,7 +381,7 @@ int32_t rtRunStep(struct RtWorker *worker, PipeschedStepFunction step,
                   int64_t number) {
   worker->instruction = -1;
   worker->stepSpan->begin = (int64_t)rtTicks();
-  int32_t result = step(worker->worker, worker, worker->persistent,
+  int32_t result = step(worker->worker, worker, rtPersistentOfStep(worker),
                         worker->arena, worker->host, number);
   if (result && !rtStatus(worker))
     return rtFail(worker, PIPESCHED_RT_FAILED, "step %" PRId64 " returned %d",
@@ -385,6 +391,8 @@ int32_t rtRunStep(struct RtWorker *worker, PipeschedStepFunction step,
     if (status)
       return status;
   }
+  if (rtEndStep(worker))
+    return rtStatus(worker);
   worker->stepSpan->end = (int64_t)rtTicks();
   return rtStatus(worker);
 }

@@ -50,6 +50,10 @@ static void initWorkers(PipeschedWorld *world, PipeschedSizeFunction size) {
   }
   if (!isSound)
     failWith(world, text);
+  for (int32_t i = 0;
+       world->options.device && !atomic_load(&world->status) && i < numWorkers;
+       ++i)
+    rtOpenDevice(&world->workers[i].base, world->options.device);
 }
 
 PipeschedWorld *
@@ -96,9 +100,16 @@ static void freeGroups(struct Group *group) {
   }
 }
 
+int32_t pipesched_rt_world_close(PipeschedWorld *world) {
+  for (int32_t i = 0; i < world->numWorkers; ++i)
+    rtCloseDevice(&world->workers[i].base);
+  return atomic_load(&world->status);
+}
+
 void pipesched_rt_world_destroy(PipeschedWorld *world) {
   if (!world)
     return;
+  pipesched_rt_world_close(world);
   // Posts are part of the requests of any worker.
   for (int32_t i = 0; i < world->numWorkers; ++i)
     freePosts(&world->workers[i]);
@@ -204,7 +215,7 @@ static void startTogether(struct Worker *worker) {
 static void *runWorker(void *argument) {
   struct Worker *worker = argument;
   PipeschedWorld *world = worker->world;
-  int32_t status = 0;
+  int32_t status = rtBeginRun(&worker->base);
   for (int64_t i = 0; !status && i < world->numSteps; ++i) {
     startTogether(worker);
     status = rtStatus(&worker->base);
@@ -213,9 +224,11 @@ static void *runWorker(void *argument) {
     rtSelectStep(&worker->base, world->firstLogged + i);
     status = rtRunStep(&worker->base, world->step, world->firstStep + i);
     if (!status && world->training)
-      rtKeepLosses(&worker->base, world->training, i);
+      status = rtKeepLosses(&worker->base, world->training, i);
     worker->numEnded = i + 1;
   }
+  if (!status)
+    rtFetchPersistent(&worker->base, 0, worker->base.persistentBytes);
   struct Woken woken = {NULL};
   lockWorld(world);
   worker->waiting = forNothing;

@@ -14,6 +14,7 @@
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include <cmath>
 
 using namespace pipesched;
@@ -45,6 +46,13 @@ Options::familyOptionsFor(const Family &family) const {
                        llvm::toString(std::move(error)));
   }
   return options;
+}
+
+std::string Options::deviceFile() const {
+  llvm::SmallString<128> file(device.getValue());
+  if (!file.empty() && file != "cpu")
+    (void)llvm::sys::fs::make_absolute(file);
+  return file.str().str();
 }
 
 /// No file is written twice, and the input stays.

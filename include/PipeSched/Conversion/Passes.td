@@ -286,7 +286,10 @@ def ConvertExecToFuncPass
     Option<"form", "form", "::pipesched::ProgramForm",
            /*default=*/"::pipesched::ProgramForm::Table",
            "How the instructions of a worker are written",
-           [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>
+           [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>,
+    Option<"devices", "devices", "bool", /*default=*/"false",
+           "Zeros and copies go through the runtime, since the memory may be "
+           "that of a device">
   ];
 }
 
@@ -359,6 +362,9 @@ def ConvertPipeToFuncPass
            /*default=*/"::pipesched::ProgramForm::Table",
            "How the instructions of a worker are written",
            [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>,
+    Option<"devices", "devices", "bool", /*default=*/"false",
+           "Zeros and copies go through the runtime, since the memory may be "
+           "that of a device">,
     Option<"receivePlacement", "receive-placement",
            "::pipesched::ReceivePlacement",
            /*default=*/"::pipesched::ReceivePlacement::Arrival",
@@ -527,6 +533,7 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+include "PipeSched/Conversion/AddDeviceCalls.td"
 include "PipeSched/Conversion/InlineMath.td"
 include "PipeSched/Conversion/LowerExternCalls.td"
 include "PipeSched/Conversion/LowerMatmuls.td"

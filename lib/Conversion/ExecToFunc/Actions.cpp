@@ -113,10 +113,25 @@ Value ActionEmitter::emitBroadcast(Words &words) {
                        words.i32(7), words.i32(8)});
 }
 
-void ActionEmitter::emitZero(Value block, Words &words) {
+Value ActionEmitter::emitZero(Value block, Words &words) {
+  if (runtime.hasDevices())
+    return runtime.call(
+        builder, "clear",
+        {context, pointer(block, words.bytes(1)), words.size(2)});
   Value zero = constant(0, builder.getI8Type());
   LLVM::MemsetOp::create(builder, pointer(block, words.bytes(1)), zero,
                          words.size(2), /*isVolatile=*/false);
+  return {};
+}
+
+Value ActionEmitter::emitCopy(Words &words) {
+  Value to = pointer(persistent, words.bytes(1));
+  Value from = pointer(persistent, words.bytes(2));
+  Value bytes = words.size(3);
+  if (runtime.hasDevices())
+    return runtime.call(builder, "copy", {context, to, from, bytes});
+  LLVM::MemcpyOp::create(builder, to, from, bytes, /*isVolatile=*/false);
+  return {};
 }
 
 Value ActionEmitter::view(Value block, Value bytes, RankedTensorType type) {
@@ -171,8 +186,7 @@ Value ActionEmitter::emit(uint32_t opcode, Words &words) {
     return {};
   case kZero:
   case kClear:
-    emitZero(opcode == kZero ? persistent : arena, words);
-    return {};
+    return emitZero(opcode == kZero ? persistent : arena, words);
   case kSend:
     return emitMessage("send", words);
   case kRecv:
@@ -199,10 +213,7 @@ Value ActionEmitter::emit(uint32_t opcode, Words &words) {
                          pointer(persistent, words.bytes(2)), words.size(3),
                          words.i32(5)});
   case kCopy:
-    LLVM::MemcpyOp::create(builder, pointer(persistent, words.bytes(1)),
-                           pointer(persistent, words.bytes(2)), words.size(3),
-                           /*isVolatile=*/false);
-    return {};
+    return emitCopy(words);
   default:
     return emitKernel(opcode - kFirstKernel, words);
   }

@@ -39,14 +39,18 @@ mlir::func::FuncOp createKernel(mlir::ImplicitLocOpBuilder &builder,
 /// The runtime functions, declared on first use.
 class RuntimeCalls {
 public:
-  explicit RuntimeCalls(mlir::ModuleOp module) : module(module) {}
+  RuntimeCalls(mlir::ModuleOp module, bool devices)
+      : module(module), devices(devices) {}
 
   /// Calls `pipesched_rt_<name>`; the result is null for functions without one.
   mlir::Value call(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef name,
                    mlir::ValueRange operands, bool hasStatus = true);
+  /// Whether the blocks may be memory of a device.
+  bool hasDevices() const { return devices; }
 
 private:
   mlir::ModuleOp module;
+  bool devices;
 };
 
 /// The operands of an action as values. `index` is that of the first word.
@@ -85,7 +89,8 @@ private:
   mlir::Value membersFrom(mlir::Value first);
   mlir::Value emitAllReduce(mlir::Value block, Words &words);
   mlir::Value emitBroadcast(Words &words);
-  void emitZero(mlir::Value block, Words &words);
+  mlir::Value emitZero(mlir::Value block, Words &words);
+  mlir::Value emitCopy(Words &words);
   mlir::Value emitKernel(unsigned number, Words &words);
   mlir::Value view(mlir::Value block, mlir::Value bytes,
                    mlir::RankedTensorType type);
@@ -129,7 +134,7 @@ struct PlannedOwner {
 /// the owner before anything is replaced: a symbol that the module has already.
 mlir::LogicalResult replaceByFunctions(mlir::ModuleOp module,
                                        std::vector<PlannedOwner> owners,
-                                       ProgramForm form);
+                                       ProgramForm form, bool devices);
 
 } // namespace pipesched
 
