@@ -152,6 +152,7 @@ struct RtWorker {
   int32_t numRequests;
   int32_t numInstructions;
   int32_t instruction;     // that began last; -1: none in this step
+  struct RtDevice *device; // or NULL; beside what each call reads
   struct RtSpan *stepSpan; // of the current step
   struct RtSpan *spans;    // of its instructions; NULL without a log
   struct RtLog log;
@@ -165,7 +166,6 @@ struct RtWorker {
   void *persistent, *arena, *host;
   int64_t persistentBytes, arenaBytes, hostBytes;
   void *blocks[3]; // as allocated, before alignment; NULL where on a device
-  struct RtDevice *device; // or NULL
 };
 
 /// Sets up a worker whose sizes `size` gives, with requests of `requestBytes`

@@ -64,16 +64,18 @@ struct Request {
   void *data;       // of sums and broadcasts
 };
 
-enum { numBuckets = 256 };
+enum { numBuckets = 256, rtCacheLine = 64 };
 
 /// What a worker waits for.
 enum Waiting { notWaiting, forRequest, forStep, forNothing /* it has ended */ };
 
+/// What other threads write is on other cache lines than what each call of the
+/// worker reads.
 struct Worker {
-  struct RtWorker base;
+  _Alignas(rtCacheLine) struct RtWorker base;
   PipeschedWorld *world;
   pthread_t thread;
-  enum Waiting waiting;
+  _Alignas(rtCacheLine) enum Waiting waiting;
   struct RtRequest *waitsFor; // if forRequest
   int64_t numEnded;           // steps of this run
   sem_t woken;                // posted once each time that the worker blocks

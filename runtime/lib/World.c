@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 //===----------------------------------------------------------------------===//
@@ -30,12 +31,14 @@ static void failWith(PipeschedWorld *world, const char *text) {
 static void initWorkers(PipeschedWorld *world, PipeschedSizeFunction size) {
   char text[rtTextBytes] = "no memory for workers";
   int32_t numWorkers = rtNumWorkers(size, text);
+  size_t bytes = (size_t)numWorkers * sizeof(*world->workers);
   if (numWorkers > 0)
-    world->workers = calloc((size_t)numWorkers, sizeof(*world->workers));
+    world->workers = aligned_alloc(rtCacheLine, bytes);
   if (!world->workers) {
     failWith(world, text);
     return;
   }
+  memset(world->workers, 0, bytes);
   world->numWorkers = numWorkers;
   bool isSound = true;
   for (int32_t i = 0; i < numWorkers; ++i) {
