@@ -39,8 +39,8 @@ WAITS = {
         "",
     ),
     "a send, for its copy": (
-        "  return status ? status : CALL(worker, host_wait, transfer->event);\n}\n\nint32_t rtStageRecv",
-        "  return status;\n}\n\nint32_t rtStageRecv",
+        "return status ? status : CALL(worker, host_wait, transfer->event);\n}\n",
+        "return status;\n}\n",
     ),
     "a recv's copy, for what uses its place": (
         "  int32_t status = CALL(worker, stream_wait, stream, transfer->event);\n",
