@@ -379,6 +379,16 @@ int32_t rtStageSum(struct RtWorker *worker, int32_t request, void *data,
   return status;
 }
 
+int32_t rtStageBroadcast(struct RtWorker *worker, int32_t request, bool isRoot,
+                         void *data, int64_t bytes, void **staged) {
+  if (!isRoot)
+    return rtStageRecv(worker, request, data, bytes, staged);
+  const void *from;
+  int32_t status = rtStageSend(worker, request, data, bytes, &from);
+  *staged = worker->device->transfers[request].staging;
+  return status;
+}
+
 int32_t rtCopyOnStream(struct RtWorker *worker, struct RtRequest *copy,
                        int32_t request) {
   struct RtDevice *device = worker->device;

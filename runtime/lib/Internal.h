@@ -309,6 +309,9 @@ int32_t rtStageRecv(struct RtWorker *worker, int32_t request, void *data,
                     int64_t bytes, void **staged);
 int32_t rtStageSum(struct RtWorker *worker, int32_t request, void *data,
                    int64_t bytes, void **staged);
+/// As a send for the root, and as a recv for the others.
+int32_t rtStageBroadcast(struct RtWorker *worker, int32_t request, bool isRoot,
+                         void *data, int64_t bytes, void **staged);
 
 /// Enqueues an offload or reload, whose request then is done.
 int32_t rtCopyOnStream(struct RtWorker *worker, struct RtRequest *copy,

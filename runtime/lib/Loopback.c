@@ -553,7 +553,8 @@ int32_t pipesched_rt_broadcast(void *context, void *data, int64_t bytes,
   if (!started ||
       !rtCheckBroadcast(&worker->base, root, number, members, numMembers) ||
       (worker->base.device &&
-       rtStageSum(&worker->base, index, data, bytes, &data)))
+       rtStageBroadcast(&worker->base, index, root == worker->base.worker, data,
+                        bytes, &data)))
     return rtStatus(&worker->base);
   struct SumOf of = {bytes, -1, root};
   return joinGroup(worker, (struct Request *)started, data, &of, members,

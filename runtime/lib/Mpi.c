@@ -504,6 +504,7 @@ int32_t pipesched_rt_broadcast(void *context, void *data, int64_t bytes,
   while (members[request->root] != root)
     ++request->root;
   if (worker->base.device)
-    rtStageSum(&worker->base, index, data, bytes, &data);
+    rtStageBroadcast(&worker->base, index, root == worker->base.worker, data,
+                     bytes, &data);
   return joinGroup(worker, request, data, members, numMembers);
 }
