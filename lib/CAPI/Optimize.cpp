@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace pipesched;
 
-using Results = std::vector<OptimizationSummary>;
-DEFINE_C_API_PTR_METHODS(PipeschedSearch, Results)
+using SearchResults = std::vector<OptimizationSummary>;
+DEFINE_C_API_PTR_METHODS(PipeschedSearch, SearchResults)
 
 static_assert(isSame(PipeschedObjectiveMakespan,
                      optimize::Objective::Makespan) &&
@@ -51,7 +51,7 @@ PipeschedSearch pipeschedModuleSearch(MlirModule module,
   if (mlirLogicalResultIsFailure(
           pipeschedModuleRunSearchPipeline(module, pipeline)))
     return {nullptr};
-  return wrap(new Results(log.take()));
+  return wrap(new SearchResults(log.take()));
 }
 
 void pipeschedSearchDestroy(PipeschedSearch search) { delete unwrap(search); }
