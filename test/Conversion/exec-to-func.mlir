@@ -146,7 +146,7 @@ exec.program @p workers 2 microbatches 2 {
 // TABLE:             func.call @pipesched_rt_wait
 // TABLE:           case 9 {
 // TABLE:             func.call @pipesched_rt_all_reduce
-// TABLE:           case 12 {
+// TABLE:           case 14 {
 // TABLE:             %[[STATUS:.*]] = func.call @p_0F(
 // TABLE:             scf.yield %{{.*}}, %[[STATUS]], %{{.*}} : index, i32, i32
 // TABLE-LABEL: func.func private @p_worker_0(
