@@ -192,6 +192,10 @@ def test_what_names_files_is_in_a_table() -> None:
             "--trace names the file that is read as --parameters, p/stage0.w.npy and p",
         ),
         (
+            "run --backend loopback m.mlir --device p/gpu.so --trace p/gpu.so",
+            "--trace names the file that is read as --device, p/gpu.so",
+        ),
+        (
             "fit traces --save traces/a.json",
             "--save names the file that is read as FILE, traces/a.json and traces",
         ),
@@ -218,7 +222,8 @@ def test_what_names_files_is_in_a_table() -> None:
     ],
 )
 def test_folders_and_files_in_files(line: str, said: str, folder: Path, capsys: Capture) -> None:
-    for path in ("p/stage0.w.npy", "traces/a.json", "plans/s.svg", "c/k.txt", "m.mlir"):
+    names = ("p/stage0.w.npy", "p/gpu.so", "traces/a.json", "plans/s.svg", "c/k.txt", "m.mlir")
+    for path in names:
         Path(path).parent.mkdir(exist_ok=True)
         Path(path).write_text("as it was")
     Path("system.json").write_text(json.dumps({**systems()["toy"], "name": "own", "aliases": []}))
