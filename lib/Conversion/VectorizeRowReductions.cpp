@@ -245,7 +245,8 @@ Value RowEmitter::addRest(Value sum) {
 }
 
 void RowEmitter::run() {
-  for (int64_t count : ArrayRef(op.getStaticLoopRanges()).drop_back()) {
+  SmallVector<int64_t> counts = op.getStaticLoopRanges();
+  for (int64_t count : ArrayRef(counts).drop_back()) {
     auto loop =
         scf::ForOp::create(builder, constant(0), constant(count), constant(1));
     outer.push_back(loop.getInductionVar());
