@@ -33,7 +33,8 @@ def test_options_reach_the_tool(tool: str, capfd: pytest.CaptureFixture[str]) ->
     assert main(["run", *line]) == 0
     assert capfd.readouterr().out == (
         f"{MLP} --backend=mpi --schedule=chimera --workers=4 --steps=2 --seed=0 --pairs=2 "
-        "--construction=doubling --trace=run.json --device=cpu --mpirun=mpirun --oversubscribe --blocking\n"
+        "--construction=doubling --trace=run.json --device=cpu --mpirun=mpirun --oversubscribe "
+        "--blocking\n"
     )
 
 
