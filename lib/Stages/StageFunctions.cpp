@@ -411,7 +411,8 @@ FailureOr<StageFunctions> StageLoader::run() {
     return failure();
   }
   if (failed(loadStages()) || failed(loadPipelineFunctions()) ||
-      failed(verifyStageFunctions(functions)))
+      failed(verifyStageFunctions(functions)) ||
+      failed(verifyShardPlaces(functions, owner)))
     return failure();
   return std::move(functions);
 }

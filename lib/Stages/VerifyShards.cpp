@@ -19,6 +19,8 @@
 #include "PipeSched/Support/CheckedInt.h"
 #include "VerifyStages.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
@@ -227,6 +229,24 @@ LogicalResult ShardVerifier::run() {
 
 LogicalResult pipesched::verifyShards(StageFunctions &functions) {
   return ShardVerifier(functions).run();
+}
+
+LogicalResult pipesched::verifyShardPlaces(const StageFunctions &functions,
+                                           PlacementOwnerOpInterface owner) {
+  if (functions.shards.empty())
+    return success();
+  for (PathOp op : owner->getRegion(0).front().getOps<PathOp>()) {
+    Path path = op.toPath();
+    std::map<int64_t, int64_t> counts; // of shards, by worker
+    for (auto [stage, worker] : llvm::enumerate(path.workers))
+      counts[worker] += functions.shardOf(stage).has_value();
+    for (auto [worker, count] : counts)
+      if (count != 1)
+        return emitTableError(op)
+               << "has " << count << " shards of the logits on worker "
+               << worker << "; expected one on each worker of the path";
+  }
+  return success();
 }
 
 LogicalResult pipesched::verifyShardPhases(const StageFunctions &functions,

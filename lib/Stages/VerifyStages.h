@@ -40,6 +40,11 @@ mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
 /// that the loss gives as well.
 mlir::LogicalResult verifyShards(StageFunctions &functions);
 
+/// Verifies that of each path of `owner` every worker has one shard, if there
+/// are shards.
+mlir::LogicalResult verifyShardPlaces(const StageFunctions &functions,
+                                      pipe::PlacementOwnerOpInterface owner);
+
 /// Verifies that a stage with these phases has a shard where S runs, and that
 /// what Z sums is what its function gives.
 mlir::LogicalResult verifyShardPhases(const StageFunctions &functions,

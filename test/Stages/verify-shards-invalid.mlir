@@ -223,3 +223,26 @@ pipe.schedule @whole workers 1 microbatches 1 {
   loss @loss
   worker 0 runs [0F0 0B0]
 }
+
+// -----
+
+func.func @forward(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func @shard(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.partial = "a"}) {
+  return %x : tensor<4xf32>
+}
+func.func @back(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
+  return %x : tensor<4xf32>
+}
+func.func @loss(%a: tensor<1x4xf32> {pipe.partials = "a"}) -> (tensor<f32> {pipe.loss}) {
+  %x = arith.constant dense<0.0> : tensor<f32>
+  return %x : tensor<f32>
+}
+pipe.schedule @places workers 2 microbatches 1 {
+  // expected-error@+1 {{'pipe.path' op has 0 shards of the logits on worker 1; expected one on each worker of the path}}
+  path on [0, 1]
+  stage 0 forward @forward shard @shard shard_backward @back
+  stage 1 forward @forward
+  loss @loss
+}
