@@ -215,6 +215,21 @@ def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_
     return value
 
 
+def integers(
+    what: str, values: Sequence[int], least: int = -_INT64_MAX, most: int = _INT64_MAX
+) -> list[int]:
+    """Checks that the library can represent all of many values, which are checked one by one only
+    to name one that it cannot.
+    """
+    try:
+        found = list(map(operator.index, values))
+    except TypeError:
+        found = []
+    if found and least <= min(found) and max(found) <= most:
+        return found
+    return [integer(what, value, least, most) for value in values]
+
+
 def text_of(what: str, value: object) -> str:
     """Checks that the value is a text."""
     if not isinstance(value, str):
@@ -277,7 +292,7 @@ _RawPath = tuple[list[int], list[tuple[int, int, int]], _Lengths, _Lengths]
 
 
 def _raw_lengths(what: str, lengths: Sequence[int] | None) -> _Lengths:
-    return None if lengths is None else [integer(what, length) for length in lengths]
+    return None if lengths is None else integers(what, lengths)
 
 
 def _raw_path(path: Path | Sequence[int]) -> _RawPath:
@@ -286,7 +301,7 @@ def _raw_path(path: Path | Sequence[int]) -> _RawPath:
     if not isinstance(path, Path):
         path = Path(path)
     return (
-        [integer("a worker", worker, 0, _INT32_MAX) for worker in path.workers],
+        integers("a worker", path.workers, 0, _INT32_MAX),
         [(taken.start, taken.stop, taken.step) for taken in path.takes],
         _raw_lengths("a number of blocks", path.blocks),
         _raw_lengths("a weight", path.weights),

@@ -23,6 +23,7 @@ from pipesched._costs import Description, held_bytes
 from pipesched._options import (
     Attention,
     Balance,
+    OptimizerStep,
     Precision,
     ReceivePlacement,
     Recompute,
@@ -365,6 +366,16 @@ def add_timing(parser: argparse.ArgumentParser) -> None:
         choices=names_of(Runtime),
         default="table",
         help="what executes the cells: what the table says, or PyTorch's runtime",
+    )
+
+
+def add_optimizer_step(parser: argparse.ArgumentParser) -> None:
+    """Adds the option of the end of a training step."""
+    parser.add_argument(
+        "--optimizer-step",
+        choices=names_of(OptimizerStep),
+        default="none",
+        help="end the step with gradient all-reduces, beside compute or behind it, and O cells",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
 from pipesched._bytes import DEFAULT_RESERVE
-from pipesched._options import OptimizerStep, TimingOptions, names_of
+from pipesched._options import TimingOptions
 from pipesched._times_of import stages_per_worker
 from pipesched.planning._why import gib
 
@@ -21,6 +21,7 @@ from .arguments import (
     UsageError,
     add_costs,
     add_family_options,
+    add_optimizer_step,
     add_reserve,
     add_timing,
     canonical,
@@ -109,12 +110,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_family_options(parser, {"memory": (equal_memory.budget_of, MEMORY), **listed})
     add_costs(parser, several_systems=True)
     add_timing(parser)
-    parser.add_argument(
-        "--optimizer-step",
-        choices=names_of(OptimizerStep),
-        default="none",
-        help="end the step with gradient all-reduces, beside compute or behind it, and O cells",
-    )
+    add_optimizer_step(parser)
     add_reserve(parser)
     stragglers.add(parser)
     parser.add_argument("--html", metavar="FILE", help="also write a page with aligned timelines")

@@ -294,6 +294,23 @@ def _save(plan: Plan, folder: Path) -> None:
             write_text(script, str(path))
             path.chmod(path.stat().st_mode | path.stat().st_mode >> 2 & 0o111)
     say(f"wrote {len(plan.fitting)} proposals to {folder}")
+    for options, names in _timed_otherwise(plan).items():
+        say(f"simulate and compare give the step of {', '.join(names)} with {options}")
+
+
+def _timed_otherwise(plan: Plan) -> dict[str, list[str]]:
+    """The options of timing that IR does not hold and that differ from the defaults of the verbs
+    that read it, with the proposals that they are of.
+    """
+    found: dict[str, list[str]] = {}
+    for proposal in plan.fitting:
+        receives = proposal.candidate.receives
+        given = {"transport": proposal.request.transport, "receive-placement": receives}
+        usual = {"transport": "overlap", "receive-placement": "arrival"}
+        options = [f"--{name} {value}" for name, value in given.items() if value != usual[name]]
+        if options:
+            found.setdefault(" ".join(options), []).append(proposal.name)
+    return found
 
 
 def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:

@@ -17,6 +17,7 @@ from .arguments import (
     UsageError,
     add_costs,
     add_family_options,
+    add_optimizer_step,
     add_timing,
     canonical,
     given_costs,
@@ -25,7 +26,7 @@ from .arguments import (
     said_of_settings,
 )
 from .drawings import add_drawings, write_drawings
-from .entries import FromFile, from_files, lines_of_files, times_by_schedule
+from .entries import FromFile, from_files, lines_of_files, times_by_schedule, with_ending
 from .output import (
     CAUSES,
     Column,
@@ -76,6 +77,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_family_options(parser)
     add_costs(parser)
     add_timing(parser)
+    add_optimizer_step(parser)
     add_drawings(parser)
     stragglers.add(parser)
     add_output(parser)
@@ -119,7 +121,7 @@ def _schedules(
 
 def _add_formula(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     """Adds the formula of a family of one's own, which the report does not know."""
-    if not arguments.schedule:
+    if not arguments.schedule or arguments.optimizer_step != "none":
         return
     options = given_family_options(arguments)
     sizes = arguments.workers, arguments.microbatches
@@ -175,6 +177,7 @@ def _passes(arguments: argparse.Namespace, entries: list[FromFile]) -> str:
         _uneven(entries[0]),
     )
     made += passes.attaching(arguments, times_by_schedule([("schedule", entries[0])]))
+    made += passes.stepping(arguments)
     exports = (f"--export-report {timing}" for timing in timings)
     return "\n".join(passes.command_line(made, export=export) for export in exports)
 
@@ -185,6 +188,11 @@ def _counts(arguments: argparse.Namespace, entry: FromFile) -> Sequence[Counts] 
         return entry.counts
     lengths = [lengths for _, lengths in _uneven(entry) if lengths]
     return lengths or None
+
+
+def _ends_in_optimizer(simulation: Simulation) -> bool:
+    """Whether the cell that ends the step is an optimizer step."""
+    return any("O" in cell for cell in (simulation.execution.critical_path or ())[-1:])
 
 
 def _above(
@@ -204,6 +212,8 @@ def _above(
     free = [] if costs else [e.label for e in entries if e.has_free_messages()]
     some = costs is None and len(without) < len(entries)
     timing = {name: getattr(arguments, name) for name in TIMING}
+    if not all(map(_ends_in_optimizer, simulations)):
+        timing["optimizer_step"] = arguments.optimizer_step
     sliced = any(each.slices > 1 for each in simulations)
     paired = assumed.overlap(costs, stored=(e.schedule for e in entries))
     known = assumed.of_costs(costs, given, sizes, sliced=sliced, paired=paired)
@@ -231,7 +241,8 @@ def run(arguments: argparse.Namespace) -> int:
     costs = given_costs(arguments)
     _take_family(arguments)
     schedules = _schedules(arguments, costs)
-    entries = from_files(schedules, costs, _timing(arguments))
+    read = from_files(schedules, costs, _timing(arguments))
+    entries = [with_ending(entry, arguments) for entry in read]
     if arguments.show_passes:
         write_text(_passes(arguments, entries) + "\n", arguments.output)
         return 0

@@ -377,9 +377,11 @@ class Space:
         )
 
     def short(self, candidate: Candidate) -> Configuration:
-        """The training step with few microbatches, for what its rows hold."""
+        """The training step with few microbatches, for what its rows hold. Its end, at which no
+        activations are held, is left out.
+        """
         count = 2 * candidate.shape.pipeline
-        return replace(self.configuration(candidate), microbatches=count)
+        return replace(self.configuration(candidate), microbatches=count, optimizer_step="none")
 
     def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
         """The same schedule on a changed shape, sharded as the framework does there."""

@@ -32,6 +32,10 @@ MISSING: dict[str, dict[str, str]] = {
         ("receive-placement", "runtime"),
         {"optimize": "its order holds for all of them", "plan": "the framework decides it"},
     ),
+    "optimizer-step": {
+        "optimize": "simulate ends what it has found",
+        "plan": "its steps end with optimizer steps",
+    },
     "transport": {"optimize": "its order holds for all of them"},
     "set": {"sweep": "files of systems are its axis"},
     **dict.fromkeys(

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +162,32 @@ def test_bytes_are_readable(capsys: Capture) -> None:
     assert note in said
     assert "is that of" not in failure_of(capsys, *SEARCH, "--memory", "1GiB/GPU")
     assert readable("nothing of that kind") == "nothing of that kind"
+
+
+TIMINGS = (
+    ("--transport", "delay", "--schedules", "interleaved-1f1b"),
+    ("--transport", "delay", "--vocabulary", "vocab-1"),
+    ("--vocabulary", "vocab-1", "--sequence", "2048"),
+    ("--schedules", "1f1b"),
+)
+
+
+@pytest.mark.parametrize("given", TIMINGS)
+def test_a_saved_plan_says_how_it_was_timed(
+    given: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    """With the options that a plan names, and with none where it names none, its files take the
+    step that it told.
+    """
+    line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", *given]
+    line += ["--global-batch", "16", "--top", "3", "--stages", "4", "--tensor", "1"]
+    assert main([*line, "--save", str(tmp_path)]) == 0
+    said = re.findall(r"give the step of (.*) with (.*)", capsys.readouterr().err)
+    options = {name: text.split() for names, text in said for name in names.split(", ")}
+    for file in tmp_path.glob("*.json"):
+        (told,) = json.loads(file.read_text())
+        is_usual = told["transport"] == "overlap" and told["receive_placement"] == "arrival"
+        assert is_usual == (file.stem not in options)
+        mlir = str(file.with_suffix(".mlir"))
+        (row,) = rows_of(capsys, "simulate", mlir, *options.get(file.stem, ()))
+        assert row["execution"]["makespan_ps"] / 1e12 == told["step_s"], file.stem
