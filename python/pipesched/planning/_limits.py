@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._batch import Configuration
+from .._combined import NAME as COMBINED
 from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._options import Sharding
@@ -272,9 +273,11 @@ class Limits:
         """The same on a shape, where some cells run in no pair: of the schedules of some families,
         or of all.
         """
-        if shape.expert == 1 or shape.pipeline == 1:
-            return 1.0
         pairs = self._pairs if families is None else families
+        if shape.pipeline == 1:
+            pairs = tuple(family for family in pairs if family == COMBINED)
+        if shape.expert == 1 or not pairs:
+            return 1.0
         key = shape, pairs
         if key not in self._visible:
             base, size = base_of(shape), shape.microbatch_size

@@ -118,8 +118,9 @@ class Space:
             return tuple(self.request.schedules)
         # Families that spread the head are searched only where they, or what they do, are named: no
         # launcher runs them, and models without a head have no costs for them.
-        # So are pairs of combined 1F1B, which Megatron-LM alone runs as the plan counts them.
-        left = ("greedy", COMBINED, *SLICED, *SPREAD)
+        left = ["greedy", *SLICED, *SPREAD]
+        if self.request.launcher == "torchtitan":
+            left.append(COMBINED)  # it hides nothing in these pairs
         known = [name for name in self._known if name not in left]
         sliced = ("seq1f1b", "slimpipe") if may_slice(self.request) else ()
         others = (name for name in known if name != ALONE)
@@ -172,11 +173,11 @@ class Space:
 
     def _schedules(self, pipeline: int) -> Iterator[tuple[str, tuple[tuple[str, Any], ...]]]:
         if pipeline == 1:
-            # a single worker does the same work under every schedule
-            if ALONE in self.families:
-                yield ALONE, ()
-            else:
+            # a single worker does the same work under every schedule without pairs
+            found = [name for name in (ALONE, COMBINED) if name in self.families]
+            if not found:
                 self.left_out[f"one stage is no pipeline, which goes as {ALONE}"] += 1
+            yield from ((name, ()) for name in found)
             return
         for family in self.families:
             variants = self._variants(family, pipeline)
@@ -254,6 +255,9 @@ class Space:
                 continue
             if only_pairs and not overlaps(family, options):
                 order += 1
+                continue
+            if family == COMBINED and shape.expert == 1 and self.request.schedules is None:
+                order += 1  # there is nothing that its pairs hide
                 continue
             paths = tuple(paths_of(family, shape.pipeline, options))
             order += 1

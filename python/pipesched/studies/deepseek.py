@@ -237,7 +237,7 @@ def deepseek() -> Study:
     rows = [_measured(), *(_ladder_row(*step) for step in ladder())]
     best = _best(planned(launcher="megatron", microbatch_size=SIZES))
     if best is not None:
-        rows.append(_row("the best of 1F1B, for Megatron-LM", best))
+        rows.append(_row("the best for Megatron-LM", best))
     frame = pd.DataFrame(rows)
     return Study(
         title="DeepSeek-V3 on 2,048 H800: measured, predicted and planned",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pipesched import PipeSchedError
+from pipesched import PipeSchedError, plan
 from pipesched.planning._overlapped import FLAGS
+from pipesched.planning._request import Request
+from pipesched.planning._search import Search
+from pipesched.planning._space import Space
 from test_plan import flags
 from test_plan_split import planned
 
@@ -83,3 +86,58 @@ def test_combined_1f1b_hides_them_without_being_told() -> None:
 def test_what_combined_1f1b_needs_is_said(given: dict[str, Any], why: str) -> None:
     with pytest.raises(PipeSchedError, match=f"Megatron-LM runs no combined-1f1b {why}"):
         found(expert_exposed=100, schedules=["combined-1f1b"], **given)
+
+
+EXPERTS: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": "dgx-h100", "gpus": 16}
+FEW: dict[str, Any] = {"tensor": [1], "context": [1], "microbatch_size": [1, 2]}
+
+
+@pytest.mark.parametrize("launcher", ["megatron", None])
+def test_combined_1f1b_need_not_be_named(launcher: Any) -> None:
+    """No restriction to some schedules finds better than the search of all."""
+    given = {**EXPERTS, **FEW, "global_batch": 128, "launcher": launcher}
+    every = plan(**given).fitting
+    named = plan(**given, schedules=["combined-1f1b"]).fitting
+    assert every[0].step_s <= named[0].step_s
+    assert named[0].step_s in {each.step_s for each in every}
+    assert all(each.shape.expert > 1 for each in every if each.schedule == "combined-1f1b")
+
+
+def test_combined_1f1b_is_not_searched_where_it_hides_nothing() -> None:
+    """Without experts, without ranks that divide them, and in torchtitan."""
+
+    def searched(**given: Any) -> set[str]:
+        space = Space(Request(**{**EXPERTS, **FEW, "global_batch": 32, **given}))
+        return {candidate.schedule for candidate in space.candidates()}
+
+    assert "combined-1f1b" in searched()
+    assert "combined-1f1b" not in searched(model="llama3-8b")
+    assert "combined-1f1b" not in searched(expert=[1])
+    assert "combined-1f1b" not in searched(launcher="torchtitan")
+    assert "combined-1f1b" in searched(expert=[1], schedules=["combined-1f1b"])
+
+
+@pytest.mark.parametrize("stages", [[1], [2], [1, 2, 4]])
+@pytest.mark.parametrize("memory", ["66GiB", "120GiB"])
+def test_bounds_leave_out_no_pairs_that_are_best(stages: list[int], memory: str) -> None:
+    """What trying everything finds, also on one worker, whose pairs hide most."""
+    names = ["1f1b", "interleaved-1f1b", "combined-1f1b", "dualpipe-v"]
+    given = {**EXPERTS, **FEW, "global_batch": 64, "chunks": [2], "schedules": names}
+    request = Request(**given, stages=stages, memory=memory, recompute=["none", "full"])
+    everything = Search(Space(request), None, None)
+    outcomes = everything.evaluate(everything.space.candidates())
+    fitting = [o for o in outcomes if o.peak_bytes <= request.usable_bytes]
+    best = sorted((o.step_ps, o.peak_bytes) for o in fitting)[:5]
+    found = Search(Space(request), None, None).run(5, 3)
+    assert best and [(o.step_ps, o.peak_bytes) for o in found.fitting] == best
+
+
+def test_one_worker_hides_exchanges_of_experts() -> None:
+    given = {**EXPERTS, **FEW, "global_batch": 128, "stages": [1], "expert": [8]}
+    best, *others = plan(**given, launcher="megatron", memory="120GiB").fitting
+    assert best.schedule == "combined-1f1b"
+    plain = next(o for o in others if o.schedule == "1f1b" and o.shape == best.shape)
+    assert best.step_s < plain.step_s
+    lines = best.launchers().megatron.lines, plain.launchers().megatron.lines
+    assert set(FLAGS) <= set(flags(lines[0] or ()))
+    assert lines[1] and not set(FLAGS) & set(flags(lines[1]))
