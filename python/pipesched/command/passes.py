@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pipesched
-from pipesched import _deployment
+from pipesched import PipeSchedError, _deployment
 from pipesched._costs import _looks_like_path
+from pipesched._families import own_family
 from pipesched._options import pass_options
 from pipesched._times_of import Place
 
@@ -38,8 +39,14 @@ def generating(
     places: Sequence[Place] = (),
 ) -> list[str]:
     """The passes that make one schedule, on the family's own placement; `places` has this
-    placement if its stages hold different numbers of layers.
+    placement if its stages hold different numbers of layers. Raises an error for a family that is
+    a Python function.
     """
+    if own_family(family) is not None:
+        raise PipeSchedError(
+            f"family {family!r} is a Python function, which no pass calls: write its rows"
+            " (generate -o FILE.mlir), and give the file"
+        )
     given = {key: value for key, value in options.items() if value is not None}
     if "chunks" in families()[family].options and family not in ONE_ROUND:
         # Without chunks the pass would keep the linear path of `pipe-create`.

@@ -14,13 +14,14 @@ import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation, _core
 from pipesched._options import TimingOptions
 
-from . import assumed, files, passes, ranked, stuck
+from . import assumed, files, given, passes, ranked, stuck
 from .arguments import UsageError, add_settings, described, positive, refused_passes, source
 from .entries import check_costs, from_files
 from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
 from .timed import check_work
 
-EXAMPLE = """  pipesched show --model llama3-70b
+EXAMPLE = """  pipesched show zb-v --workers 4 --microbatches 8
+  pipesched show --model llama3-70b
   pipesched show --families"""
 
 FAMILIES = (
@@ -54,12 +55,7 @@ SYSTEM = (Column("field", "field", left=True), Column("value", "value", str, lef
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `show`."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE",
-        help="IR, bytecode or PyTorch's CSV; - for standard input",
-    )
+    what.add_argument("file", nargs="?", metavar=given.METAVAR, help=given.HELP)
     what.add_argument(
         "--model", metavar="NAME|FILE", help="a model: ours, Hugging Face's or Calculon's"
     )
@@ -69,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--systems", action="store_true", help="the systems that ship")
     parser.add_argument("--name", help="the schedule of that name, where the file has several")
     parser.add_argument(
-        "--html", metavar="PAGE", help="also write the page of compare, with the schedules of FILE"
+        "--html", metavar="PAGE", help="also write the page of compare, with what is shown"
     )
     parser.add_argument(
         "--sequence", type=positive, metavar="S", help="tokens of a sequence, for --model"
@@ -80,6 +76,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="sequences of a microbatch, for --model",
     )
+    given.add_sizes(parser)
     add_settings(parser)
     add_output(parser)
 
@@ -123,7 +120,7 @@ def _write_page(
 
 
 def _show_file(arguments: argparse.Namespace) -> None:
-    origin, schedules = files.read(arguments)
+    origin, schedules = given.read(arguments)
     if arguments.html:
         _write_page(arguments, origin, schedules)
     if arguments.format == "text":
@@ -214,9 +211,9 @@ def _show_list(arguments: argparse.Namespace) -> None:
 
 
 def _show_passes(arguments: argparse.Namespace) -> None:
-    made: Sequence[str] = ()
+    made = given.generating(arguments)
     if arguments.file:
-        line = passes.command_line(made, files.origin_of(arguments.file), export="--export-text")
+        line = passes.command_line(made, given.origin_of(arguments), export="--export-text")
     elif arguments.model:
         options = {
             **passes.named_or_file(str(source(arguments.model, pipesched.models))),
@@ -243,7 +240,9 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, option) and not arguments.model:
             raise UsageError(f"--{option.replace('_', '-')} is about --model")
     if arguments.html and not arguments.file:
-        raise UsageError("--html draws the schedules of FILE; give a file")
+        raise UsageError("--html draws schedules; give a file or a family")
+    if not arguments.file:
+        given.family_of(arguments)  # refuses options of families
     if arguments.settings and not (arguments.model or arguments.system):
         raise UsageError("--set is about --model or --system")
     if arguments.show_passes:

@@ -7,11 +7,12 @@ import argparse
 from pipesched import Schedule, VerificationError
 from pipesched._options import Messages, ReceivePlacement, names_of
 
-from . import files, passes
+from . import files, given, passes
 from .arguments import UsageError
 from .output import Column, add_output, say, write_rows, write_text
 
-EXAMPLE = "  pipesched verify schedule.mlir --messages batched"
+EXAMPLE = """  pipesched verify schedule.mlir --messages batched
+  pipesched verify zb-v --workers 4 --microbatches 8"""
 
 COLUMNS = (
     Column("schedule", "schedule", left=True),
@@ -23,7 +24,9 @@ COLUMNS = (
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `verify`."""
-    files.add_input(parser)
+    parser.add_argument("file", metavar=given.METAVAR, help=given.HELP)
+    parser.add_argument("--name", help="the schedule of that name, where there are several")
+    given.add_sizes(parser)
     parser.add_argument(
         "--messages",
         choices=names_of(Messages),
@@ -54,7 +57,8 @@ def _passes(
 ) -> str:
     kinds = {schedule.kind for schedule in schedules}
     options = {"messages": arguments.messages, "receive-placement": arguments.receive_placement}
-    made = [passes.one_pass("pipe-verify", options)] if "schedule" in kinds else []
+    made = given.generating(arguments)
+    made += [passes.one_pass("pipe-verify", options)] if "schedule" in kinds else []
     if "program" in kinds:
         made.append(passes.one_pass("exec-verify", {"messages": arguments.messages}))
     return passes.command_line(made, origin)
@@ -62,7 +66,7 @@ def _passes(
 
 def run(arguments: argparse.Namespace) -> int:
     """Verifies each schedule; fails if one does not verify."""
-    origin, schedules = files.read(arguments)
+    origin, schedules = given.read(arguments)
     if arguments.receive_placement and all(each.kind == "program" for each in schedules):
         raise UsageError(
             "--receive-placement is for schedules; a program says where its receives stand"

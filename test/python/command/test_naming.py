@@ -114,9 +114,11 @@ def test_families_among_files(
     assert "compare takes several" in failure_of(
         capsys, "simulate", "1f1b", "gpipe", *SIZES, status=2
     )
+    said = failure_of(capsys, "convert", "1f1b", "made.csv")
+    assert "pipesched generate 1f1b --workers D" in said
     for verb in ("verify", "show"):
-        said = failure_of(capsys, verb, "1f1b")
-        assert "pipesched generate 1f1b --workers D" in said
+        said = failure_of(capsys, verb, "1f1b", status=2)
+        assert "1f1b is a family: give --workers and --microbatches" in said
     assert main(["optimize", "1f1b", *SIZES, "--times", "F=1ms,I=1ms,W=1ms", "--time", "1s"]) == 0
 
 

@@ -1,0 +1,75 @@
+"""What verbs read that take one file, or generate the schedule of a family in its place."""
+
+from __future__ import annotations
+
+import argparse
+
+import pipesched
+from pipesched import Schedule
+
+from . import files, passes
+from .arguments import UsageError, add_family_options, canonical, given_family_options, positive
+
+METAVAR = "FILE|FAMILY"
+HELP = "IR, bytecode or PyTorch's CSV, - for standard input; or a family, with its sizes"
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """Adds what a family takes that stands in the place of a file."""
+    group = parser.add_argument_group("of a family")
+    group.add_argument("--workers", type=positive, metavar="D")
+    group.add_argument("--microbatches", type=positive, metavar="N")
+    add_family_options(parser)
+
+
+def family_of(arguments: argparse.Namespace) -> str | None:
+    """The family, if one was named in the place of a file. Raises an error for options of families
+    if none was.
+    """
+    named = files.told_apart([arguments.file])[1] if arguments.file is not None else []
+    if len(named) > 1:
+        raise UsageError(f"give one family, not {', '.join(named)}; compare takes several")
+    family = named[0] if named else None
+    if family is None:
+        given = given_family_options(arguments)
+        for name in ("workers", "microbatches", *given):
+            if name in given or getattr(arguments, name) is not None:
+                flag = arguments.shown.get(name, "--option")
+                raise UsageError(f"{flag} is about a family, and none is named")
+    elif not arguments.workers or not arguments.microbatches:
+        raise UsageError(f"{family} is a family: give --workers and --microbatches")
+    return family
+
+
+def read(arguments: argparse.Namespace) -> tuple[files.Origin, list[Schedule]]:
+    """The schedules of the file, or the generated one, which has the name that was given."""
+    family = family_of(arguments)
+    if family is None:
+        return files.read(arguments)
+    schedule = pipesched.generate(
+        family,
+        workers=arguments.workers,
+        microbatches=arguments.microbatches,
+        name=arguments.name or "schedule",
+        **given_family_options(arguments),
+    )
+    return files.Origin(), [schedule]
+
+
+def generating(arguments: argparse.Namespace) -> list[str]:
+    """The passes that make the schedule; none if a file has it."""
+    family = family_of(arguments)
+    if family is None:
+        return []
+    return passes.generating(
+        canonical(family),
+        arguments.name or "schedule",
+        arguments.workers,
+        arguments.microbatches,
+        given_family_options(arguments),
+    )
+
+
+def origin_of(arguments: argparse.Namespace) -> files.Origin:
+    """The origin of the schedules, which need not be read."""
+    return files.Origin() if family_of(arguments) else files.origin_of(arguments.file)

@@ -1,0 +1,94 @@
+"""`show` and `verify` take a family in the place of a file."""
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pipesched
+import pytest
+from pipesched.command import main
+from test_command import Capture, failure_of, rows_of
+
+SIZES = ("--workers", "3", "--microbatches", "6")
+FAMILIES = (("1f1b",), ("VPP", "--chunks", "3"), ("zb-v",), ("chimera", "--construction", "concat"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_stands_for_its_file(
+    family: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    file = str(tmp_path / "made.mlir")
+    sizes = ("--workers", "4", "--microbatches", "8")
+    assert main(["generate", *family, *sizes, "-o", file]) == 0
+    for verb in ("show", "verify"):
+        found = []
+        for what in ((file,), (*family, *sizes)):
+            capsys.readouterr()
+            assert main([verb, *what]) == 0
+            found.append(capsys.readouterr().out)
+        assert found[0] == found[1] != ""
+        assert rows_of(capsys, verb, file) == rows_of(capsys, verb, *family, *sizes)
+
+
+def test_the_schedule_gets_the_name_that_is_given(capsys: Capture) -> None:
+    (row,) = rows_of(capsys, "verify", "1f1b", *SIZES, "--name", "mine")
+    assert row["schedule"] == "mine" and row["valid"]
+
+
+def test_a_page_is_written(tmp_path: Path, capsys: Capture) -> None:
+    page = tmp_path / "page.html"
+    assert main(["show", "1f1b", *SIZES, "--html", str(page)]) == 0
+    assert "1f1b, unit slots of 1 us" in page.read_text()
+
+
+@pytest.mark.parametrize("verb", ["show", "verify"])
+@pytest.mark.parametrize(
+    ("given", "why", "status"),
+    [
+        (("1f1b",), "1f1b is a family: give --workers and --microbatches", 2),
+        (("1f1b,zb-v", *SIZES), "give one family, not 1f1b, zb-v", 2),
+        (("FILE", "--chunks", "2"), "--chunks is about a family, and none is named", 2),
+        (("FILE", "--workers", "2"), "--workers is about a family, and none is named", 2),
+        (("1f1c", *SIZES), "there is no such file, and there is no schedule family '1f1c'", 1),
+        (("1f1b", *SIZES, "--chunks", "2"), "chunks", 1),
+    ],
+)
+def test_what_is_wrong_is_said(
+    verb: str, given: tuple[str, ...], why: str, status: int, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "made.mlir"
+    pipesched.generate("1f1b", workers=2, microbatches=2).save(file)
+    line = [str(file) if each == "FILE" else each for each in given]
+    assert why in failure_of(capsys, verb, *line, status=status)
+
+
+def test_lists_take_no_options_of_families(capsys: Capture) -> None:
+    error = failure_of(capsys, "show", "--models", "--workers", "2", status=2)
+    assert "--workers is about a family, and none is named" in error
+
+
+@pytest.mark.parametrize("verb", ["show", "verify"])
+def test_passes_make_the_family(verb: str, capsys: Capture) -> None:
+    assert main([verb, "VPP", *SIZES, "--chunks", "3"]) == 0
+    said = capsys.readouterr().out
+    assert main([verb, "VPP", *SIZES, "--chunks", "3", "--show-passes"]) == 0
+    line = capsys.readouterr().out
+    made = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert made.stdout == said if verb == "show" else "interleaved-1f1b" in made.stdout
+
+
+@pytest.mark.parametrize("verb", ["generate", "simulate", "show", "verify"])
+def test_no_pass_calls_a_function(verb: str, tmp_path: Path, capsys: Capture) -> None:
+    code = tmp_path / "own.py"
+    code.write_text(
+        "import pipesched\n\n\ndef mine(problem):\n"
+        "    sizes = {'workers': problem.workers, 'microbatches': problem.microbatches}\n"
+        "    return pipesched.generate('1f1b', **sizes)\n"
+    )
+    line = (f"{code}:mine", *SIZES)
+    if verb == "show":
+        assert main([verb, *line]) == 0
+        assert "worker 2  ·  ·  F0 B0" in capsys.readouterr().out
+    error = failure_of(capsys, verb, *line, "--show-passes")
+    assert "is a Python function, which no pass calls" in error
+    assert shlex.quote("-o") in error
