@@ -32,58 +32,123 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 
 namespace {
-template <typename Enum>
-struct EnumNamesTest : testing::Test {};
-
-using AllEnums = testing::Types<
-    Activation, Assign, Asymmetry, Attention, AttentionKernels, Balance,
-    Branches, ChimeraConstruction, ContextExchange, ExpertDispatch,
-    ForwardSends, GradientAfter, GradientBuckets, KernelLaunch,
-    MessageSemantics, Norm, NormPlacement, OffloadAmount, PlacementKind,
-    Precision, QueryKeyNorm, RankOrder, ReceivePlacement, Recompute,
-    ReductionPlace, Remainder, Runtime, Sharding, ShardyBackward, SlotMeasure,
-    SvgVariant, TorchCsvFormat, Transport, optimize::Objective,
-    optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>;
+/// One enum, with its values as numbers, so that tests are compiled once.
+struct EnumUnderTest {
+  struct Value {
+    uint64_t number;
+    llvm::StringRef name, meaning;
+    /// Found by its number.
+    llvm::StringRef nameOfNumber;
+    /// By its name, by its number, and by an option that is given its name.
+    std::optional<uint64_t> ofName, ofNumber, ofOption;
+  };
+  std::vector<Value> values;
+  unsigned numValues;
+  std::optional<uint64_t> ofEmptyName, ofOtherName, behindLast, ofMaximum;
+};
 } // namespace
 
-TYPED_TEST_SUITE(EnumNamesTest, AllEnums, );
-
-TYPED_TEST(EnumNamesTest, NamesAreUniqueAndInOrder) {
-  llvm::StringSet<> names;
-  unsigned number = 0;
-  for (const EnumName<TypeParam> &entry : enumValues<TypeParam>()) {
-    EXPECT_EQ(static_cast<unsigned>(entry.value), number++);
-    EXPECT_TRUE(names.insert(entry.name).second) << entry.name.str();
-    EXPECT_FALSE(entry.name.empty());
-    EXPECT_FALSE(entry.meaning.empty()) << entry.name.str();
-    EXPECT_FALSE(entry.meaning.ends_with(".")) << entry.name.str();
-  }
-  EXPECT_EQ(number, kNumEnumValues<TypeParam>);
+template <typename Enum>
+static std::optional<uint64_t> numberOf(std::optional<Enum> value) {
+  if (!value)
+    return std::nullopt;
+  return static_cast<uint64_t>(*value);
 }
 
-TYPED_TEST(EnumNamesTest, NamesAndNumbersLeadBackToValues) {
-  for (const EnumName<TypeParam> &entry : enumValues<TypeParam>()) {
-    EXPECT_EQ(enumName(entry.value), entry.name);
-    EXPECT_EQ(enumFromName<TypeParam>(entry.name), entry.value);
-    EXPECT_EQ(enumFromNumber<TypeParam>(static_cast<uint64_t>(entry.value)),
-              entry.value);
-  }
-  EXPECT_EQ(enumFromName<TypeParam>(""), std::nullopt);
-  EXPECT_EQ(enumFromName<TypeParam>("no such name"), std::nullopt);
-  EXPECT_EQ(enumFromNumber<TypeParam>(kNumEnumValues<TypeParam>), std::nullopt);
-  EXPECT_EQ(enumFromNumber<TypeParam>(~uint64_t(0)), std::nullopt);
+/// What an option of an enum says that a name is.
+template <typename Enum>
+static std::optional<uint64_t> parseOption(llvm::cl::opt<Enum> &option,
+                                           llvm::StringRef name) {
+  Enum value;
+  if (option.getParser().parse(option, option.ArgStr, name, value))
+    return std::nullopt;
+  return static_cast<uint64_t>(value);
 }
 
-TYPED_TEST(EnumNamesTest, AnOptionTakesEveryName) {
-  llvm::cl::opt<TypeParam> option("enum-names-test",
-                                  enumOptionValues<TypeParam>());
-  for (const EnumName<TypeParam> &entry : enumValues<TypeParam>()) {
-    auto value = enumValues<TypeParam>().front().value;
-    EXPECT_FALSE(
-        option.getParser().parse(option, option.ArgStr, entry.name, value));
-    EXPECT_EQ(value, entry.value) << entry.name.str();
+template <typename Enum>
+static EnumUnderTest describe() {
+  EnumUnderTest described;
+  llvm::cl::opt<Enum> option("enum-names-test", enumOptionValues<Enum>());
+  for (const EnumName<Enum> &entry : enumValues<Enum>()) {
+    auto number = static_cast<uint64_t>(entry.value);
+    described.values.push_back({number, entry.name, entry.meaning,
+                                enumName(entry.value),
+                                numberOf(enumFromName<Enum>(entry.name)),
+                                numberOf(enumFromNumber<Enum>(number)),
+                                parseOption(option, entry.name)});
   }
   option.removeArgument();
+  described.numValues = kNumEnumValues<Enum>;
+  described.ofEmptyName = numberOf(enumFromName<Enum>(""));
+  described.ofOtherName = numberOf(enumFromName<Enum>("no such name"));
+  described.behindLast = numberOf(enumFromNumber<Enum>(kNumEnumValues<Enum>));
+  described.ofMaximum = numberOf(enumFromNumber<Enum>(~uint64_t(0)));
+  return described;
+}
+
+template <typename... Enums>
+static std::vector<EnumUnderTest> describeAll() {
+  return {describe<Enums>()...};
+}
+
+static std::vector<EnumUnderTest> allEnums() {
+  return describeAll<
+      Activation, Assign, Asymmetry, Attention, AttentionKernels, Balance,
+      Branches, ChimeraConstruction, ContextExchange, ExpertDispatch,
+      ForwardSends, GradientAfter, GradientBuckets, KernelLaunch,
+      MessageSemantics, Norm, NormPlacement, OffloadAmount, PlacementKind,
+      Precision, QueryKeyNorm, RankOrder, ReceivePlacement, Recompute,
+      ReductionPlace, Remainder, Runtime, Sharding, ShardyBackward, SlotMeasure,
+      SvgVariant, TorchCsvFormat, Transport, optimize::Objective,
+      optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>();
+}
+
+/// The names of an enum, as what a failure is about.
+static std::string namesOf(const EnumUnderTest &described) {
+  std::string names = "the enum of";
+  for (const EnumUnderTest::Value &value : described.values)
+    names += " " + value.name.str();
+  return names;
+}
+
+TEST(EnumNames, NamesAreUniqueAndInOrder) {
+  for (const EnumUnderTest &described : allEnums()) {
+    SCOPED_TRACE(namesOf(described));
+    llvm::StringSet<> names;
+    unsigned number = 0;
+    for (const EnumUnderTest::Value &value : described.values) {
+      EXPECT_EQ(value.number, number++);
+      EXPECT_TRUE(names.insert(value.name).second) << value.name.str();
+      EXPECT_FALSE(value.name.empty());
+      EXPECT_FALSE(value.meaning.empty()) << value.name.str();
+      EXPECT_FALSE(value.meaning.ends_with(".")) << value.name.str();
+    }
+    EXPECT_EQ(number, described.numValues);
+    EXPECT_GT(number, 1u);
+  }
+}
+
+TEST(EnumNames, NamesAndNumbersLeadBackToValues) {
+  for (const EnumUnderTest &described : allEnums()) {
+    SCOPED_TRACE(namesOf(described));
+    for (const EnumUnderTest::Value &value : described.values) {
+      EXPECT_EQ(value.nameOfNumber, value.name);
+      EXPECT_EQ(value.ofName, value.number);
+      EXPECT_EQ(value.ofNumber, value.number);
+    }
+    EXPECT_EQ(described.ofEmptyName, std::nullopt);
+    EXPECT_EQ(described.ofOtherName, std::nullopt);
+    EXPECT_EQ(described.behindLast, std::nullopt);
+    EXPECT_EQ(described.ofMaximum, std::nullopt);
+  }
+}
+
+TEST(EnumNames, AnOptionTakesEveryName) {
+  for (const EnumUnderTest &described : allEnums()) {
+    SCOPED_TRACE(namesOf(described));
+    for (const EnumUnderTest::Value &value : described.values)
+      EXPECT_EQ(value.ofOption, value.number) << value.name.str();
+  }
 }
 
 TEST(EnumNames, AreProse) {
