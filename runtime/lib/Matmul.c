@@ -9,7 +9,7 @@
 // The loops of Goto and van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication" (2008), with the names of BLIS:
 //
-//   for columns of C  in blocks              B: packed, in the last cache
+//   for columns of C  in blocks              B: packed, in the second cache
 //     for summands    in blocks of DEPTH
 //       for rows of C in blocks              A: packed, in the second cache
 //         for tiles of ROWS x COLUMNS        C: in registers
@@ -28,9 +28,9 @@
 #include <immintrin.h>
 #endif
 
-// In elements of tiles, so that blocks are a multiple of tiles.
-#define BLOCK_ROWS(rows) ((int64_t)(rows) * (168 / (rows)))
-#define BLOCK_COLUMNS(columns) ((int64_t)(columns) * (2048 / (columns)))
+// Blocks of A and of B share the second cache.
+#define BLOCK_ROWS 168
+#define BLOCK_COLUMNS 768 // a multiple of all COLUMNS
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -39,29 +39,62 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 //===----------------------------------------------------------------------===//
 
 // A tile of registers is named row by row, since a compiler keeps arrays in
-// registers only if it unrolls all loops over them.
-#define ROWS_OF_6(X) X(0) X(1) X(2) X(3) X(4) X(5)
-#define ROWS_OF_14(X) ROWS_OF_6(X) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+// registers only if it unrolls all loops over them. AT(i) is where row i of A
+// is.
+#define ROWS_OF_1(X, AT) X(0, AT)
+#define ROWS_OF_2(X, AT) ROWS_OF_1(X, AT) X(1, AT)
+#define ROWS_OF_3(X, AT) ROWS_OF_2(X, AT) X(2, AT)
+#define ROWS_OF_4(X, AT) ROWS_OF_3(X, AT) X(3, AT)
+#define ROWS_OF_5(X, AT) ROWS_OF_4(X, AT) X(4, AT)
+#define ROWS_OF_6(X, AT) ROWS_OF_5(X, AT) X(5, AT)
+#define ROWS_OF_7(X, AT) ROWS_OF_6(X, AT) X(6, AT)
+#define ROWS_OF_8(X, AT) ROWS_OF_7(X, AT) X(7, AT)
+#define ROWS_OF_9(X, AT) ROWS_OF_8(X, AT) X(8, AT)
+#define ROWS_OF_10(X, AT) ROWS_OF_9(X, AT) X(9, AT)
+#define ROWS_OF_11(X, AT) ROWS_OF_10(X, AT) X(10, AT)
+#define ROWS_OF_12(X, AT) ROWS_OF_11(X, AT) X(11, AT)
+#define ROWS_OF_13(X, AT) ROWS_OF_12(X, AT) X(12, AT)
+#define ROWS_OF_14(X, AT) ROWS_OF_13(X, AT) X(13, AT)
 
-#define LOAD_ROW(i)                                                            \
-  Vector left##i = LOAD(start + i * startStride),                              \
-         right##i = LOAD(start + i * startStride + LANES);
-#define ADD_ROW(i)                                                             \
+// DO(1) to DO(the number in the name)
+#define EACH_OF_4(DO) DO(1) DO(2) DO(3) DO(4)
+#define EACH_OF_6(DO) EACH_OF_4(DO) DO(5) DO(6)
+#define EACH_OF_14(DO)                                                         \
+  EACH_OF_6(DO) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14)
+
+#define LOAD_ROW(i, AT)                                                        \
+  Vector left##i = LOAD(of->start + i * of->startStride),                      \
+         right##i = LOAD(of->start + i * of->startStride + LANES);
+#define ADD_ROW(i, AT)                                                         \
   {                                                                            \
-    Vector factor = SPLAT(a[i]);                                               \
+    Vector factor = SPLAT(a[AT(i)]);                                           \
     left##i = FMA(factor, left, left##i);                                      \
     right##i = FMA(factor, right, right##i);                                   \
   }
-#define STORE_ROW(i)                                                           \
-  STORE(c + i * stride, left##i);                                              \
-  STORE(c + i * stride + LANES, right##i);
-#define TILE_IN_REGISTERS(EACH_ROW)                                            \
-  EACH_ROW(LOAD_ROW)                                                           \
-  for (int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS) {               \
-    Vector left = LOAD(b), right = LOAD(b + LANES);                            \
-    EACH_ROW(ADD_ROW)                                                          \
+#define STORE_ROW(i, AT)                                                       \
+  STORE(of->c + i * of->stride, left##i);                                      \
+  STORE(of->c + i * of->stride + LANES, right##i);
+// Rows of C lie far apart: fetch those of the next tile, but one at a time,
+// since loads would wait for all at once. Also fetch what is ahead in B.
+#define TILE_IN_REGISTERS(EACH_ROW, rows, AT)                                  \
+  const Real *a = of->a, *b = of->b;                                           \
+  const int64_t aRow = of->aRow, aStep = of->aStep, part = of->depth / (rows); \
+  (void)aRow;                                                                  \
+  EACH_ROW(LOAD_ROW, AT)                                                       \
+  for (int64_t i = 0; i <= (rows); ++i) {                                      \
+    int64_t steps = i < (rows) ? part : of->depth - part * (rows);             \
+    if (i < (rows)) {                                                          \
+      __builtin_prefetch(of->nextC + i * of->stride, 1);                       \
+      __builtin_prefetch(of->nextC + i * of->stride + COLUMNS - 1, 1);         \
+    }                                                                          \
+    for (; steps > 0; --steps, a += aStep, b += COLUMNS) {                     \
+      Vector left = LOAD(b), right = LOAD(b + LANES);                          \
+      __builtin_prefetch(b + 20 * COLUMNS);                                    \
+      __builtin_prefetch(b + 20 * COLUMNS + LANES);                            \
+      EACH_ROW(ADD_ROW, AT)                                                    \
+    }                                                                          \
   }                                                                            \
-  EACH_ROW(STORE_ROW)
+  EACH_ROW(STORE_ROW, AT)
 
 #if defined(__x86_64__)
 
@@ -144,7 +177,8 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define FMA _mm512_fmadd_ps
 #define SQUARE 8
 #define TRANSPOSE transpose8F32
-#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_14)
+#define EACH_HEIGHT EACH_OF_14
+#define CODE_OF_TILE(rows, AT) TILE_IN_REGISTERS(ROWS_OF_##rows, rows, AT)
 #include "MatmulTile.h"
 
 #define NAME(x) x##Avx512F64
@@ -161,7 +195,8 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define FMA _mm512_fmadd_pd
 #define SQUARE 4
 #define TRANSPOSE transpose4F64
-#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_14)
+#define EACH_HEIGHT EACH_OF_14
+#define CODE_OF_TILE(rows, AT) TILE_IN_REGISTERS(ROWS_OF_##rows, rows, AT)
 #include "MatmulTile.h"
 
 #define NAME(x) x##Avx2F32
@@ -178,7 +213,8 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define FMA _mm256_fmadd_ps
 #define SQUARE 4
 #define TRANSPOSE transpose4F32
-#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_6)
+#define EACH_HEIGHT EACH_OF_6
+#define CODE_OF_TILE(rows, AT) TILE_IN_REGISTERS(ROWS_OF_##rows, rows, AT)
 #include "MatmulTile.h"
 
 #define NAME(x) x##Avx2F64
@@ -195,25 +231,29 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define FMA _mm256_fmadd_pd
 #define SQUARE 4
 #define TRANSPOSE transpose4F64
-#define CODE_OF_TILE TILE_IN_REGISTERS(ROWS_OF_6)
+#define EACH_HEIGHT EACH_OF_6
+#define CODE_OF_TILE(rows, AT) TILE_IN_REGISTERS(ROWS_OF_##rows, rows, AT)
 #include "MatmulTile.h"
 
 #endif // __x86_64__
 
 // Other processors: the compiler makes vectors of the innermost loop, where it
 // knows of an instruction for fma.
-#define TILE_OF_LOOPS(FMA)                                                     \
-  Real sums[ROWS][COLUMNS];                                                    \
-  for (int64_t i = 0; i < ROWS; ++i)                                           \
+#define TILE_OF_LOOPS(FMA, rows, AT)                                           \
+  const Real *a = of->a, *b = of->b;                                           \
+  const int64_t aRow = of->aRow;                                               \
+  (void)aRow;                                                                  \
+  Real sums[rows][COLUMNS];                                                    \
+  for (int64_t i = 0; i < (rows); ++i)                                         \
     for (int64_t j = 0; j < COLUMNS; ++j)                                      \
-      sums[i][j] = start[i * startStride + j];                                 \
-  for (int64_t k = 0; k < depth; ++k, a += ROWS, b += COLUMNS)                 \
-    for (int64_t i = 0; i < ROWS; ++i)                                         \
+      sums[i][j] = of->start[i * of->startStride + j];                         \
+  for (int64_t k = 0; k < of->depth; ++k, a += of->aStep, b += COLUMNS)        \
+    for (int64_t i = 0; i < (rows); ++i)                                       \
       for (int64_t j = 0; j < COLUMNS; ++j)                                    \
-        sums[i][j] = FMA(a[i], b[j], sums[i][j]);                              \
-  for (int64_t i = 0; i < ROWS; ++i)                                           \
+        sums[i][j] = FMA(a[AT(i)], b[j], sums[i][j]);                          \
+  for (int64_t i = 0; i < (rows); ++i)                                         \
     for (int64_t j = 0; j < COLUMNS; ++j)                                      \
-      c[i * stride + j] = sums[i][j];
+      of->c[i * of->stride + j] = sums[i][j];
 
 #define NAME(x) x##PlainF32
 #define TARGET
@@ -221,7 +261,8 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define ROWS 4
 #define COLUMNS 16
 #define DEPTH 256
-#define CODE_OF_TILE TILE_OF_LOOPS(fmaf)
+#define EACH_HEIGHT EACH_OF_4
+#define CODE_OF_TILE(rows, AT) TILE_OF_LOOPS(fmaf, rows, AT)
 #include "MatmulTile.h"
 
 #define NAME(x) x##PlainF64
@@ -230,7 +271,8 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define ROWS 4
 #define COLUMNS 8
 #define DEPTH 256
-#define CODE_OF_TILE TILE_OF_LOOPS(fma)
+#define EACH_HEIGHT EACH_OF_4
+#define CODE_OF_TILE(rows, AT) TILE_OF_LOOPS(fma, rows, AT)
 #include "MatmulTile.h"
 
 //===----------------------------------------------------------------------===//
@@ -267,7 +309,7 @@ static Multiply chooseMultiply(int32_t elementType, int32_t kernels) {
 //===----------------------------------------------------------------------===//
 
 /// Room for the largest blocks of all kernels.
-enum { packedBytes = (168 + 2048) * 384 * 8 };
+enum { packedBytes = (BLOCK_ROWS + BLOCK_COLUMNS) * 384 * 8 };
 
 static pthread_once_t bufferOnce = PTHREAD_ONCE_INIT;
 static pthread_key_t bufferKey;

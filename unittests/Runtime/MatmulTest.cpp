@@ -149,6 +149,19 @@ TEST(Matmul, HasTheBitsOfALoop) {
     }
 }
 
+TEST(Matmul, HasTilesOfEachHeight) {
+  // Few panels of B read rows of A where they are, many a packed copy, as do
+  // rows 4096 bytes apart.
+  for (int64_t m = 1; m <= 15; ++m)
+    for (Shape shape : {Shape{m, 32, 40}, Shape{m, 264, 17}}) {
+      tryShape<float>(PIPESCHED_RT_F32, shape, 1);
+      tryShape<double>(PIPESCHED_RT_F64, shape, 1);
+    }
+  // A row of A has a gap of three elements.
+  tryShape<float>(PIPESCHED_RT_F32, {15, 32, 1021}, 1);
+  tryShape<double>(PIPESCHED_RT_F64, {15, 32, 509}, 1);
+}
+
 TEST(Matmul, PacksInSquares) {
   // 16 summands and more, parts of squares behind whole ones, and panels side
   // by side.
@@ -160,7 +173,7 @@ TEST(Matmul, PacksInSquares) {
 }
 
 TEST(Matmul, GoesOverSeveralBlocks) {
-  const Shape shapes[] = {{170, 20, 10}, {20, 2060, 3}, {15, 17, 800}};
+  const Shape shapes[] = {{170, 20, 10}, {20, 780, 3}, {15, 17, 800}};
   for (Shape shape : shapes) {
     tryShape<float>(PIPESCHED_RT_F32, shape, 1);
     tryShape<double>(PIPESCHED_RT_F64, shape, 1);
