@@ -71,6 +71,12 @@ static inline void NAME(tile)(int64_t rows, const struct NAME(Tile) * of) {
   computes[of->aRow != 1][rows - 1](of);
 }
 
+/// Fetches what is packed next, which may lie behind the matrix.
+static inline void NAME(fetch)(const Real *from, int64_t ahead) {
+  uintptr_t address = (uintptr_t)from + (uintptr_t)ahead * sizeof(Real);
+  __builtin_prefetch((const void *)address, 0, 2);
+}
+
 /// Packs `count` columns of 16 rows. Row k, column j is from[k + j * stride].
 TARGET static inline __attribute__((always_inline)) void
 NAME(packSquares)(Real *to, const Real *from, int64_t count, int64_t width,
@@ -114,9 +120,10 @@ NAME(packPanel)(Real *to, const Real *from, int64_t depth, int64_t count,
   // Few rows at a time, so that what is written stays in the first cache.
   int64_t begin = 0;
   if (rowStride == 1)
-    for (; begin + 16 <= depth; begin += 16)
+    for (; begin + 16 <= depth; begin += 16) {
       NAME(packSquares)(to + begin * width, from + begin, count, width,
                         columnStride);
+    }
   for (; begin < depth; begin += 16) {
     int64_t end = smaller(begin + 16, depth);
     for (int64_t j = 0; j < count; ++j)
@@ -132,8 +139,10 @@ TARGET static void NAME(packA)(Real *to, const Real *a, int64_t depth,
   if (rowStride != 1)
     NAME(packPanel)(to, a, depth, rows, rows, columnStride, rowStride);
   else
-    for (int64_t k = 0; k < depth; ++k)
+    for (int64_t k = 0; k < depth; ++k) {
+      NAME(fetch)(a + k * columnStride, 2 * rows);
       NAME(copyRow)(to + k * rows, a + k * columnStride, rows);
+    }
 }
 
 /// Packs up to COLUMNS columns of B, with zeros behind them.
@@ -143,8 +152,11 @@ TARGET static void NAME(packB)(Real *to, const Real *b, int64_t depth,
   if (columns < COLUMNS)
     memset(to, 0, (size_t)(depth * COLUMNS) * sizeof(Real));
   else if (columnStride == 1) {
-    for (int64_t k = 0; k < depth; ++k)
+    for (int64_t k = 0; k < depth; ++k) {
+      NAME(fetch)(b + k * rowStride, COLUMNS);
+      NAME(fetch)(b + k * rowStride, COLUMNS + COLUMNS / 2);
       memcpy(to + k * COLUMNS, b + k * rowStride, COLUMNS * sizeof(Real));
+    }
     return;
   }
   NAME(packPanel)(to, b, depth, columns, COLUMNS, rowStride, columnStride);
