@@ -41,6 +41,8 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> makeMachine() {
     return builder.takeError();
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   builder->setRelocationModel(llvm::Reloc::PIC_);
+  // That of ORC is large: each constant would be loaded by way of a register.
+  builder->setCodeModel(llvm::CodeModel::Small);
   return builder->createTargetMachine();
 }
 
@@ -115,6 +117,9 @@ optimize(mlir::ModuleOp module, const NativeEntries *entries = nullptr) {
     return makeError("the module cannot be translated to LLVM IR");
   result.module->setTargetTriple(result.machine->getTargetTriple());
   result.module->setDataLayout(result.machine->createDataLayout());
+  // LLVM's default are vectors of 256 bits, for processors that slow down.
+  for (llvm::Function &function : *result.module)
+    function.addFnAttr("prefer-vector-width", "512");
   if (entries)
     if (llvm::Error error = addEntries(*result.module, *entries))
       return std::move(error);
