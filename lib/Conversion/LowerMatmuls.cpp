@@ -467,25 +467,62 @@ static bool keepsLoops(LinalgOp op, AffineMap before, AffineMap after,
                       });
 }
 
-/// Makes a generic op of a product whose operand is transposed, and lets it
-/// read the input of the transpose.
+/// Lets a product, which becomes a generic op, read another operand.
+static LogicalResult readOther(RewriterBase &rewriter, LinalgOp &op,
+                               unsigned operand, Value value, AffineMap map) {
+  auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+  if (!generic) {
+    FailureOr<linalg::GenericOp> made = linalg::generalizeNamedOp(rewriter, op);
+    if (failed(made))
+      return failure();
+    op = generic = *made;
+  }
+  setOperand(rewriter, generic, operand, value, map);
+  return success();
+}
+
+/// Of other transposes of the input of one, in front of `op`, the first by
+/// which the product has as few loops. `folded` reads their input.
+static std::optional<std::pair<Value, AffineMap>>
+findOtherTranspose(LinalgOp op, unsigned operand, linalg::TransposeOp transpose,
+                   AffineMap folded, const ContractionDimensions &dims) {
+  AffineMap map = op.getMatchingIndexingMap(&op->getOpOperand(operand));
+  SmallVector<Operation *> users(transpose.getInput().getUsers());
+  for (Operation *user : llvm::reverse(users)) {
+    auto other = dyn_cast<linalg::TransposeOp>(user);
+    if (!other || other == transpose || other->getBlock() != op->getBlock() ||
+        !other->isBeforeInBlock(op) || other.getInput() != transpose.getInput())
+      continue;
+    SmallVector<AffineExpr> results;
+    for (int64_t from : other.getPermutation())
+      results.push_back(folded.getResult(from));
+    auto read = AffineMap::get(map.getNumDims(), 0, results, map.getContext());
+    if (keepsLoops(op, map, read, operand, dims))
+      return std::pair(other->getResult(0), read);
+  }
+  return std::nullopt;
+}
+
+/// Lets a product read the input of a transpose, or another transpose of it
+/// that is there anyway.
 static void foldTransposes(RewriterBase &rewriter, LinalgOp op,
                            const ContractionDimensions &dims) {
   for (unsigned operand : {A, B})
     while (linalg::TransposeOp transpose = transposeOf(op, operand)) {
       AffineMap map = op.getMatchingIndexingMap(&op->getOpOperand(operand));
       AffineMap folded = foldedMap(map, transpose.getPermutation());
-      if (!keepsLoops(op, map, folded, operand, dims))
-        break;
-      auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
-      if (!generic) {
-        FailureOr<linalg::GenericOp> made =
-            linalg::generalizeNamedOp(rewriter, op);
-        if (failed(made))
-          return;
-        op = generic = *made;
+      std::pair<Value, AffineMap> read = {transpose.getInput(), folded};
+      if (!keepsLoops(op, map, folded, operand, dims)) {
+        auto other =
+            transpose->hasOneUse()
+                ? findOtherTranspose(op, operand, transpose, folded, dims)
+                : std::nullopt;
+        if (!other)
+          break;
+        read = *other;
       }
-      setOperand(rewriter, generic, operand, transpose.getInput(), folded);
+      if (failed(readOther(rewriter, op, operand, read.first, read.second)))
+        return;
       if (transpose->use_empty())
         rewriter.eraseOp(transpose);
     }
