@@ -84,6 +84,7 @@ static void addBufferization(OpPassManager &manager,
     manager.addPass(createFoldMatmulTransposesPass());
   manager.addPass(createSeparateFillsPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  manager.addPass(createPlaceReshapedResultsPass());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createVerifyKernelStoresPass());
   bufferization::OneShotBufferizePassOptions bufferize;

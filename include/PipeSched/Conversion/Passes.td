@@ -537,6 +537,7 @@ include "PipeSched/Conversion/AddDeviceCalls.td"
 include "PipeSched/Conversion/InlineMath.td"
 include "PipeSched/Conversion/LowerExternCalls.td"
 include "PipeSched/Conversion/LowerMatmuls.td"
+include "PipeSched/Conversion/PlaceReshapedResults.td"
 include "PipeSched/Conversion/SeparateFills.td"
 include "PipeSched/Conversion/VectorizeRowReductions.td"
 
