@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#define _DEFAULT_SOURCE // madvise
 #include "Internal.h"
 
 #include <inttypes.h>
@@ -17,6 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -47,6 +51,21 @@ static bool readSize(PipeschedSizeFunction size, int32_t worker, int32_t what,
   return false;
 }
 
+/// Asks the kernel for huge pages where they fit: products read rows that lie
+/// far apart, each in another page. It is advice, which may be refused.
+static void preferHugePages(char *memory, int64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  const uintptr_t page = 2 << 20;
+  uintptr_t begin = ((uintptr_t)memory + page - 1) / page * page;
+  uintptr_t end = ((uintptr_t)memory + (uintptr_t)bytes) / page * page;
+  if (begin < end)
+    (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#else
+  (void)memory;
+  (void)bytes;
+#endif
+}
+
 /// Allocates a block of zeros. The kernel gives large ones page by page when
 /// they are first used, by the thread that uses them.
 static bool allocateBlock(struct RtWorker *worker, int block, int64_t bytes,
@@ -62,6 +81,7 @@ static bool allocateBlock(struct RtWorker *worker, int block, int64_t bytes,
              (int)worker->worker, bytes);
     return false;
   }
+  preferHugePages(memory, bytes);
   worker->blocks[block] = memory;
   *result = memory + (alignment - (uintptr_t)memory % alignment) % alignment;
   return true;

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 using namespace runtime_test;
@@ -42,6 +44,36 @@ TEST(World, HasZeroBlocksThatAreAligned) {
   }
   EXPECT_EQ(pipesched_rt_world_block(world.get(), 2, PIPESCHED_RT_ARENA),
             nullptr);
+}
+
+/// The flags of the mapping that has an address, as the kernel of Linux names
+/// them in /proc/self/smaps; empty where there is no such file.
+static std::string flagsOf(const void *address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool isInside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    unsigned long long begin, end;
+    char dash;
+    if (words >> std::hex >> begin >> dash >> end && dash == '-')
+      isInside = reinterpret_cast<uintptr_t>(address) >= begin &&
+                 reinterpret_cast<uintptr_t>(address) < end;
+    else if (isInside && line.rfind("VmFlags:", 0) == 0)
+      return line + " ";
+  }
+  return "";
+}
+
+TEST(World, AsksForHugePages) {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
+    GTEST_SKIP() << "the kernel has no transparent huge pages";
+  Sizes sizes;
+  sizes.persistent = 16 << 20;
+  World world(sizes, PIPESCHED_RT_RENDEZVOUS);
+  auto *block = static_cast<char *>(
+      pipesched_rt_world_block(world.get(), 0, PIPESCHED_RT_PERSISTENT));
+  ASSERT_NE(block, nullptr);
+  EXPECT_NE(flagsOf(block + (8 << 20)).find(" hg "), std::string::npos);
 }
 
 TEST(World, KeepsWhatIsPersistent) {
