@@ -127,7 +127,8 @@ static bool isSameBesideSize(const BlockFacts &a, const BlockFacts &b) {
 
 bool pipesched::areSizesOfOne(const ModelFacts &a, const ModelFacts &b) {
   auto commonOf = [](const ModelFacts &model) {
-    return std::tie(model.source, model.sequence, model.weightBytesPerParameter,
+    return std::tie(model.source, model.sequence, model.vocabulary,
+                    model.weightBytesPerParameter,
                     model.gradientBytesPerParameter,
                     model.optimizerBytesPerParameter, model.recompute);
   };

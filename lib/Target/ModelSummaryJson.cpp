@@ -71,6 +71,9 @@ void pipesched::writeModelSummary(json::OStream &json,
     writeOptional(json, "sequence",
                   summary.sequence ? std::optional(summary.sequence)
                                    : std::nullopt);
+    writeOptional(json, "vocabulary",
+                  summary.vocabulary ? std::optional(summary.vocabulary)
+                                     : std::nullopt);
     if (attention)
       json.attribute("attention", enumName(*attention));
     else

@@ -16,6 +16,7 @@
 // CHECK-NEXT:     "expert_flops_per_token": null,
 // CHECK-NEXT:     "microbatch_size": 2,
 // CHECK-NEXT:     "sequence": 8,
+// CHECK-NEXT:     "vocabulary": 640,
 // CHECK-NEXT:     "attention": null,
 // CHECK-NEXT:     "activation_bytes_per_block": 257,
 // CHECK-NEXT:     "activation_bytes": 2057,
@@ -38,9 +39,10 @@
 // CHECK:          "flops_per_token": null,
 // CHECK-NEXT:     "attention_flops_per_token": null,
 // CHECK:          "sequence": null,
+// CHECK-NEXT:     "vocabulary": null,
 
 // NONE: []
-pipe.model @in_turn microbatch_size 2 boundary_bytes 64 state_bytes [2, 2, 12] sequence 8 {
+pipe.model @in_turn microbatch_size 2 boundary_bytes 64 state_bytes [2, 2, 12] sequence 8 vocabulary 640 {
   block "window_layer" x 3 parameters 16 active_parameters 12 activation_bytes 257 {
     kernel "linear" on matrix F <100 flops, 80 bytes> I <100 flops, 80 bytes> W <100 flops, 80 bytes>
   }

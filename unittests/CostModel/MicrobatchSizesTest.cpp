@@ -109,6 +109,7 @@ TEST(MicrobatchSizes, ModelsDifferInWorkAlone) {
   };
   EXPECT_TRUE(differs([](ModelFacts &facts) { facts.source = "else"; }));
   EXPECT_TRUE(differs([](ModelFacts &facts) { facts.sequence = 8; }));
+  EXPECT_TRUE(differs([](ModelFacts &facts) { facts.vocabulary = 8; }));
   EXPECT_TRUE(
       differs([](ModelFacts &facts) { facts.recompute = Recompute::Full; }));
   EXPECT_TRUE(differs([](ModelFacts &facts) { facts.blocks.pop_back(); }));

@@ -274,6 +274,7 @@ struct ModelFacts {
   std::string name, source;
   int64_t microbatchSize = 1; ///< sequences per microbatch
   int64_t sequence = 0;       ///< tokens per sequence; 0: not known
+  int64_t vocabulary = 0;     ///< entries of the vocabulary; 0: not known
   int64_t boundaryBytes = 0;  ///< activation between stages, one microbatch
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
@@ -286,7 +287,7 @@ struct ModelFacts {
   friend bool operator==(const ModelFacts &a, const ModelFacts &b) {
     return a.name == b.name && a.source == b.source &&
            a.microbatchSize == b.microbatchSize && a.sequence == b.sequence &&
-           a.boundaryBytes == b.boundaryBytes &&
+           a.vocabulary == b.vocabulary && a.boundaryBytes == b.boundaryBytes &&
            a.weightBytesPerParameter == b.weightBytesPerParameter &&
            a.gradientBytesPerParameter == b.gradientBytesPerParameter &&
            a.optimizerBytesPerParameter == b.optimizerBytesPerParameter &&

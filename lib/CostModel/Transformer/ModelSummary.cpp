@@ -137,6 +137,7 @@ llvm::Expected<ModelSummary> pipesched::summarize(const ModelFacts &model) {
   summary.source = model.source;
   summary.microbatchSize = model.microbatchSize;
   summary.sequence = model.sequence;
+  summary.vocabulary = model.vocabulary;
   summary.layers = model.getNumLayers();
   summary.boundaryBytes = model.boundaryBytes;
 

@@ -575,6 +575,7 @@ pipesched::expandArchitecture(const Architecture &architecture,
   model.source = architecture.source;
   model.microbatchSize = options.microbatchSize;
   model.sequence = architecture.sequence;
+  model.vocabulary = architecture.vocabulary;
   model.weightBytesPerParameter = architecture.weightBytesPerParameter;
   model.gradientBytesPerParameter = architecture.gradientBytesPerParameter;
   model.optimizerBytesPerParameter = architecture.optimizerBytesPerParameter;

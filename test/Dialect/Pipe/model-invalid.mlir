@@ -218,6 +218,15 @@ pipe.schedule @s workers 1 microbatches 1 model @other {
 
 // -----
 
+// model_c6: a vocabulary of fewer than no entries
+// expected-error @+1 {{has a vocabulary of -1 entries, expected at least 0}}
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] vocabulary -1 {
+  block "b" parameters 1 activation_bytes 1 {
+  }
+}
+
+// -----
+
 // model_c1: no token in a sequence
 // expected-error @+1 {{attribute 'sequence' failed to satisfy constraint}}
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] sequence 0 {

@@ -46,7 +46,7 @@ pipe.schedule @uses workers 1 microbatches 1 model @everything {
 }
 
 // Kinds of layers alternate; some parameters are active or tied; sequences have a length.
-// CHECK-LABEL: pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] recompute full sequence 4096 source "made up" {
+// CHECK-LABEL: pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] recompute full sequence 4096 vocabulary 32000 source "made up" {
 // CHECK-NEXT:    block "dense" parameters 7 activation_bytes 0 {
 // CHECK-NEXT:    }
 // CHECK-NEXT:    block "experts" x 2 parameters 9 active_parameters 3 activation_bytes 0 {
@@ -56,7 +56,7 @@ pipe.schedule @uses workers 1 microbatches 1 model @everything {
 // CHECK-NEXT:    block "head" last parameters 5 tied_parameters 4 activation_bytes 0 {
 // CHECK-NEXT:    }
 // CHECK-NEXT:  }
-pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] recompute full sequence 4096 source "made up" {
+pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] recompute full sequence 4096 vocabulary 32000 source "made up" {
   block "dense" parameters 7 tied_parameters 0 activation_bytes 0 {
   }
   block "experts" x 2 parameters 9 active_parameters 3 activation_bytes 0 {

@@ -6,7 +6,7 @@
 
 // There is no remark if nothing is assumed; the option gives the sequence length.
 // MIXTRAL-NOT: remark
-// MIXTRAL:      pipe.model @mixtral_8x7b microbatch_size 2 boundary_bytes 67108864 state_bytes [2, 2, 12] sequence 4096 source "Hugging Face configuration, model_type mixtral" {
+// MIXTRAL:      pipe.model @mixtral_8x7b microbatch_size 2 boundary_bytes 67108864 state_bytes [2, 2, 12] sequence 4096 vocabulary 32000 source "Hugging Face configuration, model_type mixtral" {
 // MIXTRAL:        block "layer" x 32 parameters 1451270144 active_parameters 394305536
 // MIXTRAL:          kernel "router" on matrix F <536870912 flops, 67305472 bytes>
 // MIXTRAL:          kernel "route" on vector launches 31 synchronizes F <327680 flops, 360448 bytes> I <262144 flops, 294912 bytes>

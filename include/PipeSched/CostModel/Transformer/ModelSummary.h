@@ -37,6 +37,7 @@ struct BlockSummary {
 struct ModelSummary {
   std::string name, source;
   int64_t microbatchSize = 0, sequence = 0, layers = 0;
+  int64_t vocabulary = 0;       ///< 0: not known
   int64_t parameters = 0;       ///< tied copies count once
   int64_t activeParameters = 0; ///< those that one token uses
   /// The parameters of all experts that routers choose among, without shared

@@ -186,8 +186,11 @@ LogicalResult BodyVerifier::verifyRepeat(RepeatOp repeat) {
   return addLayers(repeat, repeat.getCount());
 }
 
-/// model_c2 to model_c5.
+/// model_c2 to model_c6.
 LogicalResult ModelOp::verifyRegions() {
+  if (getVocabulary() < 0)
+    return emitOpError() << "has a vocabulary of " << getVocabulary()
+                         << " entries, expected at least 0";
   BodyVerifier verifier;
   for (Operation &op : *getBody())
     if (failed(verifier.verify(op)))
@@ -303,6 +306,7 @@ void ModelOp::build(OpBuilder &builder, OperationState &state,
       builder.getContext(), RecomputeKind(facts.recompute)));
   if (facts.sequence)
     properties.setSequence(builder.getI64IntegerAttr(facts.sequence));
+  properties.setVocabulary(facts.vocabulary);
   if (!facts.source.empty())
     properties.setSource(builder.getStringAttr(facts.source));
 
@@ -381,6 +385,7 @@ ModelFacts ModelOp::toFacts() {
   facts.source = getSource().value_or("").str();
   facts.microbatchSize = getMicrobatchSize();
   facts.sequence = getSequence().value_or(0);
+  facts.vocabulary = getVocabulary();
   facts.boundaryBytes = getBoundaryBytes();
   ArrayRef<int64_t> stateBytes = getStateBytes();
   facts.weightBytesPerParameter = stateBytes[0];

@@ -34,6 +34,12 @@ LogicalResult readSeen(DialectBytecodeReader &reader, int64_t &seen) {
   return readSince<PipeDialect>(reader, BytecodeVersion::kSeen, 0, seen);
 }
 
+LogicalResult readVocabulary(DialectBytecodeReader &reader,
+                             int64_t &vocabulary) {
+  return readSince<PipeDialect>(reader, BytecodeVersion::kVocabulary, 0,
+                                vocabulary);
+}
+
 //===----------------------------------------------------------------------===//
 // Cells of slices
 //===----------------------------------------------------------------------===//

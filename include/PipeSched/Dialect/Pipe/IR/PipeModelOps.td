@@ -154,11 +154,13 @@ def Pipe_ModelOp : Pipe_Op<"model", [
 
     `recompute` says what every backward recomputes before it starts; schedules
     with R cells say this themselves, so they need no such clause here.
-    `sequence` is the number of tokens in a sequence, if it is known.
+    `sequence` is the number of tokens in a sequence, and `vocabulary` that of
+    the entries of the vocabulary, if they are known.
 
     ```mlir
     pipe.model @toy microbatch_size 2 boundary_bytes 4096
-        state_bytes [2, 2, 12] sequence 1024 source "made up" {
+        state_bytes [2, 2, 12] sequence 1024 vocabulary 50000
+        source "made up" {
       block "embedding" first parameters 1000 activation_bytes 16 {
         kernel "lookup" on vector F <0 flops, 8192 bytes>
             W <0 flops, 8192 bytes>
@@ -184,6 +186,7 @@ def Pipe_ModelOp : Pipe_Op<"model", [
       blocks.
     - `model_c4`: the layers of all blocks add up within 64 bits.
     - `model_c5`: there are at most 65,536 blocks and repeats.
+    - `model_c6`: the vocabulary is not negative.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
@@ -194,13 +197,15 @@ def Pipe_ModelOp : Pipe_Op<"model", [
                   DenseArrayNonNegative<DenseI64ArrayAttr>]>:$state_bytes,
     DefaultValuedAttr<Pipe_RecomputeKind, "RecomputeKind::None">:$recompute,
     OptionalAttr<Pipe_PositiveSize>:$sequence,
-    OptionalAttr<StrAttr>:$source
+    OptionalAttr<StrAttr>:$source,
+    Pipe_VocabularyProp:$vocabulary
   );
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
     $sym_name `microbatch_size` $microbatch_size
     `boundary_bytes` $boundary_bytes `state_bytes` $state_bytes
-    (`recompute` $recompute^)? (`sequence` $sequence^)? (`source` $source^)?
+    (`recompute` $recompute^)? (`sequence` $sequence^)?
+    (`vocabulary` $vocabulary^)? (`source` $source^)?
     attr-dict-with-keyword $bodyRegion
   }];
   let hasRegionVerifier = 1;

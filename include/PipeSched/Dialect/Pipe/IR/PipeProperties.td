@@ -130,4 +130,18 @@ def Pipe_SeenValueProp : IntProp<"int64_t"> {
 }
 def Pipe_SeenProp : DefaultValuedProp<Pipe_SeenValueProp, "0">;
 
+/// The entries of the vocabulary of a model, 0 (the default) if they are not
+/// known. Bytecode has it from version 5 on.
+def Pipe_VocabularyValueProp : IntProp<"int64_t"> {
+  let summary = "entries of a vocabulary";
+  let writeToMlirBytecode = [{
+    $_writer.writeSignedVarInt($_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(::pipesched::pipe::readVocabulary($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+def Pipe_VocabularyProp : DefaultValuedProp<Pipe_VocabularyValueProp, "0">;
+
 #endif // PIPESCHED_DIALECT_PIPE_IR_PIPEPROPERTIES_TD

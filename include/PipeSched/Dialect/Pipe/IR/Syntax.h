@@ -54,6 +54,10 @@ mlir::ParseResult parseSlicedRegion(mlir::OpAsmParser &parser,
 /// BytecodeVersion::kSeen have 0.
 mlir::LogicalResult readSeen(mlir::DialectBytecodeReader &reader,
                              int64_t &seen);
+/// Reads the entries of the vocabulary of a model; files before
+/// BytecodeVersion::kVocabulary have 0.
+mlir::LogicalResult readVocabulary(mlir::DialectBytecodeReader &reader,
+                                   int64_t &vocabulary);
 
 /// Parses `family "interleaved-1f1b" {group = 4}`, if it is present. The region
 /// that may follow also starts with a brace; the brace opens options if a key
