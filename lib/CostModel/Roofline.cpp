@@ -17,6 +17,7 @@
 #include "RooflineChecks.h"
 #include "Sharding.h"
 #include "StagePairs.h"
+#include "StepTimes.h"
 #include "StorePs.h"
 #include "Vocabulary.h"
 #include "llvm/Support/MathExtras.h"
@@ -26,9 +27,6 @@
 
 using namespace pipesched;
 using llvm::Twine;
-
-/// Of Adam's state for a parameter: master copy and two moments, 4 bytes each.
-static constexpr int64_t kAdamBytes = 12;
 
 namespace {
 /// Computes the costs of the stages of a placement; what does not depend on the
@@ -252,23 +250,16 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
   auto without = [&](int64_t all, CheckedInt part) {
     return double(std::max<int64_t>(all - (part * copies).get(), 0));
   };
-  bool isMaster =
-      model.weightBytesPerParameter + model.optimizerBytesPerParameter ==
-      kAdamBytes;
-  double weightPasses = isMaster ? 2 : 1;
   double bytes =
       (without(memory.gradientBytes, stated.gradient) +
-       weightPasses * without(memory.weightBytes, stated.weight)) /
+       weightPassesOfStep(model) * without(memory.weightBytes, stated.weight)) /
           double(sharers) +
       2 * without(memory.optimizerBytes,
                   int64_t(llvm::divideCeil(uint64_t(stated.optimizer.get()),
                                            uint64_t(sharers))));
-  double share = bytes / double(system.accelerators);
-  double step = share > 0 ? transferPs(share, system.memory) +
-                                double(system.memory.latencyPs)
-                          : 0;
-  return store(step + statedPs * double(copies) / double(sharers), "O",
-               cost[Phase::Optimizer]);
+  return store(memoryPs(bytes, system) +
+                   statedPs * double(copies) / double(sharers),
+               "O", cost[Phase::Optimizer]);
 }
 
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,

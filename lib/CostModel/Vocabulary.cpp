@@ -18,7 +18,9 @@
 #include "PipeSched/CostModel/ShardReductions.h"
 #include "PipeSched/Support/FormatError.h"
 #include "Reductions.h"
+#include "ShardWork.h"
 #include "Sharding.h"
+#include "StepTimes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -59,6 +61,25 @@ static bool isEmbedding(const BlockFacts &block) {
   return block.position == BlockPosition::First;
 }
 
+/// The layers, and what the first stage does in front of them by itself: its
+/// lookups are those of the shards, as are its parameters, of which `spreads`
+/// says whether they are counted with them.
+static ModelFacts withoutShards(const ModelFacts &model, bool spreads) {
+  ModelFacts rest = withoutHead(model);
+  for (BlockFacts &block : rest.blocks) {
+    if (!isEmbedding(block))
+      continue;
+    llvm::erase_if(block.kernels, isLookup);
+    if (spreads) {
+      block.parameters = block.tiedParameters = 0;
+      block.state.reset();
+    }
+  }
+  if (std::optional<BlockFacts> casts = castsOfLast(model))
+    rest.blocks.push_back(std::move(*casts));
+  return rest;
+}
+
 static ModelFacts withoutEnds(const ModelFacts &model) {
   ModelFacts rest = withoutHead(model);
   llvm::erase_if(rest.blocks, isEmbedding);
@@ -83,27 +104,6 @@ static double untiedPart(const ModelFacts &model) {
   return all > 0 ? double(std::max<int64_t>(all - tied, 0)) / double(all) : 0;
 }
 
-/// A part of the head: each kernel has its share of the FLOPs and bytes, so
-/// that the efficiency is that of the smaller kernel.
-static BlockFacts shardOf(BlockFacts head, int64_t numShards) {
-  auto divide = [&](int64_t &number) {
-    number = llvm::divideCeilSigned(number, numShards);
-  };
-  for (Kernel &kernel : head.kernels) {
-    for (Work *work : {&kernel.forward, &kernel.inputGrad, &kernel.weightGrad,
-                       kernel.backward ? &*kernel.backward : nullptr,
-                       kernel.recompute ? &*kernel.recompute : nullptr,
-                       kernel.optimizer ? &*kernel.optimizer : nullptr})
-      if (work) {
-        divide(work->flops);
-        divide(work->bytes);
-      }
-    divide(kernel.weightBytes);
-  }
-  divide(head.parameters);
-  return head;
-}
-
 static std::set<int32_t> workersOf(const Path &path) {
   return {path.workers.begin(), path.workers.end()};
 }
@@ -115,9 +115,24 @@ static double outputBytes(const ModelFacts &model) {
          4.0 * double(model.microbatchSize) * double(model.sequence);
 }
 
+/// Adds what a shard has of the embedding's own parameters.
+static void addEmbedding(const ModelFacts &model, const ShardSize &size,
+                         BlockFacts &shard) {
+  double own = untiedPart(model) * double(embeddingParameters(model));
+  shard.parameters += size.of(std::llround(std::ceil(own)));
+}
+
 /// Maximum and sum of each token, in 32 bits.
 static double statisticBytes(const ModelFacts &model) {
   return 8.0 * double(model.microbatchSize) * double(model.sequence);
+}
+
+/// The output of the embedding, 0 if no kernel looks it up.
+static double embeddedBytes(const ModelFacts &model) {
+  bool looksUp = llvm::any_of(model.blocks, [](const BlockFacts &block) {
+    return isEmbedding(block) && llvm::any_of(block.kernels, isLookup);
+  });
+  return looksUp ? double(model.boundaryBytes) : 0;
 }
 
 namespace {
@@ -125,9 +140,8 @@ namespace {
 class ShardCosts {
 public:
   ShardCosts(const ModelFacts &model, const SystemFacts &system,
-             const BlockFacts &head, int64_t numShards, RingGroup group,
-             bool reduces)
-      : model(model), system(system), shard(shardOf(head, numShards)),
+             BlockFacts shard, int64_t numShards, RingGroup group, bool reduces)
+      : model(model), system(system), shard(std::move(shard)),
         numShards(numShards), group(group), reduces(reduces) {}
 
   /// Adds them to a stage. With Vocab-2 S also computes what of the gradient of
@@ -136,6 +150,7 @@ public:
     double forward = of(Phase::Forward), inputGrad = of(Phase::InputGrad);
     double backward = of(Phase::Backward);
     double output = outputBytes(model), statistics = statisticBytes(model);
+    double embedded = embeddedBytes(model);
     if (Error error =
             set(Phase::Logits, forward + (reduces ? 0 : inputGrad), cells))
       return error;
@@ -143,9 +158,12 @@ public:
             Phase::LogitsGrad,
             reduces ? backward : std::max(backward - inputGrad, 0.0), cells))
       return error;
-    if (Error error = pass(Phase::Broadcast, {0, output}, cells))
+    // X also brings the gradient of the embedding's output to all workers, and
+    // Y sums that output for the first one.
+    if (Error error = pass(Phase::Broadcast, {0, output + embedded}, cells))
       return error;
     GradientExchange combined = {statistics, statistics};
+    combined.reducedBytes += toRing(embedded);
     if (!reduces)
       combined.reducedBytes += output;
     if (Error error = exchange(Phase::Combine, combined, cells))
@@ -153,9 +171,23 @@ public:
     return reduces ? pass(Phase::Reduce, {output, 0}, cells) : Error::success();
   }
 
-  double of(Phase phase) const { return blockPs(shard, phase, system); }
+  /// O of the shard, as of a stage: what its kernels say, or the bytes of its
+  /// parameters.
+  double stepPs() const {
+    if (anyStates(shard, &Kernel::optimizer))
+      return of(Phase::Optimizer);
+    bool isShared = system.sharding != Sharding::None;
+    double bytes =
+        double(model.gradientBytesPerParameter) +
+        weightPassesOfStep(model) * double(model.weightBytesPerParameter) +
+        2 * double(model.optimizerBytesPerParameter);
+    double ranks = isShared ? 1.0 / double(system.dataParallel)
+                            : double(system.contextParallel);
+    return memoryPs(double(shard.parameters) * bytes * ranks, system);
+  }
 
 private:
+  double of(Phase phase) const { return blockPs(shard, phase, system); }
   Error set(Phase phase, double ps, CellCosts &cells) const {
     if (!(ps < double(std::numeric_limits<int64_t>::max())))
       return formatError("{0} of a shard takes more than 2^63 - 1 ps",
@@ -173,11 +205,13 @@ private:
   /// A broadcast or a sum for one worker: in a ring, all bytes pass each link,
   /// where of n parts one does not.
   Error pass(Phase phase, GradientExchange bytes, CellCosts &cells) const {
-    double whole =
-        numShards > 1 ? double(numShards) / double(numShards - 1) : 1;
     return exchange(phase,
-                    {bytes.reducedBytes * whole, bytes.gatheredBytes * whole},
+                    {toRing(bytes.reducedBytes), toRing(bytes.gatheredBytes)},
                     cells);
+  }
+  double toRing(double bytes) const {
+    return numShards > 1 ? bytes * double(numShards) / double(numShards - 1)
+                         : bytes;
   }
 
   const ModelFacts &model;
@@ -188,6 +222,12 @@ private:
   bool reduces;
 };
 } // namespace
+
+static Expected<ShardSize> sizeOfShards(const ModelFacts &model,
+                                        const Placement &placement,
+                                        int64_t path) {
+  return ShardSize::get(model, workersOf(placement.getPath(path)).size());
+}
 
 /// The ring of the workers of a path, over the level that the farthest two of
 /// them need.
@@ -233,10 +273,11 @@ static Error addShardReductions(const Placement &placement,
         "cells gather weights (sharding={0}); give a profile, or "
         "take sharding=optimizer",
         enumName(system.sharding));
-  int64_t numShards = workersOf(placement.getPath(0)).size();
-  BlockFacts shard = shardOf(head, numShards);
-  double untied = untiedPart(model) * double(embeddingParameters(model));
-  shard.parameters += std::llround(std::ceil(untied / double(numShards)));
+  Expected<ShardSize> size = sizeOfShards(model, placement, 0);
+  if (!size)
+    return size.takeError();
+  BlockFacts shard = shardOf(head, *size);
+  addEmbedding(model, *size, shard);
   std::set<int64_t> homes;
   forEachHome(placement, 0, [&](int64_t stage) { homes.insert(stage); });
   RankLayout layout(system, placement.getNumWorkers());
@@ -275,6 +316,37 @@ Expected<std::vector<MessageCost>> pipesched::costShardReductions(
 // Stages
 //===----------------------------------------------------------------------===//
 
+/// Adds the shards of a path to the costs of its stages.
+static Error costPath(const Placement &placement, int64_t path,
+                      const ModelFacts &model, const BlockFacts &head,
+                      const SystemFacts &system, PhaseSet phases,
+                      StageCosts &costs) {
+  bool reduces = phases.contains(Phase::Reduce);
+  Expected<ShardSize> size = sizeOfShards(model, placement, path);
+  if (!size)
+    return size.takeError();
+  BlockFacts block = shardOf(head, *size);
+  if (!movesInCells(system))
+    addEmbedding(model, *size, block);
+  if (Error error = addPasses(model, *size, reduces, block))
+    return error;
+  addLookups(model, *size, block);
+  auto workers = workersOf(placement.getPath(path));
+  ShardCosts shard(model, system, std::move(block), workers.size(),
+                   ringOf(workers, system, placement.getNumWorkers()), reduces);
+  for (int64_t stage = placement.stageOffset(path);
+       stage != placement.stageOffset(path + 1); ++stage)
+    if (Error error = shard.addTo(costs.stages[stage].cells))
+      return error;
+  if (phases.contains(Phase::Optimizer))
+    forEachHome(placement, path, [&](int64_t stage) {
+      CellCosts &cells = costs.stages[stage].cells;
+      cells.set(Phase::Optimizer,
+                cells.alonePs(Phase::Optimizer) + std::llround(shard.stepPs()));
+    });
+  return Error::success();
+}
+
 Expected<StageCosts> pipesched::costShards(const Placement &placement,
                                            const ModelFacts &model,
                                            const SystemFacts &system,
@@ -283,8 +355,8 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
   if (!head)
     return head.takeError();
   Expected<StageCosts> costs =
-      costRoofline(placement, withoutHead(model), system,
-                   phases - kSpreadPhases - PhaseSet(Phase::AllReduce));
+      costRoofline(placement, withoutShards(model, !movesInCells(system)),
+                   system, phases - kSpreadPhases - PhaseSet(Phase::AllReduce));
   if (!costs)
     return costs.takeError();
   if (phases.contains(Phase::AllReduce)) {
@@ -297,23 +369,10 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
     if (Error error = costStageReductions(placement, costOf, *costs))
       return std::move(error);
   }
-  for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
-    auto workers = workersOf(placement.getPath(path));
-    ShardCosts shard(model, system, **head, workers.size(),
-                     ringOf(workers, system, placement.getNumWorkers()),
-                     phases.contains(Phase::Reduce));
-    for (int64_t stage = placement.stageOffset(path);
-         stage != placement.stageOffset(path + 1); ++stage)
-      if (Error error = shard.addTo(costs->stages[stage].cells))
-        return std::move(error);
-    if (phases.contains(Phase::Optimizer))
-      forEachHome(placement, path, [&](int64_t stage) {
-        CellCosts &cells = costs->stages[stage].cells;
-        cells.set(Phase::Optimizer,
-                  cells.alonePs(Phase::Optimizer) +
-                      std::llround(shard.of(Phase::Optimizer)));
-      });
-  }
+  for (int64_t path = 0; path != placement.getNumPaths(); ++path)
+    if (Error error =
+            costPath(placement, path, model, **head, system, phases, *costs))
+      return std::move(error);
   return costs;
 }
 
@@ -325,15 +384,17 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
 /// computed, is divided; so is what the parameters of the embedding take on the
 /// first stage, without which `layers` was computed. What the embedding keeps
 /// of a microbatch stays there.
-static void addShards(const Placement &placement, int64_t path,
-                      const ModelFacts &model, const MemoryFacts &whole,
-                      const MemoryFacts &layers, MemoryFacts &facts) {
+static Error addShards(const Placement &placement, int64_t path,
+                       const ModelFacts &model, const MemoryFacts &whole,
+                       const MemoryFacts &layers, MemoryFacts &facts) {
   int64_t first = placement.stageOffset(path);
   int64_t last = placement.stageOffset(path + 1) - 1;
-  int64_t numShards = workersOf(placement.getPath(path)).size();
+  Expected<ShardSize> size = sizeOfShards(model, placement, path);
+  if (!size)
+    return size.takeError();
   const StageMemory with = whole.stages[last], without = facts.stages[last];
   auto shareOf = [&](int64_t StageMemory::*part) {
-    return llvm::divideCeilSigned(with.*part - without.*part, numShards);
+    return size->of(with.*part - without.*part);
   };
   int64_t kept =
       shareOf(&StageMemory::activationBytes) + std::llround(outputBytes(model));
@@ -347,12 +408,12 @@ static void addShards(const Placement &placement, int64_t path,
     int64_t head = shareOf(part);
     int64_t embedding = facts.stages[first].*part - layers.stages[first].*part;
     facts.stages[first].*part -= embedding;
-    int64_t rows = llvm::divideCeilSigned(
-        std::llround(untied * double(embedding)), numShards);
+    int64_t rows = size->of(std::llround(untied * double(embedding)));
     forEachHome(placement, path, [&](int64_t stage) {
       facts.stages[stage].*part += head + rows;
     });
   }
+  return Error::success();
 }
 
 Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
@@ -375,6 +436,8 @@ Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
   if (!layers)
     return layers.takeError();
   for (int64_t path = 0; path != placement.getNumPaths(); ++path)
-    addShards(placement, path, model, *whole, *layers, *facts);
+    if (Error error =
+            addShards(placement, path, model, *whole, *layers, *facts))
+      return std::move(error);
   return facts;
 }

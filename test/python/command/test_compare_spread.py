@@ -61,3 +61,32 @@ def test_a_head_in_layers_follows_its_flops(tmp_path: Path) -> None:
         weights.append(head_in_layers(Costs(model=file, system=COSTS[1], microbatch_size=1)))
     assert weights[0] and weights[1]
     assert weights[1] / weights[0] == pytest.approx(2, rel=0.05)
+
+
+def test_a_vocabulary_with_fewer_entries_than_workers_is_refused(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    """A whole head needs no entry for each worker."""
+    file = heavy_head(tmp_path, 3)
+    main(["compare", "1f1b", "vocab-1f1b", "--model", file, *SIZES, *COSTS])
+    shown = capsys.readouterr()
+    wanted = "the vocabulary of model 'spread' has 3 entries, fewer than the 4 workers of a path"
+    (line,) = [line for line in (shown.out + shown.err).splitlines() if wanted in line]
+    assert "vocab-1f1b" in line
+    main(["compare", "1f1b", "vocab-1f1b", "--model", heavy_head(tmp_path, 5), *SIZES, *COSTS])
+    shown = capsys.readouterr()
+    assert "entries, fewer" not in shown.out + shown.err
+
+
+def test_shards_hold_a_padded_vocabulary(tmp_path: Path) -> None:
+    """On 4 workers 32,001 to 32,008 entries are 32,008: two more on each than 32,000 are. Head and
+    embedding have 2,048 parameters of 16 bytes for each.
+    """
+    peaks = {}
+    for vocabulary in (32000, 32001, 32008):
+        costs = Costs(model=heavy_head(tmp_path, vocabulary), system=COSTS[1], microbatch_size=1)
+        found = Configuration("vocab-1f1b", 4, 16, costs=costs).simulate().memory
+        assert found is not None
+        peaks[vocabulary] = int(found.peak_bytes[-1])
+    assert peaks[32001] - peaks[32000] > 2 * 2 * 2048 * 16
+    assert peaks[32001] == pytest.approx(peaks[32008], rel=1e-5)
