@@ -71,7 +71,8 @@ MLIR_CAPI_EXPORTED intptr_t pipeschedModuleGetNumSchedules(MlirModule module);
 MLIR_CAPI_EXPORTED MlirOperation pipeschedModuleGetSchedule(MlirModule module,
                                                             intptr_t index);
 
-/// Copies one schedule or program, with its model and system, to a new module.
+/// Copies one schedule or program, with its model, its system and the functions
+/// of its stages, to a new module.
 MLIR_CAPI_EXPORTED MlirModule
 pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram);
 

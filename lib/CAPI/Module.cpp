@@ -25,9 +25,11 @@
 #include "PipeSched/Target/TorchCsv.h"
 #include "Wrap.h"
 #include "mlir/CAPI/IR.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ThreadPool.h"
@@ -198,6 +200,24 @@ MlirOperation pipeschedModuleGetSchedule(MlirModule module, intptr_t index) {
   return wrap(isThere ? schedules[index] : nullptr);
 }
 
+/// The functions that an op names, and those that these call.
+static llvm::SetVector<Operation *> functionsOf(Operation *op) {
+  llvm::SetVector<Operation *> found;
+  SmallVector<Operation *> users{op};
+  while (!users.empty()) {
+    auto uses = SymbolTable::getSymbolUses(users.pop_back_val());
+    if (!uses)
+      continue;
+    for (const SymbolTable::SymbolUse &use : *uses) {
+      Operation *symbol = SymbolTable::lookupNearestSymbolFrom(
+          use.getUser(), use.getSymbolRef());
+      if (isa_and_nonnull<FunctionOpInterface>(symbol) && found.insert(symbol))
+        users.push_back(symbol);
+    }
+  }
+  return found;
+}
+
 MlirModule pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram) {
   Operation *op = readEvaluable(scheduleOrProgram);
   if (!op)
@@ -208,6 +228,8 @@ MlirModule pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram) {
   auto builder = OpBuilder::atBlockEnd(module->getBody());
   if (pipe::ModelOp model = findModel(op))
     builder.clone(*model);
+  for (Operation *function : functionsOf(op))
+    builder.clone(*function);
   builder.clone(*op);
   return wrap(module.release());
 }

@@ -491,6 +491,10 @@ static double sumImplied(const Kernel &kernel, Phase phase, Recompute recompute,
     sum += costOf(kernel.inputGrad, kernel, true);
   if (isBackward || phase == Phase::WeightGrad)
     sum += costOf(kernel.weightGrad, kernel, false);
+  if (phase == Phase::Logits)
+    sum += costOf(kernel.logits, kernel, false);
+  if (phase == Phase::LogitsGrad)
+    sum += costOf(kernel.logitsGrad, kernel, false);
   return sum;
 }
 

@@ -20,6 +20,7 @@
 #include "Reductions.h"
 #include "ShardWork.h"
 #include "Sharding.h"
+#include "StageLayers.h"
 #include "StepTimes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -35,6 +36,15 @@ static bool isHead(const BlockFacts &block) {
   return block.position == BlockPosition::Last;
 }
 
+static Error checkUnsliced(const Placement &placement) {
+  if (placement.getNumSlices() == 1)
+    return Error::success();
+  return formatError("the shards of a vocabulary have costs by model for whole "
+                     "microbatches only, and each has {0} slices; give a "
+                     "profile",
+                     placement.getNumSlices());
+}
+
 /// The only block behind the layers of a model.
 static Expected<const BlockFacts *> findHead(const ModelFacts &model,
                                              const Placement &placement) {
@@ -43,11 +53,8 @@ static Expected<const BlockFacts *> findHead(const ModelFacts &model,
     return formatError("a vocabulary is spread over workers where a model has "
                        "one block behind its layers, the head; '{0}' has {1}",
                        model.name, count);
-  if (placement.getNumSlices() > 1)
-    return formatError("the shards of a vocabulary have costs by model for "
-                       "whole microbatches only, and each has {0} slices; give "
-                       "a profile",
-                       placement.getNumSlices());
+  if (Error error = checkUnsliced(placement))
+    return std::move(error);
   return &*llvm::find_if(model.blocks, isHead);
 }
 
@@ -136,13 +143,54 @@ static double embeddedBytes(const ModelFacts &model) {
 }
 
 namespace {
+/// The workers of a path in a ring.
+class ShardRing {
+public:
+  ShardRing(const Placement &placement, int64_t path,
+            const SystemFacts &system);
+
+  /// An all-reduce, in its halves.
+  Error exchange(Phase phase, GradientExchange bytes, CellCosts &cells) const {
+    Expected<MessageCost> cost = ringExchange(bytes, group, system);
+    if (!cost)
+      return cost.takeError();
+    return set(phase, double(cost->occupancyPs) + double(cost->latencyPs),
+               cells);
+  }
+  /// A broadcast, or a sum for one worker.
+  Error gather(Phase phase, double bytes, CellCosts &cells) const {
+    return exchange(phase, {0, toRing(bytes)}, cells);
+  }
+  Error reduce(Phase phase, double bytes, CellCosts &cells) const {
+    return exchange(phase, {toRing(bytes), 0}, cells);
+  }
+  /// In a broadcast all bytes pass each link, where in a half of an all-reduce
+  /// of n parts one does not.
+  double toRing(double bytes) const {
+    return numShards > 1 ? bytes * double(numShards) / double(numShards - 1)
+                         : bytes;
+  }
+  static Error set(Phase phase, double ps, CellCosts &cells) {
+    if (!(ps < double(std::numeric_limits<int64_t>::max())))
+      return formatError("{0} of a shard takes more than 2^63 - 1 ps",
+                         phaseLetter(phase));
+    cells.set(phase, std::llround(ps));
+    return Error::success();
+  }
+
+private:
+  const SystemFacts &system;
+  int64_t numShards;
+  RingGroup group;
+};
+
 /// The times of the shards of one path.
 class ShardCosts {
 public:
   ShardCosts(const ModelFacts &model, const SystemFacts &system,
-             BlockFacts shard, int64_t numShards, RingGroup group, bool reduces)
-      : model(model), system(system), shard(std::move(shard)),
-        numShards(numShards), group(group), reduces(reduces) {}
+             BlockFacts shard, ShardRing ring, bool reduces)
+      : model(model), system(system), shard(std::move(shard)), ring(ring),
+        reduces(reduces) {}
 
   /// Adds them to a stage. With Vocab-2 S also computes what of the gradient of
   /// the output does not depend on other shards.
@@ -151,24 +199,25 @@ public:
     double backward = of(Phase::Backward);
     double output = outputBytes(model), statistics = statisticBytes(model);
     double embedded = embeddedBytes(model);
-    if (Error error =
-            set(Phase::Logits, forward + (reduces ? 0 : inputGrad), cells))
+    if (Error error = ShardRing::set(
+            Phase::Logits, forward + (reduces ? 0 : inputGrad), cells))
       return error;
-    if (Error error = set(
+    if (Error error = ShardRing::set(
             Phase::LogitsGrad,
             reduces ? backward : std::max(backward - inputGrad, 0.0), cells))
       return error;
     // X also brings the gradient of the embedding's output to all workers, and
     // Y sums that output for the first one.
-    if (Error error = pass(Phase::Broadcast, {0, output + embedded}, cells))
+    if (Error error = ring.gather(Phase::Broadcast, output + embedded, cells))
       return error;
     GradientExchange combined = {statistics, statistics};
-    combined.reducedBytes += toRing(embedded);
+    combined.reducedBytes += ring.toRing(embedded);
     if (!reduces)
       combined.reducedBytes += output;
-    if (Error error = exchange(Phase::Combine, combined, cells))
+    if (Error error = ring.exchange(Phase::Combine, combined, cells))
       return error;
-    return reduces ? pass(Phase::Reduce, {output, 0}, cells) : Error::success();
+    return reduces ? ring.reduce(Phase::Reduce, output, cells)
+                   : Error::success();
   }
 
   /// O of the shard, as of a stage: what its kernels say, or the bytes of its
@@ -188,37 +237,11 @@ public:
 
 private:
   double of(Phase phase) const { return blockPs(shard, phase, system); }
-  Error set(Phase phase, double ps, CellCosts &cells) const {
-    if (!(ps < double(std::numeric_limits<int64_t>::max())))
-      return formatError("{0} of a shard takes more than 2^63 - 1 ps",
-                         phaseLetter(phase));
-    cells.set(phase, std::llround(ps));
-    return Error::success();
-  }
-  Error exchange(Phase phase, GradientExchange bytes, CellCosts &cells) const {
-    Expected<MessageCost> cost = ringExchange(bytes, group, system);
-    if (!cost)
-      return cost.takeError();
-    return set(phase, double(cost->occupancyPs) + double(cost->latencyPs),
-               cells);
-  }
-  /// A broadcast or a sum for one worker: in a ring, all bytes pass each link,
-  /// where of n parts one does not.
-  Error pass(Phase phase, GradientExchange bytes, CellCosts &cells) const {
-    return exchange(phase,
-                    {toRing(bytes.reducedBytes), toRing(bytes.gatheredBytes)},
-                    cells);
-  }
-  double toRing(double bytes) const {
-    return numShards > 1 ? bytes * double(numShards) / double(numShards - 1)
-                         : bytes;
-  }
 
   const ModelFacts &model;
   const SystemFacts &system;
   BlockFacts shard;
-  int64_t numShards;
-  RingGroup group;
+  ShardRing ring;
   bool reduces;
 };
 } // namespace
@@ -229,14 +252,15 @@ static Expected<ShardSize> sizeOfShards(const ModelFacts &model,
   return ShardSize::get(model, workersOf(placement.getPath(path)).size());
 }
 
-/// The ring of the workers of a path, over the level that the farthest two of
-/// them need.
-static RingGroup ringOf(const std::set<int32_t> &workers,
-                        const SystemFacts &system, int64_t numWorkers) {
-  int64_t size = workers.size();
-  return RingGroup::across(RankLayout(system, numWorkers)
-                               .levelOf(*workers.begin(), *workers.rbegin()),
-                           size);
+/// The ring is over the level that the farthest two of its workers need.
+ShardRing::ShardRing(const Placement &placement, int64_t path,
+                     const SystemFacts &system)
+    : system(system) {
+  std::set<int32_t> workers = workersOf(placement.getPath(path));
+  numShards = static_cast<int64_t>(workers.size());
+  group = RingGroup::across(RankLayout(system, placement.getNumWorkers())
+                                .levelOf(*workers.begin(), *workers.rbegin()),
+                            numShards);
 }
 
 /// Calls `visit(stage)` with the last stage of each worker on a path.
@@ -249,6 +273,103 @@ static void forEachHome(const Placement &placement, int64_t path,
        stage-- != begin;)
     if (seen.insert(placement.workerOf(stage)).second)
       visit(stage);
+}
+
+//===----------------------------------------------------------------------===//
+// Shards that stages have by themselves
+//===----------------------------------------------------------------------===//
+
+static bool hasShard(const BlockFacts &block) {
+  return block.shard != ShardBytes();
+}
+
+static bool statesShards(const ModelFacts &model) {
+  return llvm::any_of(model.blocks, hasShard);
+}
+
+/// The block with the shard of each stage that has one; else null. Errors:
+/// slices; the last stage of a worker has none.
+static Expected<std::vector<const BlockFacts *>>
+shardsOfStages(const Placement &placement, const ModelFacts &model) {
+  if (Error error = checkUnsliced(placement))
+    return std::move(error);
+  Expected<std::vector<StageBlocks>> blocks = blocksOfStages(placement, model);
+  if (!blocks)
+    return blocks.takeError();
+  std::vector<const BlockFacts *> shards(blocks->size(), nullptr);
+  for (auto [stage, ofStage] : llvm::enumerate(*blocks))
+    for (auto [block, count] : ofStage)
+      if (hasShard(model.blocks[block]))
+        shards[stage] = &model.blocks[block];
+  std::optional<int64_t> without;
+  for (int64_t path = 0; path != placement.getNumPaths(); ++path)
+    forEachHome(placement, path, [&](int64_t stage) {
+      if (!shards[stage])
+        without = stage;
+    });
+  if (without)
+    return formatError("stage {0}, the last one of worker {1}, has no shard of "
+                       "the vocabulary in model '{2}', in which others have",
+                       *without, placement.workerOf(*without), model.name);
+  return shards;
+}
+
+/// S and T of a stage's own kernels, and X, Y and Z of the bytes that it says.
+static Error addOwnShard(const BlockFacts &block, const ShardRing &ring,
+                         const SystemFacts &system, PhaseSet phases,
+                         CellCosts &cells) {
+  for (Phase phase : {Phase::Logits, Phase::LogitsGrad})
+    if (Error error =
+            ShardRing::set(phase, blockPs(block, phase, system), cells))
+      return error;
+  auto combined = double(block.shard.combined);
+  if (Error error =
+          ring.gather(Phase::Broadcast, double(block.shard.broadcast), cells))
+    return error;
+  if (Error error = ring.exchange(Phase::Combine, {combined, combined}, cells))
+    return error;
+  if (!phases.contains(Phase::Reduce))
+    return Error::success();
+  return ring.reduce(Phase::Reduce, double(block.shard.reduced), cells);
+}
+
+static Expected<StageCosts> costOwnShards(const Placement &placement,
+                                          const ModelFacts &model,
+                                          const SystemFacts &system,
+                                          PhaseSet phases) {
+  auto shards = shardsOfStages(placement, model);
+  if (!shards)
+    return shards.takeError();
+  Expected<StageCosts> costs =
+      costRoofline(placement, model, system, phases - kSpreadPhases);
+  if (!costs)
+    return costs;
+  for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
+    ShardRing ring(placement, path, system);
+    for (int64_t stage = placement.stageOffset(path);
+         stage != placement.stageOffset(path + 1); ++stage)
+      if (const BlockFacts *block = (*shards)[stage])
+        if (Error error = addOwnShard(*block, ring, system, phases,
+                                      costs->stages[stage].cells))
+          return std::move(error);
+  }
+  return costs;
+}
+
+static Expected<MemoryFacts> ownShardMemory(const Placement &placement,
+                                            const ModelFacts &model,
+                                            const SystemFacts *system,
+                                            PhaseSet phases) {
+  auto shards = shardsOfStages(placement, model);
+  if (!shards)
+    return shards.takeError();
+  Expected<MemoryFacts> facts =
+      computeMemoryFacts(placement, model, system, phases - kSpreadPhases);
+  if (facts)
+    for (auto [stage, block] : llvm::enumerate(*shards))
+      if (block)
+        facts->stages[stage].shardBytes = block->shard.kept;
+  return facts;
 }
 
 //===----------------------------------------------------------------------===//
@@ -289,6 +410,21 @@ static Error addShardReductions(const Placement &placement,
   return Error::success();
 }
 
+/// Of layers, or of stages with their own shards, by gradient buckets.
+static Expected<std::vector<MessageCost>>
+reduceOwn(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
+          const ModelFacts &model, const SystemFacts &system, PhaseSet phases,
+          const StageCosts &stageCosts) {
+  Expected<std::vector<MessageCost>> costs =
+      costReductions(placement, reductions, model, system);
+  if (costs && system.gradientBuckets == GradientBuckets::Layers)
+    if (Error error =
+            reduceByLayers(placement, reductions, model, system,
+                           phases - kSpreadPhases, stageCosts, *costs))
+      return std::move(error);
+  return costs;
+}
+
 Expected<std::vector<MessageCost>> pipesched::costShardReductions(
     const Placement &placement, llvm::ArrayRef<Reduction> reductions,
     const ModelFacts &model, const SystemFacts &system, PhaseSet phases,
@@ -296,16 +432,10 @@ Expected<std::vector<MessageCost>> pipesched::costShardReductions(
   Expected<const BlockFacts *> head = findHead(model, placement);
   if (!head)
     return head.takeError();
-  ModelFacts layers = withoutEnds(model);
-  Expected<std::vector<MessageCost>> costs =
-      costReductions(placement, reductions, layers, system);
+  Expected<std::vector<MessageCost>> costs = reduceOwn(
+      placement, reductions, withoutEnds(model), system, phases, stageCosts);
   if (!costs)
     return costs;
-  if (system.gradientBuckets == GradientBuckets::Layers)
-    if (Error error =
-            reduceByLayers(placement, reductions, layers, system,
-                           phases - kSpreadPhases, stageCosts, *costs))
-      return std::move(error);
   if (Error error = addShardReductions(placement, reductions, model, system,
                                        **head, *costs))
     return std::move(error);
@@ -331,9 +461,8 @@ static Error costPath(const Placement &placement, int64_t path,
   if (Error error = addPasses(model, *size, reduces, block))
     return error;
   addLookups(model, *size, block);
-  auto workers = workersOf(placement.getPath(path));
-  ShardCosts shard(model, system, std::move(block), workers.size(),
-                   ringOf(workers, system, placement.getNumWorkers()), reduces);
+  ShardCosts shard(model, system, std::move(block),
+                   ShardRing(placement, path, system), reduces);
   for (int64_t stage = placement.stageOffset(path);
        stage != placement.stageOffset(path + 1); ++stage)
     if (Error error = shard.addTo(costs.stages[stage].cells))
@@ -351,6 +480,8 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
                                            const ModelFacts &model,
                                            const SystemFacts &system,
                                            PhaseSet phases) {
+  if (statesShards(model))
+    return costOwnShards(placement, model, system, phases);
   Expected<const BlockFacts *> head = findHead(model, placement);
   if (!head)
     return head.takeError();
@@ -420,6 +551,8 @@ Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
                                                     const ModelFacts &model,
                                                     const SystemFacts *system,
                                                     PhaseSet phases) {
+  if (statesShards(model))
+    return ownShardMemory(placement, model, system, phases);
   if (Expected<const BlockFacts *> head = findHead(model, placement); !head)
     return head.takeError();
   PhaseSet others = phases - kSpreadPhases;

@@ -108,9 +108,12 @@ private:
                        const KernelPhases &phases, BlockFacts &block);
   LogicalResult addWork(const Stage &stage, BlockFacts &block);
   LogicalResult addLossWork(const Stage &stage, BlockFacts &block);
+  LogicalResult addWithTarget(const StageFunction *function,
+                              const KernelPhases &phases, BlockFacts &block);
   LogicalResult addBytes(const Stage &stage, BlockFacts &block);
   LogicalResult joinSlices(const Stage &stage, BlockFacts &block);
   void addKeys(const Stage &stage, BlockFacts &block);
+  ShardBytes shardBytes(const Stage &stage) const;
   HeldTensors heldForBackward(const Stage &stage) const;
   bool isLast(const Stage &stage) const {
     return &stage == &functions.stages.back();
@@ -208,10 +211,18 @@ LogicalResult StageModelBuilder::addLossWork(const Stage &stage,
     phases.always.push_back(&Kernel::inputGrad);
   if (phases.stated.empty() && phases.always.empty())
     return success();
-  for (const auto *function : {&functions.target, &functions.loss})
-    if (*function && failed(addKernels(&**function, phases, block)))
-      return failure();
-  return success();
+  return functions.loss ? addWithTarget(&*functions.loss, phases, block)
+                        : success();
+}
+
+/// Adds a function, and in front of it what makes the target that it takes.
+LogicalResult StageModelBuilder::addWithTarget(const StageFunction *function,
+                                               const KernelPhases &phases,
+                                               BlockFacts &block) {
+  if (function && functions.target && function->findArgument(Role::Target) &&
+      failed(addKernels(&*functions.target, phases, block)))
+    return failure();
+  return addKernels(function, phases, block);
 }
 
 LogicalResult StageModelBuilder::addWork(const Stage &stage,
@@ -233,6 +244,12 @@ LogicalResult StageModelBuilder::addWork(const Stage &stage,
     return failure();
   for (const auto &[kind, phases] : others)
     if (failed(addKernels(stage.get(kind), phases, block)))
+      return failure();
+  const std::pair<Kind, Work Kernel::*> shards[] = {
+      {Kind::Shard, &Kernel::logits},
+      {Kind::ShardBackward, &Kernel::logitsGrad}};
+  for (auto [kind, phase] : shards)
+    if (failed(addWithTarget(stage.get(kind), {{phase}, {}}, block)))
       return failure();
   return success();
 }
@@ -265,6 +282,22 @@ static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
   held.remove(again->results);
   held.add(again->arguments);
   return held;
+}
+
+/// What a shard keeps for T, and what collectives bring to it.
+ShardBytes StageModelBuilder::shardBytes(const Stage &stage) const {
+  const StageFunction *backward = stage.get(Kind::ShardBackward);
+  if (!backward)
+    return {};
+  ShardBytes bytes;
+  for (const RoleValue &value : backward->arguments)
+    if (value.role == Role::Residual || value.role == Role::LastOutput ||
+        value.role == Role::Partials)
+      bytes.kept += bytesOfType(value.type);
+  bytes.broadcast = bytesOfType(functions.stages.back().output);
+  bytes.combined = sumTensorBytes(functions.partials).get();
+  bytes.reduced = bytesOfType(functions.lastOutputGradient);
+  return bytes; // each of them at most kMaxStageBytes
 }
 
 LogicalResult StageModelBuilder::addBytes(const Stage &stage,
@@ -302,6 +335,7 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
   bool sendsGradient = stage.number != 0;
   block.messages = {isLast(stage) ? 0 : bytesOfType(stage.output),
                     sendsGradient ? bytesOfType(stage.inputGradient) : 0};
+  block.shard = shardBytes(stage);
   return success();
 }
 

@@ -86,6 +86,7 @@ struct Work {
   friend bool operator==(const Work &a, const Work &b) {
     return a.flops == b.flops && a.bytes == b.bytes;
   }
+  friend bool operator!=(const Work &a, const Work &b) { return !(a == b); }
 };
 
 /// What a kernel does in one run, and where.
@@ -116,6 +117,8 @@ struct Kernel {
   /// a block: B runs I and W, R runs F, O moves the state of the parameters.
   std::optional<Work> backward = std::nullopt, recompute = std::nullopt,
                       optimizer = std::nullopt;
+  /// Of S and T, if the shard of a vocabulary is work of the stage's own.
+  Work logits = {}, logitsGrad = {};
   /// On the rows of experts: with expert parallelism, work of the rank that
   /// holds the expert. A Link kernel is then not needed.
   bool routed = false;
@@ -145,6 +148,7 @@ struct Kernel {
            a.count == b.count && a.routed == b.routed &&
            a.weightBytes == b.weightBytes && a.backward == b.backward &&
            a.recompute == b.recompute && a.optimizer == b.optimizer &&
+           a.logits == b.logits && a.logitsGrad == b.logitsGrad &&
            a.attention == b.attention && a.launches == b.launches &&
            a.synchronizes == b.synchronizes && a.exchanged == b.exchanged &&
            a.seen == b.seen;
@@ -202,6 +206,23 @@ struct ExpertFacts {
   }
 };
 
+/// The shard of a vocabulary that a stage has by itself (arXiv 2411.05288),
+/// bytes of a microbatch. All zero: it has none.
+struct ShardBytes {
+  int64_t kept = 0;      ///< from S to T
+  int64_t broadcast = 0; ///< X: the last output, to all workers
+  int64_t combined = 0;  ///< Y: what all shards tell, summed on all workers
+  int64_t reduced = 0;   ///< Z: the gradient of the last output, for its stage
+
+  friend bool operator==(const ShardBytes &a, const ShardBytes &b) {
+    return a.kept == b.kept && a.broadcast == b.broadcast &&
+           a.combined == b.combined && a.reduced == b.reduced;
+  }
+  friend bool operator!=(const ShardBytes &a, const ShardBytes &b) {
+    return !(a == b);
+  }
+};
+
 /// Where a block stands: repeated layers are divided among stages; the others
 /// are pinned to the first or the last stage of a path.
 enum class BlockPosition : uint8_t { First, Layer, Last };
@@ -234,6 +255,7 @@ struct BlockFacts {
   /// (gradient). Absent: the model's `boundaryBytes`.
   std::optional<MessageBytes> messages;
   std::optional<ExpertFacts> experts; ///< absent: there are none
+  ShardBytes shard; ///< a block with one has kernels in S and T
   std::vector<Kernel> kernels;
 
   friend bool operator==(const BlockFacts &a, const BlockFacts &b) {
@@ -246,7 +268,8 @@ struct BlockFacts {
            a.recomputedBytes == b.recomputedBytes &&
            a.coreBytes == b.coreBytes && a.whole == b.whole &&
            a.state == b.state && a.messages == b.messages &&
-           a.experts == b.experts && a.kernels == b.kernels;
+           a.experts == b.experts && a.shard == b.shard &&
+           a.kernels == b.kernels;
   }
 };
 

@@ -160,7 +160,7 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 // kernel_c1: it never runs
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 0 activation_bytes 0 {
-    // expected-error @+1 {{'pipe.kernel' op has no work in any phase, expected F, I, W, B, R or O}}
+    // expected-error @+1 {{'pipe.kernel' op has no work in any phase, expected F, I, W, B, R, O, S or T}}
     kernel "k" on matrix
   }
 }
@@ -448,6 +448,66 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 0 activation_bytes 0 {
     // expected-error @+1 {{is about experts, which its block has not}}
     kernel "k" on all_to_all F <0 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// block_c9: bytes of a shard below 0
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{has negative shard_bytes}}
+  block "b" parameters 0 activation_bytes 0 shard_bytes [-1, 1, 0, 0] {
+    kernel "k" on matrix S <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// block_c9: a shard without its input
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{has a shard and no bytes of X, which brings it the last output}}
+  block "b" parameters 0 activation_bytes 0 shard_bytes [1, 0, 0, 0] {
+    kernel "k" on matrix S <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// block_c9: a shard that does nothing
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{has shard_bytes, and no kernel that runs in S or T}}
+  block "b" parameters 0 activation_bytes 0 shard_bytes [1, 1, 0, 0] {
+    kernel "k" on matrix F <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// block_c9: work of a shard in a block without one
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{runs in S or T, and its block has no shard_bytes}}
+    kernel "k" on matrix T <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// work_c1: work below nothing
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 shard_bytes [1, 1, 0, 0] {
+    // expected-error @+1 {{has negative work in S or T}}
+    kernel "k" on matrix T <1 flops, -2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c2: a collective does not compute
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 shard_bytes [1, 1, 0, 0] {
+    // expected-error @+1 {{on link has 3 flops, expected bytes only}}
+    kernel "k" on link S <3 flops, 2 bytes>
   }
 }
 

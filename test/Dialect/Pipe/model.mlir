@@ -133,3 +133,18 @@ pipe.model @flash microbatch_size 1 boundary_bytes 0 state_bytes [2, 4, 12] {
     kernel "add" on vector on_parameters W <9 flops, 90 bytes>
   }
 }
+
+// A stage with a shard of the vocabulary as work of its own.
+// CHECK-LABEL: pipe.model @shard
+// CHECK-NEXT:    block "stage 0" parameters 3 activation_bytes 8 shard_bytes [40, 8, 16, 0] {
+// CHECK-NEXT:      kernel "linear" on matrix F <4 flops, 8 bytes> B <8 flops, 8 bytes>
+// CHECK-NEXT:      kernel "logits" on matrix S <5 flops, 6 bytes> T <10 flops, 0 bytes>
+// CHECK-NEXT:      kernel "sum" on link T <0 flops, 7 bytes>
+// CHECK-NEXT:    }
+pipe.model @shard microbatch_size 1 boundary_bytes 8 state_bytes [2, 2, 12] {
+  block "stage 0" parameters 3 activation_bytes 8 shard_bytes [40, 8, 16, 0] {
+    kernel "linear" on matrix F <4 flops, 8 bytes> B <8 flops, 8 bytes>
+    kernel "logits" on matrix S <5 flops, 6 bytes> T <10 flops, 0 bytes>
+    kernel "sum" on link T <0 flops, 7 bytes>
+  }
+}

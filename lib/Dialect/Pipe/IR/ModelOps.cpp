@@ -255,7 +255,8 @@ static void buildBlock(OpBuilder &builder, Location loc,
       stateBytesAttr(builder, facts.state),
       messageBytesAttr(builder, facts.messages),
       facts.experts ? ExpertsAttr::get(builder.getContext(), *facts.experts)
-                    : ExpertsAttr());
+                    : ExpertsAttr(),
+      facts.shard);
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&block.getBodyRegion());
   MLIRContext *context = builder.getContext();
@@ -270,7 +271,8 @@ static void buildBlock(OpBuilder &builder, Location loc,
         workAttr(context, kernel.forward), workAttr(context, kernel.inputGrad),
         workAttr(context, kernel.weightGrad),
         workAttr(context, kernel.backward), workAttr(context, kernel.recompute),
-        workAttr(context, kernel.optimizer), kernel.seen);
+        workAttr(context, kernel.optimizer), kernel.seen, kernel.logits,
+        kernel.logitsGrad);
 }
 
 /// The last block of a name before `index`, or null.
@@ -351,6 +353,8 @@ static Kernel toKernel(KernelOp op) {
   kernel.backward = toOptionalWork(op.getBackward());
   kernel.recompute = toOptionalWork(op.getRecompute());
   kernel.optimizer = toOptionalWork(op.getOptimizer());
+  kernel.logits = op.getLogits();
+  kernel.logitsGrad = op.getLogitsGrad();
   return kernel;
 }
 
@@ -374,6 +378,7 @@ static BlockFacts toBlockFacts(BlockOp op) {
     facts.messages = {(*messages)[0], (*messages)[1]};
   if (std::optional<ExpertsAttr> experts = op.getExperts())
     facts.experts = experts->toFacts();
+  facts.shard = op.getShardBytes();
   for (KernelOp kernel : op.getOps<KernelOp>())
     facts.kernels.push_back(toKernel(kernel));
   return facts;
@@ -473,7 +478,32 @@ LogicalResult BlockOp::verify() {
   return success();
 }
 
-/// block_c2, block_c8, kernel_c9.
+static bool hasShardWork(KernelOp kernel) {
+  return !kernel.getLogits().isZero() || !kernel.getLogitsGrad().isZero();
+}
+
+/// block_c9.
+static LogicalResult verifyShard(BlockOp block) {
+  const ShardBytes bytes = block.getShardBytes();
+  if (std::min({bytes.kept, bytes.broadcast, bytes.combined, bytes.reduced}) <
+      0)
+    return block.emitOpError("has negative shard_bytes");
+  bool hasBytes = bytes != ShardBytes();
+  if (hasBytes && bytes.broadcast == 0)
+    return block.emitOpError(
+        "has a shard and no bytes of X, which brings it the last output");
+  auto kernels = block.getOps<KernelOp>();
+  auto found = llvm::find_if(kernels, hasShardWork);
+  if (found != kernels.end() && !hasBytes)
+    return (*found).emitOpError(
+        "runs in S or T, and its block has no shard_bytes");
+  if (found == kernels.end() && hasBytes)
+    return block.emitOpError(
+        "has shard_bytes, and no kernel that runs in S or T");
+  return success();
+}
+
+/// block_c2, block_c8, block_c9, kernel_c9.
 LogicalResult BlockOp::verifyRegions() {
   auto model = cast<ModelOp>((*this)->getParentOp());
   std::optional<uint64_t> sequence = model.getSequence();
@@ -489,7 +519,7 @@ LogicalResult BlockOp::verifyRegions() {
              << "sees " << kernel.getSeen() << " tokens, a sequence of model @"
              << model.getSymName() << " has " << *sequence;
   }
-  return success();
+  return verifyShard(*this);
 }
 
 static bool isCollective(KernelEngine engine) {
@@ -502,8 +532,13 @@ LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),
                                       getWeightGrad(), getBackward(),
                                       getRecompute(),  getOptimizer()};
-  if (llvm::none_of(phases, [](auto &work) { return work.has_value(); }))
-    return emitOpError("has no work in any phase, expected F, I, W, B, R or O");
+  if (llvm::none_of(phases, [](auto &work) { return work.has_value(); }) &&
+      !hasShardWork(*this))
+    return emitOpError(
+        "has no work in any phase, expected F, I, W, B, R, O, S or T");
+  for (const Work &work : {getLogits(), getLogitsGrad()})
+    if (std::min(work.flops, work.bytes) < 0)
+      return emitOpError("has negative work in S or T");
   if (getKept() && getCore())
     return emitOpError("is both 'kept', never recomputed, and 'core', always "
                        "recomputed");
@@ -540,6 +575,10 @@ LogicalResult KernelOp::verify() {
   for (std::optional<WorkAttr> &work : phases)
     if (work && work->getFlops() != 0)
       return emitOpError() << "on " << engine << " has " << work->getFlops()
+                           << " flops, expected bytes only";
+  for (const Work &work : {getLogits(), getLogitsGrad()})
+    if (work.flops != 0)
+      return emitOpError() << "on " << engine << " has " << work.flops
                            << " flops, expected bytes only";
   return success();
 }

@@ -41,6 +41,133 @@ LogicalResult readVocabulary(DialectBytecodeReader &reader,
 }
 
 //===----------------------------------------------------------------------===//
+// Shards
+//===----------------------------------------------------------------------===//
+
+template <typename T>
+static auto numbersOf(T &value) {
+  if constexpr (std::is_same_v<std::remove_const_t<T>, Work>)
+    return std::array{&value.flops, &value.bytes};
+  else
+    return std::array{&value.kept, &value.broadcast, &value.combined,
+                      &value.reduced};
+}
+
+OptionalParseResult parseOptionalShard(AsmParser &parser, Work &work) {
+  if (failed(parser.parseOptionalLess()))
+    return std::nullopt;
+  return ParseResult(
+      failure(parser.parseInteger(work.flops) || parser.parseKeyword("flops") ||
+              parser.parseComma() || parser.parseInteger(work.bytes) ||
+              parser.parseKeyword("bytes") || parser.parseGreater()));
+}
+
+void printShard(AsmPrinter &printer, const Work &work) {
+  printer << '<' << work.flops << " flops, " << work.bytes << " bytes>";
+}
+
+OptionalParseResult parseOptionalShard(AsmParser &parser, ShardBytes &bytes) {
+  if (failed(parser.parseOptionalLSquare()))
+    return std::nullopt;
+  return ParseResult(
+      failure(parser.parseInteger(bytes.kept) || parser.parseComma() ||
+              parser.parseInteger(bytes.broadcast) || parser.parseComma() ||
+              parser.parseInteger(bytes.combined) || parser.parseComma() ||
+              parser.parseInteger(bytes.reduced) || parser.parseRSquare()));
+}
+
+template <typename T>
+static ParseResult parseWhole(AsmParser &parser, T &value, StringRef wanted) {
+  SMLoc loc = parser.getCurrentLocation();
+  OptionalParseResult result = parseOptionalShard(parser, value);
+  if (result.has_value())
+    return *result;
+  return parser.emitError(loc) << "expected " << wanted;
+}
+
+ParseResult parseShard(AsmParser &parser, Work &work) {
+  return parseWhole(parser, work, "the work of a shard, <n flops, n bytes>");
+}
+ParseResult parseShard(AsmParser &parser, ShardBytes &bytes) {
+  return parseWhole(parser, bytes, "the bytes of a shard, [n, n, n, n]");
+}
+
+void printShard(AsmPrinter &printer, const ShardBytes &bytes) {
+  printer << '[' << bytes.kept << ", " << bytes.broadcast << ", "
+          << bytes.combined << ", " << bytes.reduced << ']';
+}
+
+template <typename T>
+static Attribute toArray(MLIRContext *context, const T &value) {
+  SmallVector<int64_t> numbers;
+  for (const int64_t *number : numbersOf(value))
+    numbers.push_back(*number);
+  return DenseI64ArrayAttr::get(context, numbers);
+}
+
+Attribute shardToAttribute(MLIRContext *context, const Work &work) {
+  return toArray(context, work);
+}
+Attribute shardToAttribute(MLIRContext *context, const ShardBytes &bytes) {
+  return toArray(context, bytes);
+}
+
+template <typename T>
+static LogicalResult fromArray(T &value, Attribute attribute,
+                               EmitErrorFn emitError) {
+  auto numbers = numbersOf(value);
+  auto array = dyn_cast_if_present<DenseI64ArrayAttr>(attribute);
+  if (!array || array.size() != int64_t(numbers.size()))
+    return emitError() << "expected an array of " << numbers.size()
+                       << " i64 for the numbers of a shard";
+  for (auto [number, found] : llvm::zip_equal(numbers, array.asArrayRef()))
+    *number = found;
+  return success();
+}
+
+LogicalResult shardFromAttribute(Work &work, Attribute attribute,
+                                 EmitErrorFn emitError) {
+  return fromArray(work, attribute, emitError);
+}
+LogicalResult shardFromAttribute(ShardBytes &bytes, Attribute attribute,
+                                 EmitErrorFn emitError) {
+  return fromArray(bytes, attribute, emitError);
+}
+
+llvm::hash_code hashShard(const Work &work) {
+  return llvm::hash_combine(work.flops, work.bytes);
+}
+llvm::hash_code hashShard(const ShardBytes &bytes) {
+  return llvm::hash_combine(bytes.kept, bytes.broadcast, bytes.combined,
+                            bytes.reduced);
+}
+
+void writeShard(DialectBytecodeWriter &writer, const Work &work) {
+  for (const int64_t *number : numbersOf(work))
+    writer.writeSignedVarInt(*number);
+}
+void writeShard(DialectBytecodeWriter &writer, const ShardBytes &bytes) {
+  for (const int64_t *number : numbersOf(bytes))
+    writer.writeSignedVarInt(*number);
+}
+
+template <typename T>
+static LogicalResult readNumbers(DialectBytecodeReader &reader, T &value) {
+  for (int64_t *number : numbersOf(value))
+    if (failed(readSince<PipeDialect>(reader, BytecodeVersion::kShards, 0,
+                                      *number)))
+      return failure();
+  return success();
+}
+
+LogicalResult readShard(DialectBytecodeReader &reader, Work &work) {
+  return readNumbers(reader, work);
+}
+LogicalResult readShard(DialectBytecodeReader &reader, ShardBytes &bytes) {
+  return readNumbers(reader, bytes);
+}
+
+//===----------------------------------------------------------------------===//
 // Cells of slices
 //===----------------------------------------------------------------------===//
 

@@ -244,6 +244,11 @@ def Pipe_BlockOp : Pipe_Op<"block", [
 
     `experts` says what of the block belongs to a mixture of experts.
 
+    `shard_bytes` say that the stage of this block has a shard of the vocabulary
+    as work of its own, in `S` and `T` of its kernels: the bytes that it keeps
+    from S to T, and those of X, the last output on its way to all workers, of
+    Y, what all shards tell, and of Z, the gradient of the last output.
+
     ```mlir
     pipe.model @one_layer microbatch_size 1 boundary_bytes 64
         state_bytes [2, 2, 12] {
@@ -256,6 +261,11 @@ def Pipe_BlockOp : Pipe_Op<"block", [
           state_bytes [40, 40, 80] message_bytes [32, 64] {
         kernel "linear" on matrix F <100 flops, 80 bytes>
             I <100 flops, 80 bytes> W <100 flops, 80 bytes>
+      }
+      block "layer_and_shard" parameters 30 activation_bytes 256
+          shard_bytes [96, 64, 32, 64] {
+        kernel "linear" on matrix F <100 flops, 80 bytes>
+        kernel "logits" on matrix S <60 flops, 40 bytes> T <120 flops, 80 bytes>
       }
       block "expert_layer" parameters 500 active_parameters 200
           activation_bytes 256 experts <count = 8, per_token = 2, rows = 32,
@@ -280,6 +290,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     - `block_c7`: parameters and bytes of the experts are each a part of those
       of the block.
     - `block_c8`: a block with `routed` or `all_to_all` kernels has experts.
+    - `block_c9`: shard bytes are not negative, and those of X are above 0 if
+      any are; a block has them if and only if a kernel runs in S or T.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -301,7 +313,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr,
                  [DenseArrayCount<2>,
                   DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$message_bytes,
-    OptionalAttr<Pipe_ExpertsAttr>:$experts
+    OptionalAttr<Pipe_ExpertsAttr>:$experts,
+    Pipe_ShardBytesProp:$shard_bytes
   );
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
@@ -312,6 +325,7 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     (`recomputed_bytes` $recomputed_bytes^)? (`core_bytes` $core_bytes^)?
     (`whole_bytes` $whole_bytes^)? (`state_bytes` $state_bytes^)?
     (`message_bytes` $message_bytes^)? (`experts` $experts^)?
+    (`shard_bytes` $shard_bytes^)?
     attr-dict-with-keyword $bodyRegion
   }];
   let hasVerifier = 1;
@@ -391,6 +405,7 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     has for its `shape`: a kernel such as FlashAttention-2, the size of heads
     and the length of sequences.
 
+    In a block with a shard of the vocabulary kernels may run in `S` and `T`.
     Kernels may also say what they run in `B`, in `R`, and in `O` once per step.
     Where no kernel of a block does so, B runs I and W, R runs F as above, and O
     reads and writes the weights, gradients and state of the parameters.
@@ -467,7 +482,9 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     OptionalAttr<Pipe_WorkAttr>:$backward,
     OptionalAttr<Pipe_WorkAttr>:$recompute,
     OptionalAttr<Pipe_WorkAttr>:$optimizer,
-    Pipe_SeenProp:$seen
+    Pipe_SeenProp:$seen,
+    Pipe_ShardWorkProp:$logits,
+    Pipe_ShardWorkProp:$logits_grad
   );
   let assemblyFormat = [{
     $name (`x` $count^)? `on` $engine (`shape` $shape^)? (`kept` $kept^)?
@@ -478,7 +495,7 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     (`sees` $seen^ `tokens`)?
     (`F` $forward^)? (`I` $input_grad^)?
     (`W` $weight_grad^)? (`B` $backward^)? (`R` $recompute^)?
-    (`O` $optimizer^)? attr-dict
+    (`O` $optimizer^)? (`S` $logits^)? (`T` $logits_grad^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -144,4 +144,45 @@ def Pipe_VocabularyValueProp : IntProp<"int64_t"> {
 }
 def Pipe_VocabularyProp : DefaultValuedProp<Pipe_VocabularyValueProp, "0">;
 
+/// Numbers of a shard as one property. As an attribute: an i64 array. Bytecode
+/// has them from version 6 on.
+class Pipe_ShardValueProp<string type, string summary>
+    : Property<type, summary> {
+  let convertToAttribute = [{
+    return ::pipesched::pipe::shardToAttribute($_ctxt, $_storage);
+  }];
+  let convertFromAttribute = [{
+    return ::pipesched::pipe::shardFromAttribute($_storage, $_attr, $_diag);
+  }];
+  let hashProperty = "::pipesched::pipe::hashShard($_storage)";
+  let parser = [{
+    if (::mlir::failed(::pipesched::pipe::parseShard($_parser, $_storage)))
+      return ::mlir::failure();
+  }];
+  let optionalParser = [{
+    return ::pipesched::pipe::parseOptionalShard($_parser, $_storage);
+  }];
+  let printer = "::pipesched::pipe::printShard($_printer, $_storage)";
+  let writeToMlirBytecode = [{
+    ::pipesched::pipe::writeShard($_writer, $_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(::pipesched::pipe::readShard($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+
+/// What a kernel does in S or T, `<5 flops, 80 bytes>`; nothing by default.
+def Pipe_ShardWorkProp
+    : DefaultValuedProp<Pipe_ShardValueProp<"::pipesched::Work",
+                                            "work of a shard">,
+                        "::pipesched::Work()">;
+
+/// What the shard of a stage keeps and sends, `[40, 8, 16, 8]`; nothing by
+/// default.
+def Pipe_ShardBytesProp
+    : DefaultValuedProp<Pipe_ShardValueProp<"::pipesched::ShardBytes",
+                                            "bytes of a shard">,
+                        "::pipesched::ShardBytes()">;
+
 #endif // PIPESCHED_DIALECT_PIPE_IR_PIPEPROPERTIES_TD

@@ -15,6 +15,7 @@
 #define PIPESCHED_DIALECT_PIPE_IR_SYNTAX_H
 
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
+#include "PipeSched/Facts/Facts.h"
 #include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched::pipe {
@@ -58,6 +59,32 @@ mlir::LogicalResult readSeen(mlir::DialectBytecodeReader &reader,
 /// BytecodeVersion::kVocabulary have 0.
 mlir::LogicalResult readVocabulary(mlir::DialectBytecodeReader &reader,
                                    int64_t &vocabulary);
+
+/// What a kernel does in S or T, and the bytes of a shard: as text, as an array
+/// attribute, and in bytecode since BytecodeVersion::kShards.
+mlir::OptionalParseResult parseOptionalShard(mlir::AsmParser &parser,
+                                             Work &work);
+mlir::OptionalParseResult parseOptionalShard(mlir::AsmParser &parser,
+                                             ShardBytes &bytes);
+mlir::ParseResult parseShard(mlir::AsmParser &parser, Work &work);
+mlir::ParseResult parseShard(mlir::AsmParser &parser, ShardBytes &bytes);
+void printShard(mlir::AsmPrinter &printer, const Work &work);
+void printShard(mlir::AsmPrinter &printer, const ShardBytes &bytes);
+mlir::Attribute shardToAttribute(mlir::MLIRContext *context, const Work &work);
+mlir::Attribute shardToAttribute(mlir::MLIRContext *context,
+                                 const ShardBytes &bytes);
+mlir::LogicalResult shardFromAttribute(Work &work, mlir::Attribute attribute,
+                                       EmitErrorFn emitError);
+mlir::LogicalResult shardFromAttribute(ShardBytes &bytes,
+                                       mlir::Attribute attribute,
+                                       EmitErrorFn emitError);
+llvm::hash_code hashShard(const Work &work);
+llvm::hash_code hashShard(const ShardBytes &bytes);
+void writeShard(mlir::DialectBytecodeWriter &writer, const Work &work);
+void writeShard(mlir::DialectBytecodeWriter &writer, const ShardBytes &bytes);
+mlir::LogicalResult readShard(mlir::DialectBytecodeReader &reader, Work &work);
+mlir::LogicalResult readShard(mlir::DialectBytecodeReader &reader,
+                              ShardBytes &bytes);
 
 /// Parses `family "interleaved-1f1b" {group = 4}`, if it is present. The region
 /// that may follow also starts with a brace; the brace opens options if a key
