@@ -202,6 +202,7 @@ struct StageState {
   bool isRecomputed = false;
   bool isSplit = false;
   bool isWorking = false; ///< B or I runs
+  bool hasShard = false;  ///< from S to T
   Cell cell;
 };
 
@@ -286,7 +287,8 @@ void RowComparison::readRow() {
 
 int64_t RowComparison::bytesOf(const StageState &state) const {
   const StageMemory &stage = facts.of(loaded.placement, state.cell);
-  int64_t working = state.isWorking ? stage.workingBytes : 0;
+  int64_t working = (state.isWorking ? stage.workingBytes : 0) +
+                    (state.hasShard ? stage.shardBytes : 0);
   switch (state.held) {
   case Held::None:
   case Held::Host:
@@ -318,6 +320,7 @@ void RowComparison::start(uint32_t i) {
       state.held = Held::Kept;
     else if (cell.isIn(kBackwardStarts))
       state.isWorking = true;
+    state.hasShard |= cell.is(Phase::Logits);
   });
 }
 
@@ -329,6 +332,7 @@ void RowComparison::finish(uint32_t i) {
     else if (cell.is(Phase::InputGrad))
       state.held = Held::ForWeight;
     state.isWorking = false;
+    state.hasShard &= !cell.is(Phase::LogitsGrad);
   });
   if (cell.isIn(kBackwardStarts))
     held += facts.of(loaded.placement, cell).leftForSlicesBytes;
@@ -359,6 +363,13 @@ RowComparison::namesOf(const StageState &state) const {
         if (buffer.isWritten)
           llvm::erase(kept, buffer.name);
   };
+  if (const StageKernel *kernel =
+          state.hasShard ? kernelOf(Phase::LogitsGrad) : nullptr)
+    for (const KernelBuffer &buffer : kernel->buffers)
+      if (buffer.isRead && (buffer.name.role == StageRole::Residual ||
+                            buffer.name.role == StageRole::LastOutput ||
+                            buffer.name.role == StageRole::Partials))
+        kept.push_back(buffer.name);
   if (state.held == Held::None || state.held == Held::Host)
     return kept;
   if (state.isSplit || state.held == Held::ForWeight)

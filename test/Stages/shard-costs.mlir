@@ -1,6 +1,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-attach-stage-costs)' -o %t.mlir
 // RUN: FileCheck %s --input-file=%t.mlir
 // RUN: pipesched-translate --export-report %t.mlir | FileCheck %s --check-prefix=TIMES
+// RUN: pipesched-opt %t.mlir -o /dev/null 2>&1 --pass-pipeline='builtin.module(convert-pipe-to-exec,exec-assign-buffers{report=true})' | FileCheck %s --check-prefix=ARENA
 
 // What a shard runs in S and T is that of its functions, and the target that they take. It keeps
 // its residual, the last output and what all shards tell, 16 + 16 + 32 bytes. X brings the last
@@ -29,6 +30,10 @@
 // TIMES: "makespan_ps": 1306,
 // TIMES-NEXT: "busy_ps": [200, 224],
 // TIMES: "peak_bytes": [80, 80]
+
+// In T the arena also has the target and what T gives, 8 + 16 bytes, but not the input, which no
+// backward takes.
+// ARENA: the memory analysis predicts 80 bytes at 1S0, the arena has 320 at 1T0: - 16 counted by the costs, kept by no function, + 24 gradients and targets, + 232 alignment
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
     matrix = <flops_per_s = 1000000000000>, vector = <flops_per_s = 1000000000000>,
