@@ -11,6 +11,10 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
+# Tests of processes wait for each other, so that one test more than cores runs in what
+# they leave. lit reads this.
+export LIT_OPTS="-j$(($(nproc) + 1)) ${LIT_OPTS:-}"
+
 passed=0
 failed=0
 # One line per part, in the order in which the parts ended.

@@ -267,11 +267,13 @@ class Placed:
 def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
     """The sums for the paths of a candidate, with the layers of its stages. A head in shards, each
     of which takes no less than its part, is spread over the workers, and what the first layer holds
-    is not counted: the embedding in it is spread too.
+    and takes is not counted: the embedding in it is spread too.
     """
     workers, is_spread = candidate.shape.pipeline, candidate.schedule in SPREAD
+    work, forward = layers.work, layers.forward
     if is_spread:
-        bytes_of = np.maximum(0.0, bytes_of - bytes_of[1])
+        counted = (np.maximum(0.0, sums - sums[1]) for sums in (bytes_of, work, forward))
+        bytes_of, work, forward = counted
 
     def of_workers(sums: Array) -> Array:
         found = np.zeros(workers)
@@ -286,14 +288,14 @@ def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
         (np.array(path), np.cumsum([0, *counts[:-1], counts[-1] + head]))
         for path, counts in zip(candidate.paths, candidate.layers, strict=True)
     ]
-    first = np.full(workers, len(layers.work) - 1)
+    first = np.full(workers, len(work) - 1)
     for path, ends in stages:
         np.minimum.at(first, path, ends[:-1])
     return Placed(
-        layers=of_workers(np.arange(len(layers.work), dtype=float)),
-        ready_ps=layers.forward[first],
-        work_ps=of_workers(layers.work),
-        tail_ps=(layers.work - layers.forward)[first],
+        layers=of_workers(np.arange(len(work), dtype=float)),
+        ready_ps=forward[first],
+        work_ps=of_workers(work),
+        tail_ps=(work - forward)[first],
         stash_bytes=of_workers(layers.stash),
         held=tuple(map(of_workers, layers.headless if is_spread else layers.held)),
         bytes=of_workers(bytes_of),
