@@ -127,7 +127,7 @@ packages() {
 # A file stays in one process, since its tests share what took long to compute. Tests of
 # ranks wait for each other, so that one process more than cores uses what they leave.
 python_tests() {
-  .venv/bin/python -m pytest -n $(($(nproc) + 1)) --dist loadfile
+  .venv/bin/python -m pytest -rs -n $(($(nproc) + 1)) --dist loadfile
 }
 
 lint() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import pipesched
 from pipesched import Schedule
@@ -22,20 +23,28 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     add_family_options(parser)
 
 
+def only(families: Sequence[str]) -> str | None:
+    """The only one of some families, or None without any."""
+    if len(families) > 1:
+        raise UsageError(f"give one family, not {', '.join(families)}; compare takes several")
+    return families[0] if families else None
+
+
+def refuse_sizes(arguments: argparse.Namespace, about: str) -> None:
+    """Raises an error if what a family takes is given, which says what it is about."""
+    given = given_family_options(arguments)
+    for name in ("workers", "microbatches", *given):
+        if name in given or getattr(arguments, name) is not None:
+            raise UsageError(f"{arguments.shown.get(name, '--option')} is about {about}")
+
+
 def family_of(arguments: argparse.Namespace) -> str | None:
     """The family, if one was named in the place of a file. Raises an error for options of families
     if none was.
     """
-    named = files.told_apart([arguments.file])[1] if arguments.file is not None else []
-    if len(named) > 1:
-        raise UsageError(f"give one family, not {', '.join(named)}; compare takes several")
-    family = named[0] if named else None
+    family = only(files.told_apart([arguments.file])[1] if arguments.file is not None else [])
     if family is None:
-        given = given_family_options(arguments)
-        for name in ("workers", "microbatches", *given):
-            if name in given or getattr(arguments, name) is not None:
-                flag = arguments.shown.get(name, "--option")
-                raise UsageError(f"{flag} is about a family, and none is named")
+        refuse_sizes(arguments, "a family, and none is named")
     elif not arguments.workers or not arguments.microbatches:
         raise UsageError(f"{family} is a family: give --workers and --microbatches")
     return family

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pipesched
-from pipesched import Costs, _deployment
+from pipesched import Configuration, Costs, _deployment
 from pipesched._costs import Description
 from pipesched._options import (
     Attention,
@@ -305,9 +305,11 @@ def _timed_otherwise(plan: Plan) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for proposal in plan.fitting:
         receives = proposal.candidate.receives
-        given = {"transport": proposal.request.transport, "receive-placement": receives}
-        usual = {"transport": "overlap", "receive-placement": "arrival"}
-        options = [f"--{name} {value}" for name, value in given.items() if value != usual[name]]
+        timed = (
+            ("transport", proposal.request.transport, Configuration.transport),
+            ("receive-placement", receives, Configuration.receive_placement),
+        )
+        options = [f"--{name} {value}" for name, value, usual in timed if value != usual]
         if options:
             found.setdefault(" ".join(options), []).append(proposal.name)
     return found

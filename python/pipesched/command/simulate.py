@@ -12,7 +12,7 @@ from pipesched._division import Counts
 from pipesched._options import TimingOptions
 from pipesched._times_of import Place
 
-from . import assumed, banded, files, passes, routed, stragglers
+from . import assumed, banded, files, given, passes, routed, stragglers
 from .arguments import (
     UsageError,
     add_costs,
@@ -88,10 +88,7 @@ def _take_family(arguments: argparse.Namespace) -> None:
     arguments.files, named = files.told_apart(arguments.files)
     if not named:
         return
-    given = [*named, *([arguments.schedule] if arguments.schedule else [])]
-    if len(given) > 1:
-        raise UsageError(f"give one family, not {', '.join(given)}; compare takes several")
-    arguments.schedule = given[0]
+    arguments.schedule = given.only([*named, *filter(None, [arguments.schedule])])
 
 
 def _schedules(
@@ -101,11 +98,7 @@ def _schedules(
     if bool(arguments.files) == bool(arguments.schedule):
         raise UsageError("give either files or --schedule")
     if arguments.files:
-        given = given_family_options(arguments)
-        for name in ("workers", "microbatches", *given):
-            if name in given or getattr(arguments, name) is not None:
-                flag = arguments.shown.get(name, "--option")
-                raise UsageError(f"{flag} is about --schedule, not about files")
+        given.refuse_sizes(arguments, "--schedule, not about files")
         return files.read_all(arguments.files, arguments.name)
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("--schedule needs --workers and --microbatches")
@@ -121,11 +114,16 @@ def _schedules(
 
 def _add_formula(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     """Adds the formula of a family of one's own, which the report does not know."""
-    if not arguments.schedule or arguments.optimizer_step != "none":
+    if not arguments.schedule:
         return
-    options = given_family_options(arguments)
-    sizes = arguments.workers, arguments.microbatches
-    ratio = Configuration(arguments.schedule, *sizes, options)._own_bubble_ratio
+    point = Configuration(
+        arguments.schedule,
+        arguments.workers,
+        arguments.microbatches,
+        given_family_options(arguments),
+        optimizer_step=arguments.optimizer_step,
+    )
+    ratio = point._own_bubble_ratio
     if ratio is not None:
         rows[0] |= {"formula_bubble_ratio": ratio, "formula_of": "step"}
 
@@ -204,7 +202,7 @@ def _above(
     stages = {e.label: stages_of(e, s) for e, s in zip(entries, simulations, strict=True)}
     # Nothing is ranked, so that differing work is no obstacle.
     work = check_work([{n: c} for n, c in stages.items()], entries[0].costs, arguments.times_of)
-    given = assumed.was_given(arguments)
+    is_given = assumed.was_given(arguments)
     costs: Costs | None = entries[0].costs
     sizes = [(r["microbatches"], r["microbatch_size"]) for r in rows if r["microbatch_size"]]
     generated = [canonical(arguments.schedule)] if arguments.schedule else []
@@ -216,15 +214,15 @@ def _above(
         timing["optimizer_step"] = arguments.optimizer_step
     sliced = any(each.slices > 1 for each in simulations)
     paired = assumed.overlap(costs, stored=(e.schedule for e in entries))
-    known = assumed.of_costs(costs, given, sizes, sliced=sliced, paired=paired)
+    known = assumed.of_costs(costs, is_given, sizes, sliced=sliced, paired=paired)
     facts = assumed.joined(
         [
             assumed.of_files(without) if some else known,
             assumed.of_own_times(free),
-            assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], given),
-            assumed.of_timing(timing, given, () if some else (costs,)),
-            assumed.of_families(generated, given),
-            assumed.of_memory(costs, given),
+            assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], is_given),
+            assumed.of_timing(timing, is_given, () if some else (costs,)),
+            assumed.of_families(generated, is_given),
+            assumed.of_memory(costs, is_given),
         ]
     )
     return [

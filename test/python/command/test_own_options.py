@@ -158,9 +158,11 @@ def test_simulate_shows_their_formula(own: str, capsys: Capture) -> None:
         (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
         found[verb] = row["formula_bubble_ratio"]
     assert found["simulate"] == found["compare"] == "0.25"
-    assert main(["simulate", own, *SIZES, "--format", "csv"]) == 0
-    (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
-    assert row.get("formula_bubble_ratio", "") == ""
+    ended = [*line, "--optimizer-step", "exposed"]
+    for others in (["simulate", own, *SIZES, "--format", "csv"], ["simulate", *ended]):
+        assert main(others) == 0
+        (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+        assert row.get("formula_bubble_ratio", "") == ""
 
 
 # Chunks
