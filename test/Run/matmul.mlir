@@ -13,7 +13,8 @@
 // RUN: pipesched-run %s --schedule=gpipe --emit=llvm --matmul=loops | FileCheck %s --check-prefix=LOOPS
 // LOOPS-NOT: pipesched_rt_matmul
 // Loops may use the longest vectors.
-// RUN: pipesched-run %s --schedule=gpipe --emit=llvm | grep -q '"prefer-vector-width"="512"'
+// RUN: pipesched-run %s --schedule=gpipe --emit=llvm | FileCheck %s --check-prefix=VECTORS
+// VECTORS: "prefer-vector-width"="512"
 
 // An executable has the kernels in it.
 // RUN: pipesched-run %s --schedule=gpipe --steps=2 | grep -o 'loss [^,]*' > %t.run
