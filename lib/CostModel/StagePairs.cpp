@@ -50,22 +50,20 @@ public:
       if (known == kinds.end())
         kinds.push_back(std::move(stage));
     }
-    times =
-        std::make_unique<std::atomic<int64_t>[]>(kinds.size() * kinds.size());
-    for (size_t i = 0; i < kinds.size() * kinds.size(); ++i)
-      times[i] = kUnknown;
+    times = std::make_unique<KnownTime[]>(kinds.size() * kinds.size());
   }
 
   /// Threads that ask for a pair at once find the same.
-  int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const override {
+  PairTime timeOf(int64_t forwardStage, int64_t backwardStage) const override {
     uint32_t first = kindOf[forwardStage], second = kindOf[backwardStage];
-    std::atomic<int64_t> &time = times[first * kinds.size() + second];
-    int64_t ps = time.load(std::memory_order_relaxed);
-    if (LLVM_UNLIKELY(ps == kUnknown)) {
-      ps = schedule(kinds[first], kinds[second]);
-      time.store(ps, std::memory_order_relaxed);
-    }
-    return ps;
+    KnownTime &known = times[first * kinds.size() + second];
+    int64_t ps = known.ps.load(std::memory_order_acquire);
+    if (LLVM_LIKELY(ps != kUnknown))
+      return {ps, known.behindPs.load(std::memory_order_relaxed)};
+    PairTime time = schedule(kinds[first], kinds[second]);
+    known.behindPs.store(time.behindPs, std::memory_order_relaxed);
+    known.ps.store(time.ps, std::memory_order_release);
+    return time;
   }
 
 private:
@@ -87,7 +85,7 @@ private:
     return std::max<int64_t>(cellPs, 0);
   }
 
-  int64_t schedule(const PairStage &first, const PairStage &second) const {
+  PairTime schedule(const PairStage &first, const PairStage &second) const {
     std::vector<LayerTimes> forward = layersOf(first);
     std::vector<LayerTimes> backward = layersOf(second);
     int64_t forwardPs = first.forwardPs, backwardPs = second.backwardPs;
@@ -96,21 +94,41 @@ private:
     Expected<PairSchedule> pair = schedulePair(forward, backward, options);
     if (!pair) {
       llvm::consumeError(pair.takeError());
-      return forwardPs + backwardPs;
+      return {forwardPs + backwardPs, 0};
     }
     int64_t ps = pair->endPs + besidesPs(forwardPs, forward, true) +
                  besidesPs(backwardPs, backward, false);
-    return std::clamp(ps, fluidPs, forwardPs + backwardPs);
+    return {std::clamp(ps, fluidPs, forwardPs + backwardPs),
+            std::min(ps, behindOf(*pair))};
+  }
+
+  /// For how long weight gradients run behind the messages of both cells.
+  /// Megatron-Core sends between the gradient of the first layer's input and
+  /// W of its attention, DualPipe when the pair has ended.
+  int64_t behindOf(const PairSchedule &pair) const {
+    switch (options.order) {
+    case PairOrder::Megatron:
+    case PairOrder::Best:
+      return pair.endPs - std::max(pair.forwardPs, pair.gradientPs);
+    case PairOrder::InTurn:
+    case PairOrder::DeepSeek:
+    case PairOrder::Fluid:
+      return 0;
+    }
+    llvm_unreachable("covered switch");
   }
 
   static constexpr int64_t kUnknown = -1;
+  struct KnownTime {
+    std::atomic<int64_t> ps = kUnknown, behindPs = 0;
+  };
 
   PairOptions options;
   std::vector<LayerTimes> blockTimes; ///< by block of the model
   llvm::SmallVector<PairStage, 4> kinds;
   std::vector<uint32_t> kindOf; ///< by global stage
   /// By kind of the forward, then of the backward.
-  std::unique_ptr<std::atomic<int64_t>[]> times;
+  std::unique_ptr<KnownTime[]> times;
 };
 } // namespace
 

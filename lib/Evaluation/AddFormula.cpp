@@ -74,7 +74,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   bool isTimed = hasPairs && stageCosts.pairTimes;
   if (isTimed)
     for (size_t stage = 0; stage < stageCosts.stages.size(); ++stage)
-      overlapped.add(stageCosts.pairTimes->pairPs(0, int64_t(stage)));
+      overlapped.add(stageCosts.pairTimes->timeOf(0, int64_t(stage)).ps);
   auto add = [&](const StageCost &stage, int64_t slice) {
     auto of = [&](Phase phase) { return stage.cells.alonePs(phase, slice); };
     if (usesWhole && isSplit &&

@@ -99,21 +99,38 @@ uint64_t StageCosts::pairPs(ArrayRef<Segment> first,
   return std::max({compute + otherCompute, rows + otherRows, one, other});
 }
 
+/// The time of a pair whose layers run part by part.
+std::optional<PairTime> StageCosts::scheduledPair(const Placement &placement,
+                                                  Cell first,
+                                                  Cell second) const {
+  int64_t stage = placement.globalStage(first);
+  if (!pairTimes || stages[stage].overlappedPs)
+    return std::nullopt;
+  int64_t other = placement.globalStage(second);
+  auto is = [&](Phase phase, Phase otherPhase) {
+    return first.getPhase() == phase && second.getPhase() == otherPhase;
+  };
+  if (is(Phase::Forward, Phase::Backward))
+    return pairTimes->timeOf(stage, other);
+  if (is(Phase::Backward, Phase::Forward))
+    return pairTimes->timeOf(other, stage);
+  return std::nullopt;
+}
+
 uint64_t StageCosts::pairPs(const Placement &placement, Cell first,
                             Cell second) const {
   int64_t stage = placement.globalStage(first);
   if (const std::optional<int64_t> &measured = stages[stage].overlappedPs)
     return *measured;
-  int64_t other = placement.globalStage(second);
-  auto is = [&](Phase phase, Phase otherPhase) {
-    return pairTimes && first.getPhase() == phase &&
-           second.getPhase() == otherPhase;
-  };
-  if (is(Phase::Forward, Phase::Backward))
-    return pairTimes->pairPs(stage, other);
-  if (is(Phase::Backward, Phase::Forward))
-    return pairTimes->pairPs(other, stage);
+  if (auto scheduled = scheduledPair(placement, first, second))
+    return scheduled->ps;
   return pairPs(of(placement, first), of(placement, second));
+}
+
+int64_t StageCosts::behindPs(const Placement &placement, Cell first,
+                             Cell second) const {
+  auto scheduled = scheduledPair(placement, first, second);
+  return scheduled ? scheduled->behindPs : 0;
 }
 
 bool StageCosts::addDispatches(const Placement &placement, Cell cell,

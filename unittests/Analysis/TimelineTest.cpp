@@ -71,6 +71,54 @@ TEST(Timeline, OverlapByHand) {
   EXPECT_EQ(idle.lastPs[1], 87);
 }
 
+/// Pairs take 25, of which weight gradients run for `behindPs` at the end.
+class PairsOf25 : public PairTimes {
+public:
+  explicit PairsOf25(int64_t behindPs) : behindPs(behindPs) {}
+  PairTime timeOf(int64_t, int64_t) const override { return {25, behindPs}; }
+
+private:
+  int64_t behindPs;
+};
+
+//   worker 0  0F0 0,10 | 0F1 10,20 | 0F2 20,30 |  | 0B0 71,91 | 0B1 96,116 |..
+//   sent          10,22 +3 | 22,34 +3 | 34,46 +3
+//   worker 1      | 1F0 25,35 | 1F1+1B0 37,62 | 1F2+1B1 62,87 | 1B2 87,107
+//   sent                         56,68 +3 | 81,93 +3 | 107,119 +3
+TEST(Timeline, MessagesLeavePairsBeforeTheirEnd) {
+  Table table = makeTable(
+      3, {0, 1}, {"0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1+1B0 1F2+1B1 1B2"});
+  StageCosts costs = slowMessages().on(table.placement);
+  auto timeWith = [&](int64_t behindPs, Transport transport) {
+    costs.pairTimes = std::make_shared<PairsOf25>(behindPs);
+    return Timed(table, costs, transport);
+  };
+  Timed timed = timeWith(6, Transport::Overlap);
+  EXPECT_EQ(timed.start("1B2"), 87);
+  EXPECT_EQ(timed.start("1B0", InstructionKind::Send), 56);
+  EXPECT_EQ(timed.start("0B0"), 71);
+  EXPECT_EQ(timed.start("1B1", InstructionKind::Send), 81);
+  EXPECT_EQ(timed.start("1B2", InstructionKind::Send), 107);
+  EXPECT_EQ(timed.start("0B2"), 122);
+  // What worker 0 waits for in front of 0B0 is not there before 62.
+  IdleTimes idle = timed.idle();
+  EXPECT_EQ(idle.dependencyPs[0], 62 - 30);
+  EXPECT_EQ(idle.communicationPs[0], (71 - 62) + (96 - 91) + (122 - 116));
+
+  // No message arrives before its pair has ended.
+  Timed hidden = timeWith(20, Transport::Overlap);
+  EXPECT_EQ(hidden.start("1B0", InstructionKind::Send), 62 - 15);
+  EXPECT_EQ(hidden.start("0B0"), 62);
+  EXPECT_EQ(timeWith(20, Transport::Delay).start("0B0"), 60);
+  // A message still waits for the one before it.
+  costs.stages[1].gradient.occupancyPs = 40;
+  EXPECT_EQ(timeWith(6, Transport::Overlap).start("1B1", InstructionKind::Send),
+            56 + 40);
+  // Messages that hold rows have nothing behind them.
+  EXPECT_EQ(timeWith(20, Transport::Blocking).timeline.makespanPs,
+            timeWith(0, Transport::Blocking).timeline.makespanPs);
+}
+
 //   worker 0  0F0 0,10 | 0F1 10,20 |          | 0B0 72,92 | 0B1 92,112
 //   worker 1        | 1F0 25,35 | 1F1 35,45 | 1B0 45,65 | 1B1 65,85
 TEST(Timeline, DelayByHand) {

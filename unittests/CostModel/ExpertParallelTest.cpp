@@ -12,14 +12,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/ErrorText.h"
-#include "../Support/ToyCosts.h"
+#include "ExpertModel.h"
 #include "PipeSched/CostModel/ExpertTraffic.h"
-#include "PipeSched/CostModel/Runtime.h"
-#include "PipeSched/Facts/ProfileText.h"
 #include "gtest/gtest.h"
 #include <set>
 
 using namespace pipesched;
+using namespace pipesched::test;
 
 //===----------------------------------------------------------------------===//
 // Rows, counted one by one
@@ -122,16 +121,6 @@ static SystemFacts cluster(int64_t perNode, int64_t ranks) {
   return system;
 }
 
-static ExpertFacts makeExperts(int64_t count, int64_t perToken,
-                               int64_t groups = 1, int64_t groupsPerToken = 1) {
-  ExpertFacts experts;
-  experts.count = count;
-  experts.perToken = perToken;
-  experts.groups = groups;
-  experts.groupsPerToken = groupsPerToken;
-  return experts;
-}
-
 static void expectCounted(const ExpertFacts &experts, const Ranks &ranks) {
   SystemFacts system = cluster(ranks.perNode, ranks.size());
   for (ExpertDispatch dispatch :
@@ -220,74 +209,6 @@ TEST(ExpertTraffic, DeepSeekReachesFourNodes) {
 //===----------------------------------------------------------------------===//
 // By hand
 //===----------------------------------------------------------------------===//
-
-/// One layer with four experts; 16 tokens go to two each, which makes 32 rows
-/// of 10 bytes. An expert has weights of 20 bytes.
-static ModelFacts expertModel() {
-  BlockFacts block;
-  block.name = "layer";
-  block.count = 2;
-  block.parameters = 50;
-  block.activationBytes = 700;
-  block.weightGradBytes = 340;
-  ExpertFacts experts = makeExperts(4, 2);
-  experts.rows = 32;
-  experts.parameters = 40;
-  experts.activationBytes = 640;
-  experts.weightGradBytes = 320;
-  block.experts = experts;
-  Kernel mlp = {
-      "expert_mlp", Engine::Matrix, {320, 400}, {640, 400}, {320, 400}};
-  mlp.routed = true;
-  mlp.weightBytes = 80;
-  Kernel reduce = {"reduce", Engine::Link, {0, 160}, {0, 160}, {}};
-  reduce.routed = true;
-  Kernel dispatch = {"dispatch", Engine::AllToAll, {0, 320}, {0, 320}, {}};
-  block.kernels = {
-      {"linear", Engine::Matrix, {1600, 100}, {1600, 100}, {1600, 100}},
-      dispatch,
-      mlp,
-      {"combine", Engine::AllToAll, {0, 320}, {0, 320}, {}},
-      reduce};
-  ModelFacts model;
-  model.name = "experts";
-  model.boundaryBytes = 5;
-  model.blocks = {block};
-  return model;
-}
-
-static Placement linear(int64_t stages) {
-  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
-}
-
-static constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
-                                   PhaseSet(Phase::InputGrad) |
-                                   PhaseSet(Phase::WeightGrad);
-
-static llvm::Expected<StageCosts> costsOf(const ModelFacts &model,
-                                          const SystemFacts &system,
-                                          PhaseSet phases = kSplit) {
-  return costRoofline(linear(2), model, system, phases);
-}
-
-static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
-                           PhaseSet phases = kSplit) {
-  return llvm::cantFail(costsOf(model, system, phases)).stages.front();
-}
-
-/// The part of a cell in which rows are on their way.
-static int64_t rowsPs(const StageCost &cost, Phase phase) {
-  return cost.cells.on(Resource::Experts, phase).exposedPs;
-}
-
-/// Two accelerators: a link byte takes 1 ps and the first one 3 more, a network
-/// byte of an accelerator 20 ps and the first one 7 more.
-static SystemFacts pairOfAccelerators() {
-  SystemFacts system = toySystem();
-  system.accelerators = 2;
-  system.link = {1000000000000, 3, {}};
-  return system;
-}
 
 TEST(ExpertParallel, WithoutItRowsGoNowhere) {
   SystemFacts system = pairOfAccelerators();
@@ -449,130 +370,6 @@ TEST(ExpertParallel, TheStepIsThatOfWhatIsHeld) {
   system.sharding = Sharding::Optimizer;
   EXPECT_EQ(ps(firstCost(expertModel(), system, phases), Phase::Optimizer),
             28 * 50 / 2 / 2);
-}
-
-//===----------------------------------------------------------------------===//
-// Overlapped pairs
-//===----------------------------------------------------------------------===//
-
-static StageCosts costsWith(int64_t forward, int64_t forwardDispatch,
-                            int64_t backward, int64_t backwardDispatch) {
-  StageCosts costs;
-  CellCosts &cells = costs.stages.emplace_back().cells;
-  auto set = [&](Phase phase, int64_t ps, int64_t dispatch) {
-    cells.set(phase, ps);
-    llvm::cantFail(cells.splitOff(phase, {Resource::Experts, dispatch}));
-  };
-  set(Phase::Forward, forward, forwardDispatch);
-  set(Phase::Backward, backward, backwardDispatch);
-  return costs;
-}
-
-static uint64_t pairOf(const StageCosts &costs) {
-  const CellCosts &cells = costs.stages[0].cells;
-  return costs.pairPs(cells.of(Phase::Forward), cells.of(Phase::Backward));
-}
-
-TEST(OverlappedPairs, HideDispatchesBehindCompute) {
-  // Compute of 60 + 150 hides 40 + 50.
-  EXPECT_EQ(pairOf(costsWith(100, 40, 200, 50)), 210u);
-  // Dispatches of 190 are longer than compute of 60.
-  EXPECT_EQ(pairOf(costsWith(100, 90, 150, 100)), 190u);
-  // A cell is never faster than alone.
-  EXPECT_EQ(pairOf(costsWith(100, 40, 300, 290)), 330u);
-  EXPECT_EQ(pairOf(costsWith(10, 0, 300, 290)), 300u);
-  EXPECT_EQ(pairOf(costsWith(100, 0, 200, 0)), 300u);
-  StageCosts inTurn = costsWith(100, 40, 200, 50);
-  inTurn.pairRule = PairRule::InTurn;
-  EXPECT_EQ(pairOf(inTurn), 300u);
-}
-
-static constexpr PhaseSet kWhole =
-    PhaseSet(Phase::Forward) | PhaseSet(Phase::Backward);
-
-/// Two stages of a layer, of which F takes 800, 800, 200 and 800 ps for
-/// attention, dispatch, mlp and combine, I 800, 800, 320 and 800, and W 800 and
-/// 200.
-static SystemFacts slowPairOfAccelerators(PairOrder order) {
-  SystemFacts system = pairOfAccelerators();
-  system.link.latencyPs = 720;
-  system.expertParallel = 2;
-  system.pairOrder = order;
-  return system;
-}
-
-/// compute   | attF 0-800 | mlpI -1120 | mlpW -1320 | mlpF 1600-1800 |
-/// exchange  | combI 0-800 | dispF -1600 | dispI -2400 | combF -3200
-///           ... attI 2400-3200 | attW -4000
-TEST(OverlappedPairs, RunLayersPartByPart) {
-  auto pairBy = [](PairOrder order) {
-    StageCosts costs = llvm::cantFail(
-        costsOf(expertModel(), slowPairOfAccelerators(order), kWhole));
-    return costs.pairPs(linear(2), Cell(1, Phase::Forward, 0),
-                        Cell(0, Phase::Backward, 1));
-  };
-  EXPECT_EQ(pairBy(PairOrder::DeepSeek), 4000u);
-  EXPECT_EQ(pairBy(PairOrder::Megatron), 4000u);
-  // The backward by itself; its W hides a part of one exchange.
-  EXPECT_EQ(pairBy(PairOrder::Fluid), 3720u);
-  EXPECT_EQ(pairBy(PairOrder::InTurn), 3520u + 2600);
-  EXPECT_GE(pairBy(PairOrder::Best), 3720u);
-  EXPECT_LE(pairBy(PairOrder::Best), 4000u);
-}
-
-/// What a cell has besides its layers runs before or behind them.
-TEST(OverlappedPairs, AddWhatIsNoLayer) {
-  ModelFacts model = expertModel();
-  BlockFacts embedding;
-  embedding.name = "embedding";
-  embedding.position = BlockPosition::First;
-  embedding.kernels = {{"linear", Engine::Matrix, {200, 0}, {60, 0}, {40, 0}}};
-  model.blocks.insert(model.blocks.begin(), embedding);
-  StageCosts costs = llvm::cantFail(
-      costsOf(model, slowPairOfAccelerators(PairOrder::DeepSeek), kWhole));
-  EXPECT_EQ(costs.pairTimes->pairPs(1, 1), 4000);
-  EXPECT_EQ(costs.pairTimes->pairPs(0, 1), 4000 + 100);
-  EXPECT_EQ(costs.pairTimes->pairPs(1, 0), 4000 + 50);
-  EXPECT_EQ(costs.pairTimes->pairPs(0, 0), 4000 + 150);
-}
-
-/// There the parts of layers are not known.
-TEST(OverlappedPairs, LeaveGivenTimesToTheRule) {
-  SystemFacts system = slowPairOfAccelerators(PairOrder::DeepSeek);
-  auto costs = [&](PhaseSet phases = kWhole) {
-    return llvm::cantFail(costsOf(expertModel(), system, phases));
-  };
-  EXPECT_NE(costs().pairTimes, nullptr);
-  EXPECT_EQ(costs(kSplit).pairTimes, nullptr);
-  for (const char *text : {"F=1ns", "B=1ns", "FB=1ns", "O=1ns"}) {
-    Profile profile = llvm::cantFail(parseProfile(text));
-    StageCosts given =
-        llvm::cantFail(overlayProfile(linear(2), costs(), profile, kWhole));
-    EXPECT_EQ(given.pairTimes == nullptr, text[0] != 'O') << text;
-  }
-  StageCosts inTurn = costs(kWhole | kSplit);
-  EXPECT_NE(inTurn.pairTimes, nullptr);
-  llvm::cantFail(applyRuntime(Runtime::Torch, linear(2), inTurn));
-  EXPECT_EQ(inTurn.pairTimes, nullptr);
-  system.expertExposed = 40;
-  EXPECT_EQ(costs().pairTimes, nullptr);
-  system.expertExposed = kAllPercent;
-  system.expertParallel = 1;
-  EXPECT_EQ(costs().pairTimes, nullptr);
-}
-
-/// A measured time says nothing of dispatches.
-TEST(OverlappedPairs, ProfilesReplaceDispatches) {
-  SystemFacts system = pairOfAccelerators();
-  system.expertParallel = 2;
-  Placement placement = linear(2);
-  StageCosts costs = llvm::cantFail(costsOf(expertModel(), system));
-  Profile profile = llvm::cantFail(parseProfile("F=1ns"));
-  StageCosts replaced = llvm::cantFail(
-      overlayProfile(placement, std::move(costs), profile, kSplit));
-  const StageCost &cost = replaced.stages.front();
-  EXPECT_EQ(rowsPs(cost, Phase::Forward), 0);
-  EXPECT_EQ(rowsPs(cost, Phase::Backward), 166);
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,14 +22,15 @@ namespace pipesched {
 /// Pairs that take a number for their stages, longer than any of their cells.
 class NumberedPairs : public PairTimes {
 public:
-  explicit NumberedPairs(int64_t first) : first(first) {}
-  int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const override {
-    return kLongest + first + (3 * forwardStage + backwardStage) % 7;
+  NumberedPairs(int64_t first, int64_t behind) : first(first), behind(behind) {}
+  PairTime timeOf(int64_t forwardStage, int64_t backwardStage) const override {
+    return {kLongest + first + (3 * forwardStage + backwardStage) % 7,
+            behind * (1 + forwardStage % 2)};
   }
 
 private:
   static constexpr int64_t kLongest = 100000;
-  int64_t first;
+  int64_t first, behind;
 };
 
 /// Costs and memory with few different numbers.
@@ -42,7 +43,7 @@ public:
     bool hasPairTimes = draw(4) == 0, hasDispatches = draw(3) == 0;
     costs.pairRule = static_cast<PairRule>(draw(3));
     if (hasDispatches && !hasPairTimes && draw(2) == 0)
-      costs.pairTimes = std::make_shared<NumberedPairs>(draw(30));
+      costs.pairTimes = std::make_shared<NumberedPairs>(draw(30), draw(15));
     for (int64_t stage = 0; stage < numStages; ++stage) {
       StageCost &cost = costs.stages.emplace_back();
       cost.cells = CellCosts(draw(3) ? numSlices : 1);

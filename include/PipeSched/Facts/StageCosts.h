@@ -24,9 +24,10 @@ namespace pipesched {
 /// later.
 struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
-  /// Of an all-reduce: how long before the end of what it waits for it can
-  /// start, since its pieces are there one after the other. Never more than the
-  /// occupancy.
+  /// How long before the end of what it waits for it can start. The pieces of
+  /// an all-reduce are there one after the other, and weight gradients of an
+  /// overlapped pair may run behind its messages. Never so much that it arrives
+  /// before that end; of an all-reduce never more than the occupancy.
   int64_t aheadPs = 0;
 
   friend bool operator==(const MessageCost &a, const MessageCost &b) {
@@ -78,14 +79,23 @@ enum class PairRule : uint8_t {
   InOrder,
 };
 
+/// What an overlapped pair takes.
+struct PairTime {
+  int64_t ps = 0;
+  /// For how long weight gradients run at its end, when the output of the
+  /// forward and the gradient of the backward's input are on their way.
+  int64_t behindPs = 0;
+};
+
 /// What overlapped pairs of a forward and a whole backward take whose layers
 /// run part by part, by the global stages of both.
 class PairTimes {
 public:
   virtual ~PairTimes();
-  /// ps; at least what both take by PairRule::Fluid, and at most their sum. May
-  /// be called from several threads.
-  virtual int64_t pairPs(int64_t forwardStage, int64_t backwardStage) const = 0;
+  /// At least what both take by PairRule::Fluid, and at most their sum. May be
+  /// called from several threads.
+  virtual PairTime timeOf(int64_t forwardStage,
+                          int64_t backwardStage) const = 0;
 };
 
 /// What a whole placement costs, by global stage (Placement::globalStage).
@@ -132,6 +142,9 @@ struct StageCosts {
   /// The time of an overlapped pair: the measured one, that of `pairTimes`, or
   /// that by the rule.
   uint64_t pairPs(const Placement &placement, Cell first, Cell second) const;
+  /// PairTime::behindPs of an overlapped pair; 0 unless `pairTimes` tells its
+  /// time.
+  int64_t behindPs(const Placement &placement, Cell first, Cell second) const;
   /// Adds for how long the rows of a cell, or of an overlapped pair, are on
   /// their way to experts, and for how much of that no compute hides them. Of a
   /// measured pair nothing is exposed, since its time does not say what waits.
@@ -139,6 +152,10 @@ struct StageCosts {
   [[nodiscard]] bool addDispatches(const Placement &placement, Cell cell,
                                    std::optional<Cell> overlapped,
                                    Exchange &sum) const;
+
+private:
+  std::optional<PairTime> scheduledPair(const Placement &placement, Cell first,
+                                        Cell second) const;
 };
 
 /// Memory of one global stage, bytes. Activations are of one unit.

@@ -29,7 +29,7 @@ public:
   TaskCost cost(uint32_t task) const;
 
 private:
-  TaskCost costMessage(Cell producer) const;
+  TaskCost costMessage(uint32_t task) const;
   TaskCost costPhase(uint32_t task) const;
   TaskCost costReduction(uint32_t task) const;
   uint64_t alonePs(Cell cell) const {
@@ -52,8 +52,15 @@ static const MessageCost &messageCost(Cell producer, const Placement &placement,
       makesActivation(producer.getPhase()) ? Flow::Activation : Flow::Gradient);
 }
 
-TaskCost TaskCosts::costMessage(Cell producer) const {
-  return chargeMessage(messageCost(producer, placement, stageCosts), transport);
+/// A message of an overlapped pair may leave before the pair ends.
+TaskCost TaskCosts::costMessage(uint32_t task) const {
+  MessageCost cost = messageCost(graph.cell[task], placement, stageCosts);
+  if (stageCosts.pairTimes)
+    if (uint32_t pair = pairThatSends(graph, task); pair != TaskGraph::kNone)
+      cost.aheadPs =
+          aheadOfPair(cost, stageCosts.behindPs(placement, graph.cell[pair],
+                                                graph.overlapped[pair]));
+  return chargeMessage(cost, transport);
 }
 
 /// The members of a group wait for the slowest one.
@@ -86,7 +93,7 @@ TaskCost TaskCosts::cost(uint32_t task) const {
   case CostRule::Phase:
     return costPhase(task);
   case CostRule::Message:
-    return costMessage(graph.cell[task]);
+    return costMessage(task);
   case CostRule::Collective:
     return costReduction(task);
   }

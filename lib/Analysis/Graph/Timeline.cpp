@@ -22,8 +22,28 @@ bool pipesched::isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge) {
   return !edge.needsArrival() && queues.intersects(before);
 }
 
-/// The start of a task whose pieces are there before all of what it waits for
-/// has ended. It still takes its turn in its queue.
+uint32_t pipesched::pairThatSends(const TaskGraph &graph, uint32_t message) {
+  for (Edge edge : graph.edgesOf(message)) {
+    uint32_t task = edge.task();
+    if (graph.kind[task] != InstructionKind::Compute ||
+        graph.worker[task] != graph.worker[message] ||
+        !graph.cell[task].overlapsNext())
+      continue;
+    for (Cell half : {graph.cell[task], graph.overlapped[task]})
+      if (half.withOverlap(false) == graph.cell[message].withOverlap(false))
+        return task;
+  }
+  return TaskGraph::kNone;
+}
+
+bool pipesched::mayStartAhead(const TaskGraph &graph, uint32_t task,
+                              Edge edge) {
+  return graph.isMessage(task) ? edge.task() == pairThatSends(graph, task)
+                               : !isQueueOrder(graph, task, edge);
+}
+
+/// The start of a task that need not wait until all of what it waits for has
+/// ended. It still takes its turn in its queue.
 static int64_t startAhead(const TaskGraph &graph, const TaskTimes &times,
                           const Timeline &timeline, uint32_t task,
                           int64_t aheadPs) {
@@ -32,7 +52,7 @@ static int64_t startAhead(const TaskGraph &graph, const TaskTimes &times,
   for (Edge edge : graph.edgesOf(task))
     start =
         std::max(start, ends.endPs(edge) -
-                            (isQueueOrder(graph, task, edge) ? 0 : aheadPs));
+                            (mayStartAhead(graph, task, edge) ? aheadPs : 0));
   return start;
 }
 

@@ -116,13 +116,15 @@ private:
   void bind(const WaveStep &step, const Worker &worker, const Item *last);
   void splitGap(Worker &worker, const Item &need);
   void addDispatches(const WaveStep &step);
-  void send(const Cost &cost, Worker &from, Worker &to, Item &item);
+  void send(const Cost &cost, const Time &aheadPs, Worker &from, Worker &to,
+            Item &item);
   Item leftAt(const Worker &from, const Item &item) const;
   Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Cost &cost);
   void bindMeeting(llvm::ArrayRef<WaveStep> steps, const Time &startPs,
                    const Cost &cost);
   void bindMessage(const Worker &from, const Worker &to, const Item &item,
-                   const Time &startPs, const Time &sendFreePs);
+                   const Time &startPs, const Time &madePs,
+                   const Time &sendFreePs);
   IdleTimes idleOf(unsigned lane, int64_t makespanPs) const;
   std::vector<PathStep> pathTo(int64_t makespanPs) const;
   std::optional<MemoryUsage> memoryOf(unsigned lane);
@@ -313,7 +315,7 @@ void FullWalk<Time>::pass(const WaveStep &step, unsigned half, const Cost &cost,
   item.freePs = from.freeClocks.rowPs;
   if (toRow == step.row)
     return;
-  send(cost, from, workers[toRow], item);
+  send(cost, costs.aheadPs(step, cost), from, workers[toRow], item);
   if (LLVM_UNLIKELY(copies))
     copies->send(step, half, leftAt(from, item));
 }
@@ -332,9 +334,10 @@ Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
 }
 
 template <typename Time>
-void FullWalk<Time>::send(const Cost &cost, Worker &from, Worker &to,
-                          Item &item) {
-  const Time &madePs = from.clocks.rowPs;
+void FullWalk<Time>::send(const Cost &cost, const Time &aheadPs, Worker &from,
+                          Worker &to, Item &item) {
+  const Time &endPs = from.clocks.rowPs;
+  Time madePs = endPs - aheadPs;
   Time sendFreePs = from.clocks.sendPs, receiveFreePs = to.clocks.receivePs;
   Time startPs = startMessage(madePs, cost.occupancyPs, costs.hasQueues(),
                               from.clocks.sendPs, to.clocks.receivePs);
@@ -342,7 +345,7 @@ void FullWalk<Time>::send(const Cost &cost, Worker &from, Worker &to,
   item.freePs = startMessage(item.freePs, Time{}, costs.hasQueues(),
                              from.freeClocks.sendPs, to.freeClocks.receivePs);
   if (bindings)
-    bindMessage(from, to, item, startPs, sendFreePs);
+    bindMessage(from, to, item, startPs, madePs, sendFreePs);
   if (!costs.hasQueues())
     return;
   Time runPs = whereEqual(startPs, sendFreePs, earlier(startPs, from.sendRunPs),
@@ -351,7 +354,7 @@ void FullWalk<Time>::send(const Cost &cost, Worker &from, Worker &to,
                      runPs);
   from.sendRunPs = to.receiveRunPs = runPs;
   from.lastSend = to.lastReceive = item.producer;
-  item.runBeginPs = later(madePs, runPs);
+  item.runBeginPs = later(endPs, runPs);
 }
 
 /// Notes whether a message waited for its cell or for the message before it in
@@ -359,9 +362,9 @@ void FullWalk<Time>::send(const Cost &cost, Worker &from, Worker &to,
 template <typename Time>
 void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
                                  const Item &item, const Time &startPs,
-                                 const Time &sendFreePs) {
+                                 const Time &madePs, const Time &sendFreePs) {
   uint32_t before = item.producer;
-  if (laneOf(startPs, 0) != laneOf(from.clocks.rowPs, 0))
+  if (laneOf(startPs, 0) != laneOf(madePs, 0))
     before = laneOf(startPs, 0) == laneOf(sendFreePs, 0) ? from.lastSend
                                                          : to.lastReceive;
   bindings->bindMessage(item.producer, before);

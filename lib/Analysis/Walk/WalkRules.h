@@ -26,7 +26,7 @@ template <typename Time>
 struct WalkCost {
   Time computePs{};
   /// Until its queues are free; until the message arrives; how long before the
-  /// end of what it waits for an all-reduce starts.
+  /// end of what it waits for an all-reduce starts. Messages ask aheadPs().
   Time occupancyPs{}, flightPs{}, aheadPs{};
 };
 
@@ -34,7 +34,7 @@ struct WalkCost {
 template <typename Time>
 struct WalkPair {
   uint64_t kinds = std::numeric_limits<uint64_t>::max(); ///< of both cells
-  Time ps{};
+  Time ps{}, behindPs{}; ///< as PairTime has them
 };
 
 /// What the steps of a walk take, in one scenario or in several.
@@ -52,6 +52,12 @@ public:
     return LLVM_UNLIKELY(varies) ? varyingPs(step) : cost.computePs;
   }
   const Time &pairPs(const WaveStep &step);
+  /// How long before the end of a step a message with this cost may start.
+  Time aheadPs(const WaveStep &step, const WalkCost<Time> &cost) {
+    return LLVM_UNLIKELY(hasBehind && step.isPair)
+               ? earlier(pairOf(step).behindPs, cost.flightPs)
+               : Time{};
+  }
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
   int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
@@ -66,11 +72,13 @@ private:
   int64_t computePsOf(const WalkInputs &scenario, uint32_t stage,
                       Phase phase) const;
   const Time &varyingPs(const WaveStep &step);
+  const WalkPair<Time> &pairOf(const WaveStep &step);
 
   llvm::ArrayRef<WalkInputs> scenarios;
   bool isQueued;
-  bool varies;   ///< times depend on the unit
-  bool isRandom; ///< and on the microbatch
+  bool varies;    ///< times depend on the unit
+  bool isRandom;  ///< and on the microbatch
+  bool hasBehind; ///< PairTime::behindPs of some pair may be more than 0
   const TableView &table;
   std::vector<int64_t> firsts;       ///< by path: its first unit, or -1
   Time varied{};                     ///< of the step that was asked for last
@@ -131,8 +139,12 @@ WalkCosts<Time>::WalkCosts(const TableView &table,
       isQueued(queuesOf(InstructionKind::Send, scenarios.front().transport)
                    .contains(Queue::Sends)),
       varies(llvm::any_of(scenarios, variesByUnit)),
-      isRandom(llvm::any_of(scenarios, variesByMicrobatch)), table(table),
-      firsts(table.placement->getNumPaths(), -1) {
+      isRandom(llvm::any_of(scenarios, variesByMicrobatch)),
+      hasBehind(llvm::any_of(scenarios,
+                             [](const WalkInputs &scenario) {
+                               return scenario.costs->pairTimes != nullptr;
+                             })),
+      table(table), firsts(table.placement->getNumPaths(), -1) {
   const Placement &placement = *table.placement;
   int64_t numLeft = firsts.size();
   for (int64_t i = 0; numLeft != 0 && i != placement.getNumUnits(); ++i)
@@ -180,18 +192,26 @@ WalkCost<Time> WalkCosts<Time>::costOf(uint32_t stage, Phase phase) const {
 
 template <typename Time>
 const Time &WalkCosts<Time>::pairPs(const WaveStep &step) {
-  if (LLVM_UNLIKELY(varies))
-    return varyingPs(step);
+  return LLVM_UNLIKELY(varies) ? varyingPs(step) : pairOf(step).ps;
+}
+
+template <typename Time>
+const WalkPair<Time> &WalkCosts<Time>::pairOf(const WaveStep &step) {
   if (LLVM_UNLIKELY(pairs.empty()))
     pairs.resize(table.placement->getNumGlobalStages());
   WalkPair<Time> &pair = pairs[step.stage(0)];
   uint64_t kinds = uint64_t(step.kinds[0]) << 32 | step.kinds[1];
   if (LLVM_UNLIKELY(pair.kinds != kinds)) {
     pair.kinds = kinds;
-    for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
-      setLane(pair.ps, lane, stepPs(scenarioOf(lane), *table.placement, step));
+    for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
+      const WalkInputs &scenario = scenarioOf(lane);
+      setLane(pair.ps, lane, stepPs(scenario, *table.placement, step));
+      setLane(pair.behindPs, lane,
+              scenario.costs->behindPs(*table.placement, step.cells[0],
+                                       step.cells[1]));
+    }
   }
-  return pair.ps;
+  return pair;
 }
 
 template <typename Time>

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from pipesched import Configuration, Costs, PipeSchedError, overlap
+from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, overlap
 from pipesched._overlap import says_nothing_gained
 from pipesched._segments import PARTS, read_segments, segments_of
 from pipesched.command import main
@@ -254,12 +254,19 @@ def test_pairs_of_a_model_are_those_of_its_layers(order: Any) -> None:
 
 
 def test_orders_of_pairs_are_told_apart() -> None:
-    def step(order: Any) -> int:
-        configuration = Configuration("dualpipe-v", 4, 16, costs=Costs(**TRAINED, pair_order=order))
-        return configuration.simulate().execution.makespan_ps
+    def step(order: Any, transport: Any, schedule: str = "dualpipe-v", **given: Any) -> int:
+        options: Any = {"costs": Costs(**TRAINED, pair_order=order), "transport": transport}
+        return Configuration(schedule, 4, 16, **given, **options).simulate().execution.makespan_ps
 
-    assert step("fluid") <= step("best") <= step("deepseek") < step("in-turn")
-    assert step("megatron") == step("deepseek")
+    orders = ("fluid", "best", "deepseek", "in-turn")
+    fluid, best, deepseek, in_turn = (step(order, "blocking") for order in orders)
+    assert fluid <= best <= deepseek < in_turn
+    # The pairs of both take the same, but Megatron-Core sends before the last weight gradients.
+    # Messages that hold rows are sent behind them.
+    assert step("megatron", "blocking") == deepseek
+    assert step("megatron", "overlap") < step("deepseek", "overlap")
+    combined: Any = {"schedule": "combined-1f1b", "options": FamilyOptions(chunks=2)}
+    assert step("megatron", "delay", **combined) < step("deepseek", "delay", **combined)
 
 
 # The verb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,6 +102,20 @@ def test_combined_1f1b_need_not_be_named(launcher: Any) -> None:
     assert every[0].step_s <= named[0].step_s
     assert named[0].step_s in {each.step_s for each in every}
     assert all(each.shape.expert > 1 for each in every if each.schedule == "combined-1f1b")
+
+
+def test_combined_1f1b_sends_as_megatron_does() -> None:
+    """Before the last weight gradients of its pairs; the saved plan says so."""
+    given = {**EXPERTS, **FEW, "global_batch": 128, "chunks": [2], "stages": [4]}
+    best = plan(**given, schedules=["combined-1f1b"]).fitting[0]
+    found = best.configuration
+    assert found is not None and found.costs is not None
+    assert found.costs.pair_order == "megatron"
+    later = replace(found, costs=replace(found.costs, pair_order="deepseek")).simulate()
+    assert best.step_s < later.execution.makespan_ps / 1e12
+    other = plan(**given, schedules=["dualpipe-v"]).fitting[0].configuration
+    assert other is not None and other.costs is not None
+    assert other.costs.pair_order == "deepseek"
 
 
 def test_combined_1f1b_is_not_searched_where_it_hides_nothing() -> None:

@@ -37,6 +37,13 @@ inline TaskCost chargeMessage(const MessageCost &message, Transport transport) {
   llvm_unreachable("covered switch");
 }
 
+/// MessageCost::aheadPs of a message of an overlapped pair with this
+/// PairTime::behindPs.
+inline int64_t aheadOfPair(const MessageCost &message, int64_t behindPs) {
+  return std::min<uint64_t>(behindPs, uint64_t(message.occupancyPs) +
+                                          uint64_t(message.latencyPs));
+}
+
 } // namespace pipesched
 
 #endif // PIPESCHED_ANALYSIS_GRAPH_TASKCOST_H

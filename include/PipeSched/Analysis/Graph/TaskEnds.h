@@ -43,7 +43,7 @@ public:
     int64_t aheadPs = times.aheadOf(task);
     auto binds = [&](Edge edge) {
       int64_t early =
-          aheadPs == 0 || isQueueOrder(graph, task, edge) ? 0 : aheadPs;
+          aheadPs != 0 && mayStartAhead(graph, task, edge) ? aheadPs : 0;
       return endPs(edge) - early == startPs(task);
     };
     const Edge *binding = llvm::find_if(edges, binds);

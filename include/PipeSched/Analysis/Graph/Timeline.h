@@ -32,6 +32,15 @@ Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
 /// use.
 bool isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge);
 
+/// The overlapped pair of cells that makes what a message carries; kNone if
+/// another cell does.
+uint32_t pairThatSends(const TaskGraph &graph, uint32_t message);
+
+/// Whether a task that starts ahead (MessageCost::aheadPs) does so of the end
+/// of this edge: a message of the pair that sends it, an all-reduce of all but
+/// the task in front of it in a queue.
+bool mayStartAhead(const TaskGraph &graph, uint32_t task, Edge edge);
+
 /// The makespan of the same graph if messages and all-reduces took no time.
 int64_t freeMakespan(const TaskGraph &graph, const TaskTimes &times,
                      const Timeline &timeline);
