@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 from . import _core
+from ._backward import MOST_AT_ARRIVAL, backward_of, takes_backward
 from ._costs import Costs, SimulationOptions, read_simulation
 from ._division import Counts, paths_with, with_counts
 from ._errors import PipeSchedError
@@ -87,7 +88,7 @@ class Configuration:
             microbatches=self.microbatches,
             name=name,
             paths=self._paths,
-            **self.options,
+            **self.made_options,
         )
 
     def simulate(self) -> Simulation:
@@ -101,6 +102,25 @@ class Configuration:
         places = self.places if self.costs is not None and self.costs.model is not None else ()
         origin = origin_of(self.costs, places, self.microbatches, self.disturbance)
         return read_report(Simulation, evaluation.report(), _evaluation=evaluation, _origin=origin)
+
+    @cached_property
+    def made_options(self) -> FamilyOptions:
+        """The options. Where the order of the family depends on the time of B beside that of F and
+        they do not say it, it is that of the costs, in the median of the workers. With receives at
+        arrival it is less than two F: messages of longer ones overtake each other.
+        """
+        if self.costs is None or self.options.get("backward") or not takes_backward(self.family):
+            return self.options
+        probe = Configuration("gpipe", self.workers, 1, paths=self._paths, costs=self.costs)
+        try:
+            percent = backward_of(_core.evaluate_configuration(probe._raw()))
+        except PipeSchedError:
+            return self.options  # the schedule itself says what is wrong
+        if percent is None:
+            return self.options
+        if self.receive_placement == "arrival":
+            percent = min(percent, MOST_AT_ARRIVAL)
+        return {**self.options, "backward": percent}
 
     @property
     def _is_own(self) -> bool:
@@ -182,7 +202,7 @@ class Configuration:
             self.family,
             integer("workers", self.workers),
             integer("microbatches", self.microbatches),
-            raw_options(self.options),
+            raw_options(self.made_options),
             raw_paths(self._paths),
             costs._raw if (costs := self._costs) else None,
             raw_timing(self._timing),

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ._options import ContextExchange, Precision, Sharding, names_of
+from ._options import ContextExchange, PairOrder, Precision, Sharding, names_of
 
 LauncherName = Literal["megatron", "torchtitan"]
 
@@ -102,6 +102,14 @@ def exchanges_of(launcher: LauncherName) -> tuple[ContextExchange, ...]:
     (`_ContextParallelOptions` in `torch/distributed/tensor/experimental/_context_parallel`).
     """
     return ("ring", "gather") if launcher == "megatron" else ("gather",)
+
+
+def pair_order_of(launcher: LauncherName) -> PairOrder:
+    """In which order the framework issues the parts of layers of an overlapped pair: Megatron-Core
+    by `model_chunk_schedule_plan.py`; PyTorch's DualPipeV, and torchtitan with it, sends when both
+    cells have run, as DualPipe does.
+    """
+    return "megatron" if launcher == "megatron" else "deepseek"
 
 
 def no_pipeline(launcher: LauncherName | None, is_tied: bool, pipeline: int) -> str | None:

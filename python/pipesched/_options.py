@@ -148,6 +148,7 @@ class FamilyOptions(TypedDict, total=False):
     construction: Construction
     slices: int
     vocabulary: Vocabulary
+    backward: int
     split_backward: bool
     gradient_after: GradientAfter
 

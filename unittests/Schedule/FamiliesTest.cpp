@@ -169,7 +169,8 @@ TEST(FamilyOptions, AreTakenOrRefused) {
                                                     {"split-backward", "false"},
                                                     {"gradient-after", "W"},
                                                     {"slices", "1"},
-                                                    {"vocabulary", "vocab-2"}};
+                                                    {"vocabulary", "vocab-2"},
+                                                    {"backward", "150"}};
   EXPECT_EQ(std::size(values), familyOptions().size());
   for (const Family &family : families())
     for (auto [info, value] : llvm::zip_equal(familyOptions(), values)) {

@@ -48,6 +48,10 @@ static void read(const FamilyOptions &given, ChimeraOptions &options) {
 static void read(const FamilyOptions &given, VocabularyOptions &options) {
   options.algorithm = given.getVocabulary();
 }
+static void read(const FamilyOptions &given, Vocab1F1BOptions &options) {
+  read(given, static_cast<VocabularyOptions &>(options));
+  options.backward = given.backward;
+}
 static void read(const FamilyOptions &given, ZBAutoOptions &options) {
   options.memory = given.memory;
 }
@@ -367,7 +371,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Linear,
      /*splitsBackward=*/std::nullopt,
-     kVocabulary,
+     kVocabulary | bitsOf(FamilyOption::Backward),
      kFifoAtConsumer,
      adapt<generateVocab1F1B>,
      formulas::evaluateVocab1F1B},

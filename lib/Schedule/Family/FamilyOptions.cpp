@@ -59,6 +59,9 @@ llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
       {FamilyOption::Vocabulary, "vocabulary", algorithms,
        "how the shards of a vocabulary find the gradient of the last output",
        "", &FamilyOptions::vocabulary, /*isWritten=*/true},
+      {FamilyOption::Backward, "backward", "an integer from 1",
+       "the time of B in percent of that of F, for which an order is made",
+       "200, as in unit slots", &FamilyOptions::backward, /*isWritten=*/true},
   };
   return options;
 }

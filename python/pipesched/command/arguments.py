@@ -113,6 +113,7 @@ FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "construction": (str, "concat, doubling or halving"),
     "slices": (positive, "slices of each microbatch along its tokens"),
     "vocabulary": (str, "vocab-1 or vocab-2, how a vocabulary is spread over the workers"),
+    "backward": (positive, "time of B in percent of F, for which vocab-1f1b has an order"),
 }
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipesched import Costs, Schedule, _core, _deployment, systems
+from pipesched import Configuration, Costs, Schedule, _core, _deployment, systems
 from pipesched._bytes import DEFAULT_RESERVE, reserve_text
 from pipesched._costs import has_experts
 from pipesched._division import SPREAD, Counts
@@ -39,6 +39,7 @@ FAMILY_DEFAULTS = {
     "construction": "concat",
     "slices": "one",
     "vocabulary": "vocab-1",
+    "backward": "as the costs say",
     "split_backward": "the family's",
     "gradient_after": "the family's",
 }
@@ -244,11 +245,18 @@ def _is_step_free(costs: Costs | None) -> bool:
     return not {"O", "G"} & costs._timed_names
 
 
-def of_families(names: Collection[str], is_given: Given) -> Facts:
-    """The options that these families have and nobody gave."""
+def of_families(
+    names: Collection[str], is_given: Given, points: Iterable[Configuration] = ()
+) -> Facts:
+    """The options that these families have and nobody gave; of what points take from their costs,
+    the values.
+    """
     generated = families()  # a place of a Python function is none of them
     found: dict[str, list[str]] = {}
-    for option, usual in FAMILY_DEFAULTS.items():
+    made = {point.made_options.get("backward") for point in points}
+    shown = " or ".join(f"{percent} %" for percent in sorted(filter(None, made)))
+    usuals = FAMILY_DEFAULTS | ({"backward": f"{shown} of F"} if shown else {})
+    for option, usual in usuals.items():
         taking = [name for name in names if name in generated and option in generated[name].options]
         if not taking or is_given(option):
             continue

@@ -300,7 +300,7 @@ def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) ->
             name,
             point.workers,
             point.microbatches,
-            point.options,
+            point.made_options,
             point.places if point._counts else (),
         )
     times = times_by_schedule(named)
@@ -423,7 +423,8 @@ def _above(
     sized = [row for row in rows if row.get("microbatch_size")]
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
     settings = _settings(arguments)
-    families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
+    points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
+    families = [point.family for point in points]
     sliced = any((row.get("slices") or 1) > 1 for row in rows)
     stored = (entry.schedule for entry in entries if isinstance(entry, FromFile))
     paired = assumed.overlap(costs, families, stored)
@@ -433,7 +434,7 @@ def _above(
             _free(entries) if has_own else known,
             assumed.of_layers([(entry.costs, entry.counts) for entry in entries], given),
             assumed.of_timing(settings, given, () if has_own else (costs,)),
-            assumed.of_families(families, given),
+            assumed.of_families(families, given, points),
             assumed.of_memory(costs, given, reserve=True),
         ]
     )

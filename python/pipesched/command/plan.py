@@ -22,6 +22,7 @@ from pipesched._options import (
     Transport,
     VocabularyKind,
     names_of,
+    raw_options,
 )
 from pipesched._schedule import Schedule
 from pipesched._sensitivity import steps_of
@@ -127,7 +128,10 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
         choices=names_of(ContextExchange),
         help="of keys and values among parts of a sequence; by default all that the framework has",
     )
-    add_deployment(group, _deployment.HELD)
+    order = _deployment.HELD["pair_order"]
+    summary = f"{order.summary}; by default as the framework does"
+    held = {"pair_order": order._replace(unsaid=None, summary=summary)}
+    add_deployment(group, _deployment.HELD | held)
     add_settings(group)
     group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
     group.add_argument(
@@ -376,7 +380,9 @@ def _costs_of(proposal: Proposal, folder: str = "") -> list[str]:
 
 def _passes(proposal: Proposal) -> str:
     shape = proposal.shape
-    options = ",".join(f"{name}={value}" for name, value in proposal.candidate.options)
+    configuration = proposal.configuration
+    chosen = {} if configuration is None else configuration.made_options
+    options = ",".join(f"{name}={value}" for name, value in raw_options(chosen))
     made = [
         passes.one_pass(
             "pipe-create",

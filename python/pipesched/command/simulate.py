@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipesched import Configuration, Costs, Schedule, Simulation
@@ -102,27 +103,25 @@ def _schedules(
         return files.read_all(arguments.files, arguments.name)
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("--schedule needs --workers and --microbatches")
-    point = Configuration(
+    return [(files.Origin(), _point(arguments, costs).generate())]
+
+
+def _point(arguments: argparse.Namespace, costs: Costs | None) -> Configuration:
+    """The family of `--schedule`, without an end of the step."""
+    return Configuration(
         arguments.schedule,
         arguments.workers,
         arguments.microbatches,
         given_family_options(arguments),
         costs=costs,
     )
-    return [(files.Origin(), point.generate())]
 
 
 def _add_formula(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     """Adds the formula of a family of one's own, which the report does not know."""
     if not arguments.schedule:
         return
-    point = Configuration(
-        arguments.schedule,
-        arguments.workers,
-        arguments.microbatches,
-        given_family_options(arguments),
-        optimizer_step=arguments.optimizer_step,
-    )
+    point = replace(_point(arguments, None), optimizer_step=arguments.optimizer_step)
     ratio = point._own_bubble_ratio
     if ratio is not None:
         rows[0] |= {"formula_bubble_ratio": ratio, "formula_of": "step"}
@@ -171,7 +170,7 @@ def _passes(arguments: argparse.Namespace, entries: list[FromFile]) -> str:
         "schedule",
         arguments.workers,
         arguments.microbatches,
-        given_family_options(arguments),
+        _point(arguments, entries[0].costs).made_options,
         _uneven(entries[0]),
     )
     made += passes.attaching(arguments, times_by_schedule([("schedule", entries[0])]))

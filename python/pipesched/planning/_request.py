@@ -27,6 +27,7 @@ from .._frameworks import (
     ParameterBytes,
     default_sharding,
     exchanges_of,
+    pair_order_of,
     parameter_bytes,
 )
 from .._options import (
@@ -156,6 +157,8 @@ class Request(Held):
     precision: Precision = "bf16"
     transport: Transport = "overlap"
     context_exchange: ContextExchange | None = None
+    pair_order: Any = None
+    """A `PairOrder`; by default that of the framework whose memory is counted."""
     schedules: Sequence[str] | None = None
     tensor: Sequence[int] | None = None
     stages: Sequence[int] | None = None
@@ -189,6 +192,8 @@ class Request(Held):
             put("vocabulary", _choices(VocabularyKind, "vocabulary", self.vocabulary))
         if self.launcher is not None:
             code_of(LauncherName, "launcher", self.launcher)
+        if self.pair_order is None:
+            put("pair_order", pair_order_of(self.framework.name))
         self._check_exchange()
         if self.sharding is None:
             put("sharding", default_sharding(self.framework.name))

@@ -92,7 +92,6 @@ class Space:
         """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
-        self._costs_of_pairs: dict[Shape, Costs] = {}
         self._counts: dict[object, tuple[int, ...]] = {}
 
     # Schedules for a shape
@@ -349,18 +348,6 @@ class Space:
             )
         return self._costs[key]
 
-    def costs_of(self, candidate: Candidate) -> Costs:
-        """The costs of a schedule. The pairs of combined 1F1B run in the order of Megatron-Core,
-        whose family it is, and send before the last weight gradient.
-        """
-        shape = candidate.shape
-        if candidate.schedule != COMBINED:
-            return self.costs(shape)
-        key = self.of_equal_costs(shape)
-        if key not in self._costs_of_pairs:
-            self._costs_of_pairs[key] = replace(self.costs(shape), pair_order="megatron")
-        return self._costs_of_pairs[key]
-
     def configuration(self, candidate: Candidate) -> Configuration:
         """The whole training step, with all-reduces of gradients and optimizer steps."""
         return Configuration(
@@ -369,7 +356,7 @@ class Space:
             candidate.shape.microbatches,
             candidate.family_options,
             paths=candidate.raw_paths,
-            costs=self.costs_of(candidate),
+            costs=self.costs(candidate.shape),
             transport=self.request.transport,
             receive_placement=candidate.receives,
             optimizer_step="overlapped",

@@ -2,7 +2,16 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b{vocabulary=vocab-2},pipe-verify)' | FileCheck %s --check-prefix=SECOND
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b)' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-schedule-vocab-1f1b{schedule= vocabulary=vocab-1}
+// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b{schedule=paper backward=150})' | FileCheck %s --check-prefix=SHORT
+// RUN: not pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b{backward=10001})' 2>&1 | FileCheck %s --check-prefix=RANGE
+
+// PIPELINE: pipe-schedule-vocab-1f1b{backward=0 schedule= vocabulary=vocab-1}
+// RANGE: error: 'pipe.schedule' op backward of vocab-1f1b is the time of B in percent of that of F, from 1 to 10000; found 10001
+
+// Where B takes less than two F, worker 1 is the one that is B F S.
+// SHORT: family "vocab-1f1b" {backward = 150 : i64} {
+// SHORT: worker 0 runs [{{.*}} 0B0 0S4 0Y4
+// SHORT: worker 1 runs [{{.*}} 1B0 1F5 1X5 1S4 1Y4
 
 // The order of the paper: worker 0, the fourth from the last, is B F S, the others B S F.
 // CHECK-LABEL: pipe.schedule @paper workers 4 microbatches 6 family "vocab-1f1b" {

@@ -86,6 +86,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     "--slice-cut": ("slice cut tokens", ["seq1f1b", *LONG], ["work"]),
     "--slice-exchange": ("slice exchange none", ["slimpipe", *LONG], ["pairs"]),
     "--vocabulary": ("vocabulary vocab-1", ["vocab-1f1b", *MODEL], ["vocab-2"]),
+    "--backward": ("% of F", ["vocab-1f1b", *MODEL], ["200"]),
     "--split-backward": ("split-backward", ["hanayo", *MODEL], []),
     "--gradient-after": (
         "gradient-after",

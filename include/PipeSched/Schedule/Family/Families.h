@@ -39,7 +39,7 @@ struct FormulaResult;
 /// Every option of every family. An option without a value has the family's
 /// default. Generators.h says what each means.
 struct FamilyOptions {
-  std::optional<int64_t> chunks, group, waves, pairs, memory, slices;
+  std::optional<int64_t> chunks, group, waves, pairs, memory, slices, backward;
   std::optional<ChimeraConstruction> construction;
   std::optional<VocabularyAlgorithm> vocabulary;
   std::optional<bool> splitBackward;
@@ -76,6 +76,7 @@ enum class FamilyOption : uint8_t {
   GradientAfter,
   Slices,
   Vocabulary,
+  Backward,
 };
 
 struct FamilyOptionInfo {

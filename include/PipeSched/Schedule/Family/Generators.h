@@ -254,11 +254,19 @@ struct VocabularyOptions : GeneratorOptions {
   VocabularyAlgorithm algorithm = VocabularyAlgorithm::Vocab1;
 };
 
+struct Vocab1F1BOptions : VocabularyOptions {
+  /// The time of B in percent of that of F, from 1 to kMostBackward; by default
+  /// that of unit slots. It says where the steps of the head stand.
+  std::optional<int64_t> backward;
+
+  static constexpr int64_t kUnitBackward = 200, kMostBackward = 10000;
+};
+
 /// 1F1B with one S and one T in each interval on each worker (arXiv 2411.05288,
 /// section 5). Peaks: min(N, D-r+2) microbatches with Vocab-1, min(N, D-r+1)
-/// with Vocab-2.
+/// with Vocab-2. Errors: `backward` is out of its range.
 llvm::Expected<Table> generateVocab1F1B(const Placement &placement,
-                                        const VocabularyOptions &options = {});
+                                        const Vocab1F1BOptions &options = {});
 
 /// V-Half with S and T in its building block (same paper, appendix).
 llvm::Expected<Table> generateVocabVHalf(const Placement &placement,

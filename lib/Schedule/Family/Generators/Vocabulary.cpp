@@ -77,15 +77,15 @@ static int64_t cellsPerUnit(bool reduces) { return reduces ? 7 : 6; }
 /// From the last worker to the first, its steps stand ever earlier beside those
 /// of the last worker, by a forward for each worker, but by no more than a
 /// backward: there the step goes behind the forward of its interval. `offset`
-/// is how much later than on the last worker a step begins, with F = 1 and
+/// is how much later than on the last worker a step begins. In units of F, with
 /// B = 2:
 ///
 ///   worker      p-1  p-2  p-3  p-4  p-5  p-6
 ///   offset        0   -1   -2   -2   -1   -2
 ///   order       BSF  BSF  BSF  BFS  BSF  BSF
 ///   numWarmUp     0    1    2    3    3    4
-static std::vector<StepPlace> placeSteps(int64_t numWorkers) {
-  constexpr int64_t forward = 1, backward = 2;
+static std::vector<StepPlace> placeSteps(int64_t numWorkers, int64_t backward) {
+  constexpr int64_t forward = 100; // percent
   std::vector<StepPlace> places(numWorkers);
   int64_t offset = 0;
   bool isBehindLate = false; ///< the worker after this one is B F S
@@ -136,10 +136,15 @@ static void writeVocab1F1B(ShardRow &row, int64_t numForwards,
 }
 
 Expected<Table> pipesched::generateVocab1F1B(const Placement &placement,
-                                             const VocabularyOptions &options) {
+                                             const Vocab1F1BOptions &options) {
   bool reduces = options.algorithm == VocabularyAlgorithm::Vocab1;
+  int64_t backward = options.backward.value_or(Vocab1F1BOptions::kUnitBackward);
   if (Error error = checkOneStagePerWorker(placement, "vocab-1f1b"))
     return std::move(error);
+  if (backward < 1 || backward > Vocab1F1BOptions::kMostBackward)
+    return formatError("backward of vocab-1f1b is the time of B in percent of "
+                       "that of F, from 1 to {0}; found {1}",
+                       Vocab1F1BOptions::kMostBackward, backward);
   if (Error error =
           checkTableSize(placement, "vocab-1f1b", cellsPerUnit(reduces)))
     return std::move(error);
@@ -147,7 +152,7 @@ Expected<Table> pipesched::generateVocab1F1B(const Placement &placement,
                                cellsPerUnit(reduces));
   int64_t numUnits = placement.getNumUnits();
   int64_t numStages = placement.getMaxStages();
-  std::vector<StepPlace> places = placeSteps(numStages);
+  std::vector<StepPlace> places = placeSteps(numStages, backward);
   writeRows(table, [&](int64_t stage, RowWriter &writer) {
     ShardRow row(writer, stage, numUnits, reduces);
     writeVocab1F1B(row, numStages - stage, reduces ? 2 : 1, places[stage],
