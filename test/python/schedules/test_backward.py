@@ -27,7 +27,7 @@ def step(backward: int, made_for: int | None = None, receives: Any = "consumer")
     given: Any = {"costs": times(backward), "receive_placement": receives}
     options: Any = {} if made_for is None else {"backward": made_for}
     point = Configuration("vocab-1f1b", **SIZES, options=options, **given)
-    cells = SIZES["microbatches"] + SIZES["workers"] - 1
+    cells: int = SIZES["microbatches"] + SIZES["workers"] - 1
     makespan: int = point.simulate().execution.makespan_ps
     return float(makespan) / 1e6 / ((100 + backward + 15) * cells)
 
