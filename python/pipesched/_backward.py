@@ -6,15 +6,12 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
-
 from . import _core
 from ._families import key_of
 from ._program import COSTED_PHASES
 
 MOST = 10000
 """The longest B that an order is made for, in percent of F."""
-
 
 MOST_AT_ARRIVAL = 199
 """The longest B that costs choose an order for where receives stand at arrival."""
@@ -31,6 +28,8 @@ def backward_of(step: _core.Evaluation) -> int | None:
     """The time of B in percent of that of F, in the median of the workers, from a step with one of
     each on every worker; None if an F takes no time.
     """
+    import numpy as np
+
     cells = step.cells()
     names, took = np.array(COSTED_PHASES)[cells["phase"]], cells["end_ps"] - cells["start_ps"]
     forward, backward = (
