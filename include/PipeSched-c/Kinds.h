@@ -35,7 +35,11 @@
   entry(LogitsGrad, 13) /* T */                                                \
   entry(Broadcast, 14) /* X */                                                 \
   entry(Combine, 15)  /* Y */                                                  \
-  entry(Reduce, 16)   /* Z */
+  entry(Reduce, 16)   /* Z */                                                  \
+  entry(Lookup, 17)   /* E */                                                  \
+  entry(LookupSum, 18) /* A */                                                 \
+  entry(GradientBroadcast, 19) /* C */                                         \
+  entry(LookupGrad, 20) /* V */
 // clang-format on
 
 #define PIPESCHED_PHASE(name, number) PipeschedPhase##name = number,
@@ -58,7 +62,9 @@ typedef enum PipeschedPhase {
   entry(AllReduce, 6)                                                          \
   entry(Broadcast, 7)                                                          \
   entry(Combine, 8)                                                            \
-  entry(Reduce, 9)
+  entry(Reduce, 9)                                                             \
+  entry(ReduceLookups, 10)                                                     \
+  entry(BroadcastGradient, 11)
 // clang-format on
 
 #define PIPESCHED_INSTRUCTION(name, number) PipeschedInstruction##name = number,

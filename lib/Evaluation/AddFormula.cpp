@@ -70,6 +70,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   bool usesWhole = phases.contains(Phase::Backward);
   SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
   SharedValue logits, logitsGrad;
+  PhaseSet free = phases & (kDetachedPhases | kEmbeddingPhases);
   // Formulas know one time of pairs, whatever their stages.
   bool isTimed = hasPairs && stageCosts.pairTimes;
   if (isTimed)
@@ -81,8 +82,8 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
         of(Phase::Backward) != of(Phase::InputGrad) + of(Phase::WeightGrad))
       return false;
     bool isFree = true;
-    kDetachedPhases.forEach([&](Phase phase) { isFree &= of(phase) == 0; });
-    if (phases.intersects(kDetachedPhases) && !isFree)
+    free.forEach([&](Phase phase) { isFree &= of(phase) == 0; });
+    if (!isFree)
       return false;
     logits.add(of(Phase::Logits));
     logitsGrad.add(of(Phase::LogitsGrad));

@@ -154,7 +154,8 @@ MemoryTrace pipesched::traceMemoryOf(const NamedEvaluation &result) {
 // Slots
 //===----------------------------------------------------------------------===//
 
-/// The boxes of one row. `start` has the slots at which its cells start.
+/// The boxes of one row. `start` has the slots at which its cells start. Phases
+/// that take no slot have no box.
 template <typename Slots>
 static std::vector<Box> boxesOfRow(const Slots &lengths,
                                    llvm::ArrayRef<Cell> row,
@@ -167,7 +168,8 @@ static std::vector<Box> boxesOfRow(const Slots &lengths,
             std::nullopt};
     if (row[i].overlapsNext())
       box.second = row[++i];
-    boxes.push_back(box);
+    if (traitsOf(box.cell.getPhase()).unitSlots != 0 || box.end > box.begin)
+      boxes.push_back(box);
   }
   return boxes;
 }

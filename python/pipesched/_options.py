@@ -40,11 +40,17 @@ Phase = Literal[
     "X",
     "Y",
     "Z",
+    "E",
+    "A",
+    "C",
+    "V",
 ]
 """F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
 optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads. Of a
 vocabulary that is spread over the workers: S logits of a shard, T their gradients, X broadcast of
-the last output, Y softmax over the shards, Z sum of the gradients of that output."""
+the last output, Y softmax over the shards, Z sum of the gradients of that output; E lookup in a
+shard of the embedding, A sum of the lookups, C broadcast of the gradient of that sum, V gradient of
+the shard."""
 InstructionKind = Literal[
     "compute",
     "send",
@@ -56,6 +62,8 @@ InstructionKind = Literal[
     "broadcast",
     "combine",
     "reduce",
+    "reduce_lookups",
+    "broadcast_gradient",
 ]
 Lane = Literal[
     "compute",
@@ -66,6 +74,8 @@ Lane = Literal[
     "all-reduce",
     "broadcast",
     "reduction",
+    "lookup",
+    "gradient",
 ]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused", "flash-2", "flash-3", "cudnn"]

@@ -38,6 +38,11 @@
 // CHECK: "schedule": "steps"
 // CHECK: "makespan_ps": 3066,
 // CHECK-NEXT: "busy_ps": [1756, 1804],
+
+// Where R makes the activations again, of which F then keeps nothing, T gives back the 56 that S
+// took, so that all microbatches hold as much as the first.
+// CHECK: "schedule": "again"
+// CHECK: "peak_bytes": [713, 713]
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
     matrix = <flops_per_s = 1000000000000>, vector = <flops_per_s = 1000000000000>,
@@ -68,5 +73,10 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     path on [0, 1]
     worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0B0 0O0]
     worker 1 runs [1F0 1X0 1S0 1Y0 1T0 1Z0 1B0 1O0]
+  }
+  pipe.schedule @again workers 2 microbatches 3 model @m {
+    path on [0, 1]
+    worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0R0 0B0 0F1 0X1 0S1 0Y1 0T1 0Z1 0R1 0B1 0F2 0X2 0S2 0Y2 0T2 0Z2 0R2 0B2]
+    worker 1 runs [1F0 1X0 1S0 1Y0 1T0 1Z0 1R0 1B0 1F1 1X1 1S1 1Y1 1T1 1Z1 1R1 1B1 1F2 1X2 1S2 1Y2 1T2 1Z2 1R2 1B2]
   }
 }

@@ -32,17 +32,17 @@
 // CHECK-NEXT: {"ph":"C","name":"activations held","pid":0,"ts":71,"args":{"activations":0.0}},
 // CHECK-NEXT: {"ph":"C","name":"activations held","pid":1,"ts":15.5,"args":{"activations":1.0}},
 // CHECK-NEXT: {"ph":"C","name":"activations held","pid":1,"ts":45.5,"args":{"activations":0.0}}
-// CHECK-NEXT: {"ph":"X","name":"dependency","cat":"idle","pid":0,"tid":8,"ts":10,"dur":35.5,"args":{"before":"0B0","waits_for":"message 1B0 from worker 1"}},
-// CHECK-NEXT: {"ph":"X","name":"communication","cat":"idle","pid":0,"tid":8,"ts":45.5,"dur":5.5,"args":{"before":"0B0","waits_for":"message 1B0 from worker 1"}},
-// CHECK-NEXT: {"ph":"X","name":"fill","cat":"idle","pid":1,"tid":8,"ts":0,"dur":15.5,"args":{"before":"1F0","waits_for":"message 0F0 from worker 0"}},
-// CHECK-NEXT: {"ph":"X","name":"drain","cat":"idle","pid":1,"tid":8,"ts":45.5,"dur":25.5,"args":{}},
+// CHECK-NEXT: {"ph":"X","name":"dependency","cat":"idle","pid":0,"tid":10,"ts":10,"dur":35.5,"args":{"before":"0B0","waits_for":"message 1B0 from worker 1"}},
+// CHECK-NEXT: {"ph":"X","name":"communication","cat":"idle","pid":0,"tid":10,"ts":45.5,"dur":5.5,"args":{"before":"0B0","waits_for":"message 1B0 from worker 1"}},
+// CHECK-NEXT: {"ph":"X","name":"fill","cat":"idle","pid":1,"tid":10,"ts":0,"dur":15.5,"args":{"before":"1F0","waits_for":"message 0F0 from worker 0"}},
+// CHECK-NEXT: {"ph":"X","name":"drain","cat":"idle","pid":1,"tid":10,"ts":45.5,"dur":25.5,"args":{}},
 // CHECK-NEXT: {"ph":"M","name":"process_name","pid":2,"tid":0,"args":{"name":"two: critical path"}},
-// CHECK:      {"ph":"X","name":"0F0","cat":"critical path","pid":2,"tid":9,"ts":0,"dur":10,"args":{"worker":0}},
-// CHECK-NEXT: {"ph":"X","name":"message 0F0 from worker 0","cat":"critical path","pid":2,"tid":9,"ts":10,"dur":5.5,"args":{"worker":0}},
-// CHECK-NEXT: {"ph":"X","name":"1F0","cat":"critical path","pid":2,"tid":9,"ts":15.5,"dur":10,"args":{"worker":1}},
-// CHECK-NEXT: {"ph":"X","name":"1B0","cat":"critical path","pid":2,"tid":9,"ts":25.5,"dur":20,"args":{"worker":1}},
-// CHECK-NEXT: {"ph":"X","name":"message 1B0 from worker 1","cat":"critical path","pid":2,"tid":9,"ts":45.5,"dur":5.5,"args":{"worker":1}},
-// CHECK-NEXT: {"ph":"X","name":"0B0","cat":"critical path","pid":2,"tid":9,"ts":51,"dur":20,"args":{"worker":0}},
+// CHECK:      {"ph":"X","name":"0F0","cat":"critical path","pid":2,"tid":11,"ts":0,"dur":10,"args":{"worker":0}},
+// CHECK-NEXT: {"ph":"X","name":"message 0F0 from worker 0","cat":"critical path","pid":2,"tid":11,"ts":10,"dur":5.5,"args":{"worker":0}},
+// CHECK-NEXT: {"ph":"X","name":"1F0","cat":"critical path","pid":2,"tid":11,"ts":15.5,"dur":10,"args":{"worker":1}},
+// CHECK-NEXT: {"ph":"X","name":"1B0","cat":"critical path","pid":2,"tid":11,"ts":25.5,"dur":20,"args":{"worker":1}},
+// CHECK-NEXT: {"ph":"X","name":"message 1B0 from worker 1","cat":"critical path","pid":2,"tid":11,"ts":45.5,"dur":5.5,"args":{"worker":1}},
+// CHECK-NEXT: {"ph":"X","name":"0B0","cat":"critical path","pid":2,"tid":11,"ts":51,"dur":20,"args":{"worker":0}},
 pipe.schedule @two workers 2 microbatches 1 profile <"F=10us,B=20us,send=3us,comm=2.5us"> {
   path on [0, 1]
   worker 0 runs [0F0 0B0]

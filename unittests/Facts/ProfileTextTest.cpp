@@ -90,7 +90,7 @@ TEST(ProfileText, QuotesWhatIsWrong) {
   EXPECT_EQ(profileError(""), "expected times such as F=1ms, found nothing");
   EXPECT_EQ(profileError("Q=1ms"),
             "unknown name 'Q' (known: F, B, I, W, R, D, U, O, G, S, T, X, Y, "
-            "Z, FB, comm, send)");
+            "Z, E, A, C, V, FB, comm and 1 more)");
   EXPECT_EQ(profileError("F=1ms,coms=2ms"),
             "unknown name 'coms', the closest is 'comm'");
   EXPECT_EQ(profileError("F=1ms,F=2ms"), "'F' is given twice");

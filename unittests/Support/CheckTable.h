@@ -67,11 +67,11 @@ inline Simulation simulate(const Table &table,
   std::vector<int64_t> ends(view.getNumCells()), clock(view.rows.size());
   std::vector<int64_t> firsts(view.rows.size(), -1);
   auto durationOf = [&](Phase phase) {
-    return phase == Phase::Forward           ? times.forwardPs
-           : phase == Phase::InputGrad       ? times.inputGradPs
-           : phase == Phase::Logits          ? times.logitsPs
-           : phase == Phase::LogitsGrad      ? times.logitsGradPs
-           : kDetachedPhases.contains(phase) ? 0
+    return phase == Phase::Forward      ? times.forwardPs
+           : phase == Phase::InputGrad  ? times.inputGradPs
+           : phase == Phase::Logits     ? times.logitsPs
+           : phase == Phase::LogitsGrad ? times.logitsGradPs
+           : (kDetachedPhases | kEmbeddingPhases).contains(phase) ? 0
            : phase == Phase::WeightGrad
                ? times.weightGradPs
                : times.inputGradPs + times.weightGradPs;

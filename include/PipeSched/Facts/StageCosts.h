@@ -178,10 +178,15 @@ struct StageMemory {
   /// What a shard of the vocabulary keeps between S and T: its logits, and the
   /// output of the last stage.
   int64_t shardBytes = 0;
+  /// The output of an embedding in shards: between E and the end of F where it
+  /// is the input of the stage, else between E and A. One of both is 0.
+  int64_t lookupSumBytes = 0, lookupPartBytes = 0;
+  int64_t lookupGradBytes = 0; ///< its gradient, between C and V
 
   /// The bytes of one unit.
   constexpr HeldAmounts amounts() const {
-    return {activationBytes, boundaryBytes, inputGradFreedBytes, shardBytes};
+    return {activationBytes, boundaryBytes,   inputGradFreedBytes, shardBytes,
+            lookupSumBytes,  lookupPartBytes, lookupGradBytes};
   }
 };
 

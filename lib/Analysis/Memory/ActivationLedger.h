@@ -143,9 +143,9 @@ inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
 
 inline MemoryChange HeldActivation::finish(Cell cell,
                                            const StageMemory &stage) {
+  if (!cell.isIn(kFreeingPhases))
+    return finishKept(cell, stage);
   MemoryEffect change = kMemoryOf[cell.getPhase()].atEnd;
-  if (change == MemoryEffect::Same)
-    return {};
   int64_t freed =
       cell.isIn(kReleasingPhases)
           ? deviceBytes

@@ -155,8 +155,7 @@ private:
   MemoryChange finishHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
     const StageMemory &memory = facts.of(step.stage(half), cell);
-    bool frees = kMemoryOf[cell.getPhase()].atEnd != MemoryEffect::Same;
-    if (LLVM_LIKELY(live.isEmpty()) || !frees)
+    if (LLVM_LIKELY(live.isEmpty()) || !cell.isIn(kFreeingPhases))
       return finishKept(cell, memory);
     HeldActivation *activation = find(cell, step.stage(half));
     if (!activation)

@@ -295,7 +295,7 @@ Violation RowVerifier::describeOrder(int64_t i, PhaseSet seen) const {
     return describeOther(i, cell, formatv("{0} occurs twice", name(i)));
   if (PhaseSet excluded = seen & kExcludedBefore[phase]; !excluded.isEmpty()) {
     Cell other = cell.withPhase(excluded.first()).withOverlap(false);
-    if (kBackwardPhases.contains(phase))
+    if (traitsOf(phase).order.alternatives.contains(excluded.first()))
       return describeOther(
           i, other,
           formatv("{0} and {1}: a backward is either whole (B) "

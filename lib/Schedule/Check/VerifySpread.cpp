@@ -58,22 +58,27 @@ private:
 };
 } // namespace
 
-/// On the worker of the last stage, what takes its output is a cell of it: that
-/// is what the order of the row and its waits go by.
+/// On the worker of the first or last stage, what takes its input or output is
+/// a cell of it: that is what the order of the row and its waits go by.
 std::optional<Violation> SpreadVerifier::checkStage(CellRef here) const {
   Cell cell = table.rows[here.row][here.index];
   int64_t path = placement.pathOf(cell.getUnit());
-  int64_t last = placement.getNumStages(path) - 1;
-  if (!traitsOf(phase).order.isOfLast || cell.getStage() == last ||
-      placement.workerOf(placement.stageOffset(path) + last) != here.row)
+  std::optional<PathEnd> end = traitsOf(phase).order.end;
+  if (!end)
+    return std::nullopt;
+  bool isFirst = *end == PathEnd::First;
+  int64_t stage = isFirst ? 0 : placement.getNumStages(path) - 1;
+  if (cell.getStage() == stage ||
+      placement.workerOf(placement.stageOffset(path) + stage) != here.row)
     return std::nullopt;
   return Violation{
       here,
-      formatv("cell {0} ({1}) is of stage {2}, but worker {3} has the last "
+      formatv("cell {0} ({1}) is of stage {2}, but worker {3} has the {4} "
               "stage of its path, from which shards take and to which they "
-              "give: it has to be {4}",
+              "give: it has to be {5}",
               here.index, nameAt(here), cell.getStage(), here.row,
-              placement.nameOf(Cell(last, phase, cell.getUnit()))),
+              isFirst ? "first" : "last",
+              placement.nameOf(Cell(stage, phase, cell.getUnit()))),
       {}};
 }
 

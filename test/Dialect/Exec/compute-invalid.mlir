@@ -3,7 +3,7 @@
 // compute_c1
 exec.program @copy {
   worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell 0D0 has phase D, wanted F, B, I, W, R, O, S or T}}
+    // expected-error@+1 {{'exec.compute' op cell 0D0 has phase D, wanted F, B, I, W, R, O, S, T, E or V}}
     %d0 = compute 0D0
   }
 }
@@ -13,7 +13,7 @@ exec.program @copy {
 // compute_c1
 exec.program @all_reduce {
   worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell 0G0 has phase G, wanted F, B, I, W, R, O, S or T}}
+    // expected-error@+1 {{'exec.compute' op cell 0G0 has phase G, wanted F, B, I, W, R, O, S, T, E or V}}
     %g0 = compute 0G0
   }
 }
@@ -23,7 +23,7 @@ exec.program @all_reduce {
 // compute_c1
 exec.program @idle {
   worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell _ has phase _, wanted F, B, I, W, R, O, S or T}}
+    // expected-error@+1 {{'exec.compute' op cell _ has phase _, wanted F, B, I, W, R, O, S, T, E or V}}
     %i = compute _
   }
 }
@@ -33,7 +33,7 @@ exec.program @idle {
 // compute_c1
 exec.program @overlapped_reload {
   worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell 0U0 has phase U, wanted F, B, I, W, R, O, S or T}}
+    // expected-error@+1 {{'exec.compute' op cell 0U0 has phase U, wanted F, B, I, W, R, O, S, T, E or V}}
     %f = compute 0F1+0U0
   }
 }

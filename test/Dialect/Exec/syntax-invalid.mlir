@@ -2,7 +2,7 @@
 
 exec.program @phase_letter {
   worker 0 {
-    // expected-error@+1 {{unknown phase 'K' in '0K0'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z}}
+    // expected-error@+1 {{unknown phase 'K' in '0K0'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V}}
     %f0 = compute 0K0
   }
 }

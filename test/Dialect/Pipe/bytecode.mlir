@@ -5,9 +5,9 @@
 // RUN: %python %S/Inputs/refuses-prefixes.py %t.bc pipesched-opt-raw
 
 // The idle entry _12 is 0c 00 00 00 00 00 00 0b; the last byte is its phase.
-// RUN: %python -c "import sys; b = open(sys.argv[1], 'rb').read(); i = b.index(bytes([12, 0, 0, 0, 0, 0, 0, 11])); open(sys.argv[2], 'wb').write(b[:i+7] + bytes([17]) + b[i+8:])" %t.bc %t.phase.bc
+// RUN: %python -c "import sys; b = open(sys.argv[1], 'rb').read(); i = b.index(bytes([12, 0, 0, 0, 0, 0, 0, 11])); open(sys.argv[2], 'wb').write(b[:i+7] + bytes([21]) + b[i+8:])" %t.bc %t.phase.bc
 // RUN: not pipesched-opt-raw %t.phase.bc 2>&1 | FileCheck %s --check-prefix=PHASE
-// PHASE: error: entry 1 (1224979098644774924) is not the bits of a cell
+// PHASE: error: entry 1 (1513209474796486668) is not the bits of a cell
 
 // RUN: %python -c "import sys; b = open(sys.argv[1], 'rb').read(); i = b.index(bytes([12, 0, 0, 0, 0, 0, 0, 11])); open(sys.argv[2], 'wb').write(b[:i] + bytes([0]) + b[i+1:])" %t.bc %t.idle.bc
 // RUN: not pipesched-opt-raw %t.idle.bc 2>&1 | FileCheck %s --check-prefix=IDLE

@@ -3,7 +3,7 @@
 // spelling: unknown phase letter
 pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
-  // expected-error @+1 {{unknown phase 'K' in '0K1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z}}
+  // expected-error @+1 {{unknown phase 'K' in '0K1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V}}
   worker 0 runs [0F0 0K1]
 }
 
@@ -12,7 +12,7 @@ pipe.schedule @s workers 1 microbatches 2 {
 // spelling: a hexadecimal number to MLIR's lexer
 pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
-  // expected-error @+1 {{unknown phase 'x' in '0x1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z}}
+  // expected-error @+1 {{unknown phase 'x' in '0x1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V}}
   worker 0 runs [0x1]
 }
 

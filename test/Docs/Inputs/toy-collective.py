@@ -24,4 +24,4 @@ print(*schedule.simulate().to_frame().phase.unique())
 
 page = schedule.simulate().to_html()
 facts = json.loads(re.search(r'class="facts">(.*?)</script>', page)[1])
-print(facts["kinds"][-1], facts["phases"][22]["letter"], facts["phases"][22]["per_path"])
+print(facts["kinds"][-1], facts["phases"][26]["letter"], facts["phases"][26]["per_path"])

@@ -10,7 +10,7 @@
 // RUN: not pipesched-opt %t/empty.mlir --pass-pipeline='builtin.module(pipe-attach-profile{times="F=1ms"})' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // NEITHER: error: pipe-attach-profile needs one of 'times' and 'file', neither given
-// NAME: error: pipe-attach-profile: unknown name 'Q' (known: F, B, I, W, R, D, U, O, G, S, T, X, Y, Z, FB, comm, send)
+// NAME: error: pipe-attach-profile: unknown name 'Q' (known: F, B, I, W, R, D, U, O, G, S, T, X, Y, Z, E, A, C, V, FB, comm and 1 more)
 // UNIT: error: pipe-attach-profile: F: expected a unit (ps, ns, us, ms or s) after '1.5', found ''
 // NEGATIVE: error: pipe-attach-profile: F: expected a time of at least 0, found '-1ms'
 // NAN: error: pipe-attach-profile: F: expected a time such as 1.5ms, found 'NaNms'

@@ -21,17 +21,19 @@
 namespace pipesched {
 
 enum class InstructionKind : uint8_t {
-  Compute,   ///< F, B, I, W, R, O
-  Send,      ///< `cell` names the message: the cell that produced it
-  Recv,      ///< as for Send
-  Offload,   ///< D
-  Reload,    ///< U
-  Wait,      ///< join: the next Compute or Reload of the row waits for
-             ///< the operands
-  AllReduce, ///< part of a G, among the workers that hold the blocks
-  Broadcast, ///< X, among the workers of the path
-  Combine,   ///< Y, likewise
-  Reduce,    ///< Z, likewise
+  Compute,           ///< F, B, I, W, R, O, S, T, E, V
+  Send,              ///< `cell` names the message: the cell that produced it
+  Recv,              ///< as for Send
+  Offload,           ///< D
+  Reload,            ///< U
+  Wait,              ///< join: the next Compute or Reload of the row waits for
+                     ///< the operands
+  AllReduce,         ///< part of a G, among the workers that hold the blocks
+  Broadcast,         ///< X, among the workers of the path
+  Combine,           ///< Y, likewise
+  Reduce,            ///< Z, likewise
+  ReduceLookups,     ///< A, likewise
+  BroadcastGradient, ///< C, likewise
 };
 
 /// The names are those of exec's ops.
@@ -55,6 +57,10 @@ struct EnumNames<InstructionKind> {
        "Combines the maxima and sums of the shards of logits"},
       {InstructionKind::Reduce, "reduce",
        "Sums what the shards say of the gradient of the last output"},
+      {InstructionKind::ReduceLookups, "reduce_lookups",
+       "Sums the lookups of the shards of an embedding for the first stage"},
+      {InstructionKind::BroadcastGradient, "broadcast_gradient",
+       "Gives the gradient of the embedding's output to all workers"},
   };
 };
 
@@ -89,6 +95,8 @@ enum class Queue : uint8_t {
   Collectives, ///< collectives, beside the messages
   Broadcasts,  ///< outputs of last stages, to the shards of a vocabulary
   Reductions,  ///< what shards of a vocabulary put together
+  Lookups,     ///< sums of lookups, for first stages
+  Gradients,   ///< gradients of first stages' inputs, to the shards
 };
 
 template <>
@@ -105,7 +113,10 @@ struct EnumNames<Queue> {
       {Queue::Broadcasts, "broadcast queue",
        "Outputs of last stages, to all workers"},
       {Queue::Reductions, "reduction queue",
-       "Sums over the shards of a vocabulary"}};
+       "Sums over the shards of a vocabulary"},
+      {Queue::Lookups, "lookup queue", "Sums of lookups, for first stages"},
+      {Queue::Gradients, "gradient queue",
+       "Gradients of first stages' inputs, to all workers"}};
 };
 inline constexpr unsigned kNumQueues = kNumEnumValues<Queue>;
 
@@ -151,7 +162,9 @@ enum class Lane : uint8_t {
   Reload,
   AllReduce,
   Broadcast,
-  Reduction
+  Reduction,
+  Lookup,
+  Gradient
 };
 
 template <>
@@ -164,7 +177,9 @@ struct EnumNames<Lane> {
       {Lane::Reload, "reload", "Copies from the host"},
       {Lane::AllReduce, "all-reduce", "Collectives"},
       {Lane::Broadcast, "broadcast", "Outputs of last stages"},
-      {Lane::Reduction, "reduction", "Sums over shards"}};
+      {Lane::Reduction, "reduction", "Sums over shards"},
+      {Lane::Lookup, "lookup", "Sums of lookups"},
+      {Lane::Gradient, "gradient", "Gradients of first stages' inputs"}};
 };
 inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
 
@@ -276,7 +291,28 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
      Grouping::Unit,
      /*resultName=*/"z",
      /*isCompiled=*/true,
-     /*isDetached=*/true}, // Z
+     /*isDetached=*/true},
+    {InstructionRole::Collective,
+     CostRule::Phase,
+     Lane::Lookup,
+     /*hasArrival=*/true,
+     {{Queue::Lookups}, {Queue::Lookups}, {Queue::Lookups}, {Queue::Lookups}},
+     Grouping::Unit,
+     /*resultName=*/"a",
+     /*isCompiled=*/false,
+     /*isDetached=*/true},
+    {InstructionRole::Collective,
+     CostRule::Phase,
+     Lane::Gradient,
+     /*hasArrival=*/true,
+     {{Queue::Gradients},
+      {Queue::Gradients},
+      {Queue::Gradients},
+      {Queue::Gradients}},
+     Grouping::Unit,
+     /*resultName=*/"c",
+     /*isCompiled=*/false,
+     /*isDetached=*/true}, // C
 };
 
 inline constexpr unsigned kNumInstructionKinds = std::size(kInstructionTraits);

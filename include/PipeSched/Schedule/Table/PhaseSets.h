@@ -41,7 +41,7 @@ constexpr PhaseSet phasesOfKind(InstructionKind kind) {
 
 inline constexpr PhaseSet kAllPhases =
     phasesWith([](const PhaseTraits &) { return true; });
-/// Phases that have a cost: F, B, I, W, R, D, U, O, G.
+/// Phases that have a cost: all but joins and idle entries.
 inline constexpr PhaseSet kCostedPhases =
     phasesWith([](const PhaseTraits &traits) { return traits.isCosted; });
 /// The longest cell where a table has unit slots.
@@ -60,18 +60,18 @@ constexpr PhaseSet phasesOfRole(InstructionRole role) {
 /// The phases whose cells meet those of other workers (Groups.h): G.
 inline constexpr PhaseSet kCollectivePhases =
     phasesOfRole(InstructionRole::Collective);
-/// Of them, those beside which rows go on, without slots: X, Y and Z.
+/// Of them, those beside which rows go on, without slots: X, Y, Z, A and C.
 inline constexpr PhaseSet kDetachedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.instruction && traitsOf(*traits.instruction).isDetached;
     });
 /// The others, which hold their rows until all have come: G.
 inline constexpr PhaseSet kMeetingPhases = kCollectivePhases - kDetachedPhases;
-/// Phases that have slots in their row: F, B, I, W, R, O, S and T run there,
-/// meetings have their slots since a table has no second row for the network.
+/// Phases that run in their row: F, B, I, W, R, O, S, T, E and V. Meetings have
+/// their slots there, since a table has no second row for the network.
 inline constexpr PhaseSet kComputePhases =
     phasesOfRole(InstructionRole::Compute) | kMeetingPhases;
-/// F, B, I, W, R, S and T: compute of a unit.
+/// F, B, I, W, R, S, T, E and V: compute of a unit.
 inline constexpr PhaseSet kUnitComputePhases =
     phasesWith([](const PhaseTraits &traits) {
       return becomes(traits, InstructionKind::Compute) &&
@@ -87,13 +87,14 @@ inline constexpr PhaseSet kPerPathPhases =
       return traits.number == CellNumber::Path;
     });
 /// Phases that occur at most once for a stage and unit, so that a CellIndex
-/// finds their cells: F, B, I, W, R, D, U, S, T, X, Y, Z.
+/// finds their cells: F, B, I, W, R, D, U, S, T, X, Y, Z, E, A, C, V.
 inline constexpr PhaseSet kIndexedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.number == CellNumber::Unit &&
              traits.order.occurrence != Occurrence::AnyNumber;
     });
-/// Phases of which each worker of a path has a shard: S, T, X, Y and Z.
+/// Phases of which each worker of a path has a shard: S, T, X, Y and Z, and E,
+/// A, C and V.
 inline constexpr PhaseSet kSpreadPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.occurrence == Occurrence::Spread;
@@ -103,13 +104,28 @@ inline constexpr PhaseSet kBackwardStarts =
     phasesWith([](const PhaseTraits &traits) {
       return traits.flows.takes && *traits.flows.takes == Flow::Gradient;
     });
-/// B, W and T, which add to the gradients of parameters.
+/// B, W, T and V, which add to the gradients of parameters.
 inline constexpr PhaseSet kGradientPhases =
     phasesWith([](const PhaseTraits &traits) { return traits.addsGradient; });
 /// B and W, at whose end nothing of the activations is left.
 inline constexpr PhaseSet kReleasingPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.memory.atEnd == MemoryEffect::FreeAll ||
+             traits.memory.atEnd == MemoryEffect::FreeRest;
+    });
+/// The shards of an embedding: E, A, C and V.
+inline constexpr PhaseSet kEmbeddingPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.order.occurrence == Occurrence::Spread &&
+             traits.order.end == PathEnd::First;
+    });
+/// Those of a head: S, T, X, Y and Z.
+inline constexpr PhaseSet kHeadPhases = kSpreadPhases - kEmbeddingPhases;
+/// I, B and W, whose end frees activations or a part of them.
+inline constexpr PhaseSet kFreeingPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.memory.atEnd == MemoryEffect::FreeInputGrad ||
+             traits.memory.atEnd == MemoryEffect::FreeAll ||
              traits.memory.atEnd == MemoryEffect::FreeRest;
     });
 /// B, I and R, which run on the activations that a U brings back.

@@ -17,6 +17,7 @@
 #define PIPESCHED_SCHEDULE_TABLE_PHASES_H
 
 #include "PipeSched/Schedule/Program/Instructions.h"
+#include "PipeSched/Schedule/Table/PhasePlaces.h"
 #include <array>
 
 namespace pipesched {
@@ -40,7 +41,11 @@ enum class Phase : uint8_t {
   LogitsGrad, ///< its softmax and gradients
   Broadcast,  ///< the last output reaches all shards
   Combine,    ///< shards agree on the softmax
-  Reduce      ///< the gradient of the last output, summed over shards
+  Reduce,     ///< the gradient of the last output, summed over shards
+  Lookup,     ///< the rows that a shard of the embedding has
+  LookupSum,  ///< of them, the input of the first layer
+  GradientBroadcast, ///< the gradient of that input reaches all shards
+  LookupGrad         ///< it is added to the gradients of the shard's rows
 };
 
 /// Letters are PyTorch's where it has them; the zero-bubble papers' "B" is I.
@@ -63,7 +68,11 @@ struct EnumNames<Phase> {
       {Phase::LogitsGrad, "T", "gradients of a shard"},
       {Phase::Broadcast, "X", "broadcast of the last output"},
       {Phase::Combine, "Y", "softmax over shards"},
-      {Phase::Reduce, "Z", "sum of shards' gradients"}};
+      {Phase::Reduce, "Z", "sum of shards' gradients"},
+      {Phase::Lookup, "E", "lookup in a shard"},
+      {Phase::LookupSum, "A", "sum of the lookups"},
+      {Phase::GradientBroadcast, "C", "broadcast of the embedding's gradient"},
+      {Phase::LookupGrad, "V", "gradient of a shard's rows"}};
 };
 inline constexpr unsigned kNumPhases = kNumEnumValues<Phase>;
 
@@ -130,34 +139,6 @@ private:
 };
 static_assert(kNumPhases <= 32, "a PhaseSet has 32 bits");
 
-/// What the number behind the letter of a cell counts.
-enum class CellNumber : uint8_t {
-  Unit,  ///< microbatches, in a table with slices their slices
-  Path,  ///< paths: the cell concerns a stage as a whole
-  Slots, ///< slots that the cell takes
-};
-
-/// How often a stage, or a worker, runs a phase for a unit of its path.
-enum class Occurrence : uint8_t {
-  Once,        ///< exactly once
-  Alternative, ///< once one phase of all that have this value
-  Optional,    ///< at most once
-  /// Nowhere, or once on each worker of the path, by any of its stages there.
-  /// What the phase computes is spread over the workers, and each has a shard
-  /// of it, as of a vocabulary (arXiv 2411.05288).
-  Spread,
-  AnyNumber
-};
-
-/// The order of the slices of a microbatch on a stage: a forward reads keys and
-/// values of the slices before it, and a backward adds to their gradients
-/// (Seq1F1B, arXiv 2406.03488).
-enum class SliceOrder : uint8_t {
-  Any,
-  Ascending, ///< each slice after the one before it
-  Descending ///< each slice after the one behind it
-};
-
 /// What stages of a path pass to each other.
 enum class Flow : uint8_t {
   Activation, ///< from F to F
@@ -208,15 +189,20 @@ constexpr bool isWide(Flow flow) {
 /// (docs/CostModel.md, "Memory"); changeOf turns a value into an amount.
 enum class MemoryEffect : uint8_t {
   Same,
-  AllocateAll,     ///< the activations of the stage
-  AllocateDropped, ///< what a recomputed F has not kept
-  FreeInputGrad,   ///< the part that only the input gradient needs
-  FreeRest,        ///< all but that part
-  FreeAll,         ///< the activations of the stage
-  CopyOut,         ///< frees what a copy to the host has moved
-  CopyIn,          ///< allocates what a copy from the host brings back
-  AllocateShard,   ///< what a shard of the vocabulary keeps from S to T
-  FreeShard,       ///< that
+  AllocateAll,        ///< the activations of the stage
+  AllocateDropped,    ///< what a recomputed F has not kept
+  FreeInputGrad,      ///< the part that only the input gradient needs
+  FreeRest,           ///< all but that part
+  FreeAll,            ///< the activations of the stage
+  CopyOut,            ///< frees what a copy to the host has moved
+  CopyIn,             ///< allocates what a copy from the host brings back
+  AllocateShard,      ///< what a shard of the vocabulary keeps from S to T
+  FreeShard,          ///< that
+  AllocateLookup,     ///< what E looks up
+  FreePart,           ///< that, on workers that only give it to the sum
+  FreeSum,            ///< that, on the worker whose F takes the sum
+  AllocateLookupGrad, ///< the gradient of the embedding's output
+  FreeLookupGrad,     ///< that
 };
 
 /// What a stage holds for a unit, in bytes or in any other unit.
@@ -225,6 +211,10 @@ struct HeldAmounts {
   int64_t kept;       ///< of it, what a recomputed F keeps until R
   int64_t inputGrad;  ///< of it, what I frees
   int64_t shard = 0;  ///< beside it, what a shard keeps between S and T
+  /// Beside it, the output of an embedding in shards: where it is the input of
+  /// F, and where only the sum of the lookups takes it. One of both is 0.
+  int64_t lookupSum = 0, lookupPart = 0;
+  int64_t lookupGrad = 0; ///< beside it, the gradient of that output
 };
 
 /// How much more is held after a change than before.
@@ -248,6 +238,16 @@ constexpr int64_t changeOf(MemoryEffect change, const HeldAmounts &held) {
     return held.shard;
   case MemoryEffect::FreeShard:
     return -held.shard;
+  case MemoryEffect::AllocateLookup:
+    return held.lookupSum + held.lookupPart;
+  case MemoryEffect::FreePart:
+    return -held.lookupPart;
+  case MemoryEffect::FreeSum:
+    return -held.lookupSum;
+  case MemoryEffect::AllocateLookupGrad:
+    return held.lookupGrad;
+  case MemoryEffect::FreeLookupGrad:
+    return -held.lookupGrad;
   }
   return 0;
 }
@@ -269,9 +269,9 @@ struct PhaseOrder {
   /// Of a slice, after the same phase of its neighbour or one that stands for
   /// it (kOfNeighbour).
   SliceOrder slices = SliceOrder::Any;
-  /// Whether it takes from the last stage, or gives to it, so that on the
+  /// Of a phase that takes from an end of the path, or gives to it: on the
   /// worker of that stage it is a cell of that stage.
-  bool isOfLast = false;
+  std::optional<PathEnd> end = {};
 };
 
 /// What a cell waits for from another stage of the path, and what it makes for
@@ -326,7 +326,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      InstructionKind::Compute,
      {Occurrence::Once, {}, {}, {}, {}, {}, SliceOrder::Ascending},
      {/*takes=*/Flow::Activation, /*makes=*/Flow::Activation},
-     {MemoryEffect::AllocateAll, MemoryEffect::Same},
+     {MemoryEffect::AllocateAll, MemoryEffect::FreeSum},
      {{0x24, 0x4f, 0xa3}, {0x9a, 0xb9, 0xec}}},
     // B
     {1,
@@ -462,7 +462,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*uses=*/{},
       /*alternatives=*/{},
       /*followedBy=*/Phase::LogitsGrad, /*usedBy=*/{}, SliceOrder::Any,
-      /*isOfLast=*/true},
+      PathEnd::Last},
      {},
      {MemoryEffect::AllocateShard, MemoryEffect::Same},
      {{0x93, 0x2f, 0x2f}, {0xf0, 0xb9, 0xb9}}},
@@ -475,7 +475,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*needs=*/Phase::Combine,
       /*uses=*/{},
       /*alternatives=*/{},
-      /*followedBy=*/{}, /*usedBy=*/{}, SliceOrder::Any, /*isOfLast=*/true},
+      /*followedBy=*/{}, /*usedBy=*/{}, SliceOrder::Any, PathEnd::Last},
      {},
      {MemoryEffect::Same, MemoryEffect::FreeShard},
      {{0xb0, 0x4c, 0x68}, {0xf7, 0xcd, 0xd9}},
@@ -491,7 +491,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*uses=*/{},
       /*alternatives=*/{},
       /*followedBy=*/Phase::Logits, /*usedBy=*/{}, SliceOrder::Any,
-      /*isOfLast=*/true},
+      PathEnd::Last},
      {},
      {},
      {{0x5a, 0x5f, 0x6b}, {0xc4, 0xc9, 0xd4}}},
@@ -506,7 +506,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*alternatives=*/{},
       /*followedBy=*/Phase::LogitsGrad,
       /*usedBy=*/{Phase::Backward, Phase::InputGrad}, SliceOrder::Any,
-      /*isOfLast=*/true},
+      PathEnd::Last},
      {},
      {},
      {{0x4a, 0x6b, 0x5f}, {0xbd, 0xd6, 0xcb}}},
@@ -521,10 +521,67 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
       /*alternatives=*/{},
       /*followedBy=*/{},
       /*usedBy=*/{Phase::Backward, Phase::InputGrad}, SliceOrder::Any,
-      /*isOfLast=*/true},
+      PathEnd::Last},
      {},
      {},
      {{0x6b, 0x4a, 0x62}, {0xd6, 0xbd, 0xcf}}},
+    // E: lookups take no slot, since they compute nothing
+    {17,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Compute,
+     {Occurrence::Spread,
+      /*needs=*/{},
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/Phase::LookupSum, /*usedBy=*/{}, SliceOrder::Any,
+      PathEnd::First},
+     {},
+     {MemoryEffect::AllocateLookup, MemoryEffect::Same},
+     {{0x1e, 0x5e, 0x5a}, {0xae, 0xdb, 0xd7}}},
+    // A
+    {18,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::ReduceLookups,
+     {Occurrence::Spread,
+      /*needs=*/Phase::Lookup,
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/Phase::GradientBroadcast, /*usedBy=*/Phase::Forward,
+      SliceOrder::Any, PathEnd::First},
+     {},
+     {MemoryEffect::Same, MemoryEffect::FreePart},
+     {{0x44, 0x5a, 0x6b}, {0xbf, 0xcf, 0xdb}}},
+    // C: behind I, whatever the gradient rule, since I finds the gradient
+    {19,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::BroadcastGradient,
+     {Occurrence::Spread,
+      /*needs=*/{},
+      /*uses=*/{Phase::Backward, Phase::InputGrad},
+      /*alternatives=*/{},
+      /*followedBy=*/Phase::LookupGrad, /*usedBy=*/{}, SliceOrder::Any,
+      PathEnd::First},
+     {},
+     {MemoryEffect::AllocateLookupGrad, MemoryEffect::Same},
+     {{0x5e, 0x54, 0x74}, {0xcd, 0xc5, 0xde}}},
+    // V
+    {20,
+     CellNumber::Unit,
+     /*unitSlots=*/0,
+     InstructionKind::Compute,
+     {Occurrence::Spread,
+      /*needs=*/{Phase::Lookup, Phase::GradientBroadcast},
+      /*uses=*/{},
+      /*alternatives=*/{},
+      /*followedBy=*/{}, /*usedBy=*/{}, SliceOrder::Any, PathEnd::First},
+     {},
+     {MemoryEffect::Same, MemoryEffect::FreeLookupGrad},
+     {{0x5b, 0x78, 0x1c}, {0xd5, 0xe4, 0xae}},
+     /*isCosted=*/true,
+     /*addsGradient=*/true},
 };
 static_assert(std::size(kPhaseTraits) == kNumPhases, "a row per phase");
 

@@ -318,6 +318,19 @@ static LogicalResult verifyUnitMember(InstructionOpInterface op) {
                << "; add the token of 'compute " << nameCell(op, need).str()
                << "' of this worker to 'after'";
   });
+  // Of those that it uses, as B and I, a table has one.
+  PhaseSet uses = traitsOf(cell.getPhase()).order.uses;
+  bool waits = uses.isEmpty();
+  uses.forEach([&](Phase phase) {
+    waits |= waitsForCompute(op, cell.withPhase(phase));
+  });
+  if (succeeded(result) && !waits)
+    result = op->emitOpError()
+             << "of cell " << nameCell(op, cell).str() << " waits for no "
+             << describePhases(uses, " or ") << " of its microbatch; add the "
+             << "token of 'compute "
+             << nameCell(op, cell.withPhase(uses.first())).str()
+             << "' or of its split to 'after'";
   return result;
 }
 

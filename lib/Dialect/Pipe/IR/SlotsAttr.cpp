@@ -298,7 +298,7 @@ static bool isNeeded(unsigned name, ArrayRef<StageSlots> stages) {
     return any([](const StageSlots &slots) {
       return slots.of(Phase::Recompute) != slots.of(Phase::Forward);
     });
-  int64_t implied = 1;
+  int64_t implied = traitsOf(phase).unitSlots;
   if (needsBackward && kSplitBackward.contains(phase))
     implied = StageSlots::kUnknown;
   return any(

@@ -43,6 +43,12 @@ struct BroadcastQueue : mlir::SideEffects::Resource::Base<BroadcastQueue> {
 struct ReductionQueue : mlir::SideEffects::Resource::Base<ReductionQueue> {
   llvm::StringRef getName() final { return "exec.reduction_queue"; }
 };
+struct LookupQueue : mlir::SideEffects::Resource::Base<LookupQueue> {
+  llvm::StringRef getName() final { return "exec.lookup_queue"; }
+};
+struct GradientQueue : mlir::SideEffects::Resource::Base<GradientQueue> {
+  llvm::StringRef getName() final { return "exec.gradient_queue"; }
+};
 
 class InstructionOpInterface;
 

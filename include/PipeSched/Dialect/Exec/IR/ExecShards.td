@@ -95,4 +95,60 @@ def Exec_ReduceOp : Exec_CollectiveOp<"reduce", "Reduce", ["Reduction"]> {
   }];
 }
 
+def Exec_ReduceLookupsOp
+    : Exec_CollectiveOp<"reduce_lookups", "ReduceLookups", ["Lookup"]> {
+  let summary = "sum the lookups of the shards of an embedding";
+  let description = [{
+    Sums what the workers of the path of a microbatch looked up of an embedding
+    that is spread over them (arXiv 2411.05288): each has some of its rows, and
+    zeros for the others. The forward of the first stage waits for it. It begins
+    when all of them have come to theirs, on the queue of lookups, beside which
+    a worker goes on. `bytes` is the size of the output.
+
+    ```mlir
+    exec.program @shards workers 2 microbatches 1 {
+      worker 0 {
+        %e0 = compute 0E0
+        %a0 = reduce_lookups 0A0 after %e0
+        %f0 = compute 0F0 after %a0
+      }
+      worker 1 {
+        %e0 = compute 1E0
+        %a0 = reduce_lookups 1A0 after %e0
+      }
+    }
+    ```
+  }];
+}
+
+def Exec_BroadcastGradientOp
+    : Exec_CollectiveOp<"broadcast_gradient", "BroadcastGradient",
+                        ["Gradient"]> {
+  let summary = "give the gradient of the embedding's output to all workers";
+  let description = [{
+    Brings the gradient of the input of the first stage, which is the output of
+    the embedding, to every worker of the path of a microbatch: each adds it to
+    the gradients of the rows that it has (arXiv 2411.05288). It begins when all
+    of them have come to theirs, on the queue of gradients, beside which a
+    worker goes on. `bytes` is the size of the gradient.
+
+    ```mlir
+    exec.program @shards workers 2 microbatches 1 {
+      worker 0 {
+        %e0 = compute 0E0
+        %b0 = compute 0B0
+        %c0 = broadcast_gradient 0C0 after %b0
+        %v0 = compute 0V0 after %c0
+      }
+      worker 1 {
+        %e0 = compute 1E0
+        %b0 = compute 1B0
+        %c0 = broadcast_gradient 1C0 after %b0
+        %v0 = compute 1V0 after %c0
+      }
+    }
+    ```
+  }];
+}
+
 #endif // PIPESCHED_DIALECT_EXEC_IR_EXECSHARDS_TD

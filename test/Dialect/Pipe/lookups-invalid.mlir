@@ -1,0 +1,142 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pipe-verify
+
+// A before the lookup
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+2 {{0E0 is cell 1 of this row}}
+  // expected-error @+1 {{cell 0 (0A0) runs before its lookup in a shard 0E0}}
+  worker 0 runs [0A0 0E0 0F0 0B0 0C0 0V0]
+}
+
+// -----
+
+// A behind the forward that waits for it
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+2 {{0F0 is cell 1 of this row}}
+  // expected-error @+1 {{cell 2 (0A0) runs after 0F0, which needs it}}
+  worker 0 runs [0E0 0F0 0A0 0B0 0C0 0V0]
+}
+
+// -----
+
+// C before the backward that makes the gradient
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+2 {{0C0 is cell 3 of this row}}
+  // expected-error @+1 {{cell 4 (0B0) runs after 0C0, which needs it}}
+  worker 0 runs [0E0 0A0 0F0 0C0 0B0 0V0]
+}
+
+// -----
+
+// the same of a split backward
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+2 {{0C0 is cell 3 of this row}}
+  // expected-error @+1 {{cell 4 (0I0) runs after 0C0, which needs it}}
+  worker 0 runs [0E0 0A0 0F0 0C0 0I0 0W0 0V0]
+}
+
+// -----
+
+// V before the gradient is there
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+2 {{0C0 is cell 5 of this row}}
+  // expected-error @+1 {{cell 4 (0V0) runs before its broadcast of the embedding's gradient 0C0}}
+  worker 0 runs [0E0 0A0 0F0 0B0 0V0 0C0]
+}
+
+// -----
+
+// E without A
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{0A0 is missing: worker 0 runs 0E0 without it}}
+  worker 0 runs [0E0 0F0 0B0 0C0 0V0]
+}
+
+// -----
+
+// E without C and V
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{0C0 is missing: worker 0 runs 0A0 without it}}
+  worker 0 runs [0E0 0A0 0F0 0B0]
+}
+
+// -----
+
+// E without V
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{0V0 is missing: worker 0 runs 0C0 without it}}
+  worker 0 runs [0E0 0A0 0F0 0B0 0C0]
+}
+
+// -----
+
+// V without E and A
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+2 {{0E0 is not in this row}}
+  // expected-error @+1 {{cell 3 (0V0) runs before its lookup in a shard 0E0}}
+  worker 0 runs [0F0 0B0 0C0 0V0]
+}
+
+// -----
+
+// a worker without its shard
+pipe.schedule @p workers 2 microbatches 1 {
+  path on [0, 1]
+  // expected-error @+1 {{1A0 is missing: worker 0 runs 0A0 and worker 1 is on the path of the same microbatch}}
+  worker 0 runs [0E0 0A0 0F0 0B0 0C0 0V0]
+  worker 1 runs [1F0 1B0]
+}
+
+// -----
+
+// a microbatch without shards
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{0E1 is missing: worker 0 runs 0E0, and worker 0 has a shard of it}}
+  worker 0 runs [0E0 0A0 0F0 0B0 0C0 0V0 0F1 0B1]
+}
+
+// -----
+
+// lookups that the first stage does not wait for
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0, 0]
+  // expected-error @+1 {{cell 0 (1E0) is of stage 1, but worker 0 has the first stage of its path, from which shards take and to which they give: it has to be 0E0}}
+  worker 0 runs [1E0 1A0 0F0 1F0 1B0 1C0 1V0 0B0]
+}
+
+// -----
+
+// two workers with the sums of lookups in different orders
+pipe.schedule @p workers 2 microbatches 2 {
+  path on [0, 1]
+  // expected-note @+3 {{0A1 on worker 0 waits for 1A1 on worker 1}}
+  // expected-note @+2 {{0A0 on worker 0 runs after 0A1 in its row}}
+  // expected-error @+1 {{the rows deadlock: 0A1 waits for itself in a cycle of 4}}
+  worker 0 runs [0E0 0E1 0A1 0A0 0F0 0F1 0B0 0C0 0V0 0B1 0C1 0V1]
+  // expected-note @+2 {{1A1 on worker 1 runs after 1A0 in its row}}
+  // expected-note @+1 {{1A0 on worker 1 waits for 0A0 on worker 0}}
+  worker 1 runs [1E0 1A0 1E1 1A1 1F0 1B0 1C0 1V0 1F1 1B1 1C1 1V1]
+}
+
+// -----
+
+// a worker that looks up behind a forward that waits for it
+pipe.schedule @p workers 2 microbatches 2 {
+  path on [0, 1]
+  // expected-note @+3 {{0F1 on worker 0 runs after 0F0 in its row}}
+  // expected-note @+2 {{0F0 on worker 0 waits for 1A0 on worker 1}}
+  // expected-error @+1 {{the rows deadlock: 0F0 waits for itself in a cycle of 4}}
+  worker 0 runs [0E1 0A1 0E0 0A0 0F0 0F1 0B0 0C0 0V0 0B1 0C1 0V1]
+  // expected-note @+2 {{1F1 on worker 1 waits for 0F1 on worker 0}}
+  // expected-note @+1 {{1A0 on worker 1 runs after 1F1 in its row}}
+  worker 1 runs [1E1 1A1 1F1 1E0 1A0 1F0 1B0 1C0 1V0 1B1 1C1 1V1]
+}
