@@ -16,7 +16,10 @@
 #include "KernelTimes.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/FormatError.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <cmath>
 
 using namespace pipesched;
 
@@ -65,6 +68,84 @@ BlockFacts pipesched::shardOf(BlockFacts head, const ShardSize &size) {
   }
   divide(head.parameters);
   return head;
+}
+
+//===----------------------------------------------------------------------===//
+// The ends of a model
+//===----------------------------------------------------------------------===//
+
+bool pipesched::isHead(const BlockFacts &block) {
+  return block.position == BlockPosition::Last;
+}
+
+ModelFacts pipesched::withoutHead(const ModelFacts &model) {
+  ModelFacts rest = model;
+  llvm::erase_if(rest.blocks, isHead);
+  return rest;
+}
+
+static bool isEmbedding(const BlockFacts &block) {
+  return block.position == BlockPosition::First;
+}
+
+ModelFacts pipesched::withoutShards(const ModelFacts &model, bool spreads) {
+  ModelFacts rest = withoutHead(model);
+  for (BlockFacts &block : rest.blocks) {
+    if (!isEmbedding(block))
+      continue;
+    llvm::erase_if(block.kernels, isLookup);
+    if (spreads) {
+      block.parameters = block.tiedParameters = 0;
+      block.state.reset();
+    }
+  }
+  if (std::optional<BlockFacts> casts = castsOfLast(model))
+    rest.blocks.push_back(std::move(*casts));
+  return rest;
+}
+
+ModelFacts pipesched::withoutEnds(const ModelFacts &model) {
+  ModelFacts rest = withoutHead(model);
+  llvm::erase_if(rest.blocks, isEmbedding);
+  return rest;
+}
+
+static int64_t embeddingParameters(const ModelFacts &model) {
+  int64_t sum = 0;
+  for (const BlockFacts &block : model.blocks)
+    if (isEmbedding(block))
+      sum += block.parameters * block.count;
+  return sum;
+}
+
+double pipesched::untiedPart(const ModelFacts &model) {
+  int64_t all = embeddingParameters(model), tied = 0;
+  for (const BlockFacts &block : model.blocks)
+    if (isHead(block))
+      tied += block.tiedParameters;
+  return all > 0 ? double(std::max<int64_t>(all - tied, 0)) / double(all) : 0;
+}
+
+double pipesched::outputBytes(const ModelFacts &model) {
+  return 2.0 * double(model.boundaryBytes) +
+         4.0 * double(model.microbatchSize) * double(model.sequence);
+}
+
+void pipesched::addEmbedding(const ModelFacts &model, const ShardSize &size,
+                             BlockFacts &shard) {
+  double own = untiedPart(model) * double(embeddingParameters(model));
+  shard.parameters += size.of(std::llround(std::ceil(own)));
+}
+
+double pipesched::statisticBytes(const ModelFacts &model) {
+  return 8.0 * double(model.microbatchSize) * double(model.sequence);
+}
+
+double pipesched::embeddedBytes(const ModelFacts &model) {
+  bool looksUp = llvm::any_of(model.blocks, [](const BlockFacts &block) {
+    return isEmbedding(block) && llvm::any_of(block.kernels, isLookup);
+  });
+  return looksUp ? double(model.boundaryBytes) : 0;
 }
 
 //===----------------------------------------------------------------------===//

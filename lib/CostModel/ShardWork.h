@@ -40,6 +40,32 @@ private:
   int64_t vocabulary, entries, numShards;
 };
 
+/// Whether a block stands behind the layers.
+bool isHead(const BlockFacts &block);
+
+/// The model without its head; without its head and embedding; and without what
+/// shards do of both: the layers, and what the first stage does in front of
+/// them by itself. Its lookups are those of the shards, as are its parameters,
+/// of which `spreads` says whether they are counted with them.
+ModelFacts withoutHead(const ModelFacts &model);
+ModelFacts withoutEnds(const ModelFacts &model);
+ModelFacts withoutShards(const ModelFacts &model, bool spreads);
+
+/// The part of the embedding's parameters that are not the head's too: with a
+/// tied table each worker has its rows once, in the shard of the head.
+double untiedPart(const ModelFacts &model);
+/// Adds what a shard has of the embedding's own parameters.
+void addEmbedding(const ModelFacts &model, const ShardSize &size,
+                  BlockFacts &shard);
+
+/// The last output in 32 bits, with one more column (the paper's X). The model
+/// has 16 bits an element.
+double outputBytes(const ModelFacts &model);
+/// Maximum and sum of each token, in 32 bits.
+double statisticBytes(const ModelFacts &model);
+/// The output of the embedding, 0 if no kernel looks it up.
+double embeddedBytes(const ModelFacts &model);
+
 /// The shard's part of a head: of the FLOPs and bytes of every kernel and of
 /// the parameters, so that the efficiency is that of the smaller kernel.
 BlockFacts shardOf(BlockFacts head, const ShardSize &size);

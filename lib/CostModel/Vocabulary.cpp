@@ -32,10 +32,6 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-static bool isHead(const BlockFacts &block) {
-  return block.position == BlockPosition::Last;
-}
-
 static Error checkUnsliced(const Placement &placement) {
   if (placement.getNumSlices() == 1)
     return Error::success();
@@ -43,6 +39,20 @@ static Error checkUnsliced(const Placement &placement) {
                      "microbatches only, and each has {0} slices; give a "
                      "profile",
                      placement.getNumSlices());
+}
+
+/// Whether the embedding has cells of its own, E, A, C and V.
+static bool hasLookups(PhaseSet phases) {
+  return phases.intersects(kEmbeddingPhases);
+}
+
+/// Shards of an embedding have costs beside those of a head alone.
+static Error checkHasHead(PhaseSet phases) {
+  if (!hasLookups(phases) || phases.contains(Phase::Logits))
+    return Error::success();
+  return formatError("the shards of an embedding (E) have costs by model in "
+                     "rows that have shards of the head too (S), and these "
+                     "have none; give a profile");
 }
 
 /// The only block behind the layers of a model.
@@ -58,88 +68,8 @@ static Expected<const BlockFacts *> findHead(const ModelFacts &model,
   return &*llvm::find_if(model.blocks, isHead);
 }
 
-static ModelFacts withoutHead(const ModelFacts &model) {
-  ModelFacts rest = model;
-  llvm::erase_if(rest.blocks, isHead);
-  return rest;
-}
-
-static bool isEmbedding(const BlockFacts &block) {
-  return block.position == BlockPosition::First;
-}
-
-/// The layers, and what the first stage does in front of them by itself: its
-/// lookups are those of the shards, as are its parameters, of which `spreads`
-/// says whether they are counted with them.
-static ModelFacts withoutShards(const ModelFacts &model, bool spreads) {
-  ModelFacts rest = withoutHead(model);
-  for (BlockFacts &block : rest.blocks) {
-    if (!isEmbedding(block))
-      continue;
-    llvm::erase_if(block.kernels, isLookup);
-    if (spreads) {
-      block.parameters = block.tiedParameters = 0;
-      block.state.reset();
-    }
-  }
-  if (std::optional<BlockFacts> casts = castsOfLast(model))
-    rest.blocks.push_back(std::move(*casts));
-  return rest;
-}
-
-static ModelFacts withoutEnds(const ModelFacts &model) {
-  ModelFacts rest = withoutHead(model);
-  llvm::erase_if(rest.blocks, isEmbedding);
-  return rest;
-}
-
-static int64_t embeddingParameters(const ModelFacts &model) {
-  int64_t sum = 0;
-  for (const BlockFacts &block : model.blocks)
-    if (isEmbedding(block))
-      sum += block.parameters * block.count;
-  return sum;
-}
-
-/// The part of the embedding's parameters that are not the head's too: with a
-/// tied table each worker has its rows once, in the shard of the head.
-static double untiedPart(const ModelFacts &model) {
-  int64_t all = embeddingParameters(model), tied = 0;
-  for (const BlockFacts &block : model.blocks)
-    if (isHead(block))
-      tied += block.tiedParameters;
-  return all > 0 ? double(std::max<int64_t>(all - tied, 0)) / double(all) : 0;
-}
-
 static std::set<int32_t> workersOf(const Path &path) {
   return {path.workers.begin(), path.workers.end()};
-}
-
-/// The last output in 32 bits, with one more column (the paper's X). The model
-/// has 16 bits an element.
-static double outputBytes(const ModelFacts &model) {
-  return 2.0 * double(model.boundaryBytes) +
-         4.0 * double(model.microbatchSize) * double(model.sequence);
-}
-
-/// Adds what a shard has of the embedding's own parameters.
-static void addEmbedding(const ModelFacts &model, const ShardSize &size,
-                         BlockFacts &shard) {
-  double own = untiedPart(model) * double(embeddingParameters(model));
-  shard.parameters += size.of(std::llround(std::ceil(own)));
-}
-
-/// Maximum and sum of each token, in 32 bits.
-static double statisticBytes(const ModelFacts &model) {
-  return 8.0 * double(model.microbatchSize) * double(model.sequence);
-}
-
-/// The output of the embedding, 0 if no kernel looks it up.
-static double embeddedBytes(const ModelFacts &model) {
-  bool looksUp = llvm::any_of(model.blocks, [](const BlockFacts &block) {
-    return isEmbedding(block) && llvm::any_of(block.kernels, isLookup);
-  });
-  return looksUp ? double(model.boundaryBytes) : 0;
 }
 
 namespace {
@@ -187,10 +117,13 @@ private:
 /// The times of the shards of one path.
 class ShardCosts {
 public:
+  /// `lookups`: the kernels of E and V, if the rows have them; else `shard` has
+  /// these kernels too.
   ShardCosts(const ModelFacts &model, const SystemFacts &system,
-             BlockFacts shard, ShardRing ring, bool reduces)
-      : model(model), system(system), shard(std::move(shard)), ring(ring),
-        reduces(reduces) {}
+             BlockFacts shard, std::optional<BlockFacts> lookups,
+             ShardRing ring, bool reduces)
+      : model(model), system(system), shard(std::move(shard)),
+        lookups(std::move(lookups)), ring(ring), reduces(reduces) {}
 
   /// Adds them to a stage. With Vocab-2 S also computes what of the gradient of
   /// the output does not depend on other shards.
@@ -199,6 +132,11 @@ public:
     double backward = of(Phase::Backward);
     double output = outputBytes(model), statistics = statisticBytes(model);
     double embedded = embeddedBytes(model);
+    if (lookups) {
+      if (Error error = addLookupsTo(cells, embedded))
+        return error;
+      embedded = 0;
+    }
     if (Error error = ShardRing::set(
             Phase::Logits, forward + (reduces ? 0 : inputGrad), cells))
       return error;
@@ -206,8 +144,8 @@ public:
             Phase::LogitsGrad,
             reduces ? backward : std::max(backward - inputGrad, 0.0), cells))
       return error;
-    // X also brings the gradient of the embedding's output to all workers, and
-    // Y sums that output for the first one.
+    // Without cells for it, X also brings the gradient of the embedding's
+    // output to all workers, and Y sums that output for the first one.
     if (Error error = ring.gather(Phase::Broadcast, output + embedded, cells))
       return error;
     GradientExchange combined = {statistics, statistics};
@@ -237,10 +175,21 @@ public:
 
 private:
   double of(Phase phase) const { return blockPs(shard, phase, system); }
+  Error addLookupsTo(CellCosts &cells, double embedded) const {
+    for (auto [cell, work] : {std::pair(Phase::Lookup, Phase::Forward),
+                              std::pair(Phase::LookupGrad, Phase::Backward)})
+      if (Error error =
+              ShardRing::set(cell, blockPs(*lookups, work, system), cells))
+        return error;
+    if (Error error = ring.reduce(Phase::LookupSum, embedded, cells))
+      return error;
+    return ring.gather(Phase::GradientBroadcast, embedded, cells);
+  }
 
   const ModelFacts &model;
   const SystemFacts &system;
   BlockFacts shard;
+  std::optional<BlockFacts> lookups;
   ShardRing ring;
   bool reduces;
 };
@@ -333,10 +282,21 @@ static Error addOwnShard(const BlockFacts &block, const ShardRing &ring,
   return ring.reduce(Phase::Reduce, double(block.shard.reduced), cells);
 }
 
+static Error checkOwnPhases(const ModelFacts &model, PhaseSet phases) {
+  if (!hasLookups(phases))
+    return Error::success();
+  return formatError("model '{0}' says what the shards of its stages do, of "
+                     "which no function is for an embedding in shards, and the "
+                     "rows have E; take rows without",
+                     model.name);
+}
+
 static Expected<StageCosts> costOwnShards(const Placement &placement,
                                           const ModelFacts &model,
                                           const SystemFacts &system,
                                           PhaseSet phases) {
+  if (Error error = checkOwnPhases(model, phases))
+    return std::move(error);
   auto shards = shardsOfStages(placement, model);
   if (!shards)
     return shards.takeError();
@@ -460,8 +420,13 @@ static Error costPath(const Placement &placement, int64_t path,
     addEmbedding(model, *size, block);
   if (Error error = addPasses(model, *size, reduces, block))
     return error;
-  addLookups(model, *size, block);
-  ShardCosts shard(model, system, std::move(block),
+  std::optional<BlockFacts> lookups;
+  if (hasLookups(phases)) {
+    lookups = block;
+    lookups->kernels.clear();
+  }
+  addLookups(model, *size, lookups ? *lookups : block);
+  ShardCosts shard(model, system, std::move(block), std::move(lookups),
                    ShardRing(placement, path, system), reduces);
   for (int64_t stage = placement.stageOffset(path);
        stage != placement.stageOffset(path + 1); ++stage)
@@ -480,6 +445,8 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
                                            const ModelFacts &model,
                                            const SystemFacts &system,
                                            PhaseSet phases) {
+  if (Error error = checkHasHead(phases))
+    return std::move(error);
   if (statesShards(model))
     return costOwnShards(placement, model, system, phases);
   Expected<const BlockFacts *> head = findHead(model, placement);
@@ -547,10 +514,26 @@ static Error addShards(const Placement &placement, int64_t path,
   return Error::success();
 }
 
+/// The output of the embedding, which each worker gives to the sum and the
+/// first stage takes, and its gradient.
+static void addLookedUp(const Placement &placement, int64_t path,
+                        const ModelFacts &model, MemoryFacts &facts) {
+  auto bytes = int64_t(embeddedBytes(model));
+  int64_t first = placement.stageOffset(path);
+  for (int64_t stage = first; stage != placement.stageOffset(path + 1);
+       ++stage) {
+    StageMemory &memory = facts.stages[stage];
+    (stage == first ? memory.lookupSumBytes : memory.lookupPartBytes) = bytes;
+    memory.lookupGradBytes = bytes;
+  }
+}
+
 Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
                                                     const ModelFacts &model,
                                                     const SystemFacts *system,
                                                     PhaseSet phases) {
+  if (Error error = checkHasHead(phases))
+    return std::move(error);
   if (statesShards(model))
     return ownShardMemory(placement, model, system, phases);
   if (Expected<const BlockFacts *> head = findHead(model, placement); !head)
@@ -568,9 +551,12 @@ Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
       computeMemoryFacts(placement, withoutEnds(model), system, others);
   if (!layers)
     return layers.takeError();
-  for (int64_t path = 0; path != placement.getNumPaths(); ++path)
+  for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
     if (Error error =
             addShards(placement, path, model, *whole, *layers, *facts))
       return std::move(error);
+    if (hasLookups(phases))
+      addLookedUp(placement, path, model, *facts);
+  }
   return facts;
 }

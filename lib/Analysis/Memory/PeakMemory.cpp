@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Merges the events of a worker's row and of its two copy queues, which are
-// each in time order already, and adds up the bytes held (docs/CostModel.md,
-// "Copies: D and U" and "Activations, tensor by tensor").
+// Merges the events of a worker's row, of its two copy queues and of the queues
+// that exchange the output of an embedding, which are each in time order
+// already, and adds up the bytes held (docs/CostModel.md, "Copies: D and U",
+// "Activations, tensor by tensor" and "Shards of a vocabulary").
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@ using namespace pipesched;
 
 namespace {
 
-/// Offloads and reloads of each worker in queue order: CSR.
-struct CopyTasks {
+/// Tasks of a queue of each worker in its order, such as offloads: CSR.
+struct QueueTasks {
   std::vector<uint32_t> begins, tasks;
 
   llvm::ArrayRef<uint32_t> of(int64_t worker) const {
@@ -45,6 +46,8 @@ struct Holding {
 ///   row       | F alloc |        | B alloc 0, free |     by start and end
 ///   offloads      | D free |                             by end
 ///   reloads                | U alloc |                   by start
+///   lookups       | A free |                             by end
+///   gradients              | C alloc |                   by start
 ///
 /// Visits the tasks of all rows in topological order, which keeps the order of
 /// each row and reads memory from front to back.
@@ -56,6 +59,8 @@ public:
       : graph(graph), ends(graph, times, timeline),
         offloads(collect(InstructionKind::Offload)),
         reloads(collect(InstructionKind::Reload)),
+        lookups(collect(InstructionKind::ReduceLookups)),
+        gradients(collect(InstructionKind::BroadcastGradient)),
         activations(placement, facts) {}
 
   /// Calls `visit(worker, holding)` after each event.
@@ -66,36 +71,45 @@ private:
   struct Event {
     int64_t atPs;
     uint32_t task;
-    enum Kind : uint8_t { RowEnd, OffloadEnd, ReloadStart, RowStart } kind;
+    enum Kind : uint8_t {
+      RowEnd,
+      OffloadEnd,
+      LookupEnd,
+      ReloadStart,
+      GradientStart,
+      RowStart
+    } kind;
   };
-  /// What one worker holds, and which copies are still in its queues.
+  /// What one worker holds, and which tasks are still in its queues.
   struct WorkerState {
     Holding holding;
     uint32_t running = TaskGraph::kNone; ///< started and not yet ended
-    llvm::ArrayRef<uint32_t> offloads, reloads;
+    llvm::ArrayRef<uint32_t> offloads, reloads, lookups, gradients;
   };
 
-  CopyTasks collect(InstructionKind kind) const;
+  QueueTasks collect(InstructionKind kind) const;
   llvm::Error prepare();
-  bool isReady(uint32_t copy) const;
+  bool isReady(uint32_t task, int64_t worker) const;
   void noteEnd(uint32_t task) {
     if (!hasEnded.empty())
       hasEnded[task] = true;
   }
-  std::optional<Event> takeEvent(WorkerState &state, uint32_t nextTask);
+  std::optional<Event> takeEvent(int64_t worker, uint32_t nextTask);
   template <typename Visitor>
   llvm::Error advance(int64_t worker, uint32_t nextTask, Visitor &&visit);
-  MemoryChange apply(const Event &event);
+  MemoryChange apply(int64_t worker, const Event &event);
   llvm::Error countCopy(int64_t worker, const Event &event,
                         MemoryChange change);
   bool isPair(uint32_t task) const { return graph.cell[task].overlapsNext(); }
-  Cell allocatingCell(uint32_t task) const;
+  Cell allocatingCell(int64_t worker, uint32_t task) const;
+  Cell cellOf(int64_t worker, uint32_t task) const;
 
   const TaskGraph &graph;
   TaskEnds ends;
-  CopyTasks offloads, reloads;
+  QueueTasks offloads, reloads, lookups, gradients;
   ActivationLedger activations;
-  std::vector<bool> hasEnded; ///< by task: cells and offloads; empty: no copies
+  /// By task: cells and offloads; empty: nothing is beside the rows.
+  std::vector<bool> hasEnded;
   std::vector<WorkerState> states;
 };
 
@@ -105,23 +119,33 @@ private:
 // Tables of the walk
 //===----------------------------------------------------------------------===//
 
-/// Topological order keeps the order of each queue.
-CopyTasks MemoryWalk::collect(InstructionKind kind) const {
-  CopyTasks copies;
+/// Topological order keeps the order of each queue. A collective is in the
+/// queues of all workers of its group.
+QueueTasks MemoryWalk::collect(InstructionKind kind) const {
+  QueueTasks queues;
   if (!llvm::is_contained(graph.kind, kind))
-    return copies;
-  copies.begins.assign(graph.getNumWorkers() + 1, 0);
-  for (uint32_t task = 0; task < graph.size(); ++task)
-    if (graph.kind[task] == kind)
-      ++copies.begins[graph.worker[task] + 1];
+    return queues;
+  auto forEach = [&](auto &&visit) {
+    for (uint32_t task = 0; task < graph.size(); ++task) {
+      if (graph.kind[task] != kind)
+        continue;
+      if (traitsOf(kind).role != InstructionRole::Collective)
+        visit(graph.worker[task], task);
+      else
+        for (int32_t worker : graph.workersOf(graph.peer[task]))
+          visit(worker, task);
+    }
+  };
+  queues.begins.assign(graph.getNumWorkers() + 1, 0);
+  forEach([&](int32_t worker, uint32_t) { ++queues.begins[worker + 1]; });
   for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
-    copies.begins[worker + 1] += copies.begins[worker];
-  copies.tasks.resize(copies.begins.back());
-  std::vector<uint32_t> next(copies.begins.begin(), copies.begins.end() - 1);
-  for (uint32_t task = 0; task < graph.size(); ++task)
-    if (graph.kind[task] == kind)
-      copies.tasks[next[graph.worker[task]]++] = task;
-  return copies;
+    queues.begins[worker + 1] += queues.begins[worker];
+  queues.tasks.resize(queues.begins.back());
+  std::vector<uint32_t> next(queues.begins.begin(), queues.begins.end() - 1);
+  forEach([&](int32_t worker, uint32_t task) {
+    queues.tasks[next[worker]++] = task;
+  });
+  return queues;
 }
 
 /// The cells and copies of each worker in the order of its row. A task has its
@@ -164,8 +188,11 @@ llvm::Error MemoryWalk::prepare() {
   for (auto [worker, state] : llvm::enumerate(states)) {
     state.offloads = offloads.of(worker);
     state.reloads = reloads.of(worker);
+    state.lookups = lookups.of(worker);
+    state.gradients = gradients.of(worker);
   }
-  if (!offloads.tasks.empty() || !reloads.tasks.empty())
+  if (!offloads.tasks.empty() || !reloads.tasks.empty() ||
+      !lookups.tasks.empty() || !gradients.tasks.empty())
     hasEnded.assign(graph.size(), false);
   if (llvm::Error error = activations.read(llvm::ArrayRef<Cell>(graph.cell)))
     return error;
@@ -178,13 +205,14 @@ llvm::Error MemoryWalk::prepare() {
 // Events
 //===----------------------------------------------------------------------===//
 
-/// Whether the cells and offloads that a copy waits for have ended. This has to
-/// be asked because cells may take no time, so that a cause and its effect have
-/// the same time.
-bool MemoryWalk::isReady(uint32_t copy) const {
-  return llvm::all_of(graph.edgesOf(copy), [&](Edge edge) {
-    bool isFollowed = graph.is(edge.task(), InstructionRole::Compute) ||
-                      graph.kind[edge.task()] == InstructionKind::Offload;
+/// Whether the cells and offloads of the worker that a task waits for have
+/// ended. This has to be asked because cells may take no time, so that a cause
+/// and its effect have the same time.
+bool MemoryWalk::isReady(uint32_t task, int64_t worker) const {
+  return llvm::all_of(graph.edgesOf(task), [&](Edge edge) {
+    bool isFollowed = graph.worker[edge.task()] == worker &&
+                      (graph.is(edge.task(), InstructionRole::Compute) ||
+                       graph.kind[edge.task()] == InstructionKind::Offload);
     return !isFollowed || hasEnded[edge.task()];
   });
 }
@@ -192,8 +220,9 @@ bool MemoryWalk::isReady(uint32_t copy) const {
 /// Takes the earliest event of a worker whose row continues with `nextTask`
 /// (kNone: the row has ended). Among events at the same time, those that free
 /// memory go first.
-std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
+std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(int64_t worker,
                                                        uint32_t nextTask) {
+  WorkerState &state = states[worker];
   std::optional<Event> earliest;
   auto offer = [&](Event event) {
     if (!earliest || std::tie(event.atPs, event.kind) <
@@ -204,12 +233,17 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
     offer({ends.releasePs(state.running), state.running, Event::RowEnd});
   else if (nextTask != TaskGraph::kNone)
     offer({ends.startPs(nextTask), nextTask, Event::RowStart});
-  if (!state.offloads.empty() && isReady(state.offloads.front()))
-    offer({ends.releasePs(state.offloads.front()), state.offloads.front(),
-           Event::OffloadEnd});
-  if (!state.reloads.empty() && isReady(state.reloads.front()))
-    offer({ends.startPs(state.reloads.front()), state.reloads.front(),
-           Event::ReloadStart});
+  auto offerFirst = [&](llvm::ArrayRef<uint32_t> queue, Event::Kind kind) {
+    if (queue.empty() || !isReady(queue.front(), worker))
+      return;
+    uint32_t task = queue.front();
+    bool isEnd = kind == Event::OffloadEnd || kind == Event::LookupEnd;
+    offer({isEnd ? ends.releasePs(task) : ends.startPs(task), task, kind});
+  };
+  offerFirst(state.offloads, Event::OffloadEnd);
+  offerFirst(state.lookups, Event::LookupEnd);
+  offerFirst(state.reloads, Event::ReloadStart);
+  offerFirst(state.gradients, Event::GradientStart);
   if (!earliest)
     return std::nullopt;
   switch (earliest->kind) {
@@ -224,15 +258,31 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
     state.offloads = state.offloads.drop_front();
     noteEnd(earliest->task);
     break;
+  case Event::LookupEnd:
+    state.lookups = state.lookups.drop_front();
+    break;
   case Event::ReloadStart:
     state.reloads = state.reloads.drop_front();
+    break;
+  case Event::GradientStart:
+    state.gradients = state.gradients.drop_front();
     break;
   }
   return earliest;
 }
 
-MemoryChange MemoryWalk::apply(const Event &event) {
-  Cell cell = graph.cell[event.task];
+/// The cell by which a worker takes part in a task.
+Cell MemoryWalk::cellOf(int64_t worker, uint32_t task) const {
+  if (!graph.is(task, InstructionRole::Collective))
+    return graph.cell[task];
+  int32_t group = graph.peer[task];
+  auto workers = graph.workersOf(group);
+  return graph.cellsOf(
+      group)[llvm::lower_bound(workers, worker) - workers.begin()];
+}
+
+MemoryChange MemoryWalk::apply(int64_t worker, const Event &event) {
+  Cell cell = cellOf(worker, event.task);
   MemoryChange change;
   switch (event.kind) {
   case Event::RowStart:
@@ -249,14 +299,18 @@ MemoryChange MemoryWalk::apply(const Event &event) {
     return activations.moveOut(cell);
   case Event::ReloadStart:
     return activations.moveIn(cell);
+  case Event::LookupEnd:
+    return activations.finish(cell);
+  case Event::GradientStart:
+    return activations.start(cell);
   }
   llvm_unreachable("covered switch");
 }
 
 /// The cell to name for an event. For a pair it is the forward, which
 /// allocates.
-Cell MemoryWalk::allocatingCell(uint32_t task) const {
-  Cell cell = graph.cell[task];
+Cell MemoryWalk::allocatingCell(int64_t worker, uint32_t task) const {
+  Cell cell = cellOf(worker, task);
   if (isPair(task) && graph.overlapped[task].is(Phase::Forward))
     cell = graph.overlapped[task];
   return cell.withOverlap(false);
@@ -288,9 +342,9 @@ llvm::Error MemoryWalk::advance(int64_t worker, uint32_t nextTask,
                                 Visitor &&visit) {
   WorkerState &state = states[worker];
   Holding &holding = state.holding;
-  while (std::optional<Event> event = takeEvent(state, nextTask)) {
-    MemoryChange change = apply(*event);
-    holding.cell = allocatingCell(event->task);
+  while (std::optional<Event> event = takeEvent(worker, nextTask)) {
+    MemoryChange change = apply(worker, *event);
+    holding.cell = allocatingCell(worker, event->task);
     holding.atPs = event->atPs;
     holding.activations += change.activations;
     if (llvm::AddOverflow(holding.bytes, change.bytes, holding.bytes))
