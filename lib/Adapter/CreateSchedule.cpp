@@ -28,13 +28,16 @@ namespace {
 struct WriteOption {
   Builder &builder;
   const Family &family;
+  const FamilyOptionInfo &info;
 
   Attribute operator()(int64_t number) {
     return builder.getI64IntegerAttr(number);
   }
-  Attribute operator()(bool isSplit) {
-    return isSplit == family.splitsBackward ? Attribute()
-                                            : builder.getBoolAttr(isSplit);
+  Attribute operator()(bool value) {
+    bool isSplit = info.option == FamilyOption::SplitBackward;
+    return value == (isSplit ? family.splitsBackward : false)
+               ? Attribute()
+               : builder.getBoolAttr(value);
   }
   Attribute operator()(ChimeraConstruction construction) {
     return construction == ChimeraConstruction::Concat
@@ -60,9 +63,9 @@ struct ReadOption {
     if (auto integer = dyn_cast<IntegerAttr>(written))
       number = integer.getInt();
   }
-  void operator()(std::optional<bool> &isSplit) {
+  void operator()(std::optional<bool> &value) {
     if (auto boolean = dyn_cast<BoolAttr>(written))
-      isSplit = boolean.getValue();
+      value = boolean.getValue();
   }
   void operator()(std::optional<ChimeraConstruction> &construction) {
     if (auto name = dyn_cast<StringAttr>(written))
@@ -87,7 +90,7 @@ pipesched::describeFamily(Builder builder, const Family &family,
       continue;
     Attribute value = std::visit(
         [&](auto field) {
-          return WriteOption{builder, family}(*(options.*field));
+          return WriteOption{builder, family, info}(*(options.*field));
         },
         info.field);
     if (value)

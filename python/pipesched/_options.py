@@ -159,6 +159,7 @@ class FamilyOptions(TypedDict, total=False):
     slices: int
     vocabulary: Vocabulary
     backward: int
+    embedding: bool
     split_backward: bool
     gradient_after: GradientAfter
 

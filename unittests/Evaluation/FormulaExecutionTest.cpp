@@ -31,6 +31,8 @@ static Profile makeProfile(int64_t forward, int64_t inputGrad,
   set(Phase::WeightGrad, weightGrad);
   set(Phase::Logits, inputGrad);
   set(Phase::LogitsGrad, forward);
+  set(Phase::Lookup, 0);
+  set(Phase::LookupGrad, 0);
   profile.commPs = {comm};
   return profile;
 }

@@ -31,8 +31,9 @@ protected:
   /// Every stage has times of its own.
   CostInputs randomCosts(size_t numStages, bool areMessagesFree) {
     Profile profile;
-    for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad,
-                        Phase::Logits, Phase::LogitsGrad})
+    for (Phase phase :
+         {Phase::Forward, Phase::InputGrad, Phase::WeightGrad, Phase::Logits,
+          Phase::LogitsGrad, Phase::Lookup, Phase::LookupGrad})
       for (size_t stage = 0; stage < numStages; ++stage)
         profile.phasePs[phase].push_back(upTo(99));
     if (!areMessagesFree) {

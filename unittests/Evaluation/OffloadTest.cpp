@@ -32,6 +32,8 @@ static CostInputs profileOf(int64_t forward, int64_t inputGrad,
   set(Phase::Recompute, forward);
   set(Phase::Logits, inputGrad);
   set(Phase::LogitsGrad, weightGrad);
+  set(Phase::Lookup, forward);
+  set(Phase::LookupGrad, forward);
   profile.commPs = {comm};
   profile.sendPs = {comm / 2};
   CostInputs costs;

@@ -112,6 +112,11 @@ TEST(TimedCells, AreThoseOfEveryFamily) {
     expectCellsOf(table, phases);
     expectCellsOf(align(table), phases);
   });
+  FamilyOptions options;
+  options.embedding = true;
+  for (const Family &family : families())
+    if (family.takes(FamilyOption::Embedding))
+      expectCellsOf(llvm::cantFail(generate(family, 4, 8, options)), phases);
   PhaseSet wanted = {Phase::Forward, Phase::Backward, Phase::InputGrad,
                      Phase::WeightGrad};
   EXPECT_EQ(phases, wanted | kSpreadPhases);

@@ -170,7 +170,8 @@ TEST(FamilyOptions, AreTakenOrRefused) {
                                                     {"gradient-after", "W"},
                                                     {"slices", "1"},
                                                     {"vocabulary", "vocab-2"},
-                                                    {"backward", "150"}};
+                                                    {"backward", "150"},
+                                                    {"embedding", "true"}};
   EXPECT_EQ(std::size(values), familyOptions().size());
   for (const Family &family : families())
     for (auto [info, value] : llvm::zip_equal(familyOptions(), values)) {

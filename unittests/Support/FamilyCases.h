@@ -126,6 +126,8 @@ optionsOf(const Family &family, int64_t workers, int64_t microbatches) {
     options.cross<VocabularyAlgorithm>(
         &FamilyOptions::vocabulary,
         {VocabularyAlgorithm::Vocab1, VocabularyAlgorithm::Vocab2});
+  if (family.takes(FamilyOption::Embedding))
+    options.cross<bool>(&FamilyOptions::embedding, {false, true});
   if (family.takes(FamilyOption::Group)) {
     std::vector<FamilyOptions> ungrouped = options.all;
     options.crossUpTo(&FamilyOptions::group, 1, microbatches + 1);

@@ -33,6 +33,14 @@ def PipeSpreadVocabularyPass
     steps (`vocab-1f1b`, `vocab-v-half`) wait less and hold more. The family of
     the schedule is dropped. Problems are left alone.
 
+    With `embedding=true` each worker also looks up its rows of the embedding in
+    E, A sums the lookups for the first stage, C brings the gradient of that sum
+    to all workers, and V adds it to the gradients of the rows. E stands where
+    the forward of the first stage two microbatches before has ended, so that
+    its worker holds two outputs at most, and V where the next backward of the
+    first stage has. They take no slot, and no other cell moves. A worker that
+    has several stages of a path runs them by the first.
+
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
       path on [0, 1]
@@ -51,9 +59,9 @@ def PipeSpreadVocabularyPass
     }
     ```
 
-    Errors: those of `pipe-verify`; S, T, X, Y or Z cells in the rows; O or G
-    cells, which would run before T; an aligned schedule; more than 2^28 cells;
-    no schedule.
+    Errors: those of `pipe-verify`; S, T, X, Y, Z, E, A, C or V cells in the
+    rows; O or G cells, which would run before T; an aligned schedule; more than
+    2^28 cells; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -61,7 +69,9 @@ def PipeSpreadVocabularyPass
            /*default=*/"::pipesched::VocabularyAlgorithm::Vocab1",
            "How shards find the gradient of the last output",
            [{::pipesched::enumOptionValues<
-               ::pipesched::VocabularyAlgorithm>()}]>
+               ::pipesched::VocabularyAlgorithm>()}]>,
+    Option<"embedding", "embedding", "bool", /*default=*/"false",
+           "Cells of their own for the shards of the embedding">
   ];
 }
 

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Schedule/Family/Families.h"
 #include "Formulas/Families.h"
+#include "PipeSched/Schedule/Edit/SpreadVocabulary.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -100,7 +101,9 @@ static constexpr uint32_t kSplit =
 static constexpr uint32_t kChunks = bitsOf(FamilyOption::Chunks);
 static constexpr uint32_t kGroups = kChunks | bitsOf(FamilyOption::Group);
 static constexpr uint32_t kSlices = bitsOf(FamilyOption::Slices);
-static constexpr uint32_t kVocabulary = bitsOf(FamilyOption::Vocabulary);
+static constexpr uint32_t kEmbedding = bitsOf(FamilyOption::Embedding);
+static constexpr uint32_t kVocabulary =
+    kEmbedding | bitsOf(FamilyOption::Vocabulary);
 
 /// With receives at the slots in which their messages arrive, all tables finish
 /// under Unbounded, Fifo and Batched; Rendezvous stops where two workers send
@@ -394,7 +397,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Linear,
      /*splitsBackward=*/std::nullopt,
-     kNoOptions,
+     kEmbedding,
      kFifoAtConsumer,
      adapt<generateInterlaced1F1B>,
      formulas::evaluateInterlaced1F1B},
@@ -537,7 +540,14 @@ Expected<Table> pipesched::generate(const Family &family,
   Expected<Placement> placed = placeSlices(family, placement, options);
   if (!placed)
     return placed.takeError();
-  return family.generator(*placed, options);
+  Expected<Table> table = family.generator(*placed, options);
+  if (!table || !options.embedding.value_or(false))
+    return table;
+  Expected<std::vector<Row>> rows = spreadEmbedding(table->view());
+  if (!rows)
+    return rows.takeError();
+  table->rows = std::move(*rows);
+  return table;
 }
 
 Expected<Table> pipesched::generate(const Family &family, int64_t numWorkers,

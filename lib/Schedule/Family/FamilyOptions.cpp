@@ -62,6 +62,9 @@ llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
       {FamilyOption::Backward, "backward", "an integer from 1",
        "the time of B in percent of that of F, for which an order is made",
        "200, as in unit slots", &FamilyOptions::backward, /*isWritten=*/true},
+      {FamilyOption::Embedding, "embedding", "true or false",
+       "cells of their own for the shards of the embedding", "",
+       &FamilyOptions::embedding, /*isWritten=*/true},
   };
   return options;
 }

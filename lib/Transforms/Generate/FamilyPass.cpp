@@ -80,7 +80,9 @@ struct MakeOption {
   }
   Result operator()(std::optional<bool> FamilyOptions::*field) const {
     return std::make_unique<TypedOption<bool>>(
-        pass, info, field, llvm::cl::init(*family.splitsBackward));
+        pass, info, field,
+        llvm::cl::init(info.option == FamilyOption::SplitBackward &&
+                       *family.splitsBackward));
   }
   Result operator()(std::optional<GradientAfter> FamilyOptions::*field) const {
     return std::make_unique<TypedOption<GradientAfter>>(

@@ -31,8 +31,14 @@ struct PipeSpreadVocabularyPass final
   using Base::Base;
 
   LogicalResult treat(ScheduleOp op) const {
+    ScheduleTable table(op);
     llvm::Expected<std::vector<Row>> rows =
-        spreadVocabulary(ScheduleTable(op).view(), vocabulary);
+        spreadVocabulary(table.view(), vocabulary);
+    if (rows && embedding) {
+      TableView spread = table.view();
+      spread.rows.assign(rows->begin(), rows->end());
+      rows = spreadEmbedding(spread);
+    }
     if (!rows)
       return emitTableError(op, rows.takeError());
     storeRows(op, std::move(*rows));

@@ -131,6 +131,11 @@ def add_family_options(
         action=argparse.BooleanOptionalAction,
         help="input and weight gradient as cells of their own",
     )
+    group.add_argument(
+        "--embedding",
+        action=argparse.BooleanOptionalAction,
+        help="cells of their own for the shards of the embedding, where a vocabulary has shards",
+    )
     add_own_options(group)
     group.add_argument(
         "--gradient-after", choices=("I", "W"), help="which of them sends the gradient"

@@ -40,6 +40,7 @@ FAMILY_DEFAULTS = {
     "slices": "one",
     "vocabulary": "vocab-1",
     "backward": "as the costs say",
+    "embedding": "in S and T",
     "split_backward": "the family's",
     "gradient_after": "the family's",
 }

@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-interlaced-1f1b,pipe-verify)' | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-interlaced-1f1b)' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-schedule-interlaced-1f1b{schedule=}
+// PIPELINE: pipe-schedule-interlaced-1f1b{embedding=false schedule=}
 
 // All workers run S and T of a microbatch together.
 // CHECK-LABEL: pipe.schedule @paper workers 4 microbatches 6 family "interlaced-1f1b" {

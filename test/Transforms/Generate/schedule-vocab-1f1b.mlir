@@ -1,11 +1,10 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b,pipe-verify)' | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b{vocabulary=vocab-2},pipe-verify)' | FileCheck %s --check-prefix=SECOND
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b)' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
-
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b{schedule=paper backward=150})' | FileCheck %s --check-prefix=SHORT
 // RUN: not pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-1f1b{backward=10001})' 2>&1 | FileCheck %s --check-prefix=RANGE
 
-// PIPELINE: pipe-schedule-vocab-1f1b{backward=0 schedule= vocabulary=vocab-1}
+// PIPELINE: pipe-schedule-vocab-1f1b{backward=0 embedding=false schedule= vocabulary=vocab-1}
 // RANGE: error: 'pipe.schedule' op backward of vocab-1f1b is the time of B in percent of that of F, from 1 to 10000; found 10001
 
 // Where B takes less than two F, worker 1 is the one that is B F S.

@@ -2,7 +2,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-v-half{vocabulary=vocab-2},pipe-verify)' | FileCheck %s --check-prefix=SECOND
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule-vocab-v-half)' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-schedule-vocab-v-half{schedule= vocabulary=vocab-1}
+// PIPELINE: pipe-schedule-vocab-v-half{embedding=false schedule= vocabulary=vocab-1}
 
 // Workers run shards by their second stage.
 // CHECK-LABEL: pipe.schedule @even workers 2 microbatches 3 family "vocab-v-half" {

@@ -87,6 +87,11 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     "--slice-exchange": ("slice exchange none", ["slimpipe", *LONG], ["pairs"]),
     "--vocabulary": ("vocabulary vocab-1", ["vocab-1f1b", *MODEL], ["vocab-2"]),
     "--backward": ("% of F", ["vocab-1f1b", *MODEL], ["200"]),
+    "--embedding": (
+        "embedding in S and T",
+        ["interlaced-1f1b", "--model", "llama3-8b", "--system", "dgx-h100", "--global-batch", "8"],
+        [],
+    ),
     "--split-backward": ("split-backward", ["hanayo", *MODEL], []),
     "--gradient-after": (
         "gradient-after",

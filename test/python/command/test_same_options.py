@@ -47,6 +47,10 @@ MISSING: dict[str, dict[str, str]] = {
     "name": {"plan": "it reads no schedules", "sweep": "it reads no schedules"},
     "slices": {"plan": FOUND},
     "vocabulary": {"optimize": "a search takes whole heads"},
+    "embedding": {
+        "optimize": "a search takes whole heads",
+        "plan": "its shards look up rows in S and T",
+    },
     "reserve": {"simulate": NOT_JUDGED, "optimize": "--memory is the budget"},
 }
 

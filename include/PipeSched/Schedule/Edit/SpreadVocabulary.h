@@ -34,6 +34,21 @@ namespace pipesched {
 llvm::Expected<std::vector<Row>>
 spreadVocabulary(const TableView &table, VocabularyAlgorithm algorithm);
 
+/// The rows of a table with a shard of the embedding on each worker (same
+/// paper, section on the input layer): E looks up the rows of the shard, A sums
+/// the lookups for F of the first stage, C brings the gradient of that sum to
+/// all workers, and V adds it to the gradients of the shard. The other cells
+/// keep their order and their unit slots. All workers run E in the order of the
+/// F of the first stage: each when the F two before it has ended, so that the
+/// worker of that stage holds two outputs at most. V comes when the first stage
+/// has run the next backward. The cells of a worker are those of its first
+/// stage on the path.
+///
+/// Linear in the entries of the result. Errors, as ViolationError: those of
+/// verifyTable; a table that has such cells already, O or G, which would run
+/// before V, or written slots. Others: more than kMaxTableCells entries.
+llvm::Expected<std::vector<Row>> spreadEmbedding(const TableView &table);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_SCHEDULE_EDIT_SPREADVOCABULARY_H

@@ -42,6 +42,9 @@ struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory, slices, backward;
   std::optional<ChimeraConstruction> construction;
   std::optional<VocabularyAlgorithm> vocabulary;
+  /// Whether the shards of the embedding have cells of their own (E, A, C, V)
+  /// where a vocabulary is spread over workers.
+  std::optional<bool> embedding;
   std::optional<bool> splitBackward;
   /// This option has no effect on whole backwards.
   std::optional<GradientAfter> gradientAfter;
@@ -77,6 +80,7 @@ enum class FamilyOption : uint8_t {
   Slices,
   Vocabulary,
   Backward,
+  Embedding,
 };
 
 struct FamilyOptionInfo {
