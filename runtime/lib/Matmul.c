@@ -9,10 +9,13 @@
 // The loops of Goto and van de Geijn, "Anatomy of High-Performance Matrix
 // Multiplication" (2008), with the names of BLIS:
 //
-//   for columns of C  in blocks              B: packed, in the second cache
-//     for summands    in blocks of DEPTH
-//       for rows of C in blocks              A: packed, in the second cache
-//         for tiles of ROWS x COLUMNS        C: in registers
+//   for summands           in blocks of DEPTH
+//     for rows of C        in blocks of BLOCK_ROWS   A: in the second cache
+//       for columns of C   in panels of COLUMNS      B: packed, in the first
+//         for tiles of ROWS x COLUMNS                C: in registers
+//
+// A is packed where that is worth it. While tiles are computed with a panel of
+// B, they fetch the next one into the second cache: B is packed from there.
 //
 // Each element is c = fma(a[k], b[k], c) for k in order, and nothing else: the
 // same bits from each of the kernels below, and from a plain loop.
@@ -27,10 +30,6 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-
-// Blocks of A and of B share the second cache.
-#define BLOCK_ROWS 168
-#define BLOCK_COLUMNS 768 // a multiple of all COLUMNS
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -75,7 +74,7 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
   STORE(of->c + i * of->stride, left##i);                                      \
   STORE(of->c + i * of->stride + LANES, right##i);
 // Rows of C lie far apart: fetch those of the next tile, but one at a time,
-// since loads would wait for all at once. Also fetch what is ahead in B.
+// since loads would wait for all at once. Also fetch what is packed next.
 #define TILE_IN_REGISTERS(EACH_ROW, rows, AT)                                  \
   const Real *a = of->a, *b = of->b;                                           \
   const int64_t aRow = of->aRow, aStep = of->aStep, part = of->depth / (rows); \
@@ -86,11 +85,12 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
     if (i < (rows)) {                                                          \
       __builtin_prefetch(of->nextC + i * of->stride, 1);                       \
       __builtin_prefetch(of->nextC + i * of->stride + COLUMNS - 1, 1);         \
+      uintptr_t next = of->next + (uintptr_t)i * of->nextStep;                 \
+      __builtin_prefetch((const void *)next, 0, 2);                            \
+      __builtin_prefetch((const void *)(next + 64), 0, 2);                     \
     }                                                                          \
     for (; steps > 0; --steps, a += aStep, b += COLUMNS) {                     \
       Vector left = LOAD(b), right = LOAD(b + LANES);                          \
-      __builtin_prefetch(b + 20 * COLUMNS);                                    \
-      __builtin_prefetch(b + 20 * COLUMNS + LANES);                            \
       EACH_ROW(ADD_ROW, AT)                                                    \
     }                                                                          \
   }                                                                            \
@@ -168,7 +168,8 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define Real float
 #define ROWS 14
 #define COLUMNS 32
-#define DEPTH 384
+#define DEPTH 256
+#define BLOCK_ROWS 512
 #define LANES 16
 #define Vector __m512
 #define LOAD _mm512_loadu_ps
@@ -187,6 +188,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define ROWS 14
 #define COLUMNS 16
 #define DEPTH 256
+#define BLOCK_ROWS 256
 #define LANES 8
 #define Vector __m512d
 #define LOAD _mm512_loadu_pd
@@ -205,6 +207,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define ROWS 6
 #define COLUMNS 16
 #define DEPTH 256
+#define BLOCK_ROWS 256
 #define LANES 8
 #define Vector __m256
 #define LOAD _mm256_loadu_ps
@@ -223,6 +226,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define ROWS 6
 #define COLUMNS 8
 #define DEPTH 256
+#define BLOCK_ROWS 192
 #define LANES 4
 #define Vector __m256d
 #define LOAD _mm256_loadu_pd
@@ -261,6 +265,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define ROWS 4
 #define COLUMNS 16
 #define DEPTH 256
+#define BLOCK_ROWS 256
 #define EACH_HEIGHT EACH_OF_4
 #define CODE_OF_TILE(rows, AT) TILE_OF_LOOPS(fmaf, rows, AT)
 #include "MatmulTile.h"
@@ -271,6 +276,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define ROWS 4
 #define COLUMNS 8
 #define DEPTH 256
+#define BLOCK_ROWS 192
 #define EACH_HEIGHT EACH_OF_4
 #define CODE_OF_TILE(rows, AT) TILE_OF_LOOPS(fma, rows, AT)
 #include "MatmulTile.h"
@@ -308,8 +314,8 @@ static Multiply chooseMultiply(int32_t elementType, int32_t kernels) {
 // Memory for packed blocks
 //===----------------------------------------------------------------------===//
 
-/// Room for the largest blocks of all kernels.
-enum { packedBytes = (BLOCK_ROWS + BLOCK_COLUMNS) * 384 * 8 };
+/// Room for a block and a panel of any kernel.
+enum { packedBytes = (512 + 32) * 256 * sizeof(float) };
 
 static pthread_once_t bufferOnce = PTHREAD_ONCE_INIT;
 static pthread_key_t bufferKey;

@@ -14,6 +14,8 @@
 //   Real          type of an element
 //   ROWS, COLUMNS a tile of C, which fits into registers
 //   DEPTH         summands that a tile adds in one go
+//   BLOCK_ROWS    rows of A, of so many summands, that the second cache keeps
+//                 beside other things
 //   EACH_HEIGHT   EACH_HEIGHT(DO) is DO(1) DO(2) .. DO(ROWS)
 //   CODE_OF_TILE  CODE_OF_TILE(rows, AT) computes the tile `of`, below, of so
 //                 many rows; row i of A is at a[AT(i)]
@@ -48,6 +50,10 @@ struct NAME(Tile) {
   const Real *start; ///< may be `c`
   int64_t startStride;
   const Real *nextC; ///< the next tile of C, to be fetched; may be `c`
+  /// What is packed next, to be fetched: two lines for each row of the tile,
+  /// `nextStep` bytes apart. It may lie behind the matrix.
+  uintptr_t next;
+  uintptr_t nextStep;
 };
 
 // Tiles of each height, whose rows of A follow each other, or do not.
@@ -195,7 +201,7 @@ static inline struct NAME(Rows)
   return (struct NAME(Rows)){part * size / parts, (part + 1) * size / parts};
 }
 
-/// A block of A, of B and of C: c = start + a * b.
+/// A block of A, a panel of B and a part of C: c = start + a * b.
 struct NAME(Block) {
   int64_t rows, columns, depth;
   const Real *a; ///< packed if `aStep` is 0: row i is then at a + i * depth
@@ -206,98 +212,142 @@ struct NAME(Block) {
   struct NAME(Start) start;
 };
 
-/// The tile of some rows at column `j`.
+/// A panel of B that is packed next, in pieces of two lines, which are fetched
+/// by the tiles before.
+struct NAME(Next) {
+  uintptr_t from;
+  uintptr_t rowBytes; ///< from one row of pieces to the next
+  int64_t perRow;     ///< pieces that follow each other
+  int64_t pieces;
+};
+
+/// The panel behind the one at `from`, which may be behind the matrix.
+static inline struct NAME(Next)
+    NAME(nextPanel)(const Real *from, int64_t depth, int64_t rowStride,
+                    int64_t columnStride) {
+  enum { piece = 128 };
+  bool isTransposed = rowStride == 1;
+  int64_t rows = isTransposed ? COLUMNS : depth;
+  int64_t bytes = (isTransposed ? depth : COLUMNS) * (int64_t)sizeof(Real);
+  int64_t perRow = (bytes + piece - 1) / piece;
+  int64_t stride = isTransposed ? columnStride : rowStride;
+  return (struct NAME(Next)){
+      (uintptr_t)from + (uintptr_t)(COLUMNS * columnStride) * sizeof(Real),
+      (uintptr_t)stride * sizeof(Real), perRow, rows * perRow};
+}
+
+/// Computes some rows of a block, and fetches piece `piece` of the next panel
+/// and those behind it.
 TARGET static void NAME(blockTile)(const struct NAME(Block) * of,
-                                   struct NAME(Rows) rows, int64_t j) {
+                                   struct NAME(Rows) rows,
+                                   const struct NAME(Next) * next,
+                                   int64_t piece) {
   bool isPacked = of->aStep == 0;
   int64_t count = rows.end - rows.begin;
-  int64_t columns = smaller(of->columns - j, COLUMNS);
   struct NAME(Tile)
       tile = {.depth = of->depth,
               .a = of->a + rows.begin * (isPacked ? of->depth : of->aRow),
               .aRow = isPacked ? 1 : of->aRow,
               .aStep = isPacked ? count : of->aStep,
-              .b = of->b + j * of->depth,
-              .c = of->c + rows.begin * of->cRow + j * of->cColumn,
+              .b = of->b,
+              .c = of->c + rows.begin * of->cRow,
               .stride = of->cRow,
-              .start = of->start.from + rows.begin * of->start.row +
-                       j * of->start.column,
+              .start = of->start.from + rows.begin * of->start.row,
               .startStride = of->start.row};
   bool isLast = rows.end + count > of->rows;
   tile.nextC = isLast ? tile.c : tile.c + count * of->cRow;
-  if (columns == COLUMNS && of->cColumn == 1 &&
+  tile.nextStep = next->perRow == 1 ? next->rowBytes : 128;
+  tile.next = next->from + (uintptr_t)(piece / next->perRow) * next->rowBytes +
+              (uintptr_t)(piece % next->perRow) * 128;
+  if (of->columns == COLUMNS && of->cColumn == 1 &&
       (of->start.column == 1 || of->start.from == NAME(zeros)))
     NAME(tile)(count, &tile);
   else
-    NAME(partialTile)(count, columns, of->cColumn, of->start.column, &tile);
+    NAME(partialTile)(count, of->columns, of->cColumn, of->start.column, &tile);
 }
 
-/// Computes a block, for which there is room for packed rows of A.
-TARGET static void NAME(block)(struct NAME(Block) of, bool packs,
-                               Real *packedA) {
-  int64_t tiles = (of.rows + ROWS - 1) / ROWS;
-  if (packs) {
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      struct NAME(Rows) rows = NAME(rowsOf)(of.rows, ROWS, tile);
-      NAME(packA)(packedA + rows.begin * of.depth, of.a + rows.begin * of.aRow,
-                  of.depth, rows.end - rows.begin, of.aRow, of.aStep);
-    }
-    of.a = packedA;
-    of.aStep = 0;
-  }
-  for (int64_t j = 0; j < of.columns; j += COLUMNS)
-    for (int64_t tile = 0; tile < tiles; ++tile)
-      NAME(blockTile)(&of, NAME(rowsOf)(of.rows, ROWS, tile), j);
-}
-
-/// Whether to pack A: it is read once for each panel of B, and the first cache
-/// keeps few lines that are a multiple of 4096 bytes apart.
+/// Whether to pack A. Where its rows are contiguous, broadcasts of elements
+/// read them as fast as packed ones, but for rows that are a multiple of 4096
+/// bytes apart, of which the first cache keeps few. Columns are worth it if
+/// enough panels of B read them.
 static inline bool NAME(packsA)(const struct RtMatmul *of) {
+  if (of->aRow != 1 && of->aColumn != 1)
+    return true;
   int64_t stride = of->aRow == 1 ? of->aColumn : of->aRow;
-  return of->n > 8 * COLUMNS || (of->aRow != 1 && of->aColumn != 1) ||
+  return (of->aRow == 1 && of->n > 8 * COLUMNS) ||
          stride * (int64_t)sizeof(Real) % 4096 == 0;
 }
 
-/// See Matmul.c for the loops. `packed` has room for a block of A, then one of
-/// B. There are summands.
+/// Packs a block of A tile by tile.
+TARGET static void NAME(packBlock)(Real *to, const Real *a,
+                                   const struct RtMatmul *of, int64_t rows,
+                                   int64_t depth) {
+  for (int64_t tile = 0; tile * ROWS < rows; ++tile) {
+    struct NAME(Rows) part = NAME(rowsOf)(rows, ROWS, tile);
+    NAME(packA)(to + part.begin * depth, a + part.begin * of->aRow, depth,
+                part.end - part.begin, of->aRow, of->aColumn);
+  }
+}
+
+/// Some summands of all of C: c = start + a * b.
+struct NAME(Part) {
+  struct NAME(Rows) k;
+  struct NAME(Start) start;
+  Real *packedA, *packedB; ///< room for a block of A and for a panel of B
+  bool packsA;
+};
+
+/// Rows `rows` of a part. A panel of B is packed when all rows before it are
+/// done, which have fetched it.
+TARGET static void NAME(block)(const struct RtMatmul *of,
+                               const struct NAME(Part) * part,
+                               struct NAME(Rows) rows) {
+  int64_t i = rows.begin, height = rows.end - i;
+  int64_t depth = part->k.end - part->k.begin;
+  int64_t tiles = (height + ROWS - 1) / ROWS;
+  const Real *a =
+      (const Real *)of->a + i * of->aRow + part->k.begin * of->aColumn;
+  const Real *firstB = (const Real *)of->b + part->k.begin * of->bRow;
+  struct NAME(Start) start = part->start;
+  struct NAME(Block) block = {.rows = height,
+                              .depth = depth,
+                              .a = part->packsA ? part->packedA : a,
+                              .aRow = of->aRow,
+                              .aStep = part->packsA ? 0 : of->aColumn,
+                              .b = part->packedB,
+                              .cRow = of->cRow,
+                              .cColumn = of->cColumn};
+  if (part->packsA)
+    NAME(packBlock)(part->packedA, a, of, height, depth);
+  for (int64_t j = 0; j < of->n; j += COLUMNS) {
+    const Real *b = firstB + j * of->bColumn;
+    block.columns = smaller(of->n - j, COLUMNS);
+    NAME(packB)(part->packedB, b, depth, block.columns, of->bRow, of->bColumn);
+    struct NAME(Next) next = NAME(nextPanel)(b, depth, of->bRow, of->bColumn);
+    block.c = (Real *)of->c + i * of->cRow + j * of->cColumn;
+    block.start = (struct NAME(Start)){
+        start.from + i * start.row + j * start.column, start.row, start.column};
+    for (int64_t tile = 0; tile < tiles; ++tile)
+      NAME(blockTile)(&block, NAME(rowsOf)(height, ROWS, tile), &next,
+                      tile * next.pieces / tiles);
+  }
+}
+
+/// See Matmul.c for the loops. `packed` has room for a block of A, then a panel
+/// of B. There are summands.
 TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
-  const Real *a = of->a, *b = of->b;
-  Real *c = of->c;
-  Real *packedA = packed, *packedB = packedA + BLOCK_ROWS * DEPTH;
-  bool packs = NAME(packsA)(of);
-  for (int64_t j = 0; j < of->n; j += BLOCK_COLUMNS) {
-    int64_t columns = smaller(of->n - j, BLOCK_COLUMNS);
-    // The first part begins at `start`, the others go on from C.
-    struct NAME(Start) start = {of->start, of->startRow, of->startColumn};
-    if (!of->start)
-      start = (struct NAME(Start)){NAME(zeros), 0, 0};
-    for (int64_t part = 0; part * DEPTH < of->k; ++part) {
-      struct NAME(Rows) k = NAME(rowsOf)(of->k, DEPTH, part);
-      int64_t depth = k.end - k.begin;
-      for (int64_t l = 0; l < columns; l += COLUMNS)
-        NAME(packB)(packedB + l * depth,
-                    b + k.begin * of->bRow + (j + l) * of->bColumn, depth,
-                    smaller(columns - l, COLUMNS), of->bRow, of->bColumn);
-      for (int64_t block = 0; block * BLOCK_ROWS < of->m; ++block) {
-        struct NAME(Rows) rows = NAME(rowsOf)(of->m, BLOCK_ROWS, block);
-        int64_t i = rows.begin;
-        struct NAME(Block)
-            blocks = {.rows = rows.end - i,
-                      .columns = columns,
-                      .depth = depth,
-                      .a = a + i * of->aRow + k.begin * of->aColumn,
-                      .aRow = of->aRow,
-                      .aStep = of->aColumn,
-                      .b = packedB,
-                      .c = c + i * of->cRow + j * of->cColumn,
-                      .cRow = of->cRow,
-                      .cColumn = of->cColumn,
-                      .start = {start.from + i * start.row + j * start.column,
-                                start.row, start.column}};
-        NAME(block)(blocks, packs, packedA);
-      }
-      start = (struct NAME(Start)){c, of->cRow, of->cColumn};
-    }
+  struct NAME(Part) part = {.start = {of->start, of->startRow, of->startColumn},
+                            .packedA = packed,
+                            .packedB = (Real *)packed + BLOCK_ROWS * DEPTH,
+                            .packsA = NAME(packsA)(of)};
+  if (!of->start)
+    part.start = (struct NAME(Start)){NAME(zeros), 0, 0};
+  for (int64_t step = 0; step * DEPTH < of->k; ++step) {
+    part.k = NAME(rowsOf)(of->k, DEPTH, step);
+    for (int64_t block = 0; block * BLOCK_ROWS < of->m; ++block)
+      NAME(block)(of, &part, NAME(rowsOf)(of->m, BLOCK_ROWS, block));
+    // The first summands begin at `start`, the others go on from C.
+    part.start = (struct NAME(Start)){of->c, of->cRow, of->cColumn};
   }
 }
 
@@ -308,6 +358,7 @@ TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
 #undef ROWS
 #undef COLUMNS
 #undef DEPTH
+#undef BLOCK_ROWS
 #undef CODE_OF_TILE
 // What CODE_OF_TILE is made of, where that is vectors.
 #undef SQUARE

@@ -173,7 +173,8 @@ TEST(Matmul, PacksInSquares) {
 }
 
 TEST(Matmul, GoesOverSeveralBlocks) {
-  const Shape shapes[] = {{170, 20, 10}, {20, 780, 3}, {15, 17, 800}};
+  // More rows than a block of each kernel, and more summands.
+  const Shape shapes[] = {{530, 20, 10}, {200, 300, 5}, {15, 17, 800}};
   for (Shape shape : shapes) {
     tryShape<float>(PIPESCHED_RT_F32, shape, 1);
     tryShape<double>(PIPESCHED_RT_F64, shape, 1);

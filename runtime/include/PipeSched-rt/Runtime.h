@@ -216,7 +216,7 @@ PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
 /// not overlap, such as a row with `start_row` 0, or null for zeros. `c` must
 /// overlap neither `a` nor `b`. The element type is PIPESCHED_RT_F32 or
 /// PIPESCHED_RT_F64. Threads may call it at the same time; each keeps a buffer
-/// of a few MB until it ends.
+/// of half a MB until it ends.
 PIPESCHED_RT_API void
 pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
                     const void *a, int64_t a_row, int64_t a_column,
