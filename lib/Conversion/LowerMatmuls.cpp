@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BufferRoots.h"
 #include "PipeSched/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -123,26 +124,6 @@ static Value stripReshapes(Value memref) {
   return memref;
 }
 
-/// The allocation or argument of a function that a memref is in, or null.
-static Value rootOf(Value memref) {
-  while (Operation *op = memref.getDefiningOp()) {
-    if (isa<memref::AllocOp, memref::AllocaOp, memref::GetGlobalOp>(op))
-      return memref;
-    if (!isa<memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp>(
-            op))
-      return {};
-    memref = op->getOperand(0);
-  }
-  Operation *owner = cast<BlockArgument>(memref).getOwner()->getParentOp();
-  return isa<func::FuncOp>(owner) ? memref : Value();
-}
-
-/// Roots may be null; arguments may have the same memory.
-static bool mayOverlap(Value root, Value other) {
-  return !root || !other || root == other ||
-         (isa<BlockArgument>(root) && isa<BlockArgument>(other));
-}
-
 /// Whether an op could read or write memory of `root`. Its memrefs are operands
 /// of it or of ops inside.
 static bool mayAccess(Operation *op, Value root) {
@@ -154,7 +135,7 @@ static bool mayAccess(Operation *op, Value root) {
           return WalkResult::interrupt();
         bool does = llvm::any_of(inner->getOperands(), [&](Value operand) {
           return isa<BaseMemRefType>(operand.getType()) &&
-                 mayOverlap(root, rootOf(operand));
+                 mayOverlap(root, bufferRootOf(operand));
         });
         return does ? WalkResult::interrupt() : WalkResult::advance();
       })
@@ -163,7 +144,7 @@ static bool mayAccess(Operation *op, Value root) {
 
 /// The fill with +0 that a product begins with, if nothing else reads it.
 static linalg::FillOp findZeroFill(LinalgOp op) {
-  Value c = op.getDpsInits()[0], root = rootOf(c);
+  Value c = op.getDpsInits()[0], root = bufferRootOf(c);
   if (!root)
     return {};
   for (Operation *before = op->getPrevNode(); before;

@@ -123,6 +123,7 @@ void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
 /// Kernels have static shapes, so that their memrefs become bare pointers,
 /// which LLVM may know not to alias.
 static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
+  manager.addPass(createFuseOuterLoopsPass());
   if (options.matmul == Matmul::Runtime)
     manager.addPass(createLowerMatmulsPass());
   manager.addPass(createVectorizeRowReductionsPass());

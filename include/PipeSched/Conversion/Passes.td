@@ -534,6 +534,7 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
 }
 
 include "PipeSched/Conversion/AddDeviceCalls.td"
+include "PipeSched/Conversion/FuseOuterLoops.td"
 include "PipeSched/Conversion/InlineMath.td"
 include "PipeSched/Conversion/LowerExternCalls.td"
 include "PipeSched/Conversion/LowerMatmuls.td"
