@@ -13,7 +13,8 @@
 //     for m0, if m0 and m1 do not follow each other in memory
 //       C[m1][n] += A[m1][k] * B[k][n]
 //
-// A fill of C with zeros in front of it becomes a part of the call.
+// A fill of C with zeros in front of it becomes a part of the call, and so does
+// what is added to C behind it, such as a bias.
 //
 // Which contractions are taken depends on their sizes alone, and not on where
 // tensors are: the same ones in kernels and in the unpipelined model.
@@ -22,6 +23,7 @@
 
 #include "BufferRoots.h"
 #include "PipeSched/Conversion/Passes.h"
+#include "ProductSums.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -124,24 +126,6 @@ static Value stripReshapes(Value memref) {
   return memref;
 }
 
-/// Whether an op could read or write memory of `root`. Its memrefs are operands
-/// of it or of ops inside.
-static bool mayAccess(Operation *op, Value root) {
-  return op
-      ->walk([&](Operation *inner) {
-        if (isMemoryEffectFree(inner))
-          return WalkResult::advance();
-        if (isa<CallOpInterface>(inner))
-          return WalkResult::interrupt();
-        bool does = llvm::any_of(inner->getOperands(), [&](Value operand) {
-          return isa<BaseMemRefType>(operand.getType()) &&
-                 mayOverlap(root, bufferRootOf(operand));
-        });
-        return does ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 /// The fill with +0 that a product begins with, if nothing else reads it.
 static linalg::FillOp findZeroFill(LinalgOp op) {
   Value c = op.getDpsInits()[0], root = bufferRootOf(c);
@@ -161,13 +145,13 @@ static linalg::FillOp findZeroFill(LinalgOp op) {
 }
 
 namespace {
-enum Operand { A, B, C };
+enum Operand { A, B, C, End };
 
 /// One or several dimensions that follow each other in memory.
 struct Loop {
   int64_t size;
-  std::array<Value, 3> strides;                ///< in elements, of A, B and C
-  std::array<std::optional<int64_t>, 3> known; ///< the same
+  std::array<Value, 4> strides;                ///< in elements, of each operand
+  std::array<std::optional<int64_t>, 4> known; ///< the same
 };
 
 /// An operand: where its elements begin, in elements, and their strides.
@@ -180,8 +164,9 @@ struct Matrix {
 
 class CallEmitter {
 public:
-  CallEmitter(RewriterBase &rewriter, LinalgOp op)
-      : builder(op.getLoc(), rewriter), op(op) {}
+  CallEmitter(RewriterBase &rewriter, LinalgOp op,
+              std::optional<ProductSum> sum)
+      : builder(op.getLoc(), rewriter), op(op), sum(sum) {}
 
   /// Emits calls, and returns whether they begin with zeros and `fill` is of no
   /// more use. It may be null.
@@ -192,14 +177,17 @@ private:
     return arith::ConstantIndexOp::create(builder, value);
   }
   Matrix open(Value memref);
+  AffineMap mapOf(Operand operand);
   Loop loopOf(unsigned dim, int64_t size);
-  SmallVector<Loop> loopsOf(ArrayRef<unsigned> dims, ArrayRef<Operand> of);
+  SmallVector<Loop> loopsOf(ArrayRef<unsigned> dims);
   void openLoops(ArrayRef<Loop> loops);
   void call(const Loop &m, const Loop &n, const Loop &k, bool startsAtZero);
 
   ImplicitLocOpBuilder builder;
   LinalgOp op;
-  std::array<Matrix, 3> matrices;
+  std::optional<ProductSum> sum; ///< which the calls compute, too
+  SmallVector<Operand> operands = {A, B, C};
+  std::array<Matrix, 4> matrices;
 };
 } // namespace
 
@@ -220,11 +208,16 @@ Matrix CallEmitter::open(Value memref) {
   return matrix;
 }
 
+AffineMap CallEmitter::mapOf(Operand operand) {
+  return operand == End ? sum->map
+                        : op.getMatchingIndexingMap(&op->getOpOperand(operand));
+}
+
 /// Operands that do not have the dimension have the stride 0.
 Loop CallEmitter::loopOf(unsigned dim, int64_t size) {
   Loop loop{size, {}, {}};
-  for (Operand operand : {A, B, C}) {
-    AffineMap map = op.getMatchingIndexingMap(&op->getOpOperand(operand));
+  for (Operand operand : operands) {
+    AffineMap map = mapOf(operand);
     std::optional<unsigned> place =
         map.getResultPosition(builder.getAffineDimExpr(dim));
     const Matrix &matrix = matrices[operand];
@@ -238,9 +231,8 @@ Loop CallEmitter::loopOf(unsigned dim, int64_t size) {
 }
 
 /// The loops over some dimensions, with those made one that follow each other
-/// in all operands `of`, which have them. Their order stays.
-SmallVector<Loop> CallEmitter::loopsOf(ArrayRef<unsigned> dims,
-                                       ArrayRef<Operand> of) {
+/// in all operands. Their order stays.
+SmallVector<Loop> CallEmitter::loopsOf(ArrayRef<unsigned> dims) {
   SmallVector<unsigned> sorted(dims);
   llvm::sort(sorted);
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
@@ -251,10 +243,12 @@ SmallVector<Loop> CallEmitter::loopsOf(ArrayRef<unsigned> dims,
       loops.pop_back();
     if (loop.size == 1 && !loops.empty())
       continue;
-    bool follows = !loops.empty() && llvm::all_of(of, [&](Operand operand) {
-      return loop.known[operand] && loops.back().known[operand] &&
-             *loops.back().known[operand] == *loop.known[operand] * loop.size;
-    });
+    bool follows =
+        !loops.empty() && llvm::all_of(operands, [&](Operand operand) {
+          return loop.known[operand] && loops.back().known[operand] &&
+                 *loops.back().known[operand] ==
+                     *loop.known[operand] * loop.size;
+        });
     if (follows) {
       loop.size *= loops.back().size;
       loops.back() = loop;
@@ -273,7 +267,7 @@ void CallEmitter::openLoops(ArrayRef<Loop> loops) {
     auto made = scf::ForOp::create(builder, constant(0), constant(loop.size),
                                    constant(1));
     builder.setInsertionPointToStart(made.getBody());
-    for (Operand operand : {A, B, C}) {
+    for (Operand operand : operands) {
       if (loop.known[operand] == 0)
         continue;
       Value step = arith::MulIOp::create(builder, made.getInductionVar(),
@@ -300,33 +294,45 @@ void CallEmitter::call(const Loop &m, const Loop &n, const Loop &k,
         number(address));
   };
   // PIPESCHED_RT_F32 and PIPESCHED_RT_F64
-  SmallVector<Value> operands = {
+  SmallVector<Value> arguments = {
       arith::ConstantIntOp::create(builder, element.isF64(), 32)};
   for (const Loop *loop : {&m, &n, &k})
-    operands.push_back(number(constant(loop->size)));
-  std::array<std::pair<const Loop *, const Loop *>, 3> ofMatrices = {
-      {{&m, &k}, {&k, &n}, {&m, &n}}};
-  for (Operand operand : {A, B, C}) {
-    auto [rows, columns] = ofMatrices[operand];
-    operands.push_back(pointer(matrices[operand]));
-    operands.push_back(number(rows->strides[operand]));
-    operands.push_back(number(columns->strides[operand]));
-  }
+    arguments.push_back(number(constant(loop->size)));
+  auto append = [&](Operand operand, const Loop &rows, const Loop &columns) {
+    arguments.push_back(pointer(matrices[operand]));
+    arguments.push_back(number(rows.strides[operand]));
+    arguments.push_back(number(columns.strides[operand]));
+  };
+  append(A, m, k);
+  append(B, k, n);
+  append(C, m, n);
+  auto appendNone = [&] {
+    Value zero = number(constant(0));
+    Type type = LLVM::LLVMPointerType::get(builder.getContext());
+    arguments.append({LLVM::ZeroOp::create(builder, type), zero, zero});
+  };
   // Where C begins: at zeros, or at itself.
-  SmallVector<Value> start(ArrayRef(operands).take_back(3));
   if (startsAtZero)
-    start = {LLVM::ZeroOp::create(builder, start[0].getType()),
-             number(constant(0)), number(constant(0))};
-  operands.append(start);
-  func::CallOp::create(builder, StringRef(kMatmul), TypeRange(), operands);
+    appendNone();
+  else
+    arguments.append(SmallVector<Value>(ArrayRef(arguments).take_back(3)));
+  if (sum)
+    append(End, m, n);
+  else
+    appendNone();
+  func::CallOp::create(builder, StringRef(kMatmul), TypeRange(), arguments);
 }
 
 bool CallEmitter::run(const ContractionDimensions &dims, linalg::FillOp fill) {
   for (Operand operand : {A, B, C})
     matrices[operand] = open(op->getOperand(operand));
-  SmallVector<Loop> batch = loopsOf(dims.batch, {A, B, C}),
-                    m = loopsOf(dims.m, {A, C}), n = loopsOf(dims.n, {B, C}),
-                    k = loopsOf(dims.k, {A, B});
+  if (sum) {
+    operands.push_back(End);
+    matrices[C] = open(sum->result);
+    matrices[End] = open(sum->addend);
+  }
+  SmallVector<Loop> batch = loopsOf(dims.batch), m = loopsOf(dims.m),
+                    n = loopsOf(dims.n), k = loopsOf(dims.k);
   auto takeLargest = [](SmallVector<Loop> &loops) {
     auto *largest = llvm::max_element(
         loops, [](const Loop &a, const Loop &b) { return a.size < b.size; });
@@ -346,6 +352,24 @@ bool CallEmitter::run(const ContractionDimensions &dims, linalg::FillOp fill) {
   return startsAtZero;
 }
 
+/// Lets calls compute a product, with what is added to it if one call adds all
+/// summands. `onlySums` leaves others.
+static void makeCalls(RewriterBase &rewriter, LinalgOp op,
+                      const ContractionDimensions &dims, bool onlySums) {
+  linalg::FillOp fill = findZeroFill(op);
+  std::optional<ProductSum> sum;
+  if (dims.k.size() == 1)
+    sum = findProductSum(op, fill);
+  if (onlySums && !sum)
+    return;
+  rewriter.setInsertionPoint(sum ? sum->op : op);
+  if (CallEmitter(rewriter, op, sum).run(dims, fill))
+    rewriter.eraseOp(fill);
+  if (sum)
+    rewriter.eraseOp(sum->op);
+  rewriter.eraseOp(op);
+}
+
 static void declareMatmul(ModuleOp module) {
   if (module.lookupSymbol(kMatmul))
     return;
@@ -354,7 +378,7 @@ static void declareMatmul(ModuleOp module) {
   Type i64 = builder.getI64Type();
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
   SmallVector<Type> types = {builder.getI32Type(), i64, i64, i64};
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 5; ++i)
     types.append({pointer, i64, i64});
   func::FuncOp::create(builder, kMatmul, builder.getFunctionType(types, {}))
       .setPrivate();
@@ -550,10 +574,7 @@ struct LowerMatmulsPass
         makeLoops(rewriter, op, dims);
         continue;
       }
-      linalg::FillOp fill = findZeroFill(op);
-      if (CallEmitter(rewriter, op).run(dims, fill))
-        rewriter.eraseOp(fill);
-      rewriter.eraseOp(op);
+      makeCalls(rewriter, op, dims, onlySums);
     }
   }
 };

@@ -123,6 +123,12 @@ void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
 /// Kernels have static shapes, so that their memrefs become bare pointers,
 /// which LLVM may know not to alias.
 static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
+  if (options.matmul == Matmul::Runtime) {
+    // Before loops take in what is added.
+    LowerMatmulsPassOptions sums;
+    sums.onlySums = true;
+    manager.addPass(createLowerMatmulsPass(sums));
+  }
   manager.addPass(createFuseOuterLoopsPass());
   if (options.matmul == Matmul::Runtime)
     manager.addPass(createLowerMatmulsPass());

@@ -72,9 +72,9 @@ struct RtAnchor rtAnchor(void);
 // Products of matrices (Matmul.c)
 //===----------------------------------------------------------------------===//
 
-/// c[i][j] = start[i][j] + a[i][k] * b[k][j]. Row i, column j is `i * row + j *
-/// column` elements behind the first one. `start` may be `c`, or null for
-/// zeros.
+/// c[i][j] = start[i][j] + a[i][k] * b[k][j] + end[i][j]. Row i, column j is
+/// `i * row + j * column` elements behind the first one. `start` may be `c`, or
+/// null for zeros; `end` may be null for nothing.
 struct RtMatmul {
   int64_t m, n, k;
   const void *a, *b;
@@ -82,6 +82,8 @@ struct RtMatmul {
   int64_t aRow, aColumn, bRow, bColumn, cRow, cColumn;
   const void *start;
   int64_t startRow, startColumn;
+  const void *end;
+  int64_t endRow, endColumn;
 };
 
 /// Kernels for kinds of processors, the most capable last.

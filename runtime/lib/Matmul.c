@@ -17,8 +17,9 @@
 // A is packed where that is worth it. While tiles are computed with a panel of
 // B, they fetch the next one into the second cache: B is packed from there.
 //
-// Each element is c = fma(a[k], b[k], c) for k in order, and nothing else: the
-// same bits from each of the kernels below, and from a plain loop.
+// Each element is c = fma(a[k], b[k], c) for k in order, then perhaps one more
+// summand, and nothing else: the same bits from each of the kernels below, and
+// from a plain loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,6 +71,9 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
     left##i = FMA(factor, left, left##i);                                      \
     right##i = FMA(factor, right, right##i);                                   \
   }
+#define END_ROW(i, AT)                                                         \
+  left##i = ADD(left##i, LOAD(of->end + i * of->endStride));                   \
+  right##i = ADD(right##i, LOAD(of->end + i * of->endStride + LANES));
 #define STORE_ROW(i, AT)                                                       \
   STORE(of->c + i * of->stride, left##i);                                      \
   STORE(of->c + i * of->stride + LANES, right##i);
@@ -93,6 +97,9 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
       Vector left = LOAD(b), right = LOAD(b + LANES);                          \
       EACH_ROW(ADD_ROW, AT)                                                    \
     }                                                                          \
+  }                                                                            \
+  if (of->end) {                                                               \
+    EACH_ROW(END_ROW, AT)                                                      \
   }                                                                            \
   EACH_ROW(STORE_ROW, AT)
 
@@ -176,6 +183,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define STORE _mm512_storeu_ps
 #define SPLAT _mm512_set1_ps
 #define FMA _mm512_fmadd_ps
+#define ADD _mm512_add_ps
 #define SQUARE 8
 #define TRANSPOSE transpose8F32
 #define EACH_HEIGHT EACH_OF_14
@@ -195,6 +203,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define STORE _mm512_storeu_pd
 #define SPLAT _mm512_set1_pd
 #define FMA _mm512_fmadd_pd
+#define ADD _mm512_add_pd
 #define SQUARE 4
 #define TRANSPOSE transpose4F64
 #define EACH_HEIGHT EACH_OF_14
@@ -214,6 +223,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define STORE _mm256_storeu_ps
 #define SPLAT _mm256_set1_ps
 #define FMA _mm256_fmadd_ps
+#define ADD _mm256_add_ps
 #define SQUARE 4
 #define TRANSPOSE transpose4F32
 #define EACH_HEIGHT EACH_OF_6
@@ -233,6 +243,7 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
 #define STORE _mm256_storeu_pd
 #define SPLAT _mm256_set1_pd
 #define FMA _mm256_fmadd_pd
+#define ADD _mm256_add_pd
 #define SQUARE 4
 #define TRANSPOSE transpose4F64
 #define EACH_HEIGHT EACH_OF_6
@@ -257,7 +268,8 @@ AVX void transpose4F64(double *to, int64_t width, const double *from,
         sums[i][j] = FMA(a[AT(i)], b[j], sums[i][j]);                          \
   for (int64_t i = 0; i < (rows); ++i)                                         \
     for (int64_t j = 0; j < COLUMNS; ++j)                                      \
-      of->c[i * of->stride + j] = sums[i][j];
+      of->c[i * of->stride + j] =                                              \
+          of->end ? sums[i][j] + of->end[i * of->endStride + j] : sums[i][j];
 
 #define NAME(x) x##PlainF32
 #define TARGET
@@ -351,11 +363,13 @@ static void *getBuffer(void) {
 #define MULTIPLY_IN_PLACE(Real, FMA)                                           \
   for (int64_t i = 0; i < of->m; ++i)                                          \
     for (int64_t j = 0; j < of->n; ++j) {                                      \
-      const Real *start = of->start;                                           \
+      const Real *start = of->start, *end = of->end;                           \
       Real sum = start ? start[i * of->startRow + j * of->startColumn] : 0;    \
       for (int64_t k = 0; k < of->k; ++k)                                      \
         sum = FMA(((const Real *)of->a)[i * of->aRow + k * of->aColumn],       \
                   ((const Real *)of->b)[k * of->bRow + j * of->bColumn], sum); \
+      if (end)                                                                 \
+        sum += end[i * of->endRow + j * of->endColumn];                        \
       ((Real *)of->c)[i * of->cRow + j * of->cColumn] = sum;                   \
     }
 
@@ -369,10 +383,11 @@ static void multiplyInPlace(const struct RtMatmul *of, bool isDouble) {
 void rtMatmul(int32_t elementType, int32_t kernels, struct RtMatmul of) {
   // Tiles want contiguous rows of C: transpose the product where columns are.
   if (of.cColumn != 1 && of.cRow == 1) {
-    struct RtMatmul turned = {of.n,       of.m,           of.k,       of.b,
-                              of.a,       of.c,           of.bColumn, of.bRow,
-                              of.aColumn, of.aRow,        of.cColumn, of.cRow,
-                              of.start,   of.startColumn, of.startRow};
+    struct RtMatmul turned = {
+        of.n,       of.m,         of.k,     of.b,           of.a,
+        of.c,       of.bColumn,   of.bRow,  of.aColumn,     of.aRow,
+        of.cColumn, of.cRow,      of.start, of.startColumn, of.startRow,
+        of.end,     of.endColumn, of.endRow};
     of = turned;
   }
   void *buffer = getBuffer();
@@ -387,9 +402,11 @@ void pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
                          const void *b, int64_t b_row, int64_t b_column,
                          void *c, int64_t c_row, int64_t c_column,
                          const void *start, int64_t start_row,
-                         int64_t start_column) {
-  struct RtMatmul of = {m,     n,        k,        a,         b,
-                        c,     a_row,    a_column, b_row,     b_column,
-                        c_row, c_column, start,    start_row, start_column};
+                         int64_t start_column, const void *end, int64_t end_row,
+                         int64_t end_column) {
+  struct RtMatmul of = {m,     n,        k,         a,         b,
+                        c,     a_row,    a_column,  b_row,     b_column,
+                        c_row, c_column, start,     start_row, start_column,
+                        end,   end_row,  end_column};
   rtMatmul(element_type, rtMatmulKernels(), of);
 }

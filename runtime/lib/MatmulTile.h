@@ -29,9 +29,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Elements where C begins: row i, column j is from[i * row + j * column].
-/// Zeros have a row of them, and no strides.
-struct NAME(Start) {
+/// Elements where C begins, or that are added to it at last: row i, column j is
+/// from[i * row + j * column]. Zeros have a row of them, and no strides.
+struct NAME(Elements) {
   const Real *from;
   int64_t row, column;
 };
@@ -39,7 +39,7 @@ struct NAME(Start) {
 static const Real NAME(zeros)[COLUMNS];
 
 /// A tile of C: c[i][j] = start[i][j], then += a[i][k] * b[k][j] for k in
-/// order.
+/// order, then += end[i][j].
 struct NAME(Tile) {
   int64_t depth; ///< summands
   const Real *a; ///< a[i][k] = a[i * aRow + k * aStep]
@@ -49,6 +49,8 @@ struct NAME(Tile) {
   int64_t stride;
   const Real *start; ///< may be `c`
   int64_t startStride;
+  const Real *end; ///< is added at last; may be null
+  int64_t endStride;
   const Real *nextC; ///< the next tile of C, to be fetched; may be `c`
   /// What is packed next, to be fetched: two lines for each row of the tile,
   /// `nextStep` bytes apart. It may lie behind the matrix.
@@ -172,6 +174,7 @@ TARGET static void NAME(packB)(Real *to, const Real *b, int64_t depth,
 /// in C or where it begins, is computed in a buffer.
 TARGET static void NAME(partialTile)(int64_t rows, int64_t columns,
                                      int64_t columnStride, int64_t startColumn,
+                                     int64_t endColumn,
                                      const struct NAME(Tile) * of) {
   Real buffer[ROWS * COLUMNS] = {0};
   for (int64_t i = 0; i < rows; ++i)
@@ -182,10 +185,15 @@ TARGET static void NAME(partialTile)(int64_t rows, int64_t columns,
   tile.c = buffer;
   tile.start = tile.nextC = buffer;
   tile.stride = tile.startStride = COLUMNS;
+  tile.end = NULL;
   NAME(tile)(rows, &tile);
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      of->c[i * of->stride + j * columnStride] = buffer[i * COLUMNS + j];
+    for (int64_t j = 0; j < columns; ++j) {
+      Real sum = buffer[i * COLUMNS + j];
+      if (of->end)
+        sum += of->end[i * of->endStride + j * endColumn];
+      of->c[i * of->stride + j * columnStride] = sum;
+    }
 }
 
 /// Rows `begin` to `end` of A.
@@ -201,7 +209,7 @@ static inline struct NAME(Rows)
   return (struct NAME(Rows)){part * size / parts, (part + 1) * size / parts};
 }
 
-/// A block of A, a panel of B and a part of C: c = start + a * b.
+/// A block of A, a panel of B and a part of C: c = start + a * b + end.
 struct NAME(Block) {
   int64_t rows, columns, depth;
   const Real *a; ///< packed if `aStep` is 0: row i is then at a + i * depth
@@ -209,7 +217,7 @@ struct NAME(Block) {
   const Real *b; ///< packed
   Real *c;
   int64_t cRow, cColumn;
-  struct NAME(Start) start;
+  struct NAME(Elements) start, end;
 };
 
 /// A panel of B that is packed next, in pieces of two lines, which are fetched
@@ -253,17 +261,22 @@ TARGET static void NAME(blockTile)(const struct NAME(Block) * of,
               .c = of->c + rows.begin * of->cRow,
               .stride = of->cRow,
               .start = of->start.from + rows.begin * of->start.row,
-              .startStride = of->start.row};
+              .startStride = of->start.row,
+              .endStride = of->end.row};
+  if (of->end.from)
+    tile.end = of->end.from + rows.begin * of->end.row;
   bool isLast = rows.end + count > of->rows;
   tile.nextC = isLast ? tile.c : tile.c + count * of->cRow;
   tile.nextStep = next->perRow == 1 ? next->rowBytes : 128;
   tile.next = next->from + (uintptr_t)(piece / next->perRow) * next->rowBytes +
               (uintptr_t)(piece % next->perRow) * 128;
   if (of->columns == COLUMNS && of->cColumn == 1 &&
-      (of->start.column == 1 || of->start.from == NAME(zeros)))
+      (of->start.column == 1 || of->start.from == NAME(zeros)) &&
+      (of->end.column == 1 || !tile.end))
     NAME(tile)(count, &tile);
   else
-    NAME(partialTile)(count, of->columns, of->cColumn, of->start.column, &tile);
+    NAME(partialTile)(count, of->columns, of->cColumn, of->start.column,
+                      of->end.column, &tile);
 }
 
 /// Whether to pack A. Where its rows are contiguous, broadcasts of elements
@@ -289,13 +302,21 @@ TARGET static void NAME(packBlock)(Real *to, const Real *a,
   }
 }
 
-/// Some summands of all of C: c = start + a * b.
+/// Some summands of all of C: c = start + a * b + end.
 struct NAME(Part) {
   struct NAME(Rows) k;
-  struct NAME(Start) start;
+  struct NAME(Elements) start, end;
   Real *packedA, *packedB; ///< room for a block of A and for a panel of B
   bool packsA;
 };
+
+/// The elements from row `i` and column `j` on, if there are any.
+static inline struct NAME(Elements)
+    NAME(elementsAt)(struct NAME(Elements) of, int64_t i, int64_t j) {
+  if (of.from)
+    of.from += i * of.row + j * of.column;
+  return of;
+}
 
 /// Rows `rows` of a part. A panel of B is packed when all rows before it are
 /// done, which have fetched it.
@@ -308,7 +329,6 @@ TARGET static void NAME(block)(const struct RtMatmul *of,
   const Real *a =
       (const Real *)of->a + i * of->aRow + part->k.begin * of->aColumn;
   const Real *firstB = (const Real *)of->b + part->k.begin * of->bRow;
-  struct NAME(Start) start = part->start;
   struct NAME(Block) block = {.rows = height,
                               .depth = depth,
                               .a = part->packsA ? part->packedA : a,
@@ -325,8 +345,8 @@ TARGET static void NAME(block)(const struct RtMatmul *of,
     NAME(packB)(part->packedB, b, depth, block.columns, of->bRow, of->bColumn);
     struct NAME(Next) next = NAME(nextPanel)(b, depth, of->bRow, of->bColumn);
     block.c = (Real *)of->c + i * of->cRow + j * of->cColumn;
-    block.start = (struct NAME(Start)){
-        start.from + i * start.row + j * start.column, start.row, start.column};
+    block.start = NAME(elementsAt)(part->start, i, j);
+    block.end = NAME(elementsAt)(part->end, i, j);
     for (int64_t tile = 0; tile < tiles; ++tile)
       NAME(blockTile)(&block, NAME(rowsOf)(height, ROWS, tile), &next,
                       tile * next.pieces / tiles);
@@ -341,13 +361,15 @@ TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
                             .packedB = (Real *)packed + BLOCK_ROWS * DEPTH,
                             .packsA = NAME(packsA)(of)};
   if (!of->start)
-    part.start = (struct NAME(Start)){NAME(zeros), 0, 0};
+    part.start = (struct NAME(Elements)){NAME(zeros), 0, 0};
   for (int64_t step = 0; step * DEPTH < of->k; ++step) {
     part.k = NAME(rowsOf)(of->k, DEPTH, step);
+    if (part.k.end == of->k)
+      part.end = (struct NAME(Elements)){of->end, of->endRow, of->endColumn};
     for (int64_t block = 0; block * BLOCK_ROWS < of->m; ++block)
       NAME(block)(of, &part, NAME(rowsOf)(of->m, BLOCK_ROWS, block));
     // The first summands begin at `start`, the others go on from C.
-    part.start = (struct NAME(Start)){of->c, of->cRow, of->cColumn};
+    part.start = (struct NAME(Elements)){of->c, of->cRow, of->cColumn};
   }
 }
 
@@ -369,3 +391,4 @@ TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
 #undef STORE
 #undef SPLAT
 #undef FMA
+#undef ADD

@@ -26,6 +26,8 @@ struct RtMatmul {
   int64_t aRow, aColumn, bRow, bColumn, cRow, cColumn;
   const void *start;
   int64_t startRow, startColumn;
+  const void *end;
+  int64_t endRow, endColumn;
 };
 int32_t rtMatmulKernels(void);
 void rtMatmul(int32_t elementType, int32_t kernels, RtMatmul of);
@@ -59,15 +61,18 @@ struct Shape {
 };
 } // namespace
 
-/// Begins at `start`, or at zeros where it is null.
+/// Begins at `start`, or at zeros where it is null, and adds `end`, if any.
 template <typename T>
 static void multiply(int32_t elementType, int32_t kernels, Matrix<T> &a,
-                     Matrix<T> &b, Matrix<T> &c, const Matrix<T> *start) {
+                     Matrix<T> &b, Matrix<T> &c, const Matrix<T> *start,
+                     const Matrix<T> *end = nullptr) {
   rtMatmul(elementType, kernels,
            {c.rows, c.columns, a.columns, a.elements.data(), b.elements.data(),
             c.elements.data(), a.row, a.column, b.row, b.column, c.row,
             c.column, start ? start->elements.data() : nullptr,
-            start ? start->row : 0, start ? start->column : 0});
+            start ? start->row : 0, start ? start->column : 0,
+            end ? end->elements.data() : nullptr, end ? end->row : 0,
+            end ? end->column : 0});
 }
 
 template <typename T>
@@ -137,6 +142,47 @@ TEST(Matmul, BeginsAtAnotherMatrix) {
   }
 }
 
+/// Adds another matrix, a row or a column at last, for each order of C.
+template <typename T>
+static void tryEnds(int32_t elementType, Shape shape) {
+  std::mt19937 random(13);
+  for (int orders = 0; orders < 4; ++orders) {
+    Matrix<T> a(shape.m, shape.k, false, 1), b(shape.k, shape.n, false, 1);
+    Matrix<T> c(shape.m, shape.n, orders & 1, 1);
+    Matrix<T> other(shape.m, shape.n, orders & 2, 2);
+    Matrix<T> row(1, shape.n, false, 1), column(shape.m, 1, true, 1);
+    for (Matrix<T> *matrix : {&a, &b, &c, &other, &row, &column})
+      matrix->fill(random);
+    row.row = column.column = 0;
+    for (Matrix<T> *end : {&other, &row, &column}) {
+      Matrix<T> expected = c;
+      for (int64_t i = 0; i < c.rows; ++i)
+        for (int64_t j = 0; j < c.columns; ++j)
+          expected.at(i, j) = 0;
+      multiplyPlainly(a, b, expected);
+      for (int64_t i = 0; i < c.rows; ++i)
+        for (int64_t j = 0; j < c.columns; ++j)
+          expected.at(i, j) += end->at(i, j);
+      for (int32_t kernels = 0; kernels <= rtMatmulKernels(); ++kernels) {
+        Matrix<T> got = c;
+        multiply<T>(elementType, kernels, a, b, got, nullptr, end);
+        EXPECT_EQ(got.elements, expected.elements)
+            << shape.m << "x" << shape.n << "x" << shape.k << ", orders "
+            << orders << ", kernels " << kernels;
+      }
+    }
+  }
+}
+
+TEST(Matmul, AddsAnotherMatrixAtLast) {
+  // The last tiles of rows and columns, several parts of summands, and none.
+  const Shape shapes[] = {{30, 70, 5}, {28, 64, 300}, {15, 33, 800}, {3, 5, 0}};
+  for (Shape shape : shapes) {
+    tryEnds<float>(PIPESCHED_RT_F32, shape);
+    tryEnds<double>(PIPESCHED_RT_F64, shape);
+  }
+}
+
 TEST(Matmul, HasTheBitsOfALoop) {
   // Around the tiles of all kernels, and none at all.
   const Shape shapes[] = {{1, 1, 1},    {4, 16, 8},  {5, 17, 9},  {14, 32, 33},
@@ -191,10 +237,10 @@ TEST(Matmul, RunsOnSeveralThreads) {
     multiplyPlainly(a, b, expected);
     for (int i = 0; i < 20; ++i) {
       Matrix<float> got = c;
-      pipesched_rt_matmul(PIPESCHED_RT_F32, 50, 70, 60, a.elements.data(),
-                          a.row, a.column, b.elements.data(), b.row, b.column,
-                          got.elements.data(), got.row, got.column,
-                          got.elements.data(), got.row, got.column);
+      pipesched_rt_matmul(
+          PIPESCHED_RT_F32, 50, 70, 60, a.elements.data(), a.row, a.column,
+          b.elements.data(), b.row, b.column, got.elements.data(), got.row,
+          got.column, got.elements.data(), got.row, got.column, nullptr, 0, 0);
       EXPECT_EQ(got.elements, expected.elements);
     }
   };

@@ -72,7 +72,9 @@ def LowerMatmulsPass : Pass<"lower-matmuls", "::mlir::ModuleOp"> {
     behind each other in memory are taken as one; for others there are loops
     around the call. Summands are added in their order. A `linalg.fill` of the
     result with zeros in front of the product is not written: the call begins
-    with zeros.
+    with zeros. Where an op behind such a product does nothing but add a bias or
+    another memref to it, and is the only one that reads it, the call adds that
+    at last. With `only-sums` these alone become calls.
 
     Products of fewer than 4096 multiplications, and those with fewer than 4
     rows or columns, stay as they are.
@@ -122,7 +124,9 @@ def LowerMatmulsPass : Pass<"lower-matmuls", "::mlir::ModuleOp"> {
     Option<"to", "to", "::pipesched::MatmulCode",
            /*default=*/"::pipesched::MatmulCode::Calls",
            "What products of matrices become",
-           [{::pipesched::enumOptionValues<::pipesched::MatmulCode>()}]>
+           [{::pipesched::enumOptionValues<::pipesched::MatmulCode>()}]>,
+    Option<"onlySums", "only-sums", "bool", /*default=*/"false",
+           "Leave calls of products to which nothing is added">
   ];
 }
 

@@ -210,11 +210,12 @@ PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
 ///
 ///   c[i][j] = fma(a[i][k], b[k][j], c[i][j])
 ///
-/// where x[i][j] is the element `i * x_row + j * x_column` behind the first. So
-/// the result has the same bits on each processor, and those of a plain loop
-/// with fma. `start` is `c` itself, with its strides, or a matrix that `c` does
-/// not overlap, such as a row with `start_row` 0, or null for zeros. `c` must
-/// overlap neither `a` nor `b`. The element type is PIPESCHED_RT_F32 or
+/// and at last c[i][j] + end[i][j], unless `end` is null. Here x[i][j] is the
+/// element `i * x_row + j * x_column` behind the first. So the result has the
+/// same bits on each processor, and those of plain loops with fma. `start` is
+/// `c` itself, with its strides, or a matrix that `c` does not overlap, such as
+/// a row with `start_row` 0, or null for zeros. `c` must not overlap `a`, `b`
+/// or `end`, which may be a row, too. The element type is PIPESCHED_RT_F32 or
 /// PIPESCHED_RT_F64. Threads may call it at the same time; each keeps a buffer
 /// of half a MB until it ends.
 PIPESCHED_RT_API void
@@ -222,7 +223,8 @@ pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
                     const void *a, int64_t a_row, int64_t a_column,
                     const void *b, int64_t b_row, int64_t b_column, void *c,
                     int64_t c_row, int64_t c_column, const void *start,
-                    int64_t start_row, int64_t start_column);
+                    int64_t start_row, int64_t start_column, const void *end,
+                    int64_t end_row, int64_t end_column);
 
 //===----------------------------------------------------------------------===//
 // Waiting, failing
