@@ -59,8 +59,9 @@ class Executor:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._watch = parts.link.watch
-        self._device = parts.link.device
+        self._shards: Any = parts.shards
+        self._lookups: Any = None if parts.shards is None else parts.shards.lookups
+        self._watch, self._device = parts.link.watch, parts.link.device
         self.slots = parts.link.slots
         self._early = parts.messages.early
         self.current: Instruction | None = None
@@ -76,10 +77,9 @@ class Executor:
         self._stages = StagesInParts(parts, self._watch)
         self._boxes = Boxes(parts.placement.stages)
         is_forward = lambda cell: cell.phase in FORWARD  # noqa: E731
-        pair = self._stages.pair
         self._prepared: dict[Mode, list[Prepared]] = {
-            "train": prepare(parts.program, self._early, lambda _: True, pair),
-            "evaluate": prepare(parts.program, self._early, is_forward, pair),
+            "train": prepare(parts.program, self._early, lambda _: True, self._stages.pair),
+            "evaluate": prepare(parts.program, self._early, is_forward, self._stages.pair),
         }
         """What passes of each mode run."""
         self._looks = False
@@ -122,8 +122,8 @@ class Executor:
         with torch.set_grad_enabled(is_training), may_run_again(splits):
             if batch.record is not None:
                 self._times.begin()
-            if self._parts.shards is not None:
-                self._parts.shards.begin(batch)
+            if self._shards is not None:
+                self._shards.begin(batch)
             if is_training:
                 self._parts.sums.begin()
                 self._repeated.begin(batch.number, batch.record is not None)
@@ -174,8 +174,7 @@ class Executor:
         elif awaited.kind == "all_reduce":
             self._finish_sum(awaited.index)
         elif awaited.kind in COLLECTIVES:
-            assert self._parts.shards is not None
-            if self._parts.shards.finish(awaited.index, instruction.cell):
+            if self._shards.finish(awaited.index, instruction.cell):
                 self._note_done(awaited.index)
         else:
             self._settle_copy(instruction, awaited)
@@ -213,8 +212,7 @@ class Executor:
             saved.reload(self._parts.streams[1])
             self._check_budget(cell)
         elif instruction.kind in COLLECTIVES:
-            assert self._parts.shards is not None
-            self._parts.shards.start(instruction)
+            self._shards.start(instruction)
         elif instruction.group is not None:
             self._reducing.add(instruction.index)
             self._parts.sums.groups[instruction.group].start(self._watch)
@@ -256,8 +254,8 @@ class Executor:
             self._take(self._parts.program[index])
         for index in sorted(self._reducing):
             self._finish_sum(index)
-        if self._parts.shards is not None:
-            for index in self._parts.shards.finish_all():
+        if self._shards is not None:
+            for index in self._shards.finish_all():
                 self._note_done(index)
         if is_training:
             self._parts.sums.check_unchanged()
@@ -265,8 +263,8 @@ class Executor:
                 shared.start(self._watch)
             for shared in self._parts.sums.at_end:
                 shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
-            if self._parts.shards is not None:
-                self._parts.shards.end_step()
+            if self._shards is not None:
+                self._shards.end_step()
             for call in self._parts.around.late:
                 call()
         for call in (*self._parts.around.ends, self._parts.messages.finish):
@@ -318,8 +316,8 @@ class Executor:
             if stepper is not None:
                 stepper()
                 torch.clear_autocast_cache()
-        elif phase in ("S", "T") and self._parts.shards is not None:
-            self._parts.shards.compute(cell)
+        elif phase in "STEV" and self._shards is not None:
+            self._shards.compute(cell)
         else:
             raise PipelineError(f"this runtime cannot compute a cell of phase {phase}: {cell}")
         self._after(cell)
@@ -355,26 +353,30 @@ class Executor:
 
     def _computes_loss(self, cell: Cell) -> bool:
         """Whether the output of a forward is the loss. With a head in shards it is its input."""
-        return self._is_last(cell) and self._parts.shards is None
+        return self._is_last(cell) and self._shards is None
 
     def _begin(self, cell: Cell) -> Activation:
         """Makes the activation of a forward."""
-        at = cell.stage, cell.microbatch
         target = None
         if self._is_last(cell) and self._batch.targets is not None:
-            target = self._batch.targets[cell.microbatch]
-            target = mapped(target, lambda tensor: tensor.to(self._device))
+            target = mapped(self._batch.targets[cell.microbatch], lambda t: t.to(self._device))
         if cell.stage == 0:
             if self._batch.inputs is None:
                 raise PipelineError("this rank has a first stage, and needs `inputs`")
             found: list[Tensor] = []
             value = mapped(self._batch.inputs[cell.microbatch], listing(found, self._device))
-            return Activation(value, Inputs(found), target)
+            inputs = Inputs(found)
+            if self._lookups is not None:
+                inputs = self._lookups.inputs(cell, found, self._batch.mode, self._has_edges(cell))
+            return Activation(value, inputs, target)
         packet = self._boxes.pop(self._boxes.inbox, cell)
-        is_looked_at = self._splits or self._parts.sums.is_unchecked((cell.path, cell.stage))
-        has_edges = is_looked_at or self._stages.chain(cell) is not None
-        inputs = Inputs.of(packet, self._batch.mode == "train", has_edges)
+        inputs = Inputs.of(packet, self._batch.mode == "train", self._has_edges(cell))
         return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
+
+    def _has_edges(self, cell: Cell) -> bool:
+        """Whether anything but a whole backward asks for the gradients of an input."""
+        is_looked_at = self._splits or self._parts.sums.is_unchecked((cell.path, cell.stage))
+        return is_looked_at or self._stages.chain(cell) is not None
 
     def _apply(
         self, cell: Cell, activation: Activation, drops_graph: bool = False
@@ -395,9 +397,13 @@ class Executor:
         key, is_last = (cell.path, cell.stage), self._is_last(cell)
         module, value = self._parts.placement.modules[key], activation.value
         is_training = self._batch.mode == "train"
+        looks_up, lookup = cell.stage == 0 and self._lookups is not None, NOTHING
+        if looks_up:
+            lookup = self._lookups.entered(cell, activation.inputs)
         with hooks:
             try:
                 with (
+                    lookup,
                     self._earlier.forward(cell, value),
                     self._left.watched(cell, module, is_training and not is_last),
                 ):
@@ -405,10 +411,10 @@ class Executor:
             except RuntimeError as error:
                 explain(error, cell)
                 raise
-            shards, entering = self._parts.shards, None
+            shards, entering = self._shards, None
             if is_last and shards is not None:
                 entering = shards.enter(cell, output)
-            if cell.phase == "F" and self._batch.number == 0:
+            if cell.phase == "F" and self._batch.number == 0 and not looks_up:
                 self._compared.note(cell, module, value, output)
             if entering is not None:
                 self._check(key, entering, activation)
@@ -512,6 +518,8 @@ class Executor:
         if cell.phase == "B":
             self._drop(cell)
         activation.roots = []
+        if cell.stage == 0 and self._lookups is not None:
+            self._lookups.leave(cell, found)
         if cell.stage > 0:
             if len(found) < inputs.count:
                 given = dict(zip(inputs.wanted, found, strict=True))
@@ -528,8 +536,8 @@ class Executor:
         outputs = activation.roots
         if activation.is_loss:
             return [root_of_loss(edge) for edge in outputs if edge is not None]
-        if self._parts.shards is not None and self._is_last(cell):
-            gradient = self._parts.shards.gradient_of(cell)
+        if self._shards is not None and self._is_last(cell):
+            gradient = self._shards.gradient_of(cell)
             return [(edge, gradient) for edge in outputs if edge is not None]
         packet = self._boxes.pop(self._boxes.gradbox, cell)
         return roots_of(cell, outputs, unflatten(packet.tensors, packet.structure))
@@ -558,11 +566,10 @@ class Executor:
                 *self._boxes.tensors(),
                 *(tensor for held in self.held.values() for tensor in held.tensors()),
                 *self._parts.messages.coming(),
+                *(() if self._shards is None else self._shards.tensors()),
             ],
             self._spared,
         )
-        if self._parts.shards is not None:
-            found |= places_of(self._parts.shards.tensors(), self._spared)
         found |= places_of(self._parts.sums.tensors(), ())
         return found | places_of(self._earlier.tensors(), ()) | self.slots.places
 

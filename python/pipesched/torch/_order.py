@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from pipesched import Instruction
 
-COLLECTIVES = ("broadcast", "combine", "reduce")
+OF_HEAD = ("broadcast", "combine", "reduce")
 """The collectives of a head in shards."""
+OF_EMBEDDING = ("reduce_lookups", "broadcast_gradient")
+"""Those of an embedding in shards."""
+COLLECTIVES = (*OF_HEAD, *OF_EMBEDDING)
 AWAITED = frozenset(("recv", "all_reduce", "offload", "reload", *COLLECTIVES))
 AHEAD = 2
 """How many computes before its position a receive begins. A message that had to wait for its

@@ -368,8 +368,8 @@ class Averages:
             last = [k for k in self._placement.modules if k[1] == self._placement.last[k[0]]]
             groups = [g for key in last for g in _data_groups(self._placement.modules[key])]
             self._note(self._placement.loss, self._plain[last[0]], groups, "the loss")
-        if self._placement.head is not None:
-            self._note(self._placement.head, self.own, [], "the head")
+        for shard in self._placement.shards:
+            self._note(shard, self.own, [], "the shards of the vocabulary")
             if self.own is None and self._known:
                 raise PipelineError(
                     "stages are averaged over other pipelines, and a head in shards is in no "

@@ -70,7 +70,7 @@ class Placement:
         rank: int,
         source: Stages,
         loss: Any = None,
-        head: nn.Module | None = None,
+        shards: Sequence[nn.Module] = (),
     ) -> None:
         self.rank = rank
         self.everywhere = [schedule.stages(worker) for worker in range(schedule.workers)]
@@ -87,8 +87,8 @@ class Placement:
         """The modules without DDP around them."""
         self.loss = module_of(loss) if rank in self.loss_workers() else None
         """The module of the loss, if it is one, on the ranks that compute losses."""
-        self.head = head
-        """The shard of the head, if the ranks divide it."""
+        self.shards = tuple(shards)
+        """The shards of the head and of the embedding, if the ranks divide them."""
         self.elsewhere = Elsewhere(self._named_in(source), self.all_parameters())
         self._check_common_blocks()
         self._check_distinct()
@@ -236,16 +236,18 @@ class Placement:
         return once(self.all_parameters())
 
     def roots(self) -> list[nn.Module]:
-        """The modules of stages, that of the loss, and the shard of a head."""
-        further = [module for module in (self.loss, self.head) if module is not None]
-        return [*self.modules.values(), *further]
+        """The modules of stages, that of the loss, and the shards of a vocabulary."""
+        loss = [] if self.loss is None else [self.loss]
+        return [*self.modules.values(), *loss, *self.shards]
 
-    def runs_head(self, key: StageKey) -> bool:
-        """Whether a stage of this rank is that by which it runs its shard of the head: the last one
-        of a path.
-        """
+    def runs_shards(self, key: StageKey) -> bool:
+        """Whether a stage of this rank is that whose O steps the shards: the last one of a path."""
         last = max((stage for path, stage in self.stages if path == key[0]), default=-1)
-        return self.head is not None and key == (min(p for p, _ in self.stages), last)
+        return bool(self.shards) and key == (min(p for p, _ in self.stages), last)
+
+    def shard_parameters(self) -> list[nn.Parameter]:
+        """The parameters of the shards; one that head and embedding share stands once."""
+        return once(p for shard in self.shards for p in shard.parameters())
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
         """The parameters of this rank, also those that are not trained."""

@@ -39,7 +39,7 @@ from ._state import Flat, Misfit, Names
 from ._state import Optimizers as StoredOptimizers
 from ._units import cut_units, join_slices, units_of
 from ._watch import Watch
-from .vocabulary import VocabularyHead
+from .vocabulary import VocabularyEmbedding, VocabularyHead
 
 
 def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
@@ -75,6 +75,8 @@ class PipelineRuntime:
         (`pipesched.torch.vocabulary`). The last stage then gives the input of the head, and the
         loss is the mean cross-entropy; a `loss` that is given is compared with it. All ranks need
         targets.
+    embedding: the shard of the embedding of this rank, for a schedule with E and V cells. The first
+        stage then takes the output of the embedding, and all ranks need inputs.
     data_parallel: the same rank in other pipelines, each with batches of its own: a process group,
         or a dimension of a device mesh (`mesh["dp"]`). Gradients are averaged over it, before O
         steps. Stages under DistributedDataParallel or fully_shard need it not.
@@ -122,6 +124,7 @@ class PipelineRuntime:
         scaler: torch.amp.GradScaler | None = None,
         tied: Tied = (),
         vocabulary: VocabularyHead | None = None,
+        embedding: VocabularyEmbedding | None = None,
         data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
         expert_parallel: Sequence[str] = (),
         buffers: BufferRule | None = None,
@@ -139,7 +142,7 @@ class PipelineRuntime:
     ) -> None:
         found = _group_of(group)
         self._units = units_of(schedule)
-        inside = (stages, loss, found, optimizer, tied, vocabulary, device)
+        inside = (stages, loss, found, optimizer, tied, vocabulary, embedding, device)
         messages_are = (receives, messages, static_shapes)
         beside = (data_parallel, check_patterns(expert_parallel), buffers)
         options = Options(

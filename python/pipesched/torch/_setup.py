@@ -31,6 +31,7 @@ from ._parallel import Around, Averages, BufferRule, local, mark, units_of
 from ._parts import Parts
 from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named, trained
 from ._reduce import Shared, shapes_of
+from ._lookups import check_embedding
 from ._shards import Shards, check_head
 from ._slots import Slots
 from ._split import SequentialStages
@@ -67,6 +68,7 @@ class Options:
     optimizer: Optimizers | None
     tied: Tied
     vocabulary: nn.Module | None
+    embedding: nn.Module | None
     device: torch.device | str | None
     receives: ReceivePlacement | None
     messages: MessageKind | None
@@ -141,8 +143,12 @@ class Setup:
         self.schedule = options.schedule
         self.watch = watch
         self.head = check_head(options.vocabulary, options.schedule, watch.rank)
+        self.embedding = check_embedding(
+            options.embedding, self.head, options.schedule, watch.rank
+        )
+        shards = [each for each in (self.head, self.embedding) if each is not None]
         self.placement = Placement(
-            options.schedule, watch.rank, options.stages, options.loss, self.head
+            options.schedule, watch.rank, options.stages, options.loss, shards
         )
         self.program = list(options.schedule.program(watch.rank, receives=options.receives))
         check_program(self.schedule, self.placement, self.program)
@@ -226,6 +232,7 @@ class Setup:
             )
         return Shards(
             self.head,
+            self.embedding,
             self.schedule,
             self.placement,
             self.program,
@@ -261,8 +268,8 @@ class Setup:
             owned = self.placement.owned(key)
             if self.placement.loss is not None and key[1] == self.placement.last[key[0]]:
                 owned += trained(self.placement.loss.parameters())
-            if self.head is not None and self.placement.runs_head(key):
-                owned += trained(self.head.parameters())
+            if self.placement.runs_shards(key):
+                owned += trained(self.placement.shard_parameters())
             owned = [p for p in owned if id(p) not in stepped or id(p) not in late]
             twice = [p for p in owned if id(p) in stepped]
             if twice:
@@ -358,6 +365,10 @@ class Setup:
             bias = "with" if head.bias is not None else "without"
             what = f"{head.vocabulary} entries of {head.weight.shape[1]} {bias} bias"
             mine["the head"] = [f"{what}, {head.weight.dtype}, ignoring {head.ignored}"]
+        if (embedding := self.embedding) is not None:
+            how = "" if head is None or embedding.weight is not head.weight else ", tied"
+            what = f"{embedding.vocabulary} entries of {embedding.weight.shape[1]}{how}"
+            mine["the embedding"] = [f"{what}, {embedding.weight.dtype}"]
         for number, tie in enumerate(self.sums.ties):
             if parameters := tie.parameters(self.placement):
                 mine[f"tie {number}"] = shapes_of(parameters[:1])

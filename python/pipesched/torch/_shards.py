@@ -31,17 +31,18 @@ from pipesched import Cell, Instruction, Schedule
 
 from ._errors import PipelineError
 from ._gloo import own_gloo
-from ._order import COLLECTIVES
+from ._lookups import GROUPS, Lookups
+from ._order import OF_EMBEDDING, OF_HEAD
 from ._placement import Placement, named
 from ._reduce import clear_gradients
 from ._values import mapped
 from ._watch import Job, Lane, Watch
-from .vocabulary import Logits, VocabularyHead, head_rows
+from .vocabulary import Logits, VocabularyEmbedding, VocabularyHead, head_rows
 
 if TYPE_CHECKING:
     from ._parts import Batch
 
-FORWARD = frozenset("FXSY")
+FORWARD = frozenset("FXSYEA")
 """The phases that an evaluation runs."""
 PROBED, PROBES = 64, 64
 """How many targets a loss is tried with at a time, and how often at most."""
@@ -61,7 +62,7 @@ class Step:
 
 def spreads(schedule: Schedule) -> bool:
     """Whether a schedule spreads a vocabulary over its workers."""
-    return any(group.kind in COLLECTIVES for group in schedule.groups)
+    return any(group.kind in OF_HEAD for group in schedule.groups)
 
 
 def check_head(head: object, schedule: Schedule, rank: int) -> VocabularyHead | None:
@@ -88,7 +89,7 @@ def check_head(head: object, schedule: Schedule, rank: int) -> VocabularyHead | 
             f"{ranks} has entries {wanted.start} to {wanted.stop}; give the shard of this rank"
         )
     for group in schedule.groups:
-        if group.kind in COLLECTIVES and set(group.workers) != set(range(ranks)):
+        if group.kind in OF_HEAD and set(group.workers) != set(range(ranks)):
             raise PipelineError(
                 f"a {group.kind} of the schedule is over workers {sorted(group.workers)} of "
                 f"{ranks}; a head in shards is divided among all of them"
@@ -102,6 +103,7 @@ class Shards:
     def __init__(
         self,
         head: VocabularyHead,
+        embedding: VocabularyEmbedding | None,
         schedule: Schedule,
         placement: Placement,
         program: Sequence[Instruction],
@@ -125,7 +127,7 @@ class Shards:
         }
         self._ranks, self._rank = schedule.workers, watch.rank
         self._holders = self._find_holders()
-        names = ("input", "numbers", "gradient")
+        names = ("input", "numbers", "gradient", *(GROUPS if embedding is not None else ()))
         is_gloo = str(dist.get_backend(group)) == "gloo"
         if is_gloo:
             everyone = range(self._ranks)
@@ -134,7 +136,11 @@ class Shards:
             ranks = [dist.get_global_rank(group, worker) for worker in range(self._ranks)]
             # All ranks of the pipeline make them, in this order.
             made = [dist.new_group(ranks, use_local_synchronization=True) for _ in names]
-        self._inputs, self._numbers, self._gradients = made
+        self._inputs, self._numbers, self._gradients = made[:3]
+        self.lookups: Lookups | None = None
+        """The shard of the embedding, if it is divided too."""
+        if embedding is not None:
+            self.lookups = Lookups(embedding, placement, (made[3], made[4]), watch, device)
         self._side: Any = None
         """The stream on which the rest of a Y runs, on an accelerator."""
         self._lane: Lane | None = None
@@ -192,6 +198,8 @@ class Shards:
     def begin(self, batch: Batch) -> None:
         """Begins a step, or an evaluation."""
         self._clear()
+        if self.lookups is not None:
+            self.lookups.begin(batch)
         is_training = batch.mode == "train"
         one = torch.ones((), dtype=torch.float64)
         scale = float(batch.scale(one)) if is_training else 1.0
@@ -343,7 +351,9 @@ class Shards:
     # Cells
 
     def compute(self, cell: Cell) -> None:
-        """Runs S or T."""
+        """Runs S or T, or E or V of the embedding."""
+        if cell.phase in "EV" and self.lookups is not None:
+            return self.lookups.compute(cell)
         number = cell.microbatch
         if cell.phase == "S":
             entered = self._entering.pop(number)
@@ -366,7 +376,9 @@ class Shards:
     # Collectives
 
     def start(self, instruction: Instruction) -> None:
-        """Begins X, Y or Z."""
+        """Begins X, Y or Z, or A or C of the embedding."""
+        if instruction.kind in OF_EMBEDDING and self.lookups is not None:
+            return self.lookups.start(instruction)
         cell = instruction.cell
         number = cell.microbatch
         self._indices[instruction.index] = instruction
@@ -400,14 +412,22 @@ class Shards:
             own = output.reshape(-1, width).to(dtype).contiguous()
             rows = len(own)
         else:
-            rows = -1 if self._step.targets is None else self._target(cell).numel()
+            rows = self._rows_of(cell)
             own = torch.empty((max(rows, 0), width), dtype=dtype, device=self._device)
         self._entering[cell.microbatch] = own
-        if self._step.targets is None:  # other ranks do not know how many tokens there are
+        if self._rows_of(cell) < 0:  # other ranks do not know how many tokens there are
             size = torch.tensor([rows], device=self._device)
             self._sizes[instruction.index] = size, self._send(self._gradients, size, instruction)
+            if len(self._sources) > 1:  # All ranks begin in one order, whoever is the source.
+                return
         if rows >= 0:
             self._works[instruction.index] = own, self._send(self._inputs, own, instruction)
+
+    def _rows_of(self, cell: Cell) -> int:
+        """How many tokens a microbatch has, -1 if this rank does not know."""
+        if self._step.targets is not None:
+            return int(self._target(cell).numel())
+        return -1 if self.lookups is None else self.lookups.tokens_of(cell).numel()
 
     def _send(self, group: Any, tensor: Tensor, instruction: Instruction) -> Any:
         """Begins a broadcast from the rank of the last stage."""
@@ -423,8 +443,9 @@ class Shards:
             instruction = self._indices[other]
             self._wait(size, work, partial(str, instruction))
             if other not in self._works:
-                empty = self._entering[instruction.cell.microbatch]
-                own = empty.new_empty((int(size.item()), empty.shape[1]))
+                own = self._entering[instruction.cell.microbatch]
+                if self._sources[instruction.cell.path] != self._rank:
+                    own = own.new_empty((int(size.item()), own.shape[1]))
                 self._entering[instruction.cell.microbatch] = own
                 self._works[other] = own, self._send(self._inputs, own, instruction)
             if other == index:
@@ -506,7 +527,7 @@ class Shards:
         """
         instruction = self._indices.get(index)
         if instruction is None:
-            return False
+            return self.lookups is not None and self.lookups.finish(index)
         number = instruction.cell.microbatch
         if index in self._sizes:
             self._receive_sized(index)
@@ -533,8 +554,8 @@ class Shards:
 
     def finish_all(self) -> list[int]:
         """Ends everything that is under way; returns the indices."""
-        indices = list(self._indices)
-        return [index for index in indices if self.finish(index)]
+        ended = [index for index in list(self._indices) if self.finish(index)]
+        return ended if self.lookups is None else [*ended, *self.lookups.finish_all()]
 
     def _wait(self, tensor: Tensor, work: Any, what: Callable[[], str]) -> None:
         self._watch.wait_for(tensor, work, what)
@@ -548,4 +569,5 @@ class Shards:
             *(t for logits in self._logits.values() for t in logits.tensors),
             *coming,
             *[*self._sums.values()],
+            *(self.lookups.tensors() if self.lookups is not None else ()),
         ]

@@ -35,7 +35,7 @@ from ._rows import Rows, gather_rows
 from ._split import SequentialStage
 from ._ties import Tie
 from ._watch import Watch
-from .vocabulary import VocabularyHead, head_rows
+from .vocabulary import VocabularyEmbedding, VocabularyHead, head_rows
 
 Names = Callable[[int, int, str], str] | Mapping[StageKey, str]
 """What names of a stage are in the whole model: a function from (path, stage, name), or the name of
@@ -131,13 +131,18 @@ class State:
 
     @property
     def _head(self) -> VocabularyHead | None:
-        head = self._placement.head
-        return head if isinstance(head, VocabularyHead) else None
+        shards = self._placement.shards
+        return next((each for each in shards if isinstance(each, VocabularyHead)), None)
 
     def _rows_of_head(self) -> dict[str, nn.Parameter]:
-        """The parameters of a head in shards, of which this rank has some rows."""
-        head = self._head
-        return {} if head is None else {f"{head.name}.{n}": p for n, p in head.named_parameters()}
+        """The parameters of a head in shards, and of an embedding, of which this rank has some
+        rows. What both share has the name in the embedding first, as in the whole model.
+        """
+        found: dict[str, nn.Parameter] = {}
+        for shard in reversed(self._placement.shards):
+            if isinstance(shard, (VocabularyEmbedding, VocabularyHead)):
+                found |= {f"{shard.name}.{n}": p for n, p in shard.named_parameters()}
+        return found
 
     def _whole_shape(self, own: Any) -> str:
         """The shape of a value of this rank in the whole model."""

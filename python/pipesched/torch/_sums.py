@@ -120,12 +120,12 @@ class Sums:
         """Of a head in shards: what it shares with an embedding, with other pipelines, or with the
         other paths of this one.
         """
-        head = self._placement.head
-        if not isinstance(head, VocabularyHead):
-            return set()
-        found = set() if head.whole is None else {id(head.whole), id(head.weight)}
+        found: set[int] = set()
+        for head in self._placement.shards:
+            if isinstance(head, VocabularyHead) and head.whole is not None:
+                found |= {id(head.whole), id(head.weight)}
         if self._averages.own is not None or len(self._schedule.paths) > 1:
-            found |= {id(p) for p in head.parameters()}
+            found |= {id(p) for p in self._placement.shard_parameters()}
         return found
 
     # Which there are
@@ -191,13 +191,12 @@ class Sums:
         self._make_head()
 
     def _make_head(self) -> None:
-        """Averages the gradients of a shard of a head over other pipelines."""
-        head = self._placement.head
-        if head is None or self._averages.own is None:
+        """Averages the gradients of the shards of a vocabulary over other pipelines."""
+        if not self._placement.shards or self._averages.own is None:
             return
-        find = lambda: list(head.parameters())  # noqa: E731
+        find = self._placement.shard_parameters
         rank = (self._watch.rank,)
-        name = f"the mean of gradients of shard {rank[0]} of the head"
+        name = f"the mean of gradients of shard {rank[0]} of the vocabulary"
         self.at_end.append(Shared(name, find, None, rank, self._averages.of, keeps=True))
 
     def _make_means(self, around: Around, cells: Sequence[Cell]) -> None:

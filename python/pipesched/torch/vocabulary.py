@@ -1,4 +1,5 @@
-"""A head whose vocabulary is divided among ranks: vocabulary parallelism (arXiv 2411.05288).
+"""A head and an embedding whose vocabulary is divided among ranks: vocabulary parallelism (arXiv
+2411.05288).
 
 Each rank has a shard of the head's weights and computes, for one microbatch:
 
@@ -7,6 +8,13 @@ Each rank has a shard of the head's weights and computes, for one microbatch:
     Y   maximum and sum over all shards                                `Logits.combine`
     T   the gradients of its weights, and its part of the input's      `Logits.backward`
     Z   that part, summed over the shards (Vocab-1)                    `Logits.reduce`
+
+An embedding is divided likewise (`VocabularyEmbedding`):
+
+    E   the rows of the tokens that are in the shard, zeros for others `part`
+    A   their sum, on the rank of the first stage
+    C   the gradient of that sum, from that rank to all                `broadcast`
+    V   that gradient, added to those of the shard's rows              `backward`
 
 With Vocab-2 the input's gradient is summed in Y, before T: `VocabularyHead.logits` with `early`.
 Nothing of it is recorded by autograd. Exponentials are of differences from the maximum over all
@@ -112,6 +120,10 @@ class VocabularyHead(nn.Module):
         """
         self._whole = [whole]  # in a list, so that it is no parameter of this module
         self.tied_names = tuple(names)
+
+    def untie(self) -> None:
+        """Ends the tie: what the head was tied to is in shards too."""
+        self._whole, self.tied_names = [], ()
 
     def check_targets(self, targets: Tensor, what: str = "") -> None:
         """Raises PipelineError for targets outside of the vocabulary. The host waits for them."""
@@ -371,35 +383,104 @@ def take_head(
     return head
 
 
+class EmbeddingOutput(nn.Module):
+    """Stands in a model where its embedding was: gives what the runtime has looked up, once for
+    each time that it is given.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._given: tuple[Tensor, Tensor] | None = None
+
+    def give(self, output: Tensor, tokens: Tensor) -> None:
+        """Gives the rows of the numbers that the model is going to ask for."""
+        self._given = output, tokens
+
+    def is_used(self) -> bool:
+        """Whether the model has asked for what was given last."""
+        return self._given is None
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        given, self._given = self._given, None
+        if given is None:
+            raise PipelineError(
+                "an embedding in shards is used outside of the runtime, or twice in a microbatch: "
+                "the first stage looks up the numbers of its input once"
+            )
+        output, wanted = given
+        if tokens.shape != wanted.shape or not torch.equal(tokens, wanted):
+            raise PipelineError(
+                f"the first stage looks up other numbers, {list(tokens.shape)}, than those of its "
+                f"input, {list(wanted.shape)}, which the shards of the embedding have looked up"
+            )
+        return output
+
+
 class VocabularyEmbedding(nn.Module):
     """The shard of an embedding, which may be the parameter of a `VocabularyHead`, tied to it.
+
+    Args:
+        weight: the shard, [entries of `head_rows`, hidden], as in `VocabularyHead`.
+        vocabulary: the entries of all shards.
+        group: the ranks with shards, in their order; all ranks by default.
+        padding: the number whose row gets no gradient (`padding_idx` of `nn.Embedding`).
 
     Raises PipelineError for a shard of another size than `head_rows` says.
     """
 
     def __init__(
-        self, weight: Tensor, vocabulary: int, group: dist.ProcessGroup | None = None
+        self,
+        weight: Tensor,
+        vocabulary: int,
+        group: dist.ProcessGroup | None = None,
+        padding: int | None = None,
     ) -> None:
         super().__init__()
         self.weight = weight if isinstance(weight, nn.Parameter) else nn.Parameter(weight.clone())
-        self.group = group
+        self.vocabulary, self.group, self.padding = vocabulary, group, padding
         rank = dist.get_rank(group)
         self.rows = head_rows(vocabulary, rank, dist.get_world_size(group))
         check_shard(self.weight, self.rows, rank)
+        self.name = "embedding"
+        """What the embedding is called in the whole model, as in states and checkpoints."""
+        self.entrance: EmbeddingOutput | None = None
+        """Where the embedding was in the model, if `take_vocabulary` has taken it."""
+
+    def check_tokens(self, tokens: Tensor, what: str = "") -> None:
+        """Raises PipelineError for numbers outside of the vocabulary. The host waits for them."""
+        wrong = ((tokens < 0) | (tokens >= self.vocabulary)).flatten()
+        if bool(wrong.any()):
+            token = int(wrong.nonzero()[0])
+            raise PipelineError(
+                f"token {token}{what} is {int(tokens.flatten()[token])}, outside of the vocabulary"
+                f" of {self.vocabulary}"
+            )
+
+    @torch.no_grad()
+    def part(self, tokens: Tensor) -> Tensor:
+        """E: the rows of the tokens that are in the shard, [tokens, hidden], and zeros for all
+        others; tokens: [tokens]. Summed over the shards (A) they are the output.
+        """
+        here, columns = self._own(tokens)
+        found = self.weight.new_zeros((len(tokens), self.weight.shape[1]))
+        found[here] = self.weight[columns]
+        return found
 
     @torch.no_grad()
     def lookup(self, tokens: Tensor) -> Tensor:
         """The rows of all tokens, [tokens, hidden], on all ranks."""
-        here, columns = self._own(tokens)
-        found = self.weight.new_zeros((len(tokens), self.weight.shape[1]))
-        found[here] = self.weight[columns]
+        found = self.part(tokens)
         dist.all_reduce(found, group=self.group)
         return found
 
     @torch.no_grad()
     def backward(self, tokens: Tensor, gradient: Tensor) -> None:
-        """Adds the gradient of what `lookup` gave, [tokens, hidden], to that of the shard."""
+        """V: adds the gradient of the output, [tokens, hidden], to that of the shard."""
+        if not self.weight.requires_grad:
+            return
         here, columns = self._own(tokens)
+        if self.padding is not None:
+            here, columns = self._own(tokens.masked_fill(tokens == self.padding, -1))
         found = torch.zeros_like(self.weight)
         found.index_add_(0, columns, gradient[here])
         add_gradient(self.weight, found)
@@ -407,6 +488,79 @@ class VocabularyEmbedding(nn.Module):
     def _own(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         here = (tokens >= self.rows.start) & (tokens < self.rows.stop)
         return here, (tokens - self.rows.start)[here]
+
+
+def take_vocabulary(
+    model: nn.Module,
+    group: dist.ProcessGroup | None = None,
+    *,
+    name: str | None = None,
+    embedding: str | None = None,
+    ignored: int = -100,
+) -> tuple[VocabularyHead, VocabularyEmbedding]:
+    """Takes the head and the embedding out of a whole model, and gives the shards of this rank of
+    both. In place of the embedding is an `EmbeddingOutput`. Cut the model afterwards.
+
+    group, name, ignored: as in `take_head`, of the head.
+    embedding: the name of the `nn.Embedding`; by default the first one in the first child.
+
+    Where both have one weight, their shards have one parameter. All ranks take them alike. Raises
+    PipelineError if there is no such module, if head and embedding have different numbers of
+    entries, for an embedding with `max_norm`, `scale_grad_by_freq` or `sparse`, or if the rest of
+    the model uses its weight too.
+    """
+    head = take_head(model, group, name=name, ignored=ignored)
+    chosen, found = _embedding_of(model, embedding)
+    if found.max_norm is not None or found.scale_grad_by_freq or found.sparse:
+        raise PipelineError(
+            f"the embedding {chosen!r} has max_norm, scale_grad_by_freq or sparse, which shards do"
+            " not have"
+        )
+    if len(found.weight) != head.vocabulary:
+        raise PipelineError(
+            f"the embedding {chosen!r} has {len(found.weight)} entries and the head {head.name!r} "
+            f"{head.vocabulary}; shards of both have the same entries"
+        )
+    outer, _, own = chosen.rpartition(".")
+    entrance = EmbeddingOutput()
+    model.get_submodule(outer)._modules[own] = entrance
+    if any(each is found.weight for each in model.parameters()):
+        raise PipelineError(
+            f"the weight of the embedding {chosen!r} is used by the rest of the model too"
+        )
+    is_tied = head.whole is found.weight
+    weight = head.weight if is_tied else nn.Parameter(found.weight.detach()[head.rows].clone())
+    if is_tied:
+        head.untie()
+    else:
+        weight.requires_grad_(found.weight.requires_grad)
+    shard = VocabularyEmbedding(weight, head.vocabulary, group, found.padding_idx)
+    shard.entrance, shard.name = entrance, chosen
+    return head, shard
+
+
+def _embedding_of(model: nn.Module, name: str | None) -> tuple[str, nn.Embedding]:
+    """The embedding of a model, with its name."""
+    chosen = name
+    if chosen is None:
+        first = [key for key, _ in model.named_children()][:1]
+        chosen = next(
+            (
+                key
+                for key, module in model.named_modules()
+                if isinstance(module, nn.Embedding) and key.split(".")[0] in first
+            ),
+            None,
+        )
+        if chosen is None:
+            raise PipelineError(
+                "the first child of the model has no nn.Embedding; give its name in `embedding`"
+            )
+    found = dict(model.named_modules()).get(chosen)
+    if not isinstance(found, nn.Embedding):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise PipelineError(f"the embedding {chosen!r} is {what} in the model; wanted nn.Embedding")
+    return chosen, found
 
 
 def check_shard(weight: Tensor, rows: slice, rank: int) -> None:

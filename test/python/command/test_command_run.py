@@ -168,6 +168,22 @@ def test_slices_train_as_whole_microbatches(tmp_path: Path, marked: dict[str, st
     assert pipesched.Schedule.from_file(tmp_path / "out" / "seq1f1b.mlir").slices == 4
 
 
+@needs_torch
+def test_embeddings_in_shards_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
+    made = pipesched.generate("zb-v", workers=2, microbatches=4, name="spread")
+    made.transform("pipe-spread-vocabulary{embedding=true}").save(tmp_path / "spread.mlir")
+    schedules = f"1f1b,vocab-1f1b,{tmp_path}/spread.mlir --embedding"
+    line = f"--schedule {schedules} {SMALL} {SIZES} --dtype float64"
+    out, _ = finish(f"{line} --format json -o {tmp_path}/out", marked)
+    rows = json.loads(out)
+    assert {row["schedule"] for row in rows} == {"1f1b", "vocab-1f1b", "spread"}
+    for row in rows:
+        assert row["losses"] == pytest.approx(rows[0]["losses"], rel=1e-9)
+        assert 0 < row["step_s"] and 0 < row["predicted_s"]
+        saved = pipesched.Schedule.from_file(tmp_path / "out" / f"{row['schedule']}.mlir")
+        assert ("0E0 0A0" in saved.to_text()) == (row["schedule"] != "1f1b")
+
+
 def losses_alone(text: str) -> list[float]:
     """The losses of six steps of the model of a file, without a pipeline."""
     import torch

@@ -14,7 +14,14 @@ import torch
 import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
-from pipesched.torch.vocabulary import VocabularyHead, take_head
+from pipesched.torch._lookups import looks_up
+from pipesched.torch._units import units_of
+from pipesched.torch.vocabulary import (
+    VocabularyEmbedding,
+    VocabularyHead,
+    take_head,
+    take_vocabulary,
+)
 from runtime_ranks import difference, main, optimizer_of, stage_blocks, train_each
 from torch import Tensor, nn
 from torch.nn import functional
@@ -31,7 +38,8 @@ class ShardJob:
     entries: int = 24
     """Of the vocabulary."""
     kind: str = "plain"
-    """plain, tied (to the embedding), biased, scaled (logits behind the head), frozen."""
+    """plain, tied (to the embedding), biased, scaled (logits behind the head), frozen, padded (an
+    embedding of which one row gets no gradient), still (a frozen embedding)."""
     ignored: int = -100
     loss: str = "mean"
     """mean, ignoring, summed or none."""
@@ -77,11 +85,14 @@ class Head(nn.Module):
 def model_of(job: ShardJob) -> nn.Sequential:
     torch.manual_seed(3)
     count = job.schedule.blocks
-    embedding, head = nn.Embedding(job.entries, WIDTH), Head(job)
+    padding = 3 if job.kind == "padded" else None
+    embedding, head = nn.Embedding(job.entries, WIDTH, padding), Head(job)
     if job.kind == "tied":
         head.scores.weight = embedding.weight
     if job.kind == "frozen":
         head.scores.weight.requires_grad_(False)
+    if job.kind == "still":
+        embedding.weight.requires_grad_(False)
     whole = nn.Sequential()
     for number in range(count):
         parts: list[nn.Module] = [embedding] if number == 0 else []
@@ -122,7 +133,10 @@ def reference_losses(whole: nn.Module, job: ShardJob, inputs: Any, targets: Any)
 
 
 def compare(
-    blocks: list[tuple[int, nn.Module]], head: VocabularyHead, whole: nn.Sequential
+    blocks: list[tuple[int, nn.Module]],
+    head: VocabularyHead,
+    embedding: VocabularyEmbedding | None,
+    whole: nn.Sequential,
 ) -> tuple[float, float]:
     """The largest differences of gradients and of parameters."""
     pairs = []
@@ -134,6 +148,8 @@ def compare(
     pairs.append((head.weight, scores.scores.weight, head.rows))
     if head.bias is not None:
         pairs.append((head.bias, scores.scores.bias, head.rows))
+    if embedding is not None:
+        pairs.append((embedding.weight, whole.get_parameter("0.0.weight"), embedding.rows))
     gradients = values = 0.0
     for found, wanted, rows in pairs:
         if wanted.numel() and len(range(*rows.indices(len(wanted)))):
@@ -141,6 +157,18 @@ def compare(
             gradients = max(gradients, difference(found.grad, own))
             values = max(values, difference(found.detach(), wanted.detach()[rows]))
     return gradients, values
+
+
+def taken(
+    job: ShardJob, model: nn.Module, group: dist.ProcessGroup
+) -> tuple[VocabularyHead, VocabularyEmbedding | None]:
+    """The head of a model in shards, and its embedding if the schedule has cells for it."""
+    if not looks_up(units_of(job.schedule)):
+        return take_head(model, group, ignored=job.ignored), None
+    head, embedding = take_vocabulary(model, group, ignored=job.ignored)
+    assert (embedding.weight is head.weight) == (job.kind == "tied")
+    assert all("0.0" not in name for name, _ in model.named_parameters())
+    return head, embedding
 
 
 def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
@@ -151,13 +179,12 @@ def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
         number, rank = divmod(rank, schedule.workers)
         group, options["data_parallel"] = meshed(job, number, rank)
     reference, mine = model_of(job), model_of(job)
-    head = take_head(mine, group, ignored=job.ignored)
+    head, embedding = taken(job, mine, group)
     stages = split_sequential(mine, schedule)
     if job.steps_inside:
         options["optimizer"] = optimizer_of
-    runtime = PipelineRuntime(
-        schedule, stages, loss_of(job), group, vocabulary=head, timeout=60, **options
-    )
+    options |= {"vocabulary": head, "embedding": embedding, "timeout": 60}
+    runtime = PipelineRuntime(schedule, stages, loss_of(job), group, **options)
     blocks = stage_blocks(job, rank, stages)  # type: ignore[arg-type]
     outside = None if job.steps_inside else optimizer_of(runtime.parameters())
     steps = optimizer_of([p for p in reference.parameters() if p.requires_grad])
@@ -179,7 +206,7 @@ def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
         if schedule.slices == 1:
             assert len(events) == len(schedule.program(rank))
         assert (loss is not None) == is_last
-        if loss is not None:
+        if loss is not None and len(schedule.paths) == 1:
             mean = sum(wanted) / len(wanted)
             worst[0] = max(worst[0], abs(loss.item() - mean) / mean)
         if job.clipped:
@@ -190,13 +217,13 @@ def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
             ]
             worst[1] = max(worst[1], difference(*norms))
         if not job.steps_inside:
-            worst[1] = max(worst[1], compare(blocks, head, reference)[0])
+            worst[1] = max(worst[1], compare(blocks, head, embedding, reference)[0])
         if job.accumulated and step < STEPS - 1:
             continue
         steps.step()
         if outside is not None:
             outside.step()
-        worst[2] = max(worst[2], compare(blocks, head, reference)[1])
+        worst[2] = max(worst[2], compare(blocks, head, embedding, reference)[1])
         runtime.zero_grad()
         steps.zero_grad()
     worst[3] = evaluated(runtime, job, reference, is_last)
@@ -230,9 +257,10 @@ def evaluated(
                     wanted.flatten(0, 1), targets[number].flatten(), ignore_index=job.ignored
                 )
             )
-            if outputs is not None:
+            if outputs is not None and outputs[number] is not None:  # of one of several paths
                 worst = max(worst, difference(outputs[number], wanted))
-    if loss is not None and (job.schedule.slices == 1 or job.ignored < 0):
+    is_whole = len(job.schedule.paths) == 1 and (job.schedule.slices == 1 or job.ignored < 0)
+    if loss is not None and is_whole:
         worst = max(worst, difference(loss, torch.stack(losses).mean()))
     return worst
 

@@ -18,8 +18,9 @@ import torch
 import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
+from pipesched.torch._lookups import looks_up
 from pipesched.torch._shards import spreads
-from pipesched.torch.vocabulary import take_head
+from pipesched.torch.vocabulary import take_head, take_vocabulary
 from runtime_ranks import difference, main
 from shard_ranks import SAMPLES, TOKENS, ShardJob, loss_of, model_of
 from state_ranks import FLAT, adam, train
@@ -131,7 +132,10 @@ class Placed:
         options: dict[str, Any] = {"timeout": 60}
         if count > 1:
             options["data_parallel"] = columns[rank]
-        if spreads(schedule):
+        if looks_up(schedule):
+            head, embedding = take_vocabulary(model, rows[number])
+            options |= {"vocabulary": head, "embedding": embedding}
+        elif spreads(schedule):
             options["vocabulary"] = take_head(model, rows[number])
         stages = split_sequential(model, schedule, sizes=placing.sizes)
         if placing.steps_inside:
@@ -191,8 +195,10 @@ def run(job: Saved, folder: Path) -> list[float]:
         first.save(folder)
         dist.barrier()
         stored = FileSystemReader(folder).read_metadata().state_dict_metadata
-        heads: list[Any] = [each for name, each in stored.items() if "scores" in name]
-        sizes = [each.size for each in heads if hasattr(each, "size")]
+        shards: list[Any] = [
+            each for name, each in stored.items() if "scores" in name or "0.0.weight" in name
+        ]
+        sizes = [each.size for each in shards if hasattr(each, "size")]
         assert {size[0] for size in sizes if len(size)} == {job.entries}
         second.load(folder)
     for each in (reference, second):

@@ -19,7 +19,7 @@ PRECISION = 1e-11
 
 
 def placing(family: str, workers: int, passes: str = "", **more: object) -> Placing:
-    kinds = {"vocabulary": more.pop("vocabulary")} if "vocabulary" in more else {}
+    kinds = {name: more.pop(name) for name in ("vocabulary", "embedding") if name in more}
     schedule = generate(family, workers=workers, microbatches=4, **kinds)  # type: ignore[arg-type]
     schedule = schedule.transform(passes) if passes else schedule
     return Placing(schedule, **more)  # type: ignore[arg-type]
@@ -29,6 +29,7 @@ def placing(family: str, workers: int, passes: str = "", **more: object) -> Plac
 def places() -> dict[str, Placing | None]:
     spread = "pipe-spread-vocabulary"
     stepped = f"{spread},pipe-add-optimizer"
+    looked_up = f"{spread}{{embedding=true}},pipe-add-optimizer"
     return {
         "the model": None,
         "shards on 2": placing("vocab-1f1b", 2),
@@ -37,6 +38,11 @@ def places() -> dict[str, Placing | None]:
         "shards on 2, O": placing("zb-v", 2, stepped, steps_inside=True),
         "2 x shards": placing("vocab-1f1b", 2, pipelines=2),
         "whole on 4": placing("1f1b", 4),
+        "lookups on 2": placing("vocab-1f1b", 2, embedding=True),
+        "lookups on 3": placing("interlaced-1f1b", 3, embedding=True, sizes=(1, 2, 1)),
+        "lookups on 4": placing("vocab-1f1b", 4, embedding=True, vocabulary="vocab-2"),
+        "lookups on 2, O": placing("zb-v", 2, looked_up, steps_inside=True),
+        "2 x lookups": placing("vocab-1f1b", 2, embedding=True, pipelines=2),
     }
 
 
@@ -50,11 +56,22 @@ PAIRS = [
     ("shards on 2, O", "2 x shards", "plain"),
     ("2 x shards", "shards on 2, O", "tied"),
     ("the model", "whole on 4", "tied"),
+    ("lookups on 2", "lookups on 3", "plain"),
+    ("lookups on 4", "lookups on 2", "tied"),
+    ("the model", "lookups on 3", "tied"),
+    ("lookups on 3", "the model", "tied"),
+    ("lookups on 2", "shards on 3", "tied"),
+    ("shards on 4", "lookups on 2", "biased"),
+    ("lookups on 2, O", "2 x lookups", "tied"),
+    ("2 x lookups", "lookups on 2, O", "plain"),
 ]
 BY_HAND = [
     ("shards on 3", "the model", "tied"),
     ("the model", "shards on 4", "biased"),
     ("shards on 4", "shards on 2, O", "plain"),
+    ("lookups on 3", "the model", "tied"),
+    ("lookups on 2", "lookups on 4", "plain"),
+    ("the model", "lookups on 2, O", "tied"),
 ]
 
 

@@ -27,6 +27,10 @@ def made(family: str, workers: int, passes: str = "", **options: Any) -> Schedul
     return schedule.transform(passes) if passes else schedule
 
 
+def even(family: str, workers: int) -> Schedule:
+    return generate(family, workers=workers, microbatches=4).transform("pipe-spread-vocabulary")
+
+
 def tables(workers: int) -> dict[str, Schedule]:
     spread = "pipe-spread-vocabulary{vocabulary=%s}"
     return {
@@ -89,6 +93,7 @@ def test_other_cells_and_options(tmp_path: Path) -> None:
         ShardJob("added up", made("vocab-1f1b", 2), kind="tied", accumulated=True),
         ShardJob("in order", made("vocab-v-half", 2), options={"messages": "ordered"}),
         ShardJob("slices", made("seq1f1b", 2, "pipe-spread-vocabulary", slices=3)),
+        ShardJob("two paths", even("chimera", 2)),
     ]
     check(run(jobs, tmp_path, "shard_ranks.py"))
 

@@ -15,9 +15,10 @@ import pipesched
 from pipesched import Measurement, Schedule
 from pipesched.torch import PipelineError, PipelineRuntime
 from pipesched.torch._broadcast import from_first
+from pipesched.torch._lookups import looks_up
 from pipesched.torch._shards import spreads
 from pipesched.torch._units import units_of
-from pipesched.torch.vocabulary import take_head
+from pipesched.torch.vocabulary import take_head, take_vocabulary
 
 from ._job import Job, Outcome, Report
 from ._source import Source
@@ -199,7 +200,11 @@ class Training:
         torch.manual_seed(job.seed)
         model = source.model(trainer.dtype).to(trainer.device)
         is_spread = spreads(units_of(schedule))
-        head = take_head(model) if is_spread else None
+        head, embedding = None, None
+        if looks_up(units_of(schedule)):
+            head, embedding = take_vocabulary(model)
+        elif is_spread:
+            head = take_head(model)
         stages = source.split(model, schedule, trainer.child_times(is_spread))
         phases = {c.phase for i in units_of(schedule).program(trainer.rank) for c in i.cells}
         steps_inside = "O" in phases
@@ -216,6 +221,7 @@ class Training:
             receives=job.receives,
             memory_budget=job.memory_budget,
             vocabulary=head,
+            embedding=embedding,
             timeout=job.timeout,
         )
         mine = self.runtime.parameters()
