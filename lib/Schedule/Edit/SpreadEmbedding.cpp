@@ -90,9 +90,7 @@ std::vector<CellSpan> EmbeddingSpreader::spansOf(int64_t path,
 /// All workers follow one list for each kind of collective, or they would wait
 /// for each other in opposite orders:
 ///
-///   first stage   F0  F1  F2 ..           B0       B1
-///   E             E0                C         C0       C1
-///                 E1  E2  E3        V                  V0
+///   worker of the first stage   E0 E1 F0 E2 F1 E3 F2 ..  B0 C0  B1 C1 V0  ..
 ///
 /// E of a microbatch comes when the F of the second before it has ended, so
 /// that two outputs are held at most, and V when the next backward has.

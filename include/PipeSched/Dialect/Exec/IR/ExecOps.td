@@ -316,7 +316,7 @@ def Exec_ComputeOp : Exec_CellOp<"compute", "Compute", ["Compute"],
     ```
 
     Constraints:
-    - `compute_c1`: the phase is F, B, I, W, R or O.
+    - `compute_c1`: the phase is F, B, I, W, R, O, S, T, E or V.
     - `compute_c2`: two overlapped cells differ.
     - `compute_c3`: `flops` and `bytes` are not negative.
   }];
