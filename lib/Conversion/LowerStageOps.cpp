@@ -256,7 +256,7 @@ struct LowerStageOpsPass
     RewritePatternSet patterns(&getContext());
     patterns.add<CompareInfinity, CompareNormal, DecomposeSoftmax,
                  DivisionToGeneric, GeneralizeDivisions>(&getContext());
-    math::populateExpansionPatterns(patterns, {"clampf"});
+    math::populateExpansionPatterns(patterns, {"clampf", "fpowi"});
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     bool holds = true;

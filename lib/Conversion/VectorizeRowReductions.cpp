@@ -58,10 +58,11 @@ static Operation *findCombiner(Block &body) {
              : nullptr;
 }
 
+/// LLVM's powi takes one exponent for all lanes.
 static bool hasVectorForm(Operation &op) {
   return op.hasTrait<OpTrait::IsTerminator>() ||
          (OpTrait::hasElementwiseMappableTraits(&op) &&
-          op.getNumResults() == 1 &&
+          !isa<math::FPowIOp>(op) && op.getNumResults() == 1 &&
           VectorType::isValidElementType(op.getResult(0).getType()));
 }
 

@@ -49,6 +49,18 @@ func.func @scatter(%source: tensor<6x3x5xf32>, %indices: tensor<6x1xi32>,
   return %r : tensor<3x4x5xf32>
 }
 
+// Powers by numbers that are known are products, of which there are vectors.
+// OPS-LABEL: @power(
+// OPS-NOT:     fpowi
+// OPS:         arith.mulf
+// OPS-NOT:     fpowi
+// OPS:         return
+func.func @power(%x: f32) -> f32 {
+  %two = arith.constant 2 : i64
+  %y = math.fpowi %x, %two : f32, i64
+  return %y : f32
+}
+
 //--- copies.mlir
 // COPIES-LABEL: @copies(
 // COPIES:         memref.copy %{{.*}}, %{{.*}} : memref<4x6xf32> to memref<4x6xf32>

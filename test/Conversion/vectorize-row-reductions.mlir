@@ -52,12 +52,14 @@ func.func @any(%x: memref<8x32xf32, strided<[64, 2]>>, %y: memref<8xi1>) {
   return
 }
 
-// Left alone: few numbers, columns, differences, indices, bits, two sums.
+// Left alone: few numbers, columns, differences, indices, bits, two sums, powers
+// whose exponents are data.
 // CHECK-LABEL: func.func @others(
 // CHECK-NOT:     vector
-// CHECK-COUNT-6: linalg.generic
+// CHECK-COUNT-7: linalg.generic
 func.func @others(%few: memref<8x31xf32>, %x: memref<64x64xf32>, %bits: memref<64x64xi1>, %y: memref<8xf32>,
-                  %z: memref<64xf32>, %i: memref<64xindex>, %b: memref<64xi1>, %all: memref<f32>) {
+                  %z: memref<64xf32>, %i: memref<64xindex>, %b: memref<64xi1>, %all: memref<f32>,
+                  %powers: memref<64x64xi32>) {
   linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction"]}
       ins(%few : memref<8x31xf32>) outs(%y : memref<8xf32>) {
   ^bb0(%a: f32, %c: f32):
@@ -95,6 +97,13 @@ func.func @others(%few: memref<8x31xf32>, %x: memref<64x64xf32>, %bits: memref<6
       ins(%x : memref<64x64xf32>) outs(%all : memref<f32>) {
   ^bb0(%a: f32, %c: f32):
     %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#all, #all, #rows], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %powers : memref<64x64xf32>, memref<64x64xi32>) outs(%z : memref<64xf32>) {
+  ^bb0(%a: f32, %p: i32, %c: f32):
+    %f = math.fpowi %a, %p : f32, i32
+    %s = arith.addf %f, %c : f32
     linalg.yield %s : f32
   }
   return
