@@ -145,13 +145,14 @@ static linalg::FillOp findZeroFill(LinalgOp op) {
 }
 
 namespace {
-enum Operand { A, B, C, End };
+/// Partial lies as C does.
+enum Operand { A, B, C, End, Partial };
 
 /// One or several dimensions that follow each other in memory.
 struct Loop {
   int64_t size;
-  std::array<Value, 4> strides;                ///< in elements, of each operand
-  std::array<std::optional<int64_t>, 4> known; ///< the same
+  std::array<Value, 5> strides;                ///< in elements, of each operand
+  std::array<std::optional<int64_t>, 5> known; ///< the same
 };
 
 /// An operand: where its elements begin, in elements, and their strides.
@@ -187,7 +188,7 @@ private:
   LinalgOp op;
   std::optional<ProductSum> sum; ///< which the calls compute, too
   SmallVector<Operand> operands = {A, B, C};
-  std::array<Matrix, 4> matrices;
+  std::array<Matrix, 5> matrices;
 };
 } // namespace
 
@@ -209,8 +210,10 @@ Matrix CallEmitter::open(Value memref) {
 }
 
 AffineMap CallEmitter::mapOf(Operand operand) {
-  return operand == End ? sum->map
-                        : op.getMatchingIndexingMap(&op->getOpOperand(operand));
+  if (operand == End)
+    return sum->map;
+  unsigned number = operand == Partial ? C : operand;
+  return op.getMatchingIndexingMap(&op->getOpOperand(number));
 }
 
 /// Operands that do not have the dimension have the stride 0.
@@ -306,20 +309,20 @@ void CallEmitter::call(const Loop &m, const Loop &n, const Loop &k,
   append(A, m, k);
   append(B, k, n);
   append(C, m, n);
-  auto appendNone = [&] {
-    Value zero = number(constant(0));
-    Type type = LLVM::LLVMPointerType::get(builder.getContext());
-    arguments.append({LLVM::ZeroOp::create(builder, type), zero, zero});
-  };
+  Type pointerType = LLVM::LLVMPointerType::get(builder.getContext());
+  Value zero = number(constant(0));
+  Value none = LLVM::ZeroOp::create(builder, pointerType);
   // Where C begins: at zeros, or at itself.
   if (startsAtZero)
-    appendNone();
+    arguments.append({none, zero, zero});
   else
     arguments.append(SmallVector<Value>(ArrayRef(arguments).take_back(3)));
   if (sum)
     append(End, m, n);
   else
-    appendNone();
+    arguments.append({none, zero, zero});
+  bool isInPlace = sum && sum->isInPlace;
+  arguments.push_back(isInPlace ? pointer(matrices[Partial]) : none);
   func::CallOp::create(builder, StringRef(kMatmul), TypeRange(), arguments);
 }
 
@@ -330,6 +333,10 @@ bool CallEmitter::run(const ContractionDimensions &dims, linalg::FillOp fill) {
     operands.push_back(End);
     matrices[C] = open(sum->result);
     matrices[End] = open(sum->addend);
+  }
+  if (sum && sum->isInPlace) {
+    operands.push_back(Partial);
+    matrices[Partial] = open(op.getDpsInits()[0]);
   }
   SmallVector<Loop> batch = loopsOf(dims.batch), m = loopsOf(dims.m),
                     n = loopsOf(dims.n), k = loopsOf(dims.k);
@@ -357,12 +364,10 @@ bool CallEmitter::run(const ContractionDimensions &dims, linalg::FillOp fill) {
 static void makeCalls(RewriterBase &rewriter, LinalgOp op,
                       const ContractionDimensions &dims, bool onlySums) {
   linalg::FillOp fill = findZeroFill(op);
-  std::optional<ProductSum> sum;
-  if (dims.k.size() == 1)
-    sum = findProductSum(op, fill);
+  std::optional<ProductSum> sum = findProductSum(op, dims, fill);
   if (onlySums && !sum)
     return;
-  rewriter.setInsertionPoint(sum ? sum->op : op);
+  rewriter.setInsertionPoint(sum && !sum->atProduct ? sum->op : op);
   if (CallEmitter(rewriter, op, sum).run(dims, fill))
     rewriter.eraseOp(fill);
   if (sum)
@@ -380,6 +385,7 @@ static void declareMatmul(ModuleOp module) {
   SmallVector<Type> types = {builder.getI32Type(), i64, i64, i64};
   for (int i = 0; i < 5; ++i)
     types.append({pointer, i64, i64});
+  types.push_back(pointer);
   func::FuncOp::create(builder, kMatmul, builder.getFunctionType(types, {}))
       .setPrivate();
 }

@@ -101,10 +101,62 @@ static LinalgOp findReader(Value c, LinalgOp product, linalg::FillOp fill) {
   return reader && product->isBeforeInBlock(reader) ? reader : LinalgOp();
 }
 
-std::optional<ProductSum> pipesched::findProductSum(LinalgOp product,
-                                                    linalg::FillOp fill) {
+/// Whether a sum overwrites its addend, of which each element lies as those of
+/// the product `c`.
+static bool isInPlaceSum(LinalgOp op, OpOperand &addend, Value c) {
+  auto type = cast<MemRefType>(c.getType());
+  return addend.get() == op.getDpsInits()[0] &&
+         addend.get().getType() == type && type.getLayout().isIdentity() &&
+         op.getMatchingIndexingMap(&addend).isIdentity();
+}
+
+/// Whether a memref is there in front of an op.
+static bool isBefore(Value memref, Operation *op) {
+  Operation *maker = memref.getDefiningOp();
+  return !maker || maker->getBlock() != op->getBlock() ||
+         maker->isBeforeInBlock(op);
+}
+
+/// Whether an op between two others touches memory of these roots.
+static bool isTouched(ArrayRef<Value> roots, Operation *from, Operation *to) {
+  for (Operation *op = from->getNextNode(); op != to; op = op->getNextNode())
+    if (llvm::any_of(roots, [&](Value root) { return mayAccess(op, root); }))
+      return true;
+  return false;
+}
+
+/// Whether summands follow each other in both matrices.
+static bool areOneLoop(LinalgOp op, ArrayRef<unsigned> dims) {
+  SmallVector<unsigned> sorted(dims);
+  llvm::sort(sorted);
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+    AffineMap map = op.getMatchingIndexingMap(operand);
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    (void)cast<MemRefType>(operand->get().getType())
+        .getStridesAndOffset(strides, offset);
+    std::optional<int64_t> follows; // the stride of the next dimension outwards
+    for (unsigned dim : llvm::reverse(sorted)) {
+      if (sizes[dim] == 1)
+        continue;
+      int64_t stride = strides[*map.getResultPosition(
+          getAffineDimExpr(dim, op.getContext()))];
+      if (follows && (ShapedType::isDynamic(stride) || stride != *follows))
+        return false;
+      follows = ShapedType::isDynamic(stride) ? -1 : stride * sizes[dim];
+    }
+    return true;
+  });
+}
+
+std::optional<ProductSum>
+pipesched::findProductSum(LinalgOp product,
+                          const linalg::ContractionDimensions &dims,
+                          linalg::FillOp fill) {
   Value c = product.getDpsInits()[0];
-  if (!fill || fill.getOutputs()[0] != c || !isWholeAlloc(c))
+  if (!fill || fill.getOutputs()[0] != c || !isWholeAlloc(c) ||
+      !areOneLoop(product, dims.k))
     return std::nullopt;
   LinalgOp op = findReader(c, product, fill);
   OpOperand *addend = op ? findAddend(op, c) : nullptr;
@@ -114,16 +166,20 @@ std::optional<ProductSum> pipesched::findProductSum(LinalgOp product,
   auto isApart = [&](Value memref) {
     return root && !mayOverlap(root, bufferRootOf(memref));
   };
-  if (!isApart(addend->get()) || !llvm::all_of(product.getDpsInputs(), isApart))
+  if (!llvm::all_of(product.getDpsInputs(), isApart))
     return std::nullopt;
-  SmallVector<Value> roots = {root, bufferRootOf(addend->get())};
+  bool isInPlace = isInPlaceSum(op, *addend, c);
+  if (!isInPlace && !isApart(addend->get()))
+    return std::nullopt;
+  SmallVector<Value> moved = {root, bufferRootOf(addend->get())};
+  bool atProduct = isBefore(result, product) &&
+                   isBefore(addend->get(), product) &&
+                   !isTouched(moved, product, op);
   for (Value input : product.getDpsInputs())
-    roots.push_back(bufferRootOf(input));
-  for (Operation *between = product->getNextNode(); between != op;
-       between = between->getNextNode())
-    if (llvm::any_of(roots, [&](Value of) { return mayAccess(between, of); }))
-      return std::nullopt;
+    moved.push_back(bufferRootOf(input));
+  if (!atProduct && isTouched(moved, product, op))
+    return std::nullopt;
   AffineMap map = op.getMatchingIndexingMap(addend).compose(
       product.getMatchingIndexingMap(product.getDpsInitOperand(0)));
-  return ProductSum{op, addend->get(), map, result};
+  return ProductSum{op, addend->get(), map, result, isInPlace, atProduct};
 }

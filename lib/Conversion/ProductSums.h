@@ -15,6 +15,7 @@
 #define PIPESCHED_LIB_CONVERSION_PRODUCTSUMS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/IR/LinalgInterfaces.h"
 
 namespace pipesched {
 
@@ -24,6 +25,8 @@ struct ProductSum {
   mlir::Value addend;
   mlir::AffineMap map; ///< by which the loops of the product read the addend
   mlir::Value result;
+  bool isInPlace; ///< the result is the addend
+  bool atProduct; ///< may be computed where the product is, else at the sum
 };
 
 /// Whether an op could read or write memory of `root`, which may be null. Its
@@ -31,10 +34,12 @@ struct ProductSum {
 bool mayAccess(mlir::Operation *op, mlir::Value root);
 
 /// The sum behind a product of memrefs that begins with the zeros of `fill`,
-/// which may be null, if both may be computed where the sum is: nothing else
-/// reads the product, and nothing in between touches what they read and write.
-std::optional<ProductSum> findProductSum(mlir::linalg::LinalgOp product,
-                                         mlir::linalg::FillOp fill);
+/// which may be null, if one call may compute both: nothing else reads
+/// the product, and nothing in between touches what is moved over it.
+std::optional<ProductSum>
+findProductSum(mlir::linalg::LinalgOp product,
+               const mlir::linalg::ContractionDimensions &dims,
+               mlir::linalg::FillOp fill);
 
 } // namespace pipesched
 

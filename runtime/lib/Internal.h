@@ -74,7 +74,8 @@ struct RtAnchor rtAnchor(void);
 
 /// c[i][j] = start[i][j] + a[i][k] * b[k][j] + end[i][j]. Row i, column j is
 /// `i * row + j * column` elements behind the first one. `start` may be `c`, or
-/// null for zeros; `end` may be null for nothing.
+/// null for zeros; `end` may be null for nothing. If `end` is `c`, sums of some
+/// of the summands are in `partial`, which lies as `c` does; else that is null.
 struct RtMatmul {
   int64_t m, n, k;
   const void *a, *b;
@@ -84,6 +85,7 @@ struct RtMatmul {
   int64_t startRow, startColumn;
   const void *end;
   int64_t endRow, endColumn;
+  void *partial;
 };
 
 /// Kernels for kinds of processors, the most capable last.

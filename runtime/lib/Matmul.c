@@ -89,6 +89,10 @@ static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
     if (i < (rows)) {                                                          \
       __builtin_prefetch(of->nextC + i * of->stride, 1);                       \
       __builtin_prefetch(of->nextC + i * of->stride + COLUMNS - 1, 1);         \
+      if (of->nextStart) {                                                     \
+        __builtin_prefetch(of->nextStart + i * of->startStride);               \
+        __builtin_prefetch(of->nextStart + i * of->startStride + COLUMNS - 1); \
+      }                                                                        \
       uintptr_t next = of->next + (uintptr_t)i * of->nextStep;                 \
       __builtin_prefetch((const void *)next, 0, 2);                            \
       __builtin_prefetch((const void *)(next + 64), 0, 2);                     \
@@ -384,10 +388,10 @@ void rtMatmul(int32_t elementType, int32_t kernels, struct RtMatmul of) {
   // Tiles want contiguous rows of C: transpose the product where columns are.
   if (of.cColumn != 1 && of.cRow == 1) {
     struct RtMatmul turned = {
-        of.n,       of.m,         of.k,     of.b,           of.a,
-        of.c,       of.bColumn,   of.bRow,  of.aColumn,     of.aRow,
-        of.cColumn, of.cRow,      of.start, of.startColumn, of.startRow,
-        of.end,     of.endColumn, of.endRow};
+        of.n,       of.m,         of.k,      of.b,           of.a,
+        of.c,       of.bColumn,   of.bRow,   of.aColumn,     of.aRow,
+        of.cColumn, of.cRow,      of.start,  of.startColumn, of.startRow,
+        of.end,     of.endColumn, of.endRow, of.partial};
     of = turned;
   }
   void *buffer = getBuffer();
@@ -403,10 +407,10 @@ void pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
                          void *c, int64_t c_row, int64_t c_column,
                          const void *start, int64_t start_row,
                          int64_t start_column, const void *end, int64_t end_row,
-                         int64_t end_column) {
-  struct RtMatmul of = {m,     n,        k,         a,         b,
-                        c,     a_row,    a_column,  b_row,     b_column,
-                        c_row, c_column, start,     start_row, start_column,
-                        end,   end_row,  end_column};
+                         int64_t end_column, void *partial) {
+  struct RtMatmul of = {m,     n,        k,          a,         b,
+                        c,     a_row,    a_column,   b_row,     b_column,
+                        c_row, c_column, start,      start_row, start_column,
+                        end,   end_row,  end_column, partial};
   rtMatmul(element_type, rtMatmulKernels(), of);
 }

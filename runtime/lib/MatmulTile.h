@@ -51,7 +51,8 @@ struct NAME(Tile) {
   int64_t startStride;
   const Real *end; ///< is added at last; may be null
   int64_t endStride;
-  const Real *nextC; ///< the next tile of C, to be fetched; may be `c`
+  const Real *nextC;     ///< the next tile of C, to be fetched; may be `c`
+  const Real *nextStart; ///< where that begins, if it is elsewhere
   /// What is packed next, to be fetched: two lines for each row of the tile,
   /// `nextStep` bytes apart. It may lie behind the matrix.
   uintptr_t next;
@@ -184,6 +185,7 @@ TARGET static void NAME(partialTile)(int64_t rows, int64_t columns,
   struct NAME(Tile) tile = *of;
   tile.c = buffer;
   tile.start = tile.nextC = buffer;
+  tile.nextStart = NULL;
   tile.stride = tile.startStride = COLUMNS;
   tile.end = NULL;
   NAME(tile)(rows, &tile);
@@ -267,6 +269,8 @@ TARGET static void NAME(blockTile)(const struct NAME(Block) * of,
     tile.end = of->end.from + rows.begin * of->end.row;
   bool isLast = rows.end + count > of->rows;
   tile.nextC = isLast ? tile.c : tile.c + count * of->cRow;
+  if (tile.start != tile.c && of->start.row != 0 && !isLast)
+    tile.nextStart = tile.start + count * of->start.row;
   tile.nextStep = next->perRow == 1 ? next->rowBytes : 128;
   tile.next = next->from + (uintptr_t)(piece / next->perRow) * next->rowBytes +
               (uintptr_t)(piece % next->perRow) * 128;
@@ -305,6 +309,7 @@ TARGET static void NAME(packBlock)(Real *to, const Real *a,
 /// Some summands of all of C: c = start + a * b + end.
 struct NAME(Part) {
   struct NAME(Rows) k;
+  Real *c;
   struct NAME(Elements) start, end;
   Real *packedA, *packedB; ///< room for a block of A and for a panel of B
   bool packsA;
@@ -344,7 +349,7 @@ TARGET static void NAME(block)(const struct RtMatmul *of,
     block.columns = smaller(of->n - j, COLUMNS);
     NAME(packB)(part->packedB, b, depth, block.columns, of->bRow, of->bColumn);
     struct NAME(Next) next = NAME(nextPanel)(b, depth, of->bRow, of->bColumn);
-    block.c = (Real *)of->c + i * of->cRow + j * of->cColumn;
+    block.c = part->c + i * of->cRow + j * of->cColumn;
     block.start = NAME(elementsAt)(part->start, i, j);
     block.end = NAME(elementsAt)(part->end, i, j);
     for (int64_t tile = 0; tile < tiles; ++tile)
@@ -364,12 +369,15 @@ TARGET static void NAME(multiply)(const struct RtMatmul *of, void *packed) {
     part.start = (struct NAME(Elements)){NAME(zeros), 0, 0};
   for (int64_t step = 0; step * DEPTH < of->k; ++step) {
     part.k = NAME(rowsOf)(of->k, DEPTH, step);
-    if (part.k.end == of->k)
+    part.c = of->partial ? of->partial : of->c;
+    if (part.k.end == of->k) {
+      part.c = of->c;
       part.end = (struct NAME(Elements)){of->end, of->endRow, of->endColumn};
+    }
     for (int64_t block = 0; block * BLOCK_ROWS < of->m; ++block)
       NAME(block)(of, &part, NAME(rowsOf)(of->m, BLOCK_ROWS, block));
-    // The first summands begin at `start`, the others go on from C.
-    part.start = (struct NAME(Elements)){of->c, of->cRow, of->cColumn};
+    // The first summands begin at `start`, the others go on from there.
+    part.start = (struct NAME(Elements)){part.c, of->cRow, of->cColumn};
   }
 }
 

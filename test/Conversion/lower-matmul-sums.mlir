@@ -21,7 +21,7 @@
 // CHECK-DAG:     %[[BIAS_I64:.*]] = arith.index_cast %[[AT_BIAS]]
 // CHECK-DAG:     %[[ROW:.*]] = llvm.inttoptr %[[BIAS_I64]]
 // CHECK:         call @pipesched_rt_matmul(%{{[^,]*}}, %[[I32]], %[[I48]],
-// CHECK-SAME:      %[[TO]], %[[I48]], %[[I1]], %[[NULL]], %[[I0]], %[[I0]], %[[ROW]], %[[I0]], %[[I1]])
+// CHECK-SAME:      %[[TO]], %[[I48]], %[[I1]], %[[NULL]], %[[I0]], %[[I0]], %[[ROW]], %[[I0]], %[[I1]], %[[NULL]])
 // ONLY-NOT:      call
 // CHECK:         return
 // LOOPS-LABEL: func.func @bias(
@@ -60,12 +60,11 @@ func.func @bias(%x: memref<2x16x16xf32> {llvm.noalias}, %w: memref<16x48xf32> {l
 
 // -----
 
-// The result is where the other summand is, which the sums of a product would
-// overwrite; the product is read once more; the result is an input; what is in
+// The other summand is a part of the result; the product is read once more; the result is an input; what is in
 // between writes the other summand; another op; another start.
 // CHECK-LABEL: func.func @others(
 // ONLY-NOT:      call
-// CHECK:         linalg.add
+// CHECK:         arith.addf
 // ONLY-NOT:      call
 // CHECK:         linalg.add
 // ONLY-NOT:      call
@@ -85,7 +84,14 @@ func.func @others(%x: memref<16x16xf32> {llvm.noalias}, %r: memref<16x16xf32> {l
   %p = memref.alloc() : memref<16x16xf32>
   linalg.fill ins(%zero : f32) outs(%p : memref<16x16xf32>)
   linalg.matmul ins(%x, %x : memref<16x16xf32>, memref<16x16xf32>) outs(%p : memref<16x16xf32>)
-  linalg.add ins(%p, %r : memref<16x16xf32>, memref<16x16xf32>) outs(%r : memref<16x16xf32>)
+  %column = memref.subview %r[0, 0] [1, 16] [1, 1] : memref<16x16xf32> to memref<16xf32, strided<[1]>>
+  linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %column : memref<16x16xf32>, memref<16xf32, strided<[1]>>) outs(%r : memref<16x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.addf %a, %b : f32
+    linalg.yield %d : f32
+  }
   %q = memref.alloc() : memref<16x16xf32>
   linalg.fill ins(%zero : f32) outs(%q : memref<16x16xf32>)
   linalg.matmul ins(%x, %x : memref<16x16xf32>, memref<16x16xf32>) outs(%q : memref<16x16xf32>)
@@ -108,5 +114,49 @@ func.func @others(%x: memref<16x16xf32> {llvm.noalias}, %r: memref<16x16xf32> {l
   linalg.fill ins(%one : f32) outs(%v : memref<16x16xf32>)
   linalg.matmul ins(%x, %x : memref<16x16xf32>, memref<16x16xf32>) outs(%v : memref<16x16xf32>)
   linalg.add ins(%v, %r : memref<16x16xf32>, memref<16x16xf32>) outs(%y : memref<16x16xf32>)
+  return
+}
+
+// -----
+
+// A gradient is added to what there is: the call is where the product was, in
+// front of what needs its memory, and has the product's memory for parts of it.
+// Both reductions, over sequences and their tokens, are one.
+// CHECK-LABEL: func.func @gradient(
+// CHECK-SAME:    %[[G:[a-z0-9]*]]: memref<16x48xf32> {llvm.noalias})
+// CHECK-DAG:     %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK-DAG:     %[[I0:.*]] = arith.constant 0 : i64
+// CHECK-DAG:     %[[I1:.*]] = arith.constant 1 : i64
+// CHECK-DAG:     %[[I48:.*]] = arith.constant 48 : i64
+// CHECK-DAG:     %[[P:.*]] = memref.alloc() : memref<16x48xf32>
+// CHECK-DAG:     %[[AT_G:.*]] = memref.extract_aligned_pointer_as_index %[[G]]
+// CHECK-DAG:     %[[G_I64:.*]] = arith.index_cast %[[AT_G]]
+// CHECK-DAG:     %[[TO:.*]] = llvm.inttoptr %[[G_I64]]
+// CHECK-DAG:     %[[AT_P:.*]] = memref.extract_aligned_pointer_as_index %[[P]]
+// CHECK-DAG:     %[[P_I64:.*]] = arith.index_cast %[[AT_P]]
+// CHECK-DAG:     %[[PARTS:.*]] = llvm.inttoptr %[[P_I64]]
+// CHECK:         call @pipesched_rt_matmul({{.*}}, %[[TO]], %[[I48]], %[[I1]], %[[NULL]], %[[I0]], %[[I0]],
+// CHECK-SAME:      %[[TO]], %[[I48]], %[[I1]], %[[PARTS]])
+// CHECK-NEXT:    linalg.fill
+// CHECK-NOT:     linalg.add
+// CHECK:         return
+#x = affine_map<(m, n, b, k) -> (b, k, m)>
+#y = affine_map<(m, n, b, k) -> (b, k, n)>
+#g = affine_map<(m, n, b, k) -> (m, n)>
+func.func @gradient(%x: memref<2x16x16xf32> {llvm.noalias}, %y: memref<2x16x48xf32> {llvm.noalias},
+                    %g: memref<16x48xf32> {llvm.noalias}) {
+  %zero = arith.constant 0.0 : f32
+  %p = memref.alloc() : memref<16x48xf32>
+  linalg.fill ins(%zero : f32) outs(%p : memref<16x48xf32>)
+  linalg.generic {indexing_maps = [#x, #y, #g], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %y : memref<2x16x16xf32>, memref<2x16x48xf32>) outs(%p : memref<16x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.mulf %a, %b : f32
+    %e = arith.addf %c, %d : f32
+    linalg.yield %e : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%x : memref<2x16x16xf32>)
+  linalg.add ins(%g, %p : memref<16x48xf32>, memref<16x48xf32>) outs(%g : memref<16x48xf32>)
+  memref.dealloc %p : memref<16x48xf32>
   return
 }

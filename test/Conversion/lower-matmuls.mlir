@@ -13,7 +13,7 @@
 // CHECK-DAG:     %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
 // CHECK:         call @pipesched_rt_matmul(%[[TYPE]], %[[I32]], %[[I48]], %[[I16]],
 // CHECK-SAME:      %{{[^,]*}}, %[[I16]], %[[I1]], %{{[^,]*}}, %[[I1]], %[[I16]], %[[AT:[^,]*]], %[[I48]], %[[I1]],
-// CHECK-SAME:      %[[AT]], %[[I48]], %[[I1]], %[[NULL]], %[[I0]], %[[I0]])
+// CHECK-SAME:      %[[AT]], %[[I48]], %[[I1]], %[[NULL]], %[[I0]], %[[I0]], %[[NULL]])
 // LOOPS-LABEL: func.func @transposed(
 // LOOPS:         math.fma
 func.func @transposed(%a: memref<32x16xf32>, %b: memref<48x16xf32>, %c: memref<32x48xf32>) {
@@ -106,7 +106,7 @@ memref.global constant @table : memref<16x16xf32> = dense<1.0>
 // CHECK-DAG:     %[[I0:.*]] = arith.constant 0 : i64
 // CHECK-DAG:     %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
 // CHECK-NOT:     linalg.fill
-// CHECK:         call @pipesched_rt_matmul({{.*}}, %[[NULL]], %[[I0]], %[[I0]], %[[NULL]], %[[I0]], %[[I0]])
+// CHECK:         call @pipesched_rt_matmul({{.*}}, %[[NULL]], %[[I0]], %[[I0]], %[[NULL]], %[[I0]], %[[I0]], %[[NULL]])
 // LOOPS-LABEL: func.func @zeros(
 // LOOPS:         linalg.fill
 func.func @zeros(%a: memref<16x16xf32>, %c: memref<2x8x16xf32>) {

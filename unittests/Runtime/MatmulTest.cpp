@@ -28,6 +28,7 @@ struct RtMatmul {
   int64_t startRow, startColumn;
   const void *end;
   int64_t endRow, endColumn;
+  void *partial;
 };
 int32_t rtMatmulKernels(void);
 void rtMatmul(int32_t elementType, int32_t kernels, RtMatmul of);
@@ -65,14 +66,16 @@ struct Shape {
 template <typename T>
 static void multiply(int32_t elementType, int32_t kernels, Matrix<T> &a,
                      Matrix<T> &b, Matrix<T> &c, const Matrix<T> *start,
-                     const Matrix<T> *end = nullptr) {
+                     const Matrix<T> *end = nullptr,
+                     Matrix<T> *partial = nullptr) {
   rtMatmul(elementType, kernels,
            {c.rows, c.columns, a.columns, a.elements.data(), b.elements.data(),
             c.elements.data(), a.row, a.column, b.row, b.column, c.row,
             c.column, start ? start->elements.data() : nullptr,
             start ? start->row : 0, start ? start->column : 0,
             end ? end->elements.data() : nullptr, end ? end->row : 0,
-            end ? end->column : 0});
+            end ? end->column : 0,
+            partial ? partial->elements.data() : nullptr});
 }
 
 template <typename T>
@@ -174,6 +177,37 @@ static void tryEnds(int32_t elementType, Shape shape) {
   }
 }
 
+/// Adds a product to what C has, with sums of parts in other memory.
+template <typename T>
+static void tryAddsTo(int32_t elementType, Shape shape) {
+  std::mt19937 random(17);
+  for (int orders = 0; orders < 4; ++orders) {
+    Matrix<T> a(shape.m, shape.k, orders & 2, 1), b(shape.k, shape.n, false, 1);
+    Matrix<T> c(shape.m, shape.n, orders & 1, 1), sums = c;
+    for (Matrix<T> *matrix : {&a, &b, &c})
+      matrix->fill(random);
+    Matrix<T> expected = sums;
+    multiplyPlainly(a, b, expected);
+    for (size_t i = 0; i < c.elements.size(); ++i)
+      expected.elements[i] += c.elements[i];
+    for (int32_t kernels = 0; kernels <= rtMatmulKernels(); ++kernels) {
+      Matrix<T> got = c, partial = sums;
+      multiply<T>(elementType, kernels, a, b, got, nullptr, &got, &partial);
+      EXPECT_EQ(got.elements, expected.elements)
+          << shape.m << "x" << shape.n << "x" << shape.k << ", orders "
+          << orders << ", kernels " << kernels;
+    }
+  }
+}
+
+TEST(Matmul, AddsToWhatThereIs) {
+  const Shape shapes[] = {{30, 70, 5}, {28, 64, 300}, {15, 33, 800}, {3, 5, 0}};
+  for (Shape shape : shapes) {
+    tryAddsTo<float>(PIPESCHED_RT_F32, shape);
+    tryAddsTo<double>(PIPESCHED_RT_F64, shape);
+  }
+}
+
 TEST(Matmul, AddsAnotherMatrixAtLast) {
   // The last tiles of rows and columns, several parts of summands, and none.
   const Shape shapes[] = {{30, 70, 5}, {28, 64, 300}, {15, 33, 800}, {3, 5, 0}};
@@ -237,10 +271,11 @@ TEST(Matmul, RunsOnSeveralThreads) {
     multiplyPlainly(a, b, expected);
     for (int i = 0; i < 20; ++i) {
       Matrix<float> got = c;
-      pipesched_rt_matmul(
-          PIPESCHED_RT_F32, 50, 70, 60, a.elements.data(), a.row, a.column,
-          b.elements.data(), b.row, b.column, got.elements.data(), got.row,
-          got.column, got.elements.data(), got.row, got.column, nullptr, 0, 0);
+      pipesched_rt_matmul(PIPESCHED_RT_F32, 50, 70, 60, a.elements.data(),
+                          a.row, a.column, b.elements.data(), b.row, b.column,
+                          got.elements.data(), got.row, got.column,
+                          got.elements.data(), got.row, got.column, nullptr, 0,
+                          0, nullptr);
       EXPECT_EQ(got.elements, expected.elements);
     }
   };

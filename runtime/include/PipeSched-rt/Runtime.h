@@ -214,8 +214,10 @@ PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
 /// element `i * x_row + j * x_column` behind the first. So the result has the
 /// same bits on each processor, and those of plain loops with fma. `start` is
 /// `c` itself, with its strides, or a matrix that `c` does not overlap, such as
-/// a row with `start_row` 0, or null for zeros. `c` must not overlap `a`, `b`
-/// or `end`, which may be a row, too. The element type is PIPESCHED_RT_F32 or
+/// a row with `start_row` 0, or null for zeros. `end` is a matrix or row that
+/// `c` does not overlap, and `partial` null; or it is `c` itself, and `partial`
+/// other memory with the strides of `c`, which is overwritten. `c` must not
+/// overlap `a` or `b`. The element type is PIPESCHED_RT_F32 or
 /// PIPESCHED_RT_F64. Threads may call it at the same time; each keeps a buffer
 /// of half a MB until it ends.
 PIPESCHED_RT_API void
@@ -224,7 +226,7 @@ pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
                     const void *b, int64_t b_row, int64_t b_column, void *c,
                     int64_t c_row, int64_t c_column, const void *start,
                     int64_t start_row, int64_t start_column, const void *end,
-                    int64_t end_row, int64_t end_column);
+                    int64_t end_row, int64_t end_column, void *partial);
 
 //===----------------------------------------------------------------------===//
 // Waiting, failing
