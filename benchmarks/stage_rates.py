@@ -5,12 +5,13 @@ Usage: stage_rates.py RUN [--repeats N] [--types T,..] [--shapes MxNxK,..] [--no
 
 RUN is pipesched-run. Products of matrices: those of a transformer layer with 1,024 tokens of width
 768, and squares; `nt` and `tn` have the second or the first matrix transposed, as backwards do.
-The block is a layer of a GPT, exported by `pipesched.frontends`, forward and backward, which needs
-PyTorch and torch-mlir. Prints GFLOP/s of the fastest of `--repeats` runs, which take turns where
-they can, and ratios: above 1, compiled stages are faster.
+The blocks are layers of a GPT and of a Llama, exported by `pipesched.frontends`, forward and
+backward, which needs PyTorch and torch-mlir. Prints GFLOP/s of the fastest of `--repeats` runs,
+which take turns where they can, and ratios: above 1, compiled stages are faster.
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -166,6 +167,42 @@ def block_of(width, heads, tokens):
     return Block()
 
 
+def llama_of(width, heads, tokens):
+    from torch import nn
+    from torch.nn import functional
+
+    size, inner = width // heads, width * 8 // 3 // 64 * 64
+    angles = torch.outer(torch.arange(tokens), 10000.0 ** (-torch.arange(0, size, 2) / size))
+
+    class Llama(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.RMSNorm(width), nn.RMSNorm(width)
+            for name in "qkvo":
+                setattr(self, name, nn.Linear(width, width, bias=False))
+            for name in ("gate", "up"):
+                setattr(self, name, nn.Linear(width, inner, bias=False))
+            self.down = nn.Linear(inner, width, bias=False)
+            self.register_buffer("cos", torch.cat(2 * [angles.cos()], -1), persistent=False)
+            self.register_buffer("sin", torch.cat(2 * [angles.sin()], -1), persistent=False)
+
+        def rotate(self, x):
+            left, right = x.chunk(2, -1)
+            return x * self.cos + torch.cat([-right, left], -1) * self.sin
+
+        def forward(self, x):
+            split = (x.shape[0], tokens, heads, size)
+            y = self.first(x)
+            q, k, v = (of(y).view(split).transpose(1, 2) for of in (self.q, self.k, self.v))
+            q, k = self.rotate(q), self.rotate(k)
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.o(y.transpose(1, 2).reshape(x.shape))
+            y = self.second(x)
+            return x + self.down(functional.silu(self.gate(y)) * self.up(y))
+
+    return Llama()
+
+
 def print_block(arguments):
     import pipesched
     from pipesched.frontends.torch import export
@@ -173,9 +210,11 @@ def print_block(arguments):
     heads = [f"{who} {phase}, ms" for who in ("compiled", "PyTorch") for phase in "FB"]
     print("\n| block | " + " | ".join(heads) + " | beside PyTorch |")
     print("|---" * 6 + "|")
-    for width, heads, tokens, batch in ((256, 4, 128, 4), (768, 12, 256, 2)):
+    sizes = ((256, 4, 128, 4), (768, 12, 256, 2))
+    models = {"GPT": block_of, "Llama": llama_of}
+    for (kind, make), (width, heads, tokens, batch) in itertools.product(models.items(), sizes):
         torch.manual_seed(0)
-        model = torch.nn.Sequential(block_of(width, heads, tokens))
+        model = torch.nn.Sequential(make(width, heads, tokens))
         x, target = torch.randn(2, batch, tokens, width).unbind()
         schedule = pipesched.generate("gpipe", workers=1, microbatches=1, name="block")
         made = export(model, schedule, (x, target), loss=torch.nn.functional.mse_loss)
@@ -192,7 +231,8 @@ def print_block(arguments):
 
         both = shortest(step, arguments.repeats)
         print(
-            f"| {batch} x {tokens} tokens of {width}, {heads} heads | {times[0] * 1e3:.1f} | "
+            f"| {kind}, {batch} x {tokens} tokens of {width}, {heads} heads "
+            f"| {times[0] * 1e3:.1f} | "
             f"{times[1] * 1e3:.1f} | {forward * 1e3:.1f} | {(both - forward) * 1e3:.1f} | "
             f"{both / (times[0] + times[1]):.2f} |",
             flush=True,
