@@ -169,7 +169,8 @@ static double sumOf(const std::vector<Slice> &slices) {
 /// The idle slices of a worker add up to its idle time, those of the critical
 /// path to the step.
 TEST_P(EveryTransport, IdleTimeAndCriticalPathAddUp) {
-  constexpr int64_t kWorkers = 4, kIdleThread = 8, kPathThread = 9;
+  constexpr int64_t kWorkers = 4, kIdleThread = kNumEnumValues<Lane>,
+                    kPathThread = kIdleThread + 1;
   TimingOptions timing;
   timing.transport = GetParam();
   NamedEvaluation result =

@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Schedule/Edit/SpreadVocabulary.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Support/FormatError.h"
+#include "SpreadChecks.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
 
@@ -225,23 +225,10 @@ std::vector<Row> EmbeddingSpreader::run() {
   return rows;
 }
 
-/// Finds a cell that the rows must not have.
-static std::optional<Violation> findRefusedCell(const TableView &table) {
-  for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
-    for (int64_t i = 0, e = table.rows[row].size(); i != e; ++i) {
-      Cell cell = table.rows[row][i];
-      const char *reason = nullptr;
-      if (cell.isIn(kEmbeddingPhases))
-        reason = "the embedding is spread over the workers already";
-      else if (cell.isPerPath())
-        reason = "it would run before the shards have added their gradients; "
-                 "spread the embedding before optimizer steps are added";
-      if (reason)
-        return Violation{CellRef{row, i},
-                         formatv("cell {0} ({1}): {2}", i,
-                                 table.placement->nameOf(cell), reason),
-                         {}};
-    }
+/// Finds what keeps the embedding of a table from being spread.
+static std::optional<Violation> findRefusedEmbedding(const TableView &table) {
+  if (auto found = findSpreadOrEnded(table, kEmbeddingPhases, "embedding"))
+    return found;
   if (table.aligned)
     return Violation{std::nullopt,
                      "the schedule has written slots; spread the embedding "
@@ -251,7 +238,7 @@ static std::optional<Violation> findRefusedCell(const TableView &table) {
 }
 
 Expected<std::vector<Row>> pipesched::spreadEmbedding(const TableView &table) {
-  std::optional<Violation> violation = findRefusedCell(table);
+  std::optional<Violation> violation = findRefusedEmbedding(table);
   if (!violation)
     violation = verifyTable(table);
   if (violation)

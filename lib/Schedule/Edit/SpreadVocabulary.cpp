@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Edit/SpreadVocabulary.h"
-#include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Support/FormatError.h"
+#include "SpreadChecks.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
 
@@ -305,23 +305,33 @@ Expected<std::vector<Row>> Spreader::run() {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Finds a cell that the rows must not have.
-static std::optional<Violation> findRefused(const TableView &table) {
+std::optional<Violation> pipesched::findSpreadOrEnded(const TableView &table,
+                                                      PhaseSet added,
+                                                      llvm::StringRef what) {
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
     for (int64_t i = 0, e = table.rows[row].size(); i != e; ++i) {
       Cell cell = table.rows[row][i];
-      const char *reason = nullptr;
-      if (cell.isIn(kSpreadPhases))
-        reason = "the vocabulary is spread over the workers already";
+      std::string reason;
+      if (cell.isIn(added))
+        reason = formatv("the {0} is spread over the workers already", what);
       else if (cell.isPerPath())
-        reason = "it would run before the shards have added their gradients; "
-                 "spread the vocabulary before optimizer steps are added";
-      if (reason)
+        reason = formatv("it would run before the shards have added their "
+                         "gradients; spread the {0} before optimizer steps "
+                         "are added",
+                         what);
+      if (!reason.empty())
         return Violation{CellRef{row, i},
                          formatv("cell {0} ({1}): {2}", i,
                                  table.placement->nameOf(cell), reason),
                          {}};
     }
+  return std::nullopt;
+}
+
+/// Finds what keeps the head of a table from being spread.
+static std::optional<Violation> findRefused(const TableView &table) {
+  if (auto found = findSpreadOrEnded(table, kSpreadPhases, "vocabulary"))
+    return found;
   if (table.aligned)
     return Violation{std::nullopt,
                      "the schedule has written slots, which shards of a "

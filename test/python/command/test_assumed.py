@@ -12,6 +12,7 @@ from pipesched.command import assumed, main, parser
 from test_command import Capture, rows_of
 
 MODEL = ["--model", "llama3-70b", "--system", "dgx-h100"]
+SMALL = ["--model", "qwen3-0.6b", "--system", "dgx-h100"]
 EXPERTS = [
     *("--model", "qwen3-30b-a3b", "--system", "dgx-h100"),
     *("--data-parallel", "2", "--global-batch", "16"),
@@ -89,7 +90,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
     "--backward": ("% of F", ["vocab-1f1b", *MODEL], ["200"]),
     "--embedding": (
         "embedding in S and T",
-        ["interlaced-1f1b", "--model", "llama3-8b", "--system", "dgx-h100", "--global-batch", "8"],
+        ["interlaced-1f1b", *SMALL, "--global-batch", "64"],
         [],
     ),
     "--split-backward": ("split-backward", ["hanayo", *MODEL], []),

@@ -47,6 +47,7 @@ MISSING: dict[str, dict[str, str]] = {
     "name": {"plan": "it reads no schedules", "sweep": "it reads no schedules"},
     "slices": {"plan": FOUND},
     "vocabulary": {"optimize": "a search takes whole heads"},
+    "backward": {"optimize": "a search takes whole heads", "plan": "it is that of the costs"},
     "embedding": {
         "optimize": "a search takes whole heads",
         "plan": "its shards look up rows in S and T",

@@ -12,92 +12,43 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
+import shard_cases  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from pipesched import Schedule, generate  # noqa: E402
 from pipesched.torch import PipelineError, PipelineRuntime, split_sequential  # noqa: E402
 from pipesched.torch.vocabulary import take_head, take_vocabulary  # noqa: E402
-from runtime_runs import run  # noqa: E402
+from shard_cases import (  # noqa: E402
+    cells_and_options,
+    check,
+    of_four_ranks,
+    of_two_ranks,
+    spread,
+)
 from shard_ranks import SAMPLES, TOKENS, ShardJob, loss_of, model_of  # noqa: E402
 from torch import nn  # noqa: E402
 
-NEAR = 1e-12
-SPREAD = "pipe-spread-vocabulary{embedding=true vocabulary=%s}"
-
-
 def made(family: str, workers: int, passes: str = "", **options: Any) -> Schedule:
-    if passes.split("{")[0] != "pipe-spread-vocabulary":
-        options["embedding"] = True
-    schedule = generate(family, workers=workers, microbatches=5, **options)
-    return schedule.transform(passes) if passes else schedule
-
-
-def tables(workers: int) -> dict[str, Schedule]:
-    kinds = "vocab-1", "vocab-2"
-    return {
-        **{
-            f"{family} {kind}": made(family, workers, vocabulary=kind)
-            for family in ("vocab-1f1b", "vocab-v-half")
-            for kind in kinds
-        },
-        "interlaced": made("interlaced-1f1b", workers),
-        **{f"zb-v {kind}": made("zb-v", workers, SPREAD % kind) for kind in kinds},
-    }
-
-
-def check(found: dict[str, list[list[float]]]) -> None:
-    for name, ranks in found.items():
-        for errors in ranks:
-            assert max(errors) < NEAR, (name, errors)
+    return shard_cases.made(family, workers, passes, embedding=True, **options)
 
 
 def test_gradients_are_those_of_a_whole_embedding(tmp_path: Path) -> None:
-    jobs = []
-    for name, schedule in tables(2).items():
-        jobs.append(ShardJob(name, schedule))
-        jobs.append(ShardJob(f"{name} tied", schedule, kind="tied", entries=23, loss="none"))
-    check(run(jobs, tmp_path, "shard_ranks.py"))
+    check(of_two_ranks(embedding=True), tmp_path)
 
 
 def test_four_ranks(tmp_path: Path) -> None:
-    kinds = "plain", "tied"
-    pairs = enumerate(tables(4).items())
-    jobs = [ShardJob(name, schedule, 27, kinds[i % 2]) for i, (name, schedule) in pairs]
-    stepping = made("vocab-1f1b", 2, "pipe-add-optimizer", vocabulary="vocab-2")
-    for kind in kinds:
-        jobs.append(ShardJob(f"beside {kind}", made("vocab-1f1b", 2), kind=kind, pipelines=2))
-        added: dict[str, Any] = {"kind": kind, "pipelines": 2, "accumulated": True}
-        jobs.append(ShardJob(f"beside, added up, {kind}", made("vocab-1f1b", 2), **added))
-        stepped: dict[str, Any] = {"kind": kind, "pipelines": 2, "steps_inside": True}
-        jobs.append(ShardJob(f"beside, stepped, {kind}", stepping, **stepped))
-    check(run(jobs, tmp_path, "shard_ranks.py"))
+    check(of_four_ranks(embedding=True), tmp_path)
 
 
 def test_other_cells_and_options(tmp_path: Path) -> None:
-    plain = made("vocab-1f1b", 2)
+    plain, two_paths = made("vocab-1f1b", 2), generate("chimera", workers=2, microbatches=5)
     jobs = [
-        ShardJob("biased", plain, kind="biased", entries=13),
+        *cells_and_options(embedding=True),
         ShardJob("padded", plain, kind="padded"),
         ShardJob("a frozen embedding", plain, kind="still"),
-        ShardJob("a frozen head", made("interlaced-1f1b", 2), kind="frozen"),
-        ShardJob("a shard without entries", made("vocab-1f1b", 3), entries=8),
         ShardJob("one rank", made("vocab-1f1b", 1), kind="tied"),
-        ShardJob("recomputed", made("vocab-1f1b", 2, "pipe-add-recompute")),
-        ShardJob("offloaded", made("vocab-1f1b", 2, "pipe-add-offload{amount=half}")),
-        ShardJob("stepped", made("vocab-1f1b", 2, "pipe-add-optimizer"), steps_inside=True),
-        ShardJob(
-            "stepped and tied",
-            made("vocab-1f1b", 2, "pipe-add-optimizer", vocabulary="vocab-2"),
-            kind="tied",
-            steps_inside=True,
-        ),
-        ShardJob("clipped", plain, clipped=True),
-        ShardJob("clipped and tied", plain, kind="tied", clipped=True),
-        ShardJob("added up", plain, kind="tied", accumulated=True),
-        ShardJob("in order", made("vocab-v-half", 2), options={"messages": "ordered"}),
-        ShardJob("slices", made("seq1f1b", 2, SPREAD % "vocab-1", slices=3)),
-        ShardJob("two paths", made("chimera", 2, SPREAD % "vocab-2")),
+        ShardJob("two paths", spread(two_paths, "vocab-2", embedding=True)),
     ]
-    check(run(jobs, tmp_path, "shard_ranks.py"))
+    check(jobs, tmp_path)
 
 
 @pytest.fixture

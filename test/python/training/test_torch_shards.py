@@ -13,89 +13,38 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import torch.distributed as dist  # noqa: E402
-from pipesched import Schedule, generate  # noqa: E402
+from pipesched import generate  # noqa: E402
 from pipesched.torch import PipelineError, PipelineRuntime, split_sequential  # noqa: E402
 from pipesched.torch.vocabulary import take_head  # noqa: E402
-from runtime_runs import run  # noqa: E402
+from shard_cases import (  # noqa: E402
+    cells_and_options,
+    check,
+    made,
+    of_four_ranks,
+    of_two_ranks,
+    spread,
+)
 from shard_ranks import TOKENS, ShardJob, loss_of, model_of  # noqa: E402
-
-NEAR = 1e-12
-
-
-def made(family: str, workers: int, passes: str = "", **options: Any) -> Schedule:
-    schedule = generate(family, workers=workers, microbatches=5, **options)
-    return schedule.transform(passes) if passes else schedule
-
-
-def even(family: str, workers: int) -> Schedule:
-    return generate(family, workers=workers, microbatches=4).transform("pipe-spread-vocabulary")
-
-
-def tables(workers: int) -> dict[str, Schedule]:
-    spread = "pipe-spread-vocabulary{vocabulary=%s}"
-    return {
-        **{
-            f"{family} {kind}": made(family, workers, vocabulary=kind)
-            for family in ("vocab-1f1b", "vocab-v-half")
-            for kind in ("vocab-1", "vocab-2")
-        },
-        "interlaced": made("interlaced-1f1b", workers),
-        **{f"zb-v {kind}": made("zb-v", workers, spread % kind) for kind in ("vocab-1", "vocab-2")},
-    }
-
-
-def check(found: dict[str, list[list[float]]]) -> None:
-    for name, ranks in found.items():
-        for errors in ranks:
-            assert max(errors) < NEAR, (name, errors)
 
 
 def test_gradients_are_those_of_a_whole_head(tmp_path: Path) -> None:
-    jobs = []
-    for name, schedule in tables(2).items():
-        jobs.append(ShardJob(name, schedule))
-        jobs.append(ShardJob(f"{name} tied", schedule, kind="tied", entries=23, loss="none"))
-    check(run(jobs, tmp_path, "shard_ranks.py"))
+    check(of_two_ranks(embedding=False), tmp_path)
 
 
 def test_four_ranks(tmp_path: Path) -> None:
-    kinds = "plain", "tied"
-    pairs = enumerate(tables(4).items())
-    jobs = [ShardJob(name, schedule, 27, kinds[i % 2]) for i, (name, schedule) in pairs]
-    spread = made("vocab-1f1b", 2, "pipe-add-optimizer", vocabulary="vocab-2")
-    for kind in kinds:
-        jobs.append(ShardJob(f"beside {kind}", made("vocab-1f1b", 2), kind=kind, pipelines=2))
-        added: dict[str, Any] = {"kind": kind, "pipelines": 2, "accumulated": True}
-        jobs.append(ShardJob(f"beside, added up, {kind}", made("vocab-1f1b", 2), **added))
-        stepped: dict[str, Any] = {"kind": kind, "pipelines": 2, "steps_inside": True}
-        jobs.append(ShardJob(f"beside, stepped, {kind}", spread, **stepped))
-    check(run(jobs, tmp_path, "shard_ranks.py"))
+    check(of_four_ranks(embedding=False), tmp_path)
 
 
 def test_other_cells_and_options(tmp_path: Path) -> None:
+    second = made("vocab-1f1b", 2, vocabulary="vocab-2")
+    two_paths = generate("chimera", workers=2, microbatches=4)
     jobs = [
-        ShardJob("biased", made("vocab-1f1b", 2), kind="biased", entries=13),
-        ShardJob("a shard without entries", made("vocab-1f1b", 3), entries=8),
-        ShardJob("ignored", made("vocab-1f1b", 2, vocabulary="vocab-2"), ignored=7),
-        ShardJob("large logits", made("vocab-1f1b", 2, vocabulary="vocab-2"), factor=1e4),
-        ShardJob("frozen", made("interlaced-1f1b", 2), kind="frozen"),
-        ShardJob("recomputed", made("vocab-1f1b", 2, "pipe-add-recompute")),
-        ShardJob("offloaded", made("vocab-1f1b", 2, "pipe-add-offload{amount=half}")),
-        ShardJob("stepped", made("vocab-1f1b", 2, "pipe-add-optimizer"), steps_inside=True),
-        ShardJob(
-            "stepped and tied",
-            made("vocab-1f1b", 2, "pipe-add-optimizer", vocabulary="vocab-2"),
-            kind="tied",
-            steps_inside=True,
-        ),
-        ShardJob("clipped", made("vocab-1f1b", 2), clipped=True),
-        ShardJob("clipped and tied", made("vocab-1f1b", 2), kind="tied", clipped=True),
-        ShardJob("added up", made("vocab-1f1b", 2), kind="tied", accumulated=True),
-        ShardJob("in order", made("vocab-v-half", 2), options={"messages": "ordered"}),
-        ShardJob("slices", made("seq1f1b", 2, "pipe-spread-vocabulary", slices=3)),
-        ShardJob("two paths", even("chimera", 2)),
+        *cells_and_options(embedding=False),
+        ShardJob("ignored", second, ignored=7),
+        ShardJob("large logits", second, factor=1e4),
+        ShardJob("two paths", spread(two_paths, "vocab-1", embedding=False)),
     ]
-    check(run(jobs, tmp_path, "shard_ranks.py"))
+    check(jobs, tmp_path)
 
 
 @pytest.fixture
@@ -136,15 +85,15 @@ def test_what_shards_would_not_compute_is_refused(text: str, alone: None) -> Non
 def test_cells_and_heads_come_together(alone: None) -> None:
     with pytest.raises(PipelineError, match="the schedule has no S and T cells"):
         step(ShardJob("whole", made("1f1b", 1)))
-    spread = ShardJob("spread", made("vocab-1f1b", 1))
+    shards = ShardJob("spread", made("vocab-1f1b", 1))
     with pytest.raises(PipelineError, match=r"need the shard of the head .*take_head\(model\)"):
-        step(spread, vocabulary=None)
+        step(shards, vocabulary=None)
     with pytest.raises(PipelineError, match="`vocabulary` is a Linear; wanted a VocabularyHead"):
-        step(spread, vocabulary=torch.nn.Linear(2, 3))
+        step(shards, vocabulary=torch.nn.Linear(2, 3))
     with pytest.raises(PipelineError, match="has entries 0 to 20, but rank 0 of 1 has .* 0 to 24"):
-        head = take_head(model_of(spread))
+        head = take_head(model_of(shards))
         head.rows = slice(0, 20)
-        step(spread, vocabulary=head)
+        step(shards, vocabulary=head)
 
 
 def test_what_is_no_head_is_not_taken(alone: None) -> None:
