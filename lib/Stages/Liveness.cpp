@@ -337,11 +337,11 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
 SmallVector<LivenessFinder::Access, 4>
 LivenessFinder::listExchanged(uint32_t instruction, int64_t path) const {
   const StageFunctions &functions = kernels.getFunctions();
-  auto [cell, peer, kind] = at(instruction);
+  int64_t stage = at(instruction).cell.getStage();
+  InstructionKind kind = at(instruction).kind;
   auto access = [&](ActivationName name, bool isWritten) {
-    RankedTensorType type = typeOf(functions, stageOf(cell.getStage()), name);
-    return accessTo(cell.getStage(), path, name, bytesOf(type), !isWritten,
-                    isWritten);
+    RankedTensorType type = typeOf(functions, stageOf(stage), name);
+    return accessTo(stage, path, name, bytesOf(type), !isWritten, isWritten);
   };
   if (kind == InstructionKind::Broadcast)
     return {access({StageRole::LastOutput}, !isHere(lastStage(), path))};

@@ -11,18 +11,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "LayersToDivide.h"
+#include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
-
-static ModelOp findModel(ScheduleOp schedule) {
-  FlatSymbolRefAttr name = schedule.getModelAttr();
-  return name ? SymbolTable::lookupNearestSymbolFrom<ModelOp>(schedule, name)
-              : nullptr;
-}
 
 llvm::Expected<std::optional<int64_t>> pipe::layersToDivide(ScheduleOp schedule,
                                                             int64_t blocks) {
