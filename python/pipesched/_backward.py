@@ -10,6 +10,9 @@ from . import _core
 from ._families import key_of
 from ._program import COSTED_PHASES
 
+UNIT = 200
+"""That of unit slots, which an order is made for if nothing says another."""
+
 MOST = 10000
 """The longest B that an order is made for, in percent of F."""
 

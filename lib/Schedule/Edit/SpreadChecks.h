@@ -1,4 +1,4 @@
-//===- SpreadChecks.h - What cannot be spread over workers ------*- C++ -*-===//
+//===- SpreadChecks.h - What can be spread over workers ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A check that the spreading of a vocabulary and of its embedding share.
+// The checks that the spreading of a vocabulary and of its embedding share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,13 @@
 
 namespace pipesched {
 
-/// Finds a cell that rows must not have when `what` ("vocabulary") is spread
-/// over their workers: one of the phases that this adds, or one of a path, such
-/// as an optimizer step.
-std::optional<Violation>
-findSpreadOrEnded(const TableView &table, PhaseSet added, llvm::StringRef what);
+/// Checks that `what` ("vocabulary") can be spread over the workers of a table,
+/// which adds `cellsPerUnit` cells of these phases for each unit and worker.
+/// Errors, as ViolationError: a cell of such a phase, or of a path, such as an
+/// optimizer step; written slots; what verifyTable finds. Others: more than
+/// kMaxTableCells.
+llvm::Error checkSpreadable(const TableView &table, PhaseSet added,
+                            int64_t cellsPerUnit, llvm::StringRef what);
 
 } // namespace pipesched
 

@@ -13,7 +13,6 @@
 
 #include "PipeSched/Schedule/Edit/SpreadVocabulary.h"
 #include "PipeSched/Schedule/Table/Slots.h"
-#include "PipeSched/Support/FormatError.h"
 #include "SpreadChecks.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
@@ -22,7 +21,6 @@ using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
-using llvm::formatv;
 
 static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
 
@@ -225,30 +223,10 @@ std::vector<Row> EmbeddingSpreader::run() {
   return rows;
 }
 
-/// Finds what keeps the embedding of a table from being spread.
-static std::optional<Violation> findRefusedEmbedding(const TableView &table) {
-  if (auto found = findSpreadOrEnded(table, kEmbeddingPhases, "embedding"))
-    return found;
-  if (table.aligned)
-    return Violation{std::nullopt,
-                     "the schedule has written slots; spread the embedding "
-                     "before it is aligned",
-                     {}};
-  return std::nullopt;
-}
-
 Expected<std::vector<Row>> pipesched::spreadEmbedding(const TableView &table) {
-  std::optional<Violation> violation = findRefusedEmbedding(table);
-  if (!violation)
-    violation = verifyTable(table);
-  if (violation)
-    return llvm::make_error<ViolationError>(std::move(*violation));
-  int64_t numCells = table.getNumCells() + 4 * table.placement->getNumUnits() *
-                                               table.placement->getNumWorkers();
-  if (numCells > kMaxTableCells)
-    return formatError("with shards of the embedding the rows would have {0} "
-                       "entries: a table may have {1}",
-                       numCells, kMaxTableCells);
+  if (Error error = checkSpreadable(table, kEmbeddingPhases, /*cellsPerUnit=*/4,
+                                    "embedding"))
+    return std::move(error);
   Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
     return index.takeError();

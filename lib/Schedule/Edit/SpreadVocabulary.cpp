@@ -301,61 +301,13 @@ Expected<std::vector<Row>> Spreader::run() {
   return std::move(rows);
 }
 
-//===----------------------------------------------------------------------===//
-// Checks
-//===----------------------------------------------------------------------===//
-
-std::optional<Violation> pipesched::findSpreadOrEnded(const TableView &table,
-                                                      PhaseSet added,
-                                                      llvm::StringRef what) {
-  for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
-    for (int64_t i = 0, e = table.rows[row].size(); i != e; ++i) {
-      Cell cell = table.rows[row][i];
-      std::string reason;
-      if (cell.isIn(added))
-        reason = formatv("the {0} is spread over the workers already", what);
-      else if (cell.isPerPath())
-        reason = formatv("it would run before the shards have added their "
-                         "gradients; spread the {0} before optimizer steps "
-                         "are added",
-                         what);
-      if (!reason.empty())
-        return Violation{CellRef{row, i},
-                         formatv("cell {0} ({1}): {2}", i,
-                                 table.placement->nameOf(cell), reason),
-                         {}};
-    }
-  return std::nullopt;
-}
-
-/// Finds what keeps the head of a table from being spread.
-static std::optional<Violation> findRefused(const TableView &table) {
-  if (auto found = findSpreadOrEnded(table, kSpreadPhases, "vocabulary"))
-    return found;
-  if (table.aligned)
-    return Violation{std::nullopt,
-                     "the schedule has written slots, which shards of a "
-                     "vocabulary change; spread it before it is aligned",
-                     {}};
-  return std::nullopt;
-}
-
 Expected<std::vector<Row>>
 pipesched::spreadVocabulary(const TableView &table,
                             VocabularyAlgorithm algorithm) {
-  std::optional<Violation> violation = findRefused(table);
-  if (!violation)
-    violation = verifyTable(table);
-  if (violation)
-    return llvm::make_error<ViolationError>(std::move(*violation));
   bool reduces = algorithm == VocabularyAlgorithm::Vocab1;
-  int64_t numCells = table.getNumCells() +
-                     table.placement->getNumUnits() *
-                         table.placement->getNumWorkers() * (4 + reduces);
-  if (numCells > kMaxTableCells)
-    return formatError("with shards of the vocabulary the rows would have {0} "
-                       "entries: a table may have {1}",
-                       numCells, kMaxTableCells);
+  if (Error error =
+          checkSpreadable(table, kSpreadPhases, 4 + reduces, "vocabulary"))
+    return std::move(error);
   Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
     return index.takeError();

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pipesched import Configuration, Costs, Schedule, _core, _deployment, systems
+from pipesched._backward import UNIT, takes_backward
 from pipesched._bytes import DEFAULT_RESERVE, reserve_text
 from pipesched._costs import has_experts
 from pipesched._division import SPREAD, Counts
@@ -39,7 +40,7 @@ FAMILY_DEFAULTS = {
     "construction": "concat",
     "slices": "one",
     "vocabulary": "vocab-1",
-    "backward": "as the costs say",
+    "backward": "as the costs say, or 200 % of F",
     "embedding": "in S and T",
     "split_backward": "the family's",
     "gradient_after": "the family's",
@@ -254,14 +255,15 @@ def of_families(
     """
     generated = families()  # a place of a Python function is none of them
     found: dict[str, list[str]] = {}
-    made = {point.made_options.get("backward") for point in points}
-    shown = " or ".join(f"{percent} %" for percent in sorted(filter(None, made)))
+    taking = (point.made_options for point in points if takes_backward(point.family))
+    made = sorted({options.get("backward", UNIT) for options in taking})
+    shown = " or ".join(f"{percent} %" for percent in made)
     usuals = FAMILY_DEFAULTS | ({"backward": f"{shown} of F"} if shown else {})
     for option, usual in usuals.items():
-        taking = [name for name in names if name in generated and option in generated[name].options]
-        if not taking or is_given(option):
+        having = [name for name in names if name in generated and option in generated[name].options]
+        if not having or is_given(option):
             continue
-        values = [OF_SLICED.get(name, {}).get(option, usual) for name in taking]
+        values = [OF_SLICED.get(name, {}).get(option, usual) for name in having]
         said = " or ".join(dict.fromkeys(values))
         found.setdefault(said, []).append(option.replace("_", "-"))
     return {" and ".join(options): value for value, options in found.items()}

@@ -204,7 +204,8 @@ def _above(
     is_given = assumed.was_given(arguments)
     costs: Costs | None = entries[0].costs
     sizes = [(r["microbatches"], r["microbatch_size"]) for r in rows if r["microbatch_size"]]
-    generated = [canonical(arguments.schedule)] if arguments.schedule else []
+    points = [_point(arguments, entries[0].costs)] if arguments.schedule else []
+    generated = [canonical(point.family) for point in points]
     without = [e.label for e in entries if costs is None and not e.has_own_costs()]
     free = [] if costs else [e.label for e in entries if e.has_free_messages()]
     some = costs is None and len(without) < len(entries)
@@ -220,7 +221,7 @@ def _above(
             assumed.of_own_times(free),
             assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], is_given),
             assumed.of_timing(timing, is_given, () if some else (costs,)),
-            assumed.of_families(generated, is_given),
+            assumed.of_families(generated, is_given, points),
             assumed.of_memory(costs, is_given),
         ]
     )

@@ -19,7 +19,7 @@ pipe.schedule @p workers 1 microbatches 1 {
 // -----
 
 // written slots
-// expected-error @+1 {{the schedule has written slots, which shards of a vocabulary change; spread it before it is aligned}}
+// expected-error @+1 {{the schedule has written slots; spread the vocabulary before it is aligned}}
 pipe.schedule @p workers 1 microbatches 1 aligned {
   path on [0]
   worker 0 runs [0F0 0B0]

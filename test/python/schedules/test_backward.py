@@ -104,6 +104,16 @@ def test_passes_make_the_same(tmp_path: Path, capsys: Capture) -> None:
         assert f'"makespan_ps": {round(row["step_s"] * 1e12)}' in run_passes(capsys, *verb)
 
 
+def test_what_is_assumed_is_said(capsys: Capture) -> None:
+    sizes = ["vocab-1f1b", "--workers", "8", "--microbatches", "8"]
+    costs = ["--times", "F=100us,B=160us,S=6us,T=9us"]
+    for given, said in ((costs, "backward 160 % of F"), ([], "backward 200 % of F")):
+        for verb in (["compare", *sizes], ["simulate", "--schedule", *sizes]):
+            assert main([*verb, *given]) == 0
+            printed = capsys.readouterr()
+            assert said in printed.out + printed.err
+
+
 def passes_of(capsys: Capture, *line: str) -> str:
     assert main([*line, "--show-passes"]) == 0
     return capsys.readouterr().out

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import shard_cases  # noqa: E402
-import torch.distributed as dist  # noqa: E402
 from pipesched import Schedule, generate  # noqa: E402
 from pipesched.torch import PipelineError, PipelineRuntime, split_sequential  # noqa: E402
 from pipesched.torch.vocabulary import take_head, take_vocabulary  # noqa: E402
@@ -51,15 +49,6 @@ def test_other_cells_and_options(tmp_path: Path) -> None:
     check(jobs, tmp_path)
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[None]:
-    """A process group of this process."""
-    place = f"file://{tmp_path / 'store'}"
-    dist.init_process_group("gloo", init_method=place, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
 def runtime_of(schedule: Schedule, **given: Any) -> PipelineRuntime:
     job = ShardJob("alone", schedule)
     model = model_of(job)
@@ -68,7 +57,7 @@ def runtime_of(schedule: Schedule, **given: Any) -> PipelineRuntime:
     return PipelineRuntime(schedule, split_sequential(model, schedule), loss_of(job), **options)
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("one_rank")
 def test_refusals_say_what_is_missing() -> None:
     schedule = made("vocab-1f1b", 1)
     without = generate("vocab-1f1b", workers=1, microbatches=5)
@@ -84,7 +73,7 @@ def test_refusals_say_what_is_missing() -> None:
         runtime_of(Schedule.from_text(text), vocabulary=None)
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("one_rank")
 def test_inputs_are_numbers_of_entries() -> None:
     schedule = made("vocab-1f1b", 1)
     targets = torch.zeros((5, SAMPLES, TOKENS), dtype=torch.long)
@@ -110,7 +99,7 @@ class Shifted(nn.Module):
         return self.inner((tokens + 1) % 24)
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("one_rank")
 def test_models_that_look_up_otherwise_are_refused() -> None:
     schedule = made("vocab-1f1b", 1)
     job = ShardJob("alone", schedule)
@@ -128,7 +117,7 @@ def test_models_that_look_up_otherwise_are_refused() -> None:
     runtime.close()
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("one_rank")
 def test_embeddings_that_shards_cannot_be() -> None:
     def taken(embedding: nn.Module, *more: nn.Module) -> Any:
         model = nn.Sequential(nn.Sequential(embedding), *more, nn.Linear(6, 24, bias=False))
@@ -146,7 +135,7 @@ def test_embeddings_that_shards_cannot_be() -> None:
         taken(embedding, again)
 
 
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("one_rank")
 def test_a_whole_embedding_beside_a_tied_head_is_refused() -> None:
     """An untied shard beside a head that is tied to the whole."""
     schedule = made("vocab-1f1b", 1)

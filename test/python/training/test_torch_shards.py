@@ -4,7 +4,6 @@ in shards").
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch.distributed as dist  # noqa: E402
 from pipesched import generate  # noqa: E402
 from pipesched.torch import PipelineError, PipelineRuntime, split_sequential  # noqa: E402
 from pipesched.torch.vocabulary import take_head  # noqa: E402
@@ -47,15 +45,6 @@ def test_other_cells_and_options(tmp_path: Path) -> None:
     check(jobs, tmp_path)
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[None]:
-    """A process group of this process."""
-    place = f"file://{tmp_path / 'store'}"
-    dist.init_process_group("gloo", init_method=place, rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
 def step(job: ShardJob, **options: Any) -> None:
     """Takes a step of a job with one rank."""
     model = model_of(job)
@@ -77,12 +66,12 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_shards_would_not_compute_is_refused(text: str, alone: None) -> None:
+def test_what_shards_would_not_compute_is_refused(text: str, one_rank: None) -> None:
     with pytest.raises(PipelineError, match=text):
         step(ShardJob("refused", made("vocab-1f1b", 1), **REFUSED[text]))
 
 
-def test_cells_and_heads_come_together(alone: None) -> None:
+def test_cells_and_heads_come_together(one_rank: None) -> None:
     with pytest.raises(PipelineError, match="the schedule has no S and T cells"):
         step(ShardJob("whole", made("1f1b", 1)))
     shards = ShardJob("spread", made("vocab-1f1b", 1))
@@ -96,7 +85,7 @@ def test_cells_and_heads_come_together(alone: None) -> None:
         step(shards, vocabulary=head)
 
 
-def test_what_is_no_head_is_not_taken(alone: None) -> None:
+def test_what_is_no_head_is_not_taken(one_rank: None) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
     with pytest.raises(PipelineError, match="the last child of the model has no nn.Linear"):
         take_head(model)
