@@ -139,8 +139,6 @@ timed "packages of Debian" install_packages "${build_packages[@]}" \
   "${test_packages[@]}"
 run "style" lint
 run "build, release" build release all
-# Docs/add-pages.test builds on the Python module.
-run "Python module" install_python
 run "all tests, release" build release check
 run_beside "wheel and package" packages
 run "build, sanitizers" build asan all

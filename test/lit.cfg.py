@@ -69,15 +69,6 @@ config.substitutions += [
     ("%project_flags", f'"-DCMAKE_C_FLAGS={sanitize}" "-DCMAKE_CXX_FLAGS={sanitize}"'),
 ]
 
-# The Python module, as scripts/test.sh installs it from build/python.
-module_build = os.path.join(config.pipesched_src_root, "build", "python")
-module_python = os.path.join(config.pipesched_src_root, ".venv", "bin", "python")
-if all(map(os.path.exists, (os.path.join(module_build, "build.ninja"), module_python))):
-    config.available_features.add("python-module")
-else:
-    lit_config.note("build/python or .venv not found: Docs/add-pages.test leaves Python out")
-config.substitutions += [("%module_build", module_build), ("%module_python", module_python)]
-
 for mpi in ("mpich", "openmpi"):
     needed = (f"mpicc.{mpi}", f"mpirun.{mpi}")
     missing = [name for name in needed if not shutil.which(name, path=config.environment["PATH"])]
