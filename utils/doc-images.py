@@ -1,40 +1,40 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/images, or checks that they are up to date.
+"""Draws the pictures of the documents, or checks that they are up to date.
 
-Usage: doc-images.py --opt OPT --translate TRANSLATE [--check] FOLDER
+Usage: doc-images.py --opt OPT --translate TRANSLATE [--check] DOCS
 
-Each family has a picture of its table in slots; the picture of the README draws the pipeline of the
-README. With --check it writes nothing, prints the files that differ, and fails if there are any.
+The picture of the README is DOCS/images/gpipe-1f1b.svg. Each family in DOCS/Schedules.md has a text
+picture of its table in slots. With --check it writes nothing, prints what differs, and fails if
+anything does.
 """
 
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
-WORKERS, MICROBATCHES = 4, 8
-
-# File, title, pass.
+# The title of a picture and the pass that makes its table.
 FAMILIES = [
-    ("gpipe", "GPipe", "gpipe"),
-    ("1f1b", "1F1B", "1f1b"),
-    ("eager-1f1b", "Eager 1F1B", "eager-1f1b"),
-    ("zb-h1", "ZB-H1", "zb-h1"),
-    ("zb-h2", "ZB-H2", "zb-h2"),
-    ("looped-bfs", "Looped BFS", "looped-bfs{chunks=2}"),
-    ("mpmd-circular", "MPMD circular", "mpmd-circular{chunks=2}"),
-    ("interleaved-1f1b", "Interleaved 1F1B", "interleaved-1f1b{chunks=2}"),
-    ("combined-1f1b", "Combined 1F1B", "combined-1f1b{chunks=2}"),
-    ("interleaved-zb", "Interleaved zero-bubble", "interleaved-zb{chunks=2}"),
-    ("zb-v", "ZB-V", "zb-v"),
-    ("v-half", "V-half", "v-half"),
-    ("v-min", "V-min", "v-min"),
-    ("zb-auto", "Zero-bubble in 6 activations", "zb-auto{memory=6}"),
-    ("dualpipe-v", "DualPipe-V", "dualpipe-v"),
-    ("dualpipe", "DualPipe", "dualpipe"),
-    ("chimera", "Chimera", "chimera"),
-    ("hanayo", "Hanayo", "hanayo{waves=1}"),
-    ("greedy", "Greedy", "greedy"),
+    ("GPipe", "gpipe"),
+    ("1F1B", "1f1b"),
+    ("Eager 1F1B", "eager-1f1b"),
+    ("ZB-H1", "zb-h1"),
+    ("ZB-H2", "zb-h2"),
+    ("Looped BFS", "looped-bfs{chunks=2}"),
+    ("MPMD circular", "mpmd-circular{chunks=2}"),
+    ("Interleaved 1F1B", "interleaved-1f1b{chunks=2}"),
+    ("Combined 1F1B", "combined-1f1b{chunks=2}"),
+    ("Interleaved zero-bubble", "interleaved-zb{chunks=2}"),
+    ("ZB-V", "zb-v"),
+    ("V-half", "v-half"),
+    ("V-min", "v-min"),
+    ("Zero-bubble in 6 activations", "zb-auto{memory=6}"),
+    ("DualPipe-V", "dualpipe-v"),
+    ("DualPipe", "dualpipe"),
+    ("Chimera", "chimera"),
+    ("Hanayo", "hanayo{waves=1}"),
+    ("Greedy", "greedy"),
 ]
 
 README = (
@@ -44,24 +44,27 @@ README = (
 )
 
 
-def pictures():
-    """Yields (file name, pipeline, variant)."""
-    yield "gpipe-1f1b.svg", README, "timed"
-    for file, title, schedule in FAMILIES:
-        create = f'pipe-create{{name="{title}" workers={WORKERS} microbatches={MICROBATCHES}}}'
-        yield f"{file}.svg", f"{create},pipe-schedule-{schedule}", "slots"
-
-
-def draw(tools, pipeline, variant):
-    """Runs both tools; their messages go to standard error."""
+def draw(tools, pipeline, *export):
+    """Returns what both tools make of a pipeline; their messages go to standard error."""
     module = subprocess.run(
         [tools.opt, f"--pass-pipeline=builtin.module({pipeline})"],
-        input=b"module {}", stdout=subprocess.PIPE, check=True,
+        input="module {}", text=True, stdout=subprocess.PIPE, check=True,
     ).stdout
     return subprocess.run(
-        [tools.translate, "--export-svg", f"--svg-variant={variant}"],
-        input=module, stdout=subprocess.PIPE, check=True,
+        [tools.translate, *export], input=module, text=True, stdout=subprocess.PIPE, check=True,
     ).stdout
+
+
+def with_pictures(tools, page):
+    """Returns the text of a page whose text pictures are those that the tools draw now."""
+    for title, schedule in FAMILIES:
+        create = f'pipe-create{{name="{title}" workers=4 microbatches=8}}'
+        picture = draw(tools, f"{create},pipe-schedule-{schedule}", "--export-text")
+        block = rf"```text\n{re.escape(title)}  [^`]*```\n"
+        page, count = re.subn(block, lambda _: f"```text\n{picture}```\n", page)
+        if count != 1:
+            sys.exit(f"error: {count} text pictures begin with '{title}', one was wanted")
+    return page
 
 
 def main():
@@ -69,21 +72,20 @@ def main():
     parser.add_argument("--opt", required=True)
     parser.add_argument("--translate", required=True)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("folder", type=pathlib.Path)
-    arguments = parser.parse_args()
-    stale = []
-    for name, pipeline, variant in pictures():
-        file = arguments.folder / name
-        picture = draw(arguments, pipeline, variant)
-        if not arguments.check:
-            file.write_bytes(picture)
-        elif not file.is_file() or file.read_bytes() != picture:
-            stale.append(str(file))
-    known = {name for name, _, _ in pictures()}
-    stale += [str(f) for f in arguments.folder.glob("*.svg") if f.name not in known]
+    parser.add_argument("docs", type=pathlib.Path)
+    tools = parser.parse_args()
+    image, page = tools.docs / "images/gpipe-1f1b.svg", tools.docs / "Schedules.md"
+    drawn = {
+        image: draw(tools, README, "--export-svg", "--svg-variant=timed"),
+        page: with_pictures(tools, page.read_text()),
+    }
+    stale = [file for file, text in drawn.items() if not file.is_file() or file.read_text() != text]
     for file in stale:
-        print(f"{file}: not what utils/doc-images.py draws")
-    return 1 if stale else 0
+        if tools.check:
+            print(f"{file}: not what utils/doc-images.py draws")
+        else:
+            file.write_text(drawn[file])
+    return 1 if tools.check and stale else 0
 
 
 if __name__ == "__main__":
