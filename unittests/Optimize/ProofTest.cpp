@@ -174,8 +174,7 @@ TEST(ExactSearch, WaitsForTheOutput) {
 }
 
 /// both:3:3:1:uneven of benchmarks/optimize_cpsat.py, which leaves other bounds
-/// far below. CP-SAT proved the same makespan
-/// (benchmarks/results/optimize-cpsat.json).
+/// far below. CP-SAT proved the same makespan (docs/Optimize.md).
 TEST(ExactSearch, AgreesWithAGeneralSolver) {
   Problem problem = makeProblem(makeLinear(3, 3));
   problem.capacity.assign(3, 10);
