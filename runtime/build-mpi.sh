@@ -27,7 +27,7 @@ command -v "$mpicc" >/dev/null || {
 root=$(cd "$(dirname "$0")" && pwd)
 objects=$(mktemp -d)
 trap 'rm -rf "$objects"' EXIT
-for source in Copies CpuDevice Device Files Log Matmul Mpi MpiGroups MpiMain \
+for source in Copies Files Log Matmul Mpi MpiGroups MpiMain \
   Options Reduce Training Worker; do
   "$mpicc" -std=c11 -O2 -fPIC -fvisibility=hidden -pthread \
     -I"$root/include" "$@" -c "$root/lib/$source.c" -o "$objects/$source.o"

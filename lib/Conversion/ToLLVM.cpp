@@ -106,8 +106,6 @@ static void addBufferization(OpPassManager &manager,
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerExternCallsPass());
   manager.addPass(createLowerMemRefCopiesPass());
-  if (options.devices)
-    manager.addPass(createAddDeviceCallsPass());
 }
 
 void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
@@ -170,7 +168,6 @@ static void addProgramConversion(OpPassManager &manager,
   }
   ConvertExecToFuncPassOptions toFunc;
   toFunc.form = options.form;
-  toFunc.devices = options.devices;
   manager.addPass(createConvertExecToFuncPass(toFunc));
 }
 
@@ -179,7 +176,6 @@ void pipesched::buildToLLVMPipeline(OpPassManager &manager,
   if (options.from == ToLLVMStart::Schedule) {
     ConvertPipeToFuncPassOptions toFunc;
     toFunc.form = options.form;
-    toFunc.devices = options.devices;
     toFunc.receivePlacement = options.receivePlacement;
     toFunc.sends = options.sends;
     toFunc.inFlight = options.inFlight;

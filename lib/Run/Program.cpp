@@ -58,7 +58,6 @@ FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
   options.form = code.form;
   options.matmul = code.matmul;
   options.math = code.math;
-  options.devices = code.devices;
   buildToLLVMPipeline(manager, options);
   if (failed(manager.run(*module)))
     return failure();

@@ -54,8 +54,6 @@ public:
   Constant *numbers(llvm::ArrayRef<int64_t> values);
   Constant *pieces(const Training &training, int64_t &count);
   Constant *paces(const Training &training);
-  /// A string of C, or null if it is empty.
-  Constant *text(llvm::StringRef text);
 
 private:
   Constant *bytes(llvm::ArrayRef<char> data);
@@ -128,12 +126,6 @@ Constant *TrainingWriter::paces(const Training &training) {
   return arrayOf(pointer, workers);
 }
 
-Constant *TrainingWriter::text(llvm::StringRef text) {
-  if (text.empty())
-    return llvm::Constant::getNullValue(pointer);
-  return add(llvm::ConstantDataArray::getString(module.getContext(), text));
-}
-
 void run::addTraining(llvm::Module &module, const Training &training,
                       llvm::StringRef name) {
   TrainingWriter writer(module);
@@ -153,7 +145,6 @@ void run::addTraining(llvm::Module &module, const Training &training,
       writer.structOf({writer.number(training.steps), writer.number(count),
                        pieces, writer.number(losses.getNumElements()),
                        writer.number(lossTypeOf(losses.getElementType())),
-                       writer.numbers(offsets), writer.paces(training),
-                       writer.text(training.device)}),
+                       writer.numbers(offsets), writer.paces(training)}),
       name, /*isPublic=*/true);
 }

@@ -55,7 +55,7 @@ static int32_t startCopy(struct RtWorker *worker, enum RtKind kind, void *to,
   if (!copy)
     return rtStatus(worker);
   struct RtCopies *copies = &worker->copies[kind == rtReload];
-  if (!copies->started && !worker->device) {
+  if (!copies->started) {
     copies->stop = false;
     if (pthread_create(&copies->thread, NULL, makeCopies, copies))
       return rtFail(worker, PIPESCHED_RT_SYSTEM, "cannot start a thread");
@@ -74,8 +74,6 @@ static int32_t startCopy(struct RtWorker *worker, enum RtKind kind, void *to,
   }
   copy->to = to;
   copy->from = from;
-  if (worker->device)
-    return rtCopyOnStream(worker, copy, request);
   copy->nextCopy = NULL;
   rtCopyStarts(worker);
   pthread_mutex_lock(&copies->mutex);

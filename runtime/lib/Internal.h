@@ -18,7 +18,6 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
-#include "PipeSched-rt/Device.h"
 #include "PipeSched-rt/Runtime.h"
 #include "PipeSched-rt/World.h"
 
@@ -156,7 +155,6 @@ struct RtWorker {
   int32_t numRequests;
   int32_t numInstructions;
   int32_t instruction;     // that began last; -1: none in this step
-  struct RtDevice *device; // or NULL; beside what each call reads
   struct RtSpan *stepSpan; // of the current step
   struct RtSpan *spans;    // of its instructions; NULL without a log
   struct RtLog log;
@@ -169,7 +167,7 @@ struct RtWorker {
   struct RtCopies copies[2]; // to host, from host
   void *persistent, *arena, *host;
   int64_t persistentBytes, arenaBytes, hostBytes;
-  void *blocks[3]; // as allocated, before alignment; NULL where on a device
+  void *blocks[3]; // as allocated, before alignment
 };
 
 /// Sets up a worker whose sizes `size` gives, with requests of `requestBytes`
@@ -239,9 +237,8 @@ bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
 
 /// Copies the losses that step `index` of the run has left in the block of the
 /// worker to its `losses`: [steps][microbatches], 0 where the worker has none.
-/// Returns the status.
-int32_t rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
-                     int64_t index);
+void rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
+                  int64_t index);
 
 /// Prints how long a step took, on stdout, and its loss in front of that if
 /// `losses` has one for each microbatch.
@@ -276,64 +273,6 @@ void rtJoinCopies(struct RtWorker *worker);
 void rtWaitForCopy(struct RtWorker *worker, struct RtRequest *request);
 
 //===----------------------------------------------------------------------===//
-// Devices (Device.c, CpuDevice.c)
-//===----------------------------------------------------------------------===//
-
-extern const PipeschedDevice rtCpuDevice;
-
-/// Opens the device of a worker, "cpu" or a file, and moves its blocks: the
-/// arena to the device, and the other two to pinned memory of the host. The
-/// persistent block has a copy on the device, which is used during runs.
-/// Returns the status.
-int32_t rtOpenDevice(struct RtWorker *worker, const char *name);
-
-/// Releases the device of a worker and its blocks. Returns the status.
-int32_t rtCloseDevice(struct RtWorker *worker);
-
-/// Before the first step of a run, in the thread that runs the worker: copies
-/// the persistent block to the device, if there is one.
-int32_t rtBeginRun(struct RtWorker *worker);
-
-/// Copies a part of the persistent block back.
-int32_t rtFetchPersistent(struct RtWorker *worker, int64_t offset,
-                          int64_t bytes);
-
-/// What steps take as their persistent block.
-void *rtPersistentOfStep(const struct RtWorker *worker);
-
-/// Waits for what a step has left on the compute stream.
-int32_t rtEndStep(struct RtWorker *worker);
-
-/// For workers with a device: copies what a send or a sum has on the device to
-/// memory of the host, `*staged`, and waits for this copy; or gives the memory
-/// that a recv has to write. Return the status.
-int32_t rtStageSend(struct RtWorker *worker, int32_t request, const void *data,
-                    int64_t bytes, const void **staged);
-int32_t rtStageRecv(struct RtWorker *worker, int32_t request, void *data,
-                    int64_t bytes, void **staged);
-int32_t rtStageSum(struct RtWorker *worker, int32_t request, void *data,
-                   int64_t bytes, void **staged);
-/// As a send for the root, and as a recv for the others.
-int32_t rtStageBroadcast(struct RtWorker *worker, int32_t request, bool isRoot,
-                         void *data, int64_t bytes, void **staged);
-
-/// Enqueues an offload or reload, whose request then is done.
-int32_t rtCopyOnStream(struct RtWorker *worker, struct RtRequest *copy,
-                       int32_t request);
-
-/// Lets the compute stream wait for a request that is done, and for the copy
-/// of what it has received.
-int32_t rtEndTransfer(struct RtWorker *worker, const struct RtRequest *request,
-                      int32_t index);
-
-/// The text of the device's last failure, or "".
-const char *rtErrorOfDevice(const struct RtWorker *worker);
-
-/// pipesched_rt_add on a device.
-int32_t rtAddOnDevice(struct RtWorker *worker, void *to, const void *from,
-                      int64_t count, int32_t elementType);
-
-//===----------------------------------------------------------------------===//
 // Sums (Reduce.c)
 //===----------------------------------------------------------------------===//
 
@@ -359,7 +298,6 @@ void rtReadNumbers(double *to, const void *from, int64_t count,
 struct RtOptions {
   int64_t steps, firstStep;
   const char *stateIn, *stateOut, *log; // prefixes, or NULL
-  const char *device;                   // "cpu", a file or NULL
   enum { rtByDefault, rtBuffered, rtRendezvous } messages;
   bool blocking, help, layout;
 };

@@ -124,8 +124,7 @@ int32_t pipesched_rt_wait(void *context, int32_t index) {
   if (request->until > 0)
     rtSleepUntil(&worker->base, request->until);
   atomic_store_explicit(&request->state, rtIdle, memory_order_relaxed);
-  return worker->base.device ? rtEndTransfer(&worker->base, request, index)
-                             : PIPESCHED_RT_OK;
+  return PIPESCHED_RT_OK;
 }
 
 /// Waits, but leaves the request in use: for sends that block.
@@ -304,8 +303,7 @@ int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
   struct Worker *worker = context;
   struct RtRequest *started =
       rtStart(&worker->base, rtSend, index, peer, tag, bytes);
-  if (!started || (worker->base.device &&
-                   rtStageSend(&worker->base, index, data, bytes, &data)))
+  if (!started)
     return rtStatus(&worker->base);
   struct Request *request = (struct Request *)started;
   PipeschedWorld *world = worker->world;
@@ -336,8 +334,7 @@ int32_t pipesched_rt_recv(void *context, void *data, int64_t bytes,
   struct Worker *worker = context;
   struct RtRequest *started =
       rtStart(&worker->base, rtRecv, index, peer, tag, bytes);
-  if (!started || (worker->base.device &&
-                   rtStageRecv(&worker->base, index, data, bytes, &data)))
+  if (!started)
     return rtStatus(&worker->base);
   struct Request *request = (struct Request *)started;
   PipeschedWorld *world = worker->world;
@@ -533,10 +530,7 @@ int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
   struct RtRequest *started =
       rtStart(&worker->base, rtAllReduce, index, -1, number, count);
   if (!started ||
-      !rtCheckSum(&worker->base, elementType, number, members, numMembers) ||
-      (worker->base.device &&
-       rtStageSum(&worker->base, index, data,
-                  count * rtElementBytes(elementType), &data)))
+      !rtCheckSum(&worker->base, elementType, number, members, numMembers))
     return rtStatus(&worker->base);
   struct SumOf of = {count, elementType, -1};
   return joinGroup(worker, (struct Request *)started, data, &of, members,
@@ -551,10 +545,7 @@ int32_t pipesched_rt_broadcast(void *context, void *data, int64_t bytes,
   struct RtRequest *started =
       rtStart(&worker->base, rtBroadcast, index, root, number, bytes);
   if (!started ||
-      !rtCheckBroadcast(&worker->base, root, number, members, numMembers) ||
-      (worker->base.device &&
-       rtStageBroadcast(&worker->base, index, root == worker->base.worker, data,
-                        bytes, &data)))
+      !rtCheckBroadcast(&worker->base, root, number, members, numMembers))
     return rtStatus(&worker->base);
   struct SumOf of = {bytes, -1, root};
   return joinGroup(worker, (struct Request *)started, data, &of, members,

@@ -82,10 +82,7 @@ static const char *runWorld(PipeschedWorld *world, PipeschedStepFunction step,
   if (pipesched_rt_world_run(world, step, options->firstStep, options->steps))
     return pipesched_rt_world_error(world);
   printSteps(world, options->firstStep);
-  if (!writeFiles(world, options, text))
-    return text;
-  return pipesched_rt_world_close(world) ? pipesched_rt_world_error(world)
-                                         : NULL;
+  return writeFiles(world, options, text) ? NULL : text;
 }
 
 int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
@@ -103,10 +100,10 @@ int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
     return succeeded;
   }
   rtKeepFreedMemory();
-  PipeschedWorldOptions kind = {
-      options.messages == rtBuffered ? PIPESCHED_RT_BUFFERED
-                                     : PIPESCHED_RT_RENDEZVOUS,
-      options.blocking, options.log != NULL, options.device};
+  PipeschedWorldOptions kind = {options.messages == rtBuffered
+                                    ? PIPESCHED_RT_BUFFERED
+                                    : PIPESCHED_RT_RENDEZVOUS,
+                                options.blocking, options.log != NULL};
   PipeschedWorld *world = pipesched_rt_world_create(size, &kind);
   if (world)
     world->training = training;

@@ -248,8 +248,7 @@ int32_t pipesched_rt_wait(void *context, int32_t index) {
   if (request->until > 0)
     rtSleepUntil(&worker->base, request->until);
   atomic_store_explicit(&request->state, rtIdle, memory_order_relaxed);
-  return worker->base.device ? rtEndTransfer(&worker->base, request, index)
-                             : PIPESCHED_RT_OK;
+  return PIPESCHED_RT_OK;
 }
 
 void rtCopyStarts(struct RtWorker *worker) { (void)worker; }
@@ -343,8 +342,6 @@ int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
   struct MpiWorker *worker = context;
   struct MpiRequest *request =
       startMessage(worker, rtSend, index, peer, tag, bytes);
-  if (worker->base.device)
-    rtStageSend(&worker->base, index, data, bytes, &data);
   struct Bytes what = describeBytes(worker, bytes);
   if (worker->isPaced)
     sendArrival(worker, &request->base);
@@ -383,8 +380,6 @@ int32_t pipesched_rt_recv(void *context, void *data, int64_t bytes,
   struct MpiWorker *worker = context;
   struct MpiRequest *request =
       startMessage(worker, rtRecv, index, peer, tag, bytes);
-  if (worker->base.device)
-    rtStageRecv(&worker->base, index, data, bytes, &data);
   struct Bytes what = describeBytes(worker, bytes);
   mpiCheck(worker,
            MPI_Irecv(data, what.count, what.type, peer, tag, worker->messages,
@@ -486,9 +481,6 @@ int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
       &worker->base, rtAllReduce, index, -1, number, count);
   rtCheckSum(&worker->base, elementType, number, members, numMembers);
   request->elementType = elementType;
-  if (worker->base.device)
-    rtStageSum(&worker->base, index, data, count * rtElementBytes(elementType),
-               &data);
   return joinGroup(worker, request, data, members, numMembers);
 }
 
@@ -503,8 +495,5 @@ int32_t pipesched_rt_broadcast(void *context, void *data, int64_t bytes,
   request->root = 0;
   while (members[request->root] != root)
     ++request->root;
-  if (worker->base.device)
-    rtStageBroadcast(&worker->base, index, root == worker->base.worker, data,
-                     bytes, &data);
   return joinGroup(worker, request, data, members, numMembers);
 }

@@ -91,7 +91,6 @@ static void runSteps(struct MpiWorker *worker, PipeschedStepFunction step) {
   int64_t offsets[2];
   worker->toRank0 = offsets[0] = measureOffset(worker);
   anchors[0] = rtAnchor();
-  rtBeginRun(&worker->base);
   for (int64_t i = 0; i < options->steps; ++i) {
     mpiBarrier(worker);
     rtSelectStep(&worker->base, i);
@@ -103,7 +102,6 @@ static void runSteps(struct MpiWorker *worker, PipeschedStepFunction step) {
   anchors[1] = rtAnchor();
   offsets[1] = measureOffset(worker);
   rtJoinCopies(&worker->base);
-  rtFetchPersistent(&worker->base, 0, worker->base.persistentBytes);
   rtFinishLog(&worker->base, 0, anchors, offsets);
 }
 
@@ -189,10 +187,7 @@ static int32_t runProgram(const struct RtOptions *options,
   }
   worker->options = *options;
   worker->training = training;
-  if (options->device)
-    rtOpenDevice(&worker->base, options->device);
   runWorker(worker, step);
-  rtCloseDevice(&worker->base);
   rtFreeWorker(&worker->base);
   free(worker);
   return succeeded;

@@ -50,8 +50,6 @@ const char rtUsage[] =
     "rendezvous,\n"
     "                       under MPI as MPI decides\n"
     "  --blocking           a send returns when it has ended\n"
-    "  --device=cpu|FILE    the device of the workers, of a program that was\n"
-    "                       compiled for devices\n"
     "  --layout             print the layout of the state as JSON, and end\n"
     "  --help               print this text, and end\n";
 
@@ -115,9 +113,7 @@ static bool parseOption(const char *argument, struct RtOptions *options,
     return parsePrefix("--log", value, &options->log, text);
   if ((value = valueOf(argument, "--messages")))
     return parseMessages(value, options, text);
-  if ((value = valueOf(argument, "--device")))
-    options->device = value;
-  else if (strcmp(argument, "--blocking") == 0)
+  if (strcmp(argument, "--blocking") == 0)
     options->blocking = true;
   else if (strcmp(argument, "--layout") == 0)
     options->layout = true;
@@ -138,13 +134,6 @@ bool rtParseOptions(int argc, char **argv, const PipeschedTraining *training,
   for (int i = 1; i < argc; ++i)
     if (!parseOption(argv[i], options, text))
       return false;
-  const char *device = training ? training->device : NULL;
-  if (options->device && !device) {
-    snprintf(text, rtTextBytes,
-             "--device: the program was not compiled for devices");
-    return false;
-  }
-  options->device = options->device ? options->device : device;
   int64_t end;
   if (!__builtin_add_overflow(options->firstStep, options->steps, &end))
     return true;

@@ -84,19 +84,13 @@ bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
   return false;
 }
 
-int32_t rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
-                     int64_t index) {
+void rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
+                  int64_t index) {
   int64_t offset = training->losses[worker->worker];
-  if (offset < 0)
-    return PIPESCHED_RT_OK;
-  int32_t type = (int32_t)training->loss_type;
-  int32_t status = rtFetchPersistent(
-      worker, offset, training->microbatches * rtElementBytes(type));
-  if (!status)
+  if (offset >= 0)
     rtReadNumbers(worker->losses + index * training->microbatches,
                   (const char *)worker->persistent + offset,
-                  training->microbatches, type);
-  return status;
+                  training->microbatches, (int32_t)training->loss_type);
 }
 
 int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,

@@ -192,9 +192,8 @@ int32_t pipesched_rt_fail_status(void *context, const char *text,
   int32_t status = rtStatus(worker);
   if (status)
     return status;
-  const char *own = rtErrorOfDevice(worker);
-  return rtFail(worker, PIPESCHED_RT_FAILED, "%s returned %" PRId32 "%s%s",
-                text, returned, *own ? ": " : "", own);
+  return rtFail(worker, PIPESCHED_RT_FAILED, "%s returned %" PRId32, text,
+                returned);
 }
 
 int32_t pipesched_rt_add(void *context, void *to, const void *from,
@@ -211,8 +210,6 @@ int32_t pipesched_rt_add(void *context, void *to, const void *from,
     return rtFail(worker, PIPESCHED_RT_MISUSE,
                   "add of %" PRId64 " elements, but sizes are 0 or more",
                   count);
-  if (worker->device)
-    return rtAddOnDevice(worker, to, from, count, element_type);
   rtAdd(to, from, count, element_type);
   return 0;
 }
@@ -401,7 +398,7 @@ int32_t rtRunStep(struct RtWorker *worker, PipeschedStepFunction step,
                   int64_t number) {
   worker->instruction = -1;
   worker->stepSpan->begin = (int64_t)rtTicks();
-  int32_t result = step(worker->worker, worker, rtPersistentOfStep(worker),
+  int32_t result = step(worker->worker, worker, worker->persistent,
                         worker->arena, worker->host, number);
   if (result && !rtStatus(worker))
     return rtFail(worker, PIPESCHED_RT_FAILED, "step %" PRId64 " returned %d",
@@ -411,8 +408,6 @@ int32_t rtRunStep(struct RtWorker *worker, PipeschedStepFunction step,
     if (status)
       return status;
   }
-  if (rtEndStep(worker))
-    return rtStatus(worker);
   worker->stepSpan->end = (int64_t)rtTicks();
   return rtStatus(worker);
 }

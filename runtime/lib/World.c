@@ -53,10 +53,6 @@ static void initWorkers(PipeschedWorld *world, PipeschedSizeFunction size) {
   }
   if (!isSound)
     failWith(world, text);
-  for (int32_t i = 0;
-       world->options.device && !atomic_load(&world->status) && i < numWorkers;
-       ++i)
-    rtOpenDevice(&world->workers[i].base, world->options.device);
 }
 
 PipeschedWorld *
@@ -103,16 +99,9 @@ static void freeGroups(struct Group *group) {
   }
 }
 
-int32_t pipesched_rt_world_close(PipeschedWorld *world) {
-  for (int32_t i = 0; i < world->numWorkers; ++i)
-    rtCloseDevice(&world->workers[i].base);
-  return atomic_load(&world->status);
-}
-
 void pipesched_rt_world_destroy(PipeschedWorld *world) {
   if (!world)
     return;
-  pipesched_rt_world_close(world);
   // Posts are part of the requests of any worker.
   for (int32_t i = 0; i < world->numWorkers; ++i)
     freePosts(&world->workers[i]);
@@ -218,7 +207,7 @@ static void startTogether(struct Worker *worker) {
 static void *runWorker(void *argument) {
   struct Worker *worker = argument;
   PipeschedWorld *world = worker->world;
-  int32_t status = rtBeginRun(&worker->base);
+  int32_t status = PIPESCHED_RT_OK;
   for (int64_t i = 0; !status && i < world->numSteps; ++i) {
     startTogether(worker);
     status = rtStatus(&worker->base);
@@ -227,11 +216,9 @@ static void *runWorker(void *argument) {
     rtSelectStep(&worker->base, world->firstLogged + i);
     status = rtRunStep(&worker->base, world->step, world->firstStep + i);
     if (!status && world->training)
-      status = rtKeepLosses(&worker->base, world->training, i);
+      rtKeepLosses(&worker->base, world->training, i);
     worker->numEnded = i + 1;
   }
-  if (!status)
-    rtFetchPersistent(&worker->base, 0, worker->base.persistentBytes);
   struct Woken woken = {NULL};
   lockWorld(world);
   worker->waiting = forNothing;

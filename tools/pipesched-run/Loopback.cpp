@@ -24,12 +24,11 @@ namespace {
 
 class World {
 public:
-  World(PipeschedSizeFunction size, const Options &options,
-        const std::string &device) {
-    PipeschedWorldOptions given = {
-        options.messages == Messages::Buffered ? PIPESCHED_RT_BUFFERED
-                                               : PIPESCHED_RT_RENDEZVOUS,
-        options.blocking, /*log=*/1, device.empty() ? nullptr : device.c_str()};
+  World(PipeschedSizeFunction size, const Options &options) {
+    PipeschedWorldOptions given = {options.messages == Messages::Buffered
+                                       ? PIPESCHED_RT_BUFFERED
+                                       : PIPESCHED_RT_RENDEZVOUS,
+                                   options.blocking, /*log=*/1};
     world = pipesched_rt_world_create(size, &given);
   }
   World(const World &) = delete;
@@ -44,10 +43,6 @@ public:
   }
   llvm::Error run(PipeschedStepFunction step, int64_t number) {
     pipesched_rt_world_run(world, step, number, 1);
-    return error();
-  }
-  llvm::Error close() {
-    pipesched_rt_world_close(world);
     return error();
   }
   llvm::Error pace(int64_t worker, llvm::ArrayRef<int64_t> ns) {
@@ -159,10 +154,6 @@ static const NativeSymbol kRuntime[] = {
      reinterpret_cast<void *>(&pipesched_rt_broadcast)},
     {"pipesched_rt_add", reinterpret_cast<void *>(&pipesched_rt_add)},
     {"pipesched_rt_matmul", reinterpret_cast<void *>(&pipesched_rt_matmul)},
-    {"pipesched_rt_enter", reinterpret_cast<void *>(&pipesched_rt_enter)},
-    {"pipesched_rt_stream", reinterpret_cast<void *>(&pipesched_rt_stream)},
-    {"pipesched_rt_clear", reinterpret_cast<void *>(&pipesched_rt_clear)},
-    {"pipesched_rt_copy", reinterpret_cast<void *>(&pipesched_rt_copy)},
     {"pipesched_rt_wait", reinterpret_cast<void *>(&pipesched_rt_wait)},
     {"pipesched_rt_fail", reinterpret_cast<void *>(&pipesched_rt_fail)},
     {"pipesched_rt_fail_index",
@@ -190,8 +181,7 @@ llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
       (name + "_size").str());
   if (!size)
     return size.takeError();
-  std::string device(training.device);
-  World world(*size, options, device);
+  World world(*size, options);
   if (llvm::Error error = world.error())
     return std::move(error);
   std::vector<Memory> blocks = startOf(training);
@@ -212,8 +202,6 @@ llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
     }
     printStep(number, lossOf(program, blocks), result.spanOf(number));
   }
-  if (llvm::Error error = world.close())
-    return std::move(error);
   result.blocks = std::move(blocks);
   return result;
 }

@@ -166,9 +166,9 @@ NativeEntries run::entriesOf(const PreparedProgram &program,
 /// a script.
 static std::vector<std::string> loopbackSources(StringRef runtime) {
   std::vector<std::string> files;
-  for (StringRef name : {"Copies", "CpuDevice", "Deadlock", "Device", "Files",
-                         "Log", "Loopback", "LoopbackMain", "Matmul", "Options",
-                         "Reduce", "Training", "Worker", "World"})
+  for (StringRef name :
+       {"Copies", "Deadlock", "Files", "Log", "Loopback", "LoopbackMain",
+        "Matmul", "Options", "Reduce", "Training", "Worker", "World"})
     files.push_back((runtime + "/lib/" + name + ".c").str());
   return files;
 }

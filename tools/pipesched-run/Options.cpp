@@ -48,13 +48,6 @@ Options::familyOptionsFor(const Family &family) const {
   return options;
 }
 
-std::string Options::deviceFile() const {
-  llvm::SmallString<128> file(device.getValue());
-  if (!file.empty() && file != "cpu")
-    (void)llvm::sys::fs::make_absolute(file);
-  return file.str().str();
-}
-
 /// No file is written twice, and the input stays.
 llvm::Error Options::checkFiles() const {
   const cl::opt<std::string> *written[] = {&trace, &writeProfile,

@@ -67,8 +67,6 @@ struct Options {
   /// The options of the family. Errors: a value that the option does not take;
   /// an option that the family does not have.
   llvm::Expected<FamilyOptions> familyOptionsFor(const Family &family) const;
-  /// The device as the runtime takes it, from whichever folder it is called.
-  std::string deviceFile() const;
 
   cl::OptionCategory category{"pipesched-run options"};
   cl::opt<std::string> input{cl::Positional, cl::cat(category), cl::init("-"),
@@ -129,10 +127,6 @@ struct Options {
                              cl::init(Messages::Default),
                              cl::desc("When a send ends"),
                              enumOptionValuesWithDefault<Messages::Default>()};
-  cl::opt<std::string> device{
-      "device", cl::cat(category), cl::value_desc("cpu|file"),
-      cl::desc("Keep the memory of workers on devices: 'cpu', or a shared "
-               "library that has one (docs/Devices.md)")};
   cl::opt<bool> blocking{"blocking", cl::cat(category),
                          cl::desc("A send returns when it has ended")};
   cl::opt<std::string> mpicc{"mpicc", cl::cat(category), cl::init("mpicc"),

@@ -262,10 +262,9 @@ struct Start {
 
 static Training trainingOf(const PreparedProgram &program, const Start &start,
                            llvm::ArrayRef<std::vector<int64_t>> paces,
-                           StringRef device, const Options &options) {
-  return {options.steps, start.reference.getLayout(),
-          start.model,   program.layouts,
-          paces,         device};
+                           const Options &options) {
+  return {options.steps, start.reference.getLayout(), start.model,
+          program.layouts, paces};
 }
 
 /// Copies the parameters of the workers to the block of the model.
@@ -322,7 +321,7 @@ struct Plan {
 } // namespace
 
 static CodeOptions codeOf(const Options &options) {
-  return {options.form, options.matmul, options.math, !options.device.empty(),
+  return {options.form, options.matmul, options.math,
           options.stagePipeline.getValue()};
 }
 
@@ -342,10 +341,9 @@ static llvm::Error emitExecutable(PreparedProgram &program,
   auto lowered = lowerToLLVM(program, codeOf(options));
   if (mlir::failed(lowered))
     return makeError("the schedule is not compiled");
-  std::string device = options.deviceFile();
-  auto object = compile(program, **lowered,
-                        trainingOf(program, *start, paces, device, options),
-                        /*isLinked=*/true);
+  auto object =
+      compile(program, **lowered, trainingOf(program, *start, paces, options),
+              /*isLinked=*/true);
   return object ? linkExecutable(**object, program, options, options.output)
                 : object.takeError();
 }
@@ -394,8 +392,7 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
   if (!start)
     return start.takeError();
   auto paces = plan->paces(program, options);
-  std::string device = options.deviceFile();
-  Training training = trainingOf(program, *start, paces, device, options);
+  Training training = trainingOf(program, *start, paces, options);
   bool isMpi = options.backend == Backend::Mpi;
   auto object = compile(program, lowered, training, /*isLinked=*/isMpi);
   if (!object)

@@ -79,9 +79,9 @@ inline int32_t stepOf(int32_t worker, void *context, void *persistent,
 class World {
 public:
   World(const Sizes &sizes, PipeschedMessages messages, bool blocking = false,
-        bool log = false, const char *device = nullptr) {
+        bool log = false) {
     program.sizes = sizes;
-    PipeschedWorldOptions options = {messages, blocking, log, device};
+    PipeschedWorldOptions options = {messages, blocking, log};
     world.reset(pipesched_rt_world_create(sizeOf, &options));
   }
 

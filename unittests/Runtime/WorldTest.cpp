@@ -296,8 +296,8 @@ TEST(Training, BeginsWithItsPiecesAndPrintsLosses) {
   const float one = 1, three = 3;
   const PipeschedPiece pieces[] = {{0, 0, 4, &one}, {1, 0, 4, &three}};
   const int64_t losses[] = {64, 64};
-  PipeschedTraining training = {2,      2,       pieces, 2, PIPESCHED_RT_F32,
-                                losses, nullptr, nullptr};
+  PipeschedTraining training = {2,      2,      pieces, 2, PIPESCHED_RT_F32,
+                                losses, nullptr};
   int32_t status = 1;
   std::string text = train(training, status);
   EXPECT_EQ(status, 0);
@@ -309,8 +309,8 @@ TEST(Training, IsRefusedWhereItDoesNotFit) {
   const PipeschedPiece outside[] = {{1, 4092, 8, nullptr}};
   const int64_t losses[] = {-1, 64}, beyond[] = {-1, 4090};
   int32_t status = 0;
-  PipeschedTraining training = {1,      1,       outside, 2, PIPESCHED_RT_F32,
-                                losses, nullptr, nullptr};
+  PipeschedTraining training = {1,      1,      outside, 2, PIPESCHED_RT_F32,
+                                losses, nullptr};
   EXPECT_EQ(train(training, status),
             "error: worker 1: the training has 8 bytes at offset 4092 of a "
             "block of 4096 bytes\n");

@@ -286,10 +286,7 @@ def ConvertExecToFuncPass
     Option<"form", "form", "::pipesched::ProgramForm",
            /*default=*/"::pipesched::ProgramForm::Table",
            "How the instructions of a worker are written",
-           [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>,
-    Option<"devices", "devices", "bool", /*default=*/"false",
-           "Zeros and copies go through the runtime, since the memory may be "
-           "that of a device">
+           [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>
   ];
 }
 
@@ -362,9 +359,6 @@ def ConvertPipeToFuncPass
            /*default=*/"::pipesched::ProgramForm::Table",
            "How the instructions of a worker are written",
            [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>,
-    Option<"devices", "devices", "bool", /*default=*/"false",
-           "Zeros and copies go through the runtime, since the memory may be "
-           "that of a device">,
     Option<"receivePlacement", "receive-placement",
            "::pipesched::ReceivePlacement",
            /*default=*/"::pipesched::ReceivePlacement::Arrival",
@@ -533,7 +527,6 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
-include "PipeSched/Conversion/AddDeviceCalls.td"
 include "PipeSched/Conversion/FuseOuterLoops.td"
 include "PipeSched/Conversion/InlineMath.td"
 include "PipeSched/Conversion/LowerExternCalls.td"

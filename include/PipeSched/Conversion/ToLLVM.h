@@ -43,10 +43,6 @@ struct ToLLVMOptions : mlir::PassPipelineOptions<ToLLVMOptions> {
   Option<MathFunctions> math{
       *this, "math", llvm::cl::desc("Who computes exp, erf and tanh of f32"),
       llvm::cl::init(MathFunctions::Inline), enumOptionValues<MathFunctions>()};
-  Option<bool> devices{
-      *this, "devices",
-      llvm::cl::desc("Let workers keep their memory on devices"),
-      llvm::cl::init(false)};
   Option<ReceivePlacement> receivePlacement{
       *this, "receive-placement",
       llvm::cl::desc("Where receives stand (convert-pipe-to-exec)"),

@@ -52,7 +52,6 @@ struct CodeOptions {
   ProgramForm form = ProgramForm::Table;
   Matmul matmul = Matmul::Runtime;
   MathFunctions math = MathFunctions::Inline;
-  bool devices = false; ///< workers may keep their memory on devices
   /// Passes that change the functions of stages first.
   llvm::StringRef stagePipeline;
 };

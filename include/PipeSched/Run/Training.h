@@ -31,8 +31,6 @@ struct Training {
   /// By worker how many ns its instructions last at least, by their number in
   /// the log; empty where they last as long as they take.
   llvm::ArrayRef<std::vector<int64_t>> paces;
-  /// "cpu", or the file of a device; empty without one.
-  llvm::StringRef device;
 };
 
 /// Adds a constant of this name that the runtime takes, and all that it points

@@ -114,10 +114,6 @@ Value ActionEmitter::emitBroadcast(Words &words) {
 }
 
 Value ActionEmitter::emitZero(Value block, Words &words) {
-  if (runtime.hasDevices())
-    return runtime.call(
-        builder, "clear",
-        {context, pointer(block, words.bytes(1)), words.size(2)});
   Value zero = constant(0, builder.getI8Type());
   LLVM::MemsetOp::create(builder, pointer(block, words.bytes(1)), zero,
                          words.size(2), /*isVolatile=*/false);
@@ -128,8 +124,6 @@ Value ActionEmitter::emitCopy(Words &words) {
   Value to = pointer(persistent, words.bytes(1));
   Value from = pointer(persistent, words.bytes(2));
   Value bytes = words.size(3);
-  if (runtime.hasDevices())
-    return runtime.call(builder, "copy", {context, to, from, bytes});
   LLVM::MemcpyOp::create(builder, to, from, bytes, /*isVolatile=*/false);
   return {};
 }

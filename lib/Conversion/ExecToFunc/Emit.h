@@ -39,18 +39,14 @@ mlir::func::FuncOp createKernel(mlir::ImplicitLocOpBuilder &builder,
 /// The runtime functions, declared on first use.
 class RuntimeCalls {
 public:
-  RuntimeCalls(mlir::ModuleOp module, bool devices)
-      : module(module), devices(devices) {}
+  explicit RuntimeCalls(mlir::ModuleOp module) : module(module) {}
 
   /// Calls `pipesched_rt_<name>`; the result is null for functions without one.
   mlir::Value call(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef name,
                    mlir::ValueRange operands, bool hasStatus = true);
-  /// Whether the blocks may be memory of a device.
-  bool hasDevices() const { return devices; }
 
 private:
   mlir::ModuleOp module;
-  bool devices;
 };
 
 /// The operands of an action as values. `index` is that of the first word.
@@ -134,7 +130,7 @@ struct PlannedOwner {
 /// the owner before anything is replaced: a symbol that the module has already.
 mlir::LogicalResult replaceByFunctions(mlir::ModuleOp module,
                                        std::vector<PlannedOwner> owners,
-                                       ProgramForm form, bool devices);
+                                       ProgramForm form);
 
 } // namespace pipesched
 

@@ -163,7 +163,7 @@ static LogicalResult verifyNames(Operation *owner, const StepPlan &plan,
 }
 
 static void convert(Operation *owner, StepPlan &plan, ProgramForm form,
-                    bool devices, SymbolTable &symbols) {
+                    SymbolTable &symbols) {
   auto module = owner->getParentOfType<ModuleOp>();
   ImplicitLocOpBuilder builder(owner->getLoc(), owner);
   StringRef name = nameOf(owner);
@@ -172,7 +172,7 @@ static void convert(Operation *owner, StepPlan &plan, ProgramForm form,
     kernels.push_back(
         createKernel(builder, name, kernel, plan.functions.numSlices));
   noteUses(plan, kernels);
-  RuntimeCalls runtime(module, devices);
+  RuntimeCalls runtime(module);
   if (form == ProgramForm::Table)
     createTableForm(builder, name, plan, kernels, runtime);
   else
@@ -184,7 +184,7 @@ static void convert(Operation *owner, StepPlan &plan, ProgramForm form,
 
 LogicalResult pipesched::replaceByFunctions(ModuleOp module,
                                             std::vector<PlannedOwner> owners,
-                                            ProgramForm form, bool devices) {
+                                            ProgramForm form) {
   SymbolTable symbols(module);
   if (failed(verifyRuntimeNames(module)))
     return failure();
@@ -192,7 +192,7 @@ LogicalResult pipesched::replaceByFunctions(ModuleOp module,
     if (failed(verifyNames(owner.op, *owner.plan, symbols)))
       return failure();
   for (PlannedOwner &owner : owners)
-    convert(owner.op, *owner.plan, form, devices, symbols);
+    convert(owner.op, *owner.plan, form, symbols);
   dropFacts(module);
   return success();
 }
@@ -218,7 +218,7 @@ struct ConvertExecToFuncPass final
         return signalPassFailure();
       owners.push_back({program, std::move(*plan)});
     }
-    if (failed(replaceByFunctions(module, std::move(owners), form, devices)))
+    if (failed(replaceByFunctions(module, std::move(owners), form)))
       signalPassFailure();
   }
 };

@@ -184,7 +184,7 @@ struct ConvertPipeToFuncPass final
         return signalPassFailure();
       owners.push_back({program, std::move(*plan)});
     }
-    if (failed(replaceByFunctions(module, std::move(owners), form, devices)))
+    if (failed(replaceByFunctions(module, std::move(owners), form)))
       signalPassFailure();
   }
 };

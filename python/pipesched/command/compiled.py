@@ -32,7 +32,6 @@ _VALUES = {
     "trace": ("FILE", "write the median step, measured beside predicted, for Perfetto"),
     "profile": ("FILE", "predict from the times of this file"),
     "write-profile": ("FILE", "write the measured times as a profile"),
-    "device": ("cpu|FILE", "keep the memory of workers on devices: cpu, or a shared library"),
     "mpicc": ("PROGRAM", "the compiler of MPI"),
     "mpirun": ("PROGRAM", "the launcher of MPI, with its options"),
 }

@@ -101,12 +101,6 @@ def _trained(text: str) -> Found:
         yield text, (".py",) if os.path.isdir(text) else None
 
 
-def _device(text: str) -> Found:
-    """The shared library of a device; "cpu" is that of the runtime."""
-    if text != "cpu":
-        yield text, None
-
-
 _FILE_OPTION = re.compile(r"""\bfile=("[^"]*"|'[^']*'|[^\s,{}]+)""")
 
 
@@ -127,7 +121,6 @@ READ: dict[str, Callable[[str], Found]] = {
     **dict.fromkeys(("times", "axis_times"), _times),
     **dict.fromkeys(("family", "schedule", "schedules", "axis_family"), _schedule),
     "parameters": _parameters,
-    "device": _device,
     "pipeline": _pipeline,
 }
 """What arguments read, by their names in Python."""

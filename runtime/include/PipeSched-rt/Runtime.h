@@ -80,8 +80,7 @@ enum {
 
 /// Runs one step of one worker. `persistent`, `arena` and `host` are blocks of
 /// the bytes that the size function gives, aligned to 64 bytes, zero before
-/// the first step (but for an arena on a device). Returns 0, or the status of
-/// the call that failed.
+/// the first step. Returns 0, or the status of the call that failed.
 typedef int32_t (*PipeschedStepFunction)(int32_t worker, void *context,
                                          void *persistent, void *arena,
                                          void *host, int64_t step);
@@ -127,45 +126,6 @@ PIPESCHED_RT_API int32_t pipesched_rt_offload(void *context, void *host,
 PIPESCHED_RT_API int32_t pipesched_rt_reload(void *context, void *data,
                                              const void *host, int64_t bytes,
                                              int32_t request);
-
-//===----------------------------------------------------------------------===//
-// Devices
-//===----------------------------------------------------------------------===//
-
-// A worker may have a device (Device.h). Then its persistent block and its
-// arena are memory of the device, `host` is pinned memory, and functions of
-// stages may launch kernels on the compute stream of the worker. Programs that
-// are compiled for devices call these functions, which without a device do what
-// a processor does. docs/Devices.md says what waits for what.
-
-/// What pipesched_rt_enter is told about the code that follows.
-enum {
-  /// It calls extern functions on memory of the blocks, and nothing else.
-  PIPESCHED_RT_LAUNCHES = 0,
-  /// It reads or writes memory of the blocks itself.
-  PIPESCHED_RT_COMPUTES = 1,
-  /// It does, and calls extern functions on memory of its own.
-  PIPESCHED_RT_LENDS = 2
-};
-
-/// Begins the code of a cell, or a part of it behind an extern function. Waits
-/// for the compute stream where the code is run by the processor. `what` names
-/// the cell and its stage. Fails where the device does not allow such code.
-PIPESCHED_RT_API int32_t pipesched_rt_enter(void *context, int32_t code,
-                                            const char *what);
-
-/// Returns the compute stream for an extern function; NULL where functions
-/// compute in the calling thread.
-PIPESCHED_RT_API void *pipesched_rt_stream(void *context);
-
-/// Sets `bytes` bytes of the persistent block or the arena to zero, in the
-/// order of the compute stream.
-PIPESCHED_RT_API int32_t pipesched_rt_clear(void *context, void *data,
-                                            int64_t bytes);
-
-/// Copies `bytes` bytes inside of these blocks, as pipesched_rt_clear.
-PIPESCHED_RT_API int32_t pipesched_rt_copy(void *context, void *to,
-                                           const void *from, int64_t bytes);
 
 //===----------------------------------------------------------------------===//
 // Sums
@@ -302,10 +262,6 @@ typedef struct PipeschedTraining {
   const int64_t *losses;
   /// For each worker what pipesched_rt_world_pace takes, or NULL.
   const int64_t *const *paces;
-  /// The device that the program was compiled for, as in the options of a world
-  /// (World.h), unless the command line names another one; NULL where it was
-  /// compiled for none.
-  const char *device;
 } PipeschedTraining;
 
 /// Does what pipesched_rt_main does, but begins with the pieces of `training`

@@ -41,9 +41,6 @@ typedef struct PipeschedWorldOptions {
   int32_t blocking;
   /// Not 0: keep a log of all instructions, 16 bytes for each and step.
   int32_t log;
-  /// NULL, "cpu", or the file of a device (Device.h), which each worker opens.
-  /// Programs must be compiled for devices.
-  const char *device;
 } PipeschedWorldOptions;
 
 /// Creates the workers of a program with the memory that `size` asks for, all
@@ -54,12 +51,7 @@ PIPESCHED_RT_API PipeschedWorld *
 pipesched_rt_world_create(PipeschedSizeFunction size,
                           const PipeschedWorldOptions *options);
 
-/// Closes the devices of the workers; blocks are gone then. Returns the status:
-/// a device may find here that something failed. Without a device it does
-/// nothing.
-PIPESCHED_RT_API int32_t pipesched_rt_world_close(PipeschedWorld *world);
-
-/// Frees a world and its memory, after closing it. NULL is allowed.
+/// Frees a world and its memory. NULL is allowed.
 PIPESCHED_RT_API void pipesched_rt_world_destroy(PipeschedWorld *world);
 
 /// Returns the number of workers.
@@ -69,8 +61,7 @@ pipesched_rt_world_workers(const PipeschedWorld *world);
 /// Returns a block of a worker (`what`: PIPESCHED_RT_PERSISTENT, _ARENA or
 /// _HOST), aligned to 64 bytes; its size is what the size function gives. NULL
 /// for another `what`, a worker that does not exist, or an empty block. The
-/// caller may read and write blocks between runs; the arena of a device only if
-/// the processor can use the device's memory.
+/// caller may read and write blocks between runs.
 PIPESCHED_RT_API void *pipesched_rt_world_block(PipeschedWorld *world,
                                                 int32_t worker, int32_t what);
 

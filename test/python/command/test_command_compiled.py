@@ -28,13 +28,11 @@ def tool(tmp_path: Path) -> str:
 def test_options_reach_the_tool(tool: str, capfd: pytest.CaptureFixture[str]) -> None:
     line = [MLP, "--backend", "mpi", "--schedule", "chimera", "--workers", "4", "--steps", "2"]
     line += ["--pairs", "2", "--construction", "doubling", "--mpirun", "mpirun --oversubscribe"]
-    line += ["--device", "cpu"]
     line += ["--trace", "run.json", "--blocking", "--tool", tool]
     assert main(["run", *line]) == 0
     assert capfd.readouterr().out == (
         f"{MLP} --backend=mpi --schedule=chimera --workers=4 --steps=2 --seed=0 --pairs=2 "
-        "--construction=doubling --trace=run.json --device=cpu --mpirun=mpirun --oversubscribe "
-        "--blocking\n"
+        "--construction=doubling --trace=run.json --mpirun=mpirun --oversubscribe --blocking\n"
     )
 
 

@@ -192,10 +192,6 @@ def test_what_names_files_is_in_a_table() -> None:
             "--trace names the file that is read as --parameters, p/stage0.w.npy and p",
         ),
         (
-            "run --backend loopback m.mlir --device p/gpu.so --trace p/gpu.so",
-            "--trace names the file that is read as --device, p/gpu.so",
-        ),
-        (
             "fit traces --save traces/a.json",
             "--save names the file that is read as FILE, traces/a.json and traces",
         ),
