@@ -111,7 +111,7 @@ class PipelineRuntime:
     """
 
     _recording: Recording | None = None
-    _passes = 0
+    _passes = _steps = 0
 
     def __init__(
         self,
@@ -227,6 +227,7 @@ class PipelineRuntime:
                     self._share_overflow()
             finally:
                 self._watch.stop()
+        self._steps += 1
         return self._mean(batch)
 
     def evaluate(self, inputs: Any = None, targets: Any = None) -> Any:
@@ -391,7 +392,7 @@ class PipelineRuntime:
             learning rates, a GradScaler. That of the first rank is written. Random states of each
             rank are written always.
         """
-        self._state.save(folder, self._chosen(optimizer), process_group, others)
+        self._state.save(folder, self._chosen(optimizer), process_group, others, self._steps)
 
     def load(
         self,
@@ -411,7 +412,7 @@ class PipelineRuntime:
         """
         with self._loading():
             chosen = self._chosen(optimizer)
-            self._state.load(folder, chosen, process_group, others, random)
+            self._steps = self._state.load(folder, chosen, process_group, others, random)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:

@@ -23,14 +23,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
-from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from ._checkpoint import Reader, read_into
+from ._checkpoint import READS, WRITES, Stored, read_into, write
 from ._errors import PipelineError
 from ._others import Stateful, as_bytes, from_bytes, random_states, set_random_states
 from ._parallel import Averages
 from ._placement import Placement, StageKey, named
+from ._progress import Progress
 from ._rows import Rows, gather_rows
 from ._split import SequentialStage
 from ._ties import Tie
@@ -400,8 +400,9 @@ class State:
         optimizers: Sequence[torch.optim.Optimizer],
         group: dist.ProcessGroup | None,
         others: Mapping[str, Stateful],
+        step: int,
     ) -> None:
-        """Writes a checkpoint."""
+        """Writes a checkpoint of the state after a step."""
         state: dict[str, Any] = {"model": self.model()}
         if optimizers:
             state["optimizer"] = self.optimizer(optimizers)
@@ -413,7 +414,31 @@ class State:
         if rank == 0 and others:
             state["others"] = {name: as_bytes(each.state_dict()) for name, each in others.items()}
         state["random"] = {str(rank): as_bytes(random_states())}
-        save(state, checkpoint_id=folder, process_group=everyone)
+        write(state, folder, step, everyone, self._progress(everyone, WRITES))
+
+    def _progress(self, group: dist.ProcessGroup | None, places: dict[str, str]) -> Progress:
+        chosen = group or dist.group.WORLD
+        assert chosen is not None
+        return Progress(chosen, self._watch, places)
+
+    def _whole(self, folder: str | os.PathLike[str]) -> tuple[Stored, dict[str, dict[str, Any]]]:
+        """A checkpoint, once its files are checked on all ranks, and what it has."""
+        what = f"checkpoint {os.fspath(folder)!r}"
+        stored, found, text = None, {}, ""
+        try:
+            stored = Stored(folder)
+            found = stored.kinds()
+            stored.check(self._watch.rank, self._watch.size)
+        except PipelineError as error:
+            text = str(error)
+        said = self._meet([text, stored.sealed.save if stored else ""])
+        wrong = [f"rank {rank}: {theirs}" for rank, (theirs, _) in enumerate(said) if theirs]
+        if wrong or stored is None:
+            raise Misfit(f"{what} cannot be loaded:\n" + "\n".join(wrong))
+        if len({save for _, save in said}) > 1:
+            seen = ", ".join(f"rank {rank}: {save}" for rank, (_, save) in enumerate(said))
+            raise Misfit(f"{what} was replaced while it was read ({seen}); load it again")
+        return stored, found
 
     def load(
         self,
@@ -422,14 +447,10 @@ class State:
         group: dist.ProcessGroup | None,
         others: Mapping[str, Stateful],
         random: bool,
-    ) -> None:
-        """Reads a checkpoint."""
+    ) -> int:
+        """Reads a checkpoint; returns its step."""
         what = f"checkpoint {os.fspath(folder)!r}"
-        try:
-            stored = _stored(folder)
-        except PipelineError as error:
-            self._agree(what, {}, None, str(error))
-            raise
+        file, stored = self._whole(folder)
         own = self._own()
         shapes = {name: _shape(value) for name, value in stored["model"].items()}
         wanted = {name: self._whole_shape(value) for name, value in own.items()}
@@ -445,7 +466,7 @@ class State:
         self._agree(what, {}, None, f"misses {_listed(lost)}" if lost else "")
         for kind, names in wanted_here.items():
             state[kind] = {name: _place(stored[kind][name]) for name in names}
-        read_into(state, folder, everyone)
+        read_into(state, file, everyone, self._progress(everyone, READS))
         if self._placement.loss is not None:
             self._placement.loss.load_state_dict(state["loss"])
         for name, each in others.items():
@@ -456,6 +477,7 @@ class State:
             self.load_model(state["model"])
         if optimizers:
             self.load_optimizer(state["optimizer"], optimizers)
+        return file.step
 
     def _places(
         self, stored: Flat, optimizers: Sequence[torch.optim.Optimizer]
@@ -568,22 +590,3 @@ def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return bool(torch.equal(one, other))
     return type(one) is type(other) and bool(one == other)
-
-
-def _stored(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """What a checkpoint has, by "model" and "optimizer"."""
-    try:
-        metadata = Reader(folder).read_metadata()
-    except (OSError, PipelineError) as error:
-        raise PipelineError(f"cannot be read: {error}") from error
-    found: dict[str, dict[str, Any]] = {
-        kind: {} for kind in ("model", "optimizer", "loss", "others", "random")
-    }
-    for key, value in metadata.state_dict_metadata.items():
-        kind, _, name = key.partition(".")
-        if kind in found:
-            found[kind][name] = value
-    if not found["model"]:
-        keys = _listed(sorted(metadata.state_dict_metadata))
-        raise PipelineError(f"has no names under 'model'; it has {keys}")
-    return found

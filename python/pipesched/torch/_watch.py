@@ -55,6 +55,8 @@ thread takes about as long.
 """
 BREAK_TAG = 32_767
 """A tag that no message has, since these are multiples of 4 and up to 2 more."""
+MOVE_SECONDS = 1.0
+"""How often to look whether something that all ranks do together goes on."""
 KEPT_BYTES = 1 << 16
 """How many sent bytes may be kept until the end of a step; more are released when they are sent."""
 _pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
@@ -200,10 +202,11 @@ class Watch:
         """Notes a process group of gloo in which this rank may wait, also inside of a cell, where
         nothing but the end of that wait lets it go on after a failure.
         """
-        if size > 1:
-            self._carriers.append((carrier, rank, size))
-            if is_inside:
-                self._inside.append((carrier, rank, size))
+        which = (carrier, rank, size)
+        if size > 1 and which not in self._carriers:
+            self._carriers.append(which)
+        if size > 1 and is_inside:
+            self._inside.append(which)
 
     def _leave(self) -> None:
         """Ends the waits of other threads after a failure."""
@@ -213,7 +216,7 @@ class Watch:
         failure = self.failure
         assert failure is not None
         if failure.rank == self.rank and not failure.origin:
-            self._ask(lambda: self.store.set("left", ""), None)
+            self.ask(lambda: self.store.set("left", ""), None)
 
     def await_leaving(self) -> None:
         """Waits until the rank that failed first says that it ends."""
@@ -224,7 +227,7 @@ class Watch:
         except Exception:  # the store is gone, as the rank may be
             pass
 
-    def _ask(self, call: Callable[[], Any], default: Any, seconds: float = PLACES_SECONDS) -> Any:
+    def ask(self, call: Callable[[], Any], default: Any, seconds: float = PLACES_SECONDS) -> Any:
         """Asks the store; the default if it does not answer in time."""
         found = [default]
 
@@ -335,43 +338,49 @@ class Watch:
         text = str(error) if is_timeout else f"{where}: {type(error).__name__}: {error}"
         failure = Failure(self.rank, is_timeout, text)
         own = json.dumps(failure)
+        place = ""
 
         def tell() -> Any:
             first = self.store.compare_set("failed", "", own)
-            self.store.set(f"place/{self.rank}", self.place())
+            self.store.set(f"place/{self.rank}", place)
             return first
 
         try:
-            failure = Failure(*json.loads(self._ask(tell, own)))
+            place = self.place()  # which may ask the store as well
+            failure = Failure(*json.loads(self.ask(tell, own)))
         except Exception:  # the store is gone, and its other users notice that themselves
             pass
         self.failure = failure
         try:
-            self._ask(lambda: self._pass_on(failure), None)
+            self.ask(lambda: self._pass_on(failure), None)
         except Exception:
             pass
 
     def _places(self) -> str:
-        """Where each rank is."""
+        """Where each rank is; first those that do not answer."""
         end = time.monotonic() + PLACES_SECONDS
         keys = {rank: f"place/{rank}" for rank in range(self.size)}
-        lines = []
+        lines: list[str] = []
+        silent: list[str] = []
         for rank, key in keys.items():
             try:
                 while not self._has([key]) and time.monotonic() < end and not self._is_deaf:
                     time.sleep(0.02)
                 known = self._has([key])
-                found = self._ask(partial(self._read, key), None) if known else None
+                found = self.ask(partial(self._read, key), None) if known else None
             except Exception:
                 found = None
             lines.append(f"rank {rank}: {found or 'no answer: outside of step(), or gone'}")
+            silent += [] if found else [str(rank)]
+        if silent and not self._is_deaf:
+            lines.insert(0, f"no answer from rank {', '.join(silent)}: stopped, busy, or gone")
         return "\n".join(lines)
 
     def _read(self, key: str) -> str:
         return self.store.get(key).decode()
 
     def _has(self, keys: list[str], seconds: float = PLACES_SECONDS) -> bool:
-        return bool(self._ask(lambda: self.store.check(keys), False, seconds))
+        return bool(self.ask(lambda: self.store.check(keys), False, seconds))
 
     # Waits
 
@@ -382,8 +391,11 @@ class Watch:
         keeps: Any = None,
         words: Any = None,
         has_come: Callable[[], bool] | None = None,
+        moves: Callable[[], Any] | None = None,
     ) -> None:
         """Waits until a call of PyTorch returns, and keeps its buffers until then.
+
+        moves: tells how far the call is on all ranks; the limit counts from its last change.
 
         words: the trailer of a buffer that is received, whose second word is 0 until all is there.
         A thread that looks at it spares the way over another thread. `has_come` says the same.
@@ -395,7 +407,7 @@ class Watch:
             return
         job = Job([(call, what)], keeps)
         self._jobs.put(job)
-        self._await(job)
+        self._await(job, moves)
 
     def wait_for(self, tensor: Tensor, work: Any, what: What) -> None:
         """Waits for a collective over a tensor. Of one on an accelerator only the stream of this
@@ -448,10 +460,15 @@ class Watch:
         for job in unseen:
             self._await(job)
 
-    def _await(self, job: Job) -> None:
-        end = time.monotonic() + self.limit
+    def _await(self, job: Job, moves: Callable[[], Any] | None = None) -> None:
+        look, seen = time.monotonic(), None
+        end = look + self.limit
         self.waits_for = what = lambda: job.what()
         while not job.is_over(0.05):
+            if moves is not None and time.monotonic() > look:
+                found, look = moves(), time.monotonic() + MOVE_SECONDS
+                if found != seen:
+                    seen, end = found, time.monotonic() + self.limit
             self._hold(end, what)
         self.waits_for = None
         if job.error is not None:
@@ -520,7 +537,7 @@ class Watch:
         them brings (JSON).
         """
         own = f"meet/{name}/{self.rank}"
-        self._ask(lambda: self.store.set(own, json.dumps(saying)), None, self.limit)
+        self.ask(lambda: self.store.set(own, json.dumps(saying)), None, self.limit)
         everyone = range(self.size) if ranks is None else ranks
         keys = [f"meet/{name}/{rank}" for rank in everyone]
 
@@ -532,7 +549,7 @@ class Watch:
             return f"rank {', '.join(map(str, absent))} to come to {name!r}"
 
         self.poll(lambda: self._has(keys, self.limit), missing)
-        told = self._ask(lambda: [self.store.get(key) for key in keys], None, self.limit)
+        told = self.ask(lambda: [self.store.get(key) for key in keys], None, self.limit)
         if told is None:
             self._time_out(missing)
         return [json.loads(each) for each in told]
