@@ -108,7 +108,7 @@ static void addBufferization(OpPassManager &manager,
   manager.addPass(createLowerMemRefCopiesPass());
 }
 
-void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
+void pipesched::addNumberPasses(OpPassManager &manager, MathFunctions math) {
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
   emulate.sourceTypeStrs = {"bf16"};
   manager.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
@@ -116,6 +116,9 @@ void pipesched::addNarrowFloatPasses(OpPassManager &manager) {
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   manager.addPass(arith::createArithExpandOpsPass(expand));
+  if (math == MathFunctions::Inline)
+    manager.addPass(createInlineMathPass());
+  manager.addPass(createCallLibmPass());
 }
 
 /// Kernels have static shapes, so that their memrefs become bare pointers,
@@ -139,9 +142,7 @@ static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
   manager.addPass(createLowerStageChecksPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  addNarrowFloatPasses(manager);
-  if (options.math == MathFunctions::Inline)
-    manager.addPass(createInlineMathPass());
+  addNumberPasses(manager, options.math);
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());

@@ -185,9 +185,7 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   add(createLowerStageChecksPass(checks));
   add(createCanonicalizerPass());
   add(createCSEPass());
-  addNarrowFloatPasses(manager);
-  if (math == MathFunctions::Inline)
-    add(createInlineMathPass());
+  addNumberPasses(manager, math);
   add(createConvertVectorToLLVMPass());
   add(createConvertMathToLLVMPass());
   add(createConvertMathToLibmPass());

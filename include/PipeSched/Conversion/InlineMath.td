@@ -1,4 +1,4 @@
-//===- InlineMath.td - exp, erf and tanh as arithmetic -----*- tablegen -*-===//
+//===- InlineMath.td - Functions of numbers ----------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The pass that computes functions without the C library.
+// The passes that compute functions without the C library, and with it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,6 +88,37 @@ def InlineMathPass : Pass<"inline-math", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
+  ];
+}
+
+def CallLibmPass : Pass<"call-libm", "::mlir::ModuleOp"> {
+  let summary = "Call the C library for expm1 and log1p";
+  let description = [{
+    `convert-math-to-llvm` makes `exp(x) - 1` and `log(1 + x)` of `math.expm1`
+    and `math.log1p`: near 0 no digit of these is right. So they become calls
+    of the C library before it; vectors, of each of their numbers.
+
+    ```mlir
+    func.func @growth(%x: f32) -> f32 {
+      %y = math.expm1 %x : f32
+      return %y : f32
+    }
+    ```
+
+    Other functions stay.
+
+    After `call-libm`:
+
+    ```mlir
+    func.func private @expm1f(f32) -> f32 attributes {llvm.readnone}
+    func.func @growth(%x: f32) -> f32 {
+      %y = call @expm1f(%x) : (f32) -> f32
+      return %y : f32
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::func::FuncDialect", "::mlir::vector::VectorDialect"
   ];
 }
 

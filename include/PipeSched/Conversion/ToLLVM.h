@@ -71,8 +71,9 @@ void buildToLLVMPipeline(mlir::OpPassManager &manager,
 
 /// Adds passes that compute bf16 in f32 and round after each operation, in
 /// plain integer code, and that do the math of narrow floats in f32: otherwise
-/// LLVM calls functions that not every compiler's library has.
-void addNarrowFloatPasses(mlir::OpPassManager &manager);
+/// LLVM calls functions that not every compiler's library has. Then those that
+/// compute functions by arithmetic or by calls.
+void addNumberPasses(mlir::OpPassManager &manager, MathFunctions math);
 
 /// Into MLIR's global registry.
 void registerToLLVMPipeline();
