@@ -17,6 +17,7 @@
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Stages/StageUses.h"
 #include "StageChecks.h"
+#include "StageNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -154,6 +155,54 @@ struct CompareNormal : OpRewritePattern<math::IsNormalOp> {
 };
 } // namespace
 
+namespace {
+/// Padding below 0 takes elements away, and bufferization would write outside
+/// of the result.
+struct CropBeforePad : OpRewritePattern<tensor::PadOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::PadOp op,
+                                PatternRewriter &rewriter) const override;
+};
+} // namespace
+
+LogicalResult CropBeforePad::matchAndRewrite(tensor::PadOp op,
+                                             PatternRewriter &rewriter) const {
+  std::optional<SmallVector<int64_t>> low =
+      getConstantIntValues(op.getMixedLowPad());
+  std::optional<SmallVector<int64_t>> high =
+      getConstantIntValues(op.getMixedHighPad());
+  RankedTensorType source = op.getSourceType();
+  auto isNegative = [](int64_t number) { return number < 0; };
+  if (!low || !high || !source.hasStaticShape() ||
+      (llvm::none_of(*low, isNegative) && llvm::none_of(*high, isNegative)))
+    return failure();
+  SmallVector<OpFoldResult> offsets, sizes, lows, highs;
+  SmallVector<OpFoldResult> strides(source.getRank(), rewriter.getIndexAttr(1));
+  for (auto [size, before, after] :
+       llvm::zip_equal(source.getShape(), *low, *high)) {
+    int64_t kept =
+        size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    if (kept < 0)
+      return failure();
+    auto add = [&](SmallVector<OpFoldResult> &list, int64_t number) {
+      list.push_back(rewriter.getIndexAttr(std::max<int64_t>(number, 0)));
+    };
+    add(offsets, -before);
+    add(sizes, kept);
+    add(lows, before);
+    add(highs, after);
+  }
+  Value cropped = tensor::ExtractSliceOp::create(
+      rewriter, op.getLoc(), op.getSource(), offsets, sizes, strides);
+  auto pad = tensor::PadOp::create(rewriter, op.getLoc(), op.getResultType(),
+                                   cropped, lows, highs, op.getNofold());
+  rewriter.inlineRegionBefore(op.getRegion(), pad.getRegion(),
+                              pad.getRegion().begin());
+  rewriter.replaceOp(op, pad.getResult());
+  return success();
+}
+
 LogicalResult
 DivisionToGeneric::matchAndRewrite(Operation *op,
                                    PatternRewriter &rewriter) const {
@@ -254,11 +303,16 @@ struct LowerStageOpsPass
     if (failed(makeExternCalls(getOperation())))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    patterns.add<CompareInfinity, CompareNormal, DecomposeSoftmax,
-                 DivisionToGeneric, GeneralizeDivisions>(&getContext());
-    math::populateExpansionPatterns(patterns, {"clampf", "fpowi"});
+    patterns.add<CompareInfinity, CompareNormal, CropBeforePad,
+                 DecomposeSoftmax, DivisionToGeneric, GeneralizeDivisions>(
+        &getContext());
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
+    // Also what the first walk has made.
+    RewritePatternSet numbers(&getContext());
+    populateNumberPatterns(numbers);
+    math::populateExpansionPatterns(numbers, {"fpowi"});
+    walkAndApplyPatterns(getOperation(), std::move(numbers));
     bool holds = true;
     for (auto function :
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {

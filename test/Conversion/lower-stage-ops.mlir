@@ -61,6 +61,82 @@ func.func @power(%x: f32) -> f32 {
   return %y : f32
 }
 
+// Of a power below 0, the quotient has the sign of the zero.
+// OPS-LABEL: @negative_power(
+// OPS:         arith.mulf
+// OPS-NEXT:    %[[CUBE:.*]] = arith.mulf
+// OPS-NEXT:    %[[POWER:.*]] = arith.divf %{{.*}}, %[[CUBE]]
+// OPS-NEXT:    return %[[POWER]]
+func.func @negative_power(%x: f32) -> f32 {
+  %n = arith.constant -3 : i64
+  %y = math.fpowi %x, %n : f32, i64
+  return %y : f32
+}
+
+// OPS-LABEL: @clamp(
+// OPS-SAME:    %[[X:[^:]*]]: f32, %[[LOW:[^:]*]]: f32, %[[HIGH:[^:]*]]: f32
+// OPS:         %[[RAISED:.*]] = arith.maximumf %[[X]], %[[LOW]]
+// OPS:         arith.minimumf %[[RAISED]], %[[HIGH]]
+func.func @clamp(%x: f32, %low: f32, %high: f32) -> f32 {
+  %y = math.clampf %x to [%low, %high] : f32
+  return %y : f32
+}
+
+// Sums of narrow floats are f32, and so are the products that they add.
+// OPS-LABEL: @narrow_sums(
+// OPS:         %[[START:.*]] = linalg.fill {{.*}} -> tensor<4xf32>
+// OPS:         %[[SUM:.*]] = linalg.generic {{.*}} outs(%[[START]] : tensor<4xf32>)
+// OPS:           %[[A:.*]] = arith.extf %{{.*}} : bf16 to f32
+// OPS:           %[[B:.*]] = arith.extf %{{.*}} : bf16 to f32
+// OPS:           %[[TERM:.*]] = arith.mulf %[[A]], %[[B]] : f32
+// OPS:           arith.addf %{{.*}}, %[[TERM]] : f32
+// OPS:         arith.truncf %[[SUM]] : tensor<4xf32> to tensor<4xbf16>
+// OPS:         linalg.generic
+// OPS:           %[[SO_FAR:.*]] = arith.addf {{.*}} : f32
+// OPS-NEXT:      linalg.yield %[[SO_FAR]]
+func.func @narrow_sums(%x: tensor<4x8xbf16>, %y: tensor<8xbf16>, %z: tensor<8xf16>,
+    %sum: tensor<f16>) -> (tensor<4xbf16>, tensor<f16>) {
+  %zero = arith.constant 0.0 : bf16
+  %empty = tensor.empty() : tensor<4xbf16>
+  %start = linalg.fill ins(%zero : bf16) outs(%empty : tensor<4xbf16>) -> tensor<4xbf16>
+  %r = linalg.matvec ins(%x, %y : tensor<4x8xbf16>, tensor<8xbf16>)
+      outs(%start : tensor<4xbf16>) -> tensor<4xbf16>
+  // Rounded in each step as it is written.
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>],
+      iterator_types = ["reduction"]} ins(%z : tensor<8xf16>) outs(%sum : tensor<f16>) {
+  ^bb0(%a: f16, %o: f16):
+    %p = arith.extf %a : f16 to f32
+    %q = arith.extf %o : f16 to f32
+    %t = arith.addf %p, %q : f32
+    %u = arith.truncf %t : f32 to f16
+    linalg.yield %u : f16
+  } -> tensor<f16>
+  return %r, %s : tensor<4xbf16>, tensor<f16>
+}
+
+// OPS-LABEL: @narrow_maximum(
+// OPS-NOT:     f32
+// OPS:         return
+func.func @narrow_maximum(%x: tensor<8xf16>, %s: tensor<f16>) -> tensor<f16> {
+  %r = linalg.reduce { arith.maximumf } ins(%x : tensor<8xf16>) outs(%s : tensor<f16>)
+      dimensions = [0]
+  return %r : tensor<f16>
+}
+
+// Padding below 0 takes elements away.
+// OPS-LABEL: @crop(
+// OPS-SAME:    %[[X:[^:]*]]: tensor<3x4xf32>
+// OPS:         %[[PART:.*]] = tensor.extract_slice %[[X]][0, 1] [1, 3] [1, 1]
+// OPS:         tensor.pad %[[PART]] low[1, 0] high[0, 2]
+func.func @crop(%x: tensor<3x4xf32>) -> tensor<2x5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %y = tensor.pad %x low[1, -1] high[-2, 2] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<3x4xf32> to tensor<2x5xf32>
+  return %y : tensor<2x5xf32>
+}
+
 //--- copies.mlir
 // COPIES-LABEL: @copies(
 // COPIES:         memref.copy %{{.*}}, %{{.*}} : memref<4x6xf32> to memref<4x6xf32>

@@ -377,11 +377,16 @@ def ConvertPipeToFuncPass
 }
 
 def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
-  let summary = "Replace ops that have no bufferization";
+  let summary = "Replace ops that have no bufferization or wrong numbers";
   let description = [{
     `linalg.softmax`, `tensor.concat`, `tensor.gather` and `tensor.scatter`
     become ops that one-shot bufferization takes. So do calls of functions with
     `pipe.extern`, which become `exec.call_extern`.
+
+    What upstream would lower to wrong numbers is replaced, too: sums of bf16
+    and f16 are added up in f32, f64 is rounded to bf16 once, a clamp takes its
+    lower bound first, negative integer powers are quotients, and negative
+    padding takes elements away.
 
     In front of an op whose operands are data, and could make it read or write
     outside of a tensor, divide by 0 or loop for ever, stands a check:
