@@ -15,6 +15,7 @@
 #include "OpNumbers.h"
 #include "PairMessages.h"
 #include "PipeSched/Adapter/EmitDeadlock.h"
+#include "PipeSched/Analysis/Proof/EarlyReads.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
 
 using namespace mlir;
@@ -71,6 +72,7 @@ private:
   void joinGroups();
   LogicalResult loadPlacement();
   FailureOr<Path> implyPath();
+  LogicalResult checkReads();
 
   ProgramOp op;
   bool listsOps;
@@ -288,6 +290,37 @@ LogicalResult ProgramLoader::loadPlacement() {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Reads
+//===----------------------------------------------------------------------===//
+
+/// Rejects an instruction that may start before what it reads is there.
+LogicalResult ProgramLoader::checkReads() {
+  const Program &program = loaded.program;
+  std::optional<EarlyRead> early =
+      findEarlyRead(program, loaded.placement, loaded.gradientAfter);
+  if (!early)
+    return success();
+  std::vector<Operation *> ops = listOps(op);
+  Operation *reader = ops[early->reader], *source = ops[early->source];
+  const Instruction &read = program.instructions[early->source];
+  std::string name = "'" + describeInstruction(program, read) + "'";
+  name = read.is(InstructionRole::Message)
+             ? "the message that it reads, " + name
+             : name + ", whose result it reads";
+  Cell cell = program.instructions[early->reader].cell;
+  InFlightDiagnostic diagnostic = pipe::emitTableError(reader)
+                                  << "of cell " << program.nameOf(cell).str();
+  if (reader == source)
+    return diagnostic << " overlaps " << name;
+  if (reader->isBeforeInBlock(source))
+    diagnostic << " comes before " << name;
+  else
+    diagnostic << " does not wait for " << name << "; add its token to 'after'";
+  diagnostic.attachNote(source->getLoc()) << "which is here";
+  return diagnostic;
+}
+
 FailureOr<LoadedProgram> ProgramLoader::run() {
   loaded.gradientAfter = op.getGradientAfter();
   loaded.program.numSlices = op.getNumSlices();
@@ -305,7 +338,7 @@ FailureOr<LoadedProgram> ProgramLoader::run() {
                                 Program::kNone);
   pairMessages(loaded.program);
   joinGroups();
-  if (failed(loadPlacement()))
+  if (failed(loadPlacement()) || failed(checkReads()))
     return failure();
   return std::move(loaded);
 }

@@ -40,9 +40,6 @@ private:
   const Instruction &at(uint32_t i) const {
     return loaded.program.instructions[i];
   }
-  LogicalResult verifyArrived(uint32_t instruction);
-  LogicalResult emitNotAwaited(uint32_t instruction, uint32_t awaited,
-                               StringRef does, StringRef done) const;
   bool mayWaitForSend(uint32_t send) const;
   Reader classify(uint32_t reader) const;
   void noteEnd(uint32_t instruction);
@@ -78,35 +75,6 @@ private:
   uint32_t numSeen = 0;
 };
 } // namespace
-
-/// Verifies that the tensors that an instruction reads have arrived, and are
-/// summed. Messages, reloads and broadcasts bring them, and sums change them,
-/// some time after they are posted.
-LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
-  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
-    uint32_t made = row.liveness.versions[number].made;
-    bool isPosted = !at(made).is(InstructionKind::Compute);
-    if (made != instruction && isPosted && !waits.hasEnded(made))
-      return emitNotAwaited(instruction, made, "brings", "brought");
-    for (uint32_t reader : row.liveness.versions[number].readers)
-      if (reader < instruction && at(reader).is(InstructionRole::Collective) &&
-          at(reader).kind != InstructionKind::Broadcast &&
-          !waits.hasEnded(reader))
-        return emitNotAwaited(instruction, reader, "sums", "summed");
-  }
-  return success();
-}
-
-LogicalResult RowAssigner::emitNotAwaited(uint32_t instruction,
-                                          uint32_t awaited, StringRef does,
-                                          StringRef done) const {
-  InFlightDiagnostic diagnostic =
-      pipe::emitTableError(loaded.ops[instruction])
-      << "reads what " << enumName(at(awaited).kind) << " " << does
-      << " without waiting for it; name its token behind 'after'";
-  diagnostic.attachNote(loaded.ops[awaited]->getLoc()) << done << " here";
-  return diagnostic;
-}
 
 /// Whether nothing in the row needs that it has ended, as long as places do not
 /// run out: what it works on goes to other workers.
@@ -204,7 +172,7 @@ void RowAssigner::noteUse() {
 LogicalResult RowAssigner::runTo(uint32_t end) {
   for (; next < end; ++next) {
     waits.note(next, [&](uint32_t ended) { noteEnd(ended); });
-    if (failed(verifyArrived(next)) || failed(take(next)))
+    if (failed(take(next)))
       return failure();
     row.waitBegins.push_back(row.waits.size());
     noteUse();

@@ -36,8 +36,8 @@ struct RowBuffers {
 
 /// Sets the offsets of the versions of `row`, its use and its waits. A place is
 /// used again when what reads it has ended or may be waited for: a send with
-/// `inFlight` later ones behind it. Errors, emitted at the instruction: one
-/// that reads what is received or reloaded without waiting for it.
+/// `inFlight` later ones behind it. Errors, emitted at the instruction: memory
+/// of more than 2^63 - 1 bytes.
 ///
 /// Rows that repeat are assigned until their state repeats, too; the rest has
 /// the same places. The result does not depend on `leaps`, which is for tests.

@@ -42,22 +42,26 @@ exec.program @odd_even {
 // With queues of their own (exec-annotate-timeline) the sends overtake, and in a batch
 // they run together; a single-threaded process that receives first never sends.
 // CHECK: error: 'exec.program' op deadlocks with messages=unbounded in a cycle of 4 waits
-// CHECK: :[[#@LINE+13]]:13: note: recv 0F0 from 0 on worker 1 waits for send 0F0 to 1 on worker 0 (its message)
-// CHECK: :[[#@LINE+7]]:11: note: send 0F0 to 1 stands behind recv 1B0 from 1 in the row of worker 0
-// CHECK: :[[#@LINE+5]]:11: note: recv 1B0 from 1 on worker 0 waits for send 1B0 to 0 on worker 1 (its message)
-// CHECK: :[[#@LINE+11]]:12: note: send 1B0 to 0 stands behind recv 0F0 from 0 in the row of worker 1
+// CHECK: :[[#@LINE+17]]:13: note: recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its message)
+// CHECK: :[[#@LINE+9]]:11: note: send 0F1 to 1 stands behind recv 1B0 from 1 in the row of worker 0
+// CHECK: :[[#@LINE+7]]:11: note: recv 1B0 from 1 on worker 0 waits for send 1B0 to 0 on worker 1 (its message)
+// CHECK: :[[#@LINE+15]]:12: note: send 1B0 to 0 stands behind recv 0F1 from 0 in the row of worker 1
 exec.program @receive_first profile <"F=1us,B=1us"> {
   worker 0 {
     %f0 = compute 0F0
-    %g0 = recv 1B0 from 1
     %s0 = send 0F0 to 1 after %f0
+    %f1 = compute 0F1
+    %g0 = recv 1B0 from 1
+    %s1 = send 0F1 to 1 after %f1
     %b0 = compute 0B0 after %f0, %g0
   }
   worker 1 {
-    %b0 = compute 1B0
     %act0 = recv 0F0 from 0
-    %sg0 = send 1B0 to 0 after %b0
     %f0 = compute 1F0 after %act0
+    %b0 = compute 1B0 after %f0
+    %act1 = recv 0F1 from 0
+    %sg0 = send 1B0 to 0 after %b0
+    %f1 = compute 1F1 after %act1
   }
 }
 
@@ -76,22 +80,22 @@ exec.program @ring {
   }
   worker 1 {
     %a = recv 0F0 from 0
-    %f = compute 1F0
+    %f = compute 1F0 after %a
     %s = send 1F0 to 2 after %f
   }
   worker 2 {
     %a = recv 1F0 from 1
-    %f = compute 2F0
+    %f = compute 2F0 after %a
     %s = send 2F0 to 3 after %f
   }
   worker 3 {
     %a = recv 2F0 from 2
-    %f = compute 3F0
+    %f = compute 3F0 after %a
     %s = send 3F0 to 4 after %f
   }
   worker 4 {
     %a = recv 3F0 from 3
-    %f = compute 4F0
+    %f = compute 4F0 after %a
     %s = send 4F0 to 0 after %f
   }
 }

@@ -17,7 +17,7 @@ exec.program @p workers 1 microbatches 1 {
 
 // -----
 
-// A message that is read before it is there: the wait was left out.
+// A tensor that nothing makes.
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>
 }
@@ -32,12 +32,13 @@ exec.program @p workers 2 microbatches 1 {
   }
   worker 1 {
     %act0 = recv 0F0 from 0
-    %f0 = compute 1F0
+    %f0 = compute 1F0 after %act0
   }
 }
 
 // -----
 
+// A message that is read before it is there: the wait was left out.
 func.func @d() -> (tensor<8xf32> {pipe.input}) {
   %x = arith.constant dense<1.0> : tensor<8xf32>
   return %x : tensor<8xf32>
@@ -55,9 +56,9 @@ exec.program @p workers 2 microbatches 1 {
     %s0 = send 0F0 to 1 after %f0
   }
   worker 1 {
-    // expected-note @+1 {{brought here}}
+    // expected-note @+1 {{which is here}}
     %act0 = recv 0F0 from 0
-    // expected-error @+1 {{reads what recv brings without waiting for it; name its token behind 'after'}}
+    // expected-error @+1 {{of cell 1F0 does not wait for the message that it reads, 'recv 0F0 from 0'; add its token to 'after'}}
     %f0 = compute 1F0
   }
 }

@@ -451,13 +451,18 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
 //===----------------------------------------------------------------------===//
 
 def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
-  let summary = "Prove programs free of deadlock";
+  let summary = "Prove programs free of deadlock and of early reads";
   let description = [{
     Checks that every `exec.program` finishes if one process per worker runs its
     instructions from front to back and senders and receivers wait as `messages`
     says (`pipe-verify` explains the values). This is stricter than timing a
     program, where sends and receives have queues of their own beside compute.
     Changes nothing.
+
+    Whatever reads a program, this pass and timing too, refuses an instruction
+    that does not wait for what it reads: a message, a reload, the result of a
+    collective, or a cell of its worker. It may wait for it by another token or
+    by the computes before it.
 
     Here both workers send before they receive, which `rendezvous` and `pairs`
     refuse:
@@ -467,14 +472,18 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
       worker 0 {
         %f0 = compute 0F0
         %s0 = send 0F0 to 1 after %f0
+        %f1 = compute 0F1
+        %s1 = send 0F1 to 1 after %f1
         %g0 = recv 1B0 from 1
         %b0 = compute 0B0 after %f0, %g0
       }
       worker 1 {
-        %b0 = compute 1B0
-        %sg0 = send 1B0 to 0 after %b0
         %act0 = recv 0F0 from 0
         %f0 = compute 1F0 after %act0
+        %b0 = compute 1B0 after %f0
+        %sg0 = send 1B0 to 0 after %b0
+        %act1 = recv 0F1 from 0
+        %f1 = compute 1F1 after %act1
       }
     }
     ```
@@ -486,20 +495,24 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
       worker 0 {
         %f0 = compute 0F0
         %s0 = send 0F0 to 1 after %f0
+        %f1 = compute 0F1
+        %s1 = send 0F1 to 1 after %f1
         %g0 = recv 1B0 from 1
         %b0 = compute 0B0 after %f0, %g0
       }
       worker 1 {
-        %b0 = compute 1B0
-        %sg0 = send 1B0 to 0 after %b0
         %act0 = recv 0F0 from 0
         %f0 = compute 1F0 after %act0
+        %b0 = compute 1B0 after %f0
+        %sg0 = send 1B0 to 0 after %b0
+        %act1 = recv 0F1 from 0
+        %f1 = compute 1F1 after %act1
       }
     }
     ```
 
     Errors: a deadlock, with one note per wait of its cycle at the instruction
-    that waits; no program.
+    that waits; an instruction that does not wait for what it reads; no program.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
   let options = [Pipe_MessagesOption];

@@ -34,6 +34,14 @@ static void printInstruction(llvm::raw_ostream &os, const Program &program,
     os << ' ' << describeGroup(program.groups[instruction.peer]);
 }
 
+std::string pipesched::describeInstruction(const Program &program,
+                                           const Instruction &instruction) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printInstruction(os, program, instruction);
+  return text;
+}
+
 /// The queue that two neighbours share under the transport `overlap`. If they
 /// share none there, messages hold rows, and both stand in the row.
 static llvm::StringRef queueName(InstructionKind waiter,

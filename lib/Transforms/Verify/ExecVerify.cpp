@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proves programs free of deadlock. This is a pass of its own and not part of
-// pipe-verify: a program already says where its receives stand, and it need not
-// be a complete schedule.
+// Proves programs free of deadlock; loading them proves that instructions wait
+// for what they read. This is a pass of its own and not part of pipe-verify: a
+// program already says where its receives stand, and it need not be a complete
+// schedule.
 //
 //===----------------------------------------------------------------------===//
 

@@ -42,6 +42,10 @@ struct Deadlock {
   std::vector<Wait> cycle;
 };
 
+/// An instruction as exec spells it: "recv 0F1 from 0", "compute 2B1".
+std::string describeInstruction(const Program &program,
+                                const Instruction &instruction);
+
 /// One wait as text, without a final period:
 ///   recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its
 ///   message)

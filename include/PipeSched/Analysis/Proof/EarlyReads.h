@@ -1,0 +1,45 @@
+//===- EarlyReads.h - Instructions that do not wait -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds an instruction that may start before the data that it reads is there.
+// Programs of a table wait for it; a program that was written by hand may not.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_PROOF_EARLYREADS_H
+#define PIPESCHED_ANALYSIS_PROOF_EARLYREADS_H
+
+#include "PipeSched/Schedule/Program/Program.h"
+#include "PipeSched/Schedule/Table/Table.h"
+
+namespace pipesched {
+
+/// Two instructions of one worker: `reader` needs what `source` makes, receives
+/// or brings back, and does not wait for it.
+struct EarlyRead {
+  uint32_t reader, source;
+};
+
+/// The first reader, in the order of the program, that does not wait for one of
+/// its sources; nothing if all wait.
+///
+/// The sources of a cell are the instructions of its worker that run or receive
+/// what the cell needs by the rules of Dependences.h; of an O, the all-reduces
+/// of its stage. Cells that the program lacks are not needed, since a program
+/// may be a part of a step.
+///
+/// An instruction waits for its operands, for the operands of the joins that
+/// hold it, for all that these wait for, and if it is a compute, for the
+/// computes before it. Linear where each instruction names its sources itself.
+std::optional<EarlyRead> findEarlyRead(const Program &program,
+                                       const Placement &placement,
+                                       GradientAfter gradientAfter);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_PROOF_EARLYREADS_H
