@@ -12,6 +12,7 @@
 
 #include "Formats.h"
 #include "HuggingFaceReader.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace pipesched;
@@ -60,18 +61,48 @@ static ModelFamily guessModelFamily(ConfigReader &config, StringRef modelType,
   return family;
 }
 
-/// Finds the configuration of the language model: the whole file, or an object
-/// in it.
+static bool hasWidth(const json::Object &object) {
+  return object.get("hidden_size") || object.get("n_embd");
+}
+
+/// Finds the configuration of the language model: an object in the file, which
+/// has precedence over fields next to it as in transformers, or the whole file.
 static const json::Object *findText(const json::Object &file, StringRef &path) {
-  if (file.get("hidden_size") || file.get("n_embd"))
-    return &file;
   for (StringRef name : {"text_config", "llm_config", "language_config"}) {
-    if (const json::Object *object = file.getObject(name)) {
+    const json::Object *object = file.getObject(name);
+    if (object && (hasWidth(*object) || !hasWidth(file))) {
       path = name;
       return object;
     }
   }
   return &file;
+}
+
+/// Whether a field describes another part of the model, such as a tower for
+/// images or sound: an object with sizes, or the name of another model.
+static bool isOtherPart(StringRef name, const json::Value &value) {
+  static constexpr StringRef words[] = {"vision", "visual", "image", "img",
+                                        "video",  "audio",  "speech"};
+  static constexpr StringRef sizes[] = {
+      "hidden_size", "num_hidden_layers", "num_layers", "n_layer", "layers",
+      "n_embd",      "encoder_layers",    "embed_dim",  "d_model", "depth",
+      "width"};
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    return name.ends_with("_tower") && value.getAsString();
+  return llvm::any_of(words, [&](StringRef w) { return name.contains(w); }) ||
+         llvm::any_of(sizes, [&](StringRef s) { return object->get(s); });
+}
+
+/// The other parts of the model in a file, sorted; not the object at `inside`.
+static std::vector<std::string> otherParts(const json::Object &file,
+                                           StringRef inside) {
+  std::vector<std::string> parts;
+  for (const auto &[key, value] : file)
+    if (StringRef(key) != inside && isOtherPart(key, value))
+      parts.push_back(key.str());
+  llvm::sort(parts);
+  return parts;
 }
 
 Architecture pipesched::readHuggingFace(const json::Object &file,
@@ -84,11 +115,12 @@ Architecture pipesched::readHuggingFace(const json::Object &file,
   StringRef modelType =
       config.text("model_type", whole.text("model_type", "unknown"));
   Architecture arch;
+  std::vector<std::string> parts = otherParts(file, inside);
+  if (!parts.empty())
+    arch.notes.push_back("leaves out other parts of the model: " +
+                         llvm::join(parts, ", "));
   if (!inside.empty()) {
-    arch.notes.push_back(("reads " + inside +
-                          "; other parts of the model, "
-                          "such as a vision tower, are left out")
-                             .str());
+    arch.notes.push_back(("reads " + inside).str());
     if (const json::Value *tied = whole.find("tie_word_embeddings"))
       config.setDefault("tie_word_embeddings", *tied);
   }
@@ -102,6 +134,8 @@ Architecture pipesched::readHuggingFace(const json::Object &file,
   ModelFamily guessed = {""};
   if (!known && !errors.any())
     guessed = guessModelFamily(config, modelType, arch);
+  for (const std::string &part : parts)
+    config.find(StringRef(part));
   HuggingFaceReader reader(config, known ? *known : guessed, arch);
   if (!errors.any())
     reader.read(sequence);

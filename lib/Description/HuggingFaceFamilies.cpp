@@ -171,9 +171,11 @@ static constexpr StringRef kEncoders[] = {
 static constexpr StringRef kRecurrent[] = {
     "bailing_hybrid",  "falcon_h1", "kimi_linear", "minimax", "olmo_hybrid",
     "recurrent_gemma", "rwkv",      "xlstm",       "zamba",   "zamba2"};
-static constexpr StringRef kVaried[] = {"gemma3n",     "gemma3n_text",
-                                        "gemma4",      "gemma4_text",
-                                        "deepseek_v4", "nemotron-nas"};
+static constexpr StringRef kVaried[] = {
+    "gemma3n",      "gemma3n_text", "gemma4",
+    "gemma4_text",  "deepseek_v4",  "longcat_flash",
+    "nemotron-nas", "mllama",       "mllama_text_model"};
+static constexpr StringRef kSparse[] = {"deepseek_v32", "glm_moe_dsa"};
 
 StringRef pipesched::reasonUnsupported(StringRef modelType) {
   if (llvm::is_contained(kTwoStacks, modelType))
@@ -186,7 +188,51 @@ StringRef pipesched::reasonUnsupported(StringRef modelType) {
            "model";
   if (llvm::is_contained(kVaried, modelType))
     return "has layers of its own kind, which have no cost model";
+  if (llvm::is_contained(kSparse, modelType))
+    return "has sparse attention, whose indexer and chosen keys have no cost "
+           "model";
   return "";
+}
+
+static constexpr llvm::StringLiteral kSparseWhy =
+    "sparse attention, in which each token reads chosen keys, has no cost "
+    "model";
+static constexpr llvm::StringLiteral kSharedKeysWhy =
+    "layers that use the keys and values of others have no cost model";
+static constexpr llvm::StringLiteral kRepeatedWhy =
+    "layers that a token goes through several times have no cost model";
+static constexpr llvm::StringLiteral kCrossWhy =
+    "attention to another sequence has no cost model";
+static constexpr llvm::StringLiteral kEachLayerWhy =
+    "layers whose sizes differ have no cost model";
+
+static constexpr UnmodelledField kUnmodelled[] = {
+    {"index_topk", kSparseWhy},
+    {"index_head_dim", kSparseWhy},
+    {"index_n_heads", kSparseWhy},
+    {"blocksparse_block_size", kSparseWhy},
+    {"compress_ratios", kSparseWhy},
+    {"moba_topk", kSparseWhy},
+    {"sparse_attention_config", kSparseWhy},
+    {"sparse_config", kSparseWhy},
+    {"num_kv_shared_layers", kSharedKeysWhy},
+    {"use_cla", kSharedKeysWhy},
+    {"mean_recurrence", kRepeatedWhy},
+    {"total_ut_steps", kRepeatedWhy},
+    {"add_cross_attention", kCrossWhy},
+    {"cross_attention_layers", kCrossWhy},
+    {"block_configs", kEachLayerWhy},
+    {"num_key_value_heads_per_layer", kEachLayerWhy},
+    {"use_bidirectional_attention",
+     "attention to later tokens has no cost model"},
+    {"hidden_size_per_layer_input",
+     "embeddings that each layer adds have no cost model"},
+    {"moe_latent_size", "experts on narrower rows have no cost model"},
+    {"zero_expert_num", "experts without work have no cost model"},
+};
+
+llvm::ArrayRef<UnmodelledField> pipesched::unmodelledFields() {
+  return kUnmodelled;
 }
 
 //===----------------------------------------------------------------------===//
@@ -291,11 +337,9 @@ static constexpr StringRef kIgnoredSuffixes[] = {
     "_theta",      "_token",    "_token_index", "_token_num"};
 static constexpr StringRef kIgnoredFields[] = {
     "activation_dropout",
-    "add_cross_attention",
     "alibi",
     "apply_residual_connection_post_layernorm",
     "architectures",
-    "attention_chunk_size",
     "attention_probs_dropout_prob",
     "attention_softmax_in_fp32",
     "attn_scale",
@@ -380,7 +424,6 @@ static constexpr StringRef kIgnoredFields[] = {
     "seq_length",
     "skip_bias_add",
     "skip_bias_add_qkv",
-    "sliding_window_size",
     "slow_but_exact",
     "softmax_in_fp32",
     "swiglu_limit",
@@ -388,7 +431,6 @@ static constexpr StringRef kIgnoredFields[] = {
     "tie_encoder_decoder",
     "unk_token",
     "use_associative_scan",
-    "use_bidirectional_attention",
     "use_dynamic_ntk",
     "use_expert_bias",
     "use_falcon_mambapy",
@@ -400,8 +442,7 @@ static constexpr StringRef kIgnoredFields[] = {
     "use_rope",
     "use_sliding_window",
     "validate_runner_input",
-    "verbose",
-    "vision_config"};
+    "verbose"};
 
 bool pipesched::isIgnoredField(StringRef name) {
   auto starts = [&](StringRef prefix) { return name.starts_with(prefix); };

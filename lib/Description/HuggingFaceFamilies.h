@@ -61,6 +61,13 @@ const ModelFamily *findModelFamily(llvm::StringRef modelType);
 /// type; empty if they are.
 llvm::StringRef reasonUnsupported(llvm::StringRef modelType);
 
+/// A field that no cost model covers: its value, if it turns anything on,
+/// changes the cost of attention, or how many layers a token goes through.
+struct UnmodelledField {
+  llvm::StringLiteral name, why;
+};
+llvm::ArrayRef<UnmodelledField> unmodelledFields();
+
 /// The value of a number that files of a family may leave out.
 struct ModelDefault {
   llvm::StringLiteral type, field;

@@ -230,7 +230,10 @@ bool HuggingFaceReader::readLocalLayers() {
 void HuggingFaceReader::readWindow() {
   if (readLocalLayers())
     return;
-  int64_t size = config.integer("sliding_window", 0).value_or(0);
+  // Of the second name -1 means none.
+  int64_t other = config.integer("sliding_window_size", -1).value_or(0);
+  int64_t size =
+      config.integer("sliding_window", 0).value_or(std::max<int64_t>(other, 0));
   bool isOn = config.flag("use_sliding_window", true);
   int64_t prefix = config.integer("max_window_layers", 0).value_or(0);
   static constexpr StringRef patternNames[] = {"sliding_window_pattern",

@@ -244,9 +244,6 @@ void HuggingFaceReader::readPattern() {
   arch.mixerOnly = listLayers(isMixer);
   arch.feedforwardOnly =
       listLayers([&](int64_t layer) { return !isMixer(layer); });
-  if (config.integer("moe_latent_size", 1))
-    config.report("moe_latent_size", "experts on narrower rows have no cost "
-                                     "model");
 }
 
 void HuggingFaceReader::readShortConvolution() {

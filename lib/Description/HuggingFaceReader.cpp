@@ -49,6 +49,7 @@ static constexpr int64_t kShortestAssumed = 2048;
 void HuggingFaceReader::read(int64_t sequence) {
   flattenChildren();
   applyDefaults();
+  refuseUnmodelled();
   prepareLinear();
   readSizes();
   readLinear();
@@ -88,6 +89,35 @@ void HuggingFaceReader::applyDefaults() {
            ", the default of " + value.type);
     config.setDefault(value.field, value.value);
   }
+}
+
+/// Whether a field turns something on, by its value alone.
+static bool isOn(const json::Value &value) {
+  if (std::optional<double> number = value.getAsNumber())
+    return *number != 0;
+  if (const json::Array *list = value.getAsArray())
+    return !list->empty();
+  if (const json::Object *object = value.getAsObject())
+    return !object->empty();
+  // The attention of Gemma among the tokens of an image.
+  if (value.getAsString() == "vision")
+    return false;
+  return value.getAsBoolean().value_or(true);
+}
+
+/// Refuses what would change the costs of layers and has no cost model, rather
+/// than read the layers as usual ones.
+void HuggingFaceReader::refuseUnmodelled() {
+  for (const UnmodelledField &field : unmodelledFields()) {
+    const json::Value *value = config.find(field.name);
+    if (value && isOn(*value))
+      return config.report(field.name, field.why);
+  }
+  // Llama 4 and lists of layers say which layers have chunks.
+  if (!isFamily("llama4_text") && !config.has("layer_types") &&
+      config.integer("attention_chunk_size", 0).value_or(0))
+    config.report("attention_chunk_size",
+                  "needs layer_types, which say which layers have chunks");
 }
 
 void HuggingFaceReader::readSizes() {
@@ -294,8 +324,7 @@ void HuggingFaceReader::nameTheRest() {
   if (int64_t layers = config.integer(kPredictionLayers, 0).value_or(0))
     note("leaves out " + Twine(layers) + " multi-token prediction layer" +
          (layers > 1 ? "s" : ""));
-  for (StringRef name :
-       {"text_config", "vision_config", "audio_config", "n_embd", "model_type"})
+  for (StringRef name : {"n_embd", "model_type"})
     config.find(name);
   std::vector<std::string> unused;
   for (std::string &name : config.unusedNames())

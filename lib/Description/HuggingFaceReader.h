@@ -35,6 +35,7 @@ public:
 private:
   void flattenChildren();
   void applyDefaults();
+  void refuseUnmodelled();
   void readSizes();
   void readKeyValueHeads();
   void readHeads();

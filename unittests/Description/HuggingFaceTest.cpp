@@ -265,12 +265,42 @@ TEST(HuggingFace, GemmaHasWindowsInTurn) {
 TEST(HuggingFace, TextConfigurationsHaveDefaults) {
   Architecture arch = llvm::cantFail(readArchitecture(pathOf("gemma-3-27b")));
   EXPECT_EQ(arch.vocabulary, 262208);
+  EXPECT_THAT(arch.notes, Contains("reads text_config"));
   EXPECT_THAT(arch.notes,
-              Contains("reads text_config; other parts of the model, such as "
-                       "a vision tower, are left out"));
+              Contains("leaves out other parts of the model: vision_config"));
   EXPECT_THAT(
       arch.notes,
       Contains("assumes vocab_size 262208, the default of gemma3_text"));
+}
+
+/// The configuration of a Llama with more fields.
+static std::string llamaAnd(StringRef fields);
+
+TEST(HuggingFace, OtherPartsAreNamed) {
+  auto notes = [](StringRef fields) {
+    return llvm::cantFail(readText(llamaAnd(fields))).notes;
+  };
+  EXPECT_THAT(notes(R"("vision_config": {"depth": 32, "num_heads": 16},
+                       "audio_config": {}, "rope_scaling": {"factor": 2})"),
+              ElementsAre("leaves out other parts of the model: audio_config, "
+                          "vision_config"));
+  EXPECT_THAT(notes(R"("mm_vision_tower": "openai/clip-vit-large-patch14")"),
+              ElementsAre("leaves out other parts of the model: "
+                          "mm_vision_tower"));
+  EXPECT_THAT(notes(R"("talker": {"hidden_size": 8})"),
+              ElementsAre("leaves out other parts of the model: talker"));
+  EXPECT_THAT(notes(R"("vision_start_token_id": 3)"), ElementsAre());
+}
+
+/// As transformers does: the object has precedence over fields next to it.
+TEST(HuggingFace, TextConfigurationsHavePrecedence) {
+  Architecture arch = llvm::cantFail(readText(llamaAnd(
+      R"("text_config": {"model_type": "llama", "hidden_size": 128,
+      "intermediate_size": 64, "num_hidden_layers": 3,
+      "num_attention_heads": 4, "vocab_size": 100,
+      "max_position_embeddings": 32})")));
+  EXPECT_EQ(arch.hidden, 128);
+  EXPECT_EQ(arch.layers, 3);
 }
 
 TEST(HuggingFace, QwenNextHasAttentionInEveryFourthLayer) {
@@ -310,6 +340,10 @@ static std::string llamaWith(StringRef from, StringRef to) {
   size_t at = text.find(from.str());
   EXPECT_NE(at, std::string::npos) << from.str();
   return text.replace(at, from.size(), to.str());
+}
+
+static std::string llamaAnd(StringRef fields) {
+  return llamaWith("\"hidden_act\"", (fields + ", \"hidden_act\"").str());
 }
 
 TEST(HuggingFace, UnknownTypesAreToldByTheirFields) {
@@ -459,6 +493,65 @@ TEST(BadConfigurations, OtherKindsOfModelsAreNamed) {
                               "\"is_encoder_decoder\": true, \"hidden_act\"")),
             "config.json: is_encoder_decoder: a pipeline has one stack of "
             "layers, not two");
+}
+
+/// Fields that change the cost of attention, or how many layers a token goes
+/// through, are refused if they turn anything on.
+TEST(BadConfigurations, FieldsWithoutCostModelAreRefused) {
+  auto field = [](StringRef text) { return errorOf(llamaAnd(text)); };
+  constexpr StringRef sparse = ": sparse attention, in which each token reads "
+                               "chosen keys, has no cost model";
+  EXPECT_EQ(field(R"("index_head_dim": 128, "index_n_heads": 64,
+                     "index_topk": 2048)"),
+            ("config.json: index_topk" + sparse).str());
+  for (StringRef name :
+       {"index_head_dim", "index_n_heads", "blocksparse_block_size",
+        "moba_topk", "sparse_config"})
+    EXPECT_EQ(field(("\"" + name + "\": 64").str()),
+              ("config.json: " + name + sparse).str());
+  EXPECT_EQ(field(R"("use_cla": true)"),
+            "config.json: use_cla: layers that use the keys and values of "
+            "others have no cost model");
+  EXPECT_EQ(field(R"("total_ut_steps": 4)"),
+            "config.json: total_ut_steps: layers that a token goes through "
+            "several times have no cost model");
+  EXPECT_EQ(field(R"("add_cross_attention": true)"),
+            "config.json: add_cross_attention: attention to another sequence "
+            "has no cost model");
+  EXPECT_EQ(field(R"("block_configs": [{"attention": null}])"),
+            "config.json: block_configs: layers whose sizes differ have no "
+            "cost model");
+  EXPECT_EQ(field(R"("use_bidirectional_attention": "all")"),
+            "config.json: use_bidirectional_attention: attention to later "
+            "tokens has no cost model");
+  EXPECT_EQ(field(R"("attention_chunk_size": 16)"),
+            "config.json: attention_chunk_size: needs layer_types, which say "
+            "which layers have chunks");
+  EXPECT_EQ(field(R"("index_topk": null, "use_cla": false,
+                     "cross_attention_layers": [], "sparse_config": null,
+                     "num_kv_shared_layers": 0, "add_cross_attention": false,
+                     "use_bidirectional_attention": "vision")"),
+            "");
+}
+
+/// Their defaults are not in the file.
+TEST(BadConfigurations, SparseModelsAreRefusedByType) {
+  for (StringRef type : {"deepseek_v32", "glm_moe_dsa"})
+    EXPECT_EQ(errorOf(llamaWith("\"llama\"", ("\"" + type + "\"").str())),
+              ("config.json: model_type: '" + type +
+               "' has sparse attention, whose indexer and chosen keys have no "
+               "cost model")
+                  .str());
+}
+
+/// Another name of the window of all layers.
+TEST(HuggingFace, WindowsHaveTwoNames) {
+  auto windowOf = [](StringRef fields) {
+    return llvm::cantFail(readText(llamaAnd(fields))).window.size;
+  };
+  EXPECT_EQ(windowOf(R"("sliding_window_size": 16)"), 16);
+  EXPECT_EQ(windowOf(R"("sliding_window": 8, "sliding_window_size": 16)"), 8);
+  EXPECT_EQ(windowOf(R"("sliding_window_size": -1)"), 0);
 }
 
 TEST(BadConfigurations, ManyLayersOfSeveralKinds) {
