@@ -13,7 +13,14 @@ from . import _core, _deployment, _times_of
 from ._deployment import Deployment, DeploymentOptions
 from ._division import Division
 from ._errors import PipeSchedError
-from ._frameworks import DEFAULT, OWN_BYTES, LauncherName, ParameterBytes, parameter_bytes
+from ._frameworks import (
+    DEFAULT,
+    OWN_BYTES,
+    UNSAID_BYTES,
+    LauncherName,
+    ParameterBytes,
+    parameter_bytes,
+)
 from ._layer_times import LayerTimes, names_layers
 from ._options import (
     Attention,
@@ -118,13 +125,22 @@ def fields_of(model: Description) -> Mapping[str, Any]:
     return read if isinstance(read, Mapping) else {}
 
 
+def own_bytes(model: Description | None) -> ParameterBytes | None:
+    """Returns the bytes of a parameter that a model states itself, which hold for every verb; None
+    if it states none of the three.
+    """
+    fields = {} if model is None else fields_of(model)
+    if not any(name in fields for name in OWN_BYTES):
+        return None
+    weight, gradient, state = map(fields.get, OWN_BYTES, UNSAID_BYTES)
+    return weight, gradient, state  # the library checks them
+
+
 def held_bytes(model: Description | None) -> LauncherName | None:
     """Whose memory is counted unless somebody says it: the framework of plans, but what a model
     says of its own parameters holds.
     """
-    if model is None or any(name in fields_of(model) for name in OWN_BYTES):
-        return None
-    return DEFAULT
+    return None if model is None or own_bytes(model) else DEFAULT
 
 
 def has_experts(costs: Costs | None) -> bool:

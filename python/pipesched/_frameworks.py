@@ -74,6 +74,9 @@ def parameter_bytes(
 OWN_BYTES = tuple(f"{part}_bytes_per_parameter" for part in ("weight", "gradient", "optimizer"))
 """The fields by which a model says itself what is held for a parameter."""
 
+UNSAID_BYTES: ParameterBytes = 2, 2, 12
+"""What the fields mean that such a model leaves out (lib/Description/ModelJson.cpp)."""
+
 
 def bytes_text(kinds: Iterable[ParameterBytes]) -> str:
     """`2 + 4 + 12 bytes a parameter`; several beside each other."""

@@ -305,7 +305,7 @@ def of_plan(request: Request, is_given: Given) -> Facts:
         found["reserve"] = reserve_text(request.reserve_text, request.has_experts)
         found |= _divided_by(request)
     found = {n: value for n, value in found.items() if not is_given(n.replace(" ", "_"))}
-    if request.model is not None and not is_given("for"):
+    if request.model is not None and request.own_bytes is None and not is_given("for"):
         found["memory as in"] = _held(request)
     if request.model is not None:
         found |= of_rates(request.system)

@@ -140,9 +140,11 @@ def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> N
     held = parameter_bytes(name, request.precision, made)
     counted = request.parameter_bytes(shape.sharding)
     if held != counted or (made != shape.sharding and not {made, shape.sharding} <= set(KEPT)):
+        own = request.own_bytes is not None
         raise Cannot(
-            f"{title} holds {_bytes_text(held)} for a parameter, the plan counts"
-            f" {_bytes_text(counted)}; plan with --for {name}"
+            f"{title} holds {_bytes_text(held)} for a parameter,"
+            f" {'the model says' if own else 'the plan counts'} {_bytes_text(counted)}"
+            + ("" if own else f"; plan with --for {name}")
         )
 
 

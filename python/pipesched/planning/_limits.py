@@ -199,7 +199,7 @@ class Limits:
             whole = holder._replace(sharding="none", data=data)
             request = self.space.request
             before, after = map(request.parameter_bytes, ("none", shape.sharding))
-            ratios = [a / b for a, b in zip(after, before, strict=True)]
+            ratios = [a / b if b else 1.0 for a, b in zip(after, before, strict=True)]
             replicas = shape.data * shape.context * max(1.0, shape.tensor / shape.expert)
             sharded = SHARDED[shape.sharding]
             shares = [r / replicas if is_cut else r for r, is_cut in zip(ratios, sharded)]

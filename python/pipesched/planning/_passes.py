@@ -47,7 +47,9 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
         **_source("model", request.model, folder),
         "sequence": request.sequence,
         "microbatch-size": shape.microbatch_size,
-        "parameter-bytes": ",".join(map(str, request.parameter_bytes(shape.sharding))),
+        "parameter-bytes": None
+        if request.own_bytes
+        else ",".join(map(str, request.parameter_bytes(shape.sharding))),
         "recompute": None if shape.recompute == "none" else shape.recompute,
         "attention": request.attention,
         "precision": None if request.precision == "bf16" else request.precision,

@@ -16,7 +16,7 @@ from .._bytes import DEFAULT_RESERVE as DEFAULT_RESERVE
 from .._bytes import bytes_of as bytes_of
 from .._bytes import reserve_of as reserve_of
 from .._catalogue import canonical
-from .._costs import Costs, Description, Times, _looks_like_path
+from .._costs import Costs, Description, Times, _looks_like_path, own_bytes
 from .._deployment import HELD, OPTIONS, DeploymentOptions, Held, HeldOptions
 from .._errors import PipeSchedError
 from .._frameworks import (
@@ -259,9 +259,17 @@ class Request(Held):
             **cast(HeldOptions, {name: getattr(self, name) for name in HELD}),
         }
 
+    @cached_property
+    def own_bytes(self) -> ParameterBytes | None:
+        """The bytes of a parameter that the model states itself."""
+        return own_bytes(self.model)
+
     def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
-        """The bytes that this framework holds for a parameter."""
-        return parameter_bytes(self.framework.name, self.precision, sharding)
+        """The bytes that are held for a parameter: those that the model states, else those of this
+        framework.
+        """
+        framework = parameter_bytes(self.framework.name, self.precision, sharding)
+        return self.own_bytes or framework
 
     def _check_exchange(self) -> None:
         for name, option in HELD.items():

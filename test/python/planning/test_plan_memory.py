@@ -16,7 +16,9 @@ for its backward. Nothing is taken from the package but the sizes of the plan.
   `fsdp_bytes` walks backwards through them.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pipesched
@@ -24,6 +26,7 @@ import pytest
 from conftest import ROOT
 from pipesched import Proposal, plan
 from pipesched._bytes import PARTS, reserve_of
+from pipesched.command import main
 from pipesched.planning import Request
 
 PLANNING = (ROOT / "docs" / "Planning.md").read_text()
@@ -439,3 +442,51 @@ def test_what_a_framework_cannot_is_left_out() -> None:
     with pytest.raises(pipesched.PipeSchedError, match="launcher is one of megatron, torchtitan"):
         wrong: Any = "deepspeed"
         plan("llama3-8b", "dgx-h100", **sizes, launcher=wrong)
+
+
+# What a model file states itself
+
+
+@pytest.mark.parametrize(
+    ("stated", "held"),
+    [
+        ({"gradient_bytes_per_parameter": 0, "optimizer_bytes_per_parameter": 0}, (2, 0, 0)),
+        ({"weight_bytes_per_parameter": 1}, (1, 2, 12)),
+        ({"gradient_bytes_per_parameter": 4}, (2, 4, 12)),
+    ],
+)
+def test_bytes_of_a_model_file_hold_in_plans(
+    stated: dict[str, int], held: tuple[int, ...]
+) -> None:
+    """In every division, as `compare` counts them."""
+    fields = {**pipesched.models()["llama3-8b"], **stated}
+    given: dict[str, Any] = {"gpus": 8, "global_batch": 16, "schedules": ["1f1b"], "stages": [2]}
+    made = pipesched.plan(fields, "dgx-h100", **given, sharding=["none", "optimizer", "full"])
+    for each in made.proposals:
+        assert tuple(each.to_dict()["parameter_bytes"].values()) == held
+        assert each.configuration is not None and each.configuration.costs is not None
+        own = replace(each.configuration.costs, parameter_bytes=None)
+        report = replace(each.configuration, costs=own).simulate()
+        assert report.memory is not None
+        assert each.peak_bytes == -(-int(report.memory.peak_bytes.max()) // each.shape.worker)
+        reason = each.launchers().megatron.reason
+        text = " + ".join(map(str, held))
+        assert (reason is None) == (held == (2, 4, 12))
+        assert reason is None or reason.endswith(f"the model says {text} bytes")
+    assert {each.fits for each in made.fitting} == {True}
+
+
+def test_bytes_of_a_model_file_are_no_assumption(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "frozen.json"
+    fields = {**pipesched.models()["llama3-8b"], "name": "frozen"}
+    fields |= {"aliases": [], "gradient_bytes_per_parameter": 0}
+    file.write_text(json.dumps(fields))
+    line = ["plan", "--model", str(file), "--system", "dgx-h100", "--gpus", "8", "--stages", "2"]
+    line += ["--global-batch", "16", "--schedules", "1f1b", "--top", "1"]
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    assert "gradients 0.0 GiB" in printed and "memory as in" not in printed
+    assert main([*line, "--show-passes"]) == 0
+    assert "parameter-bytes" not in capsys.readouterr().out
