@@ -28,6 +28,9 @@ typedef struct PipeschedSizes {
                                ///< with a recurrence also a divisor of the
                                ///< heads of its keys
   int64_t experts;             ///< of a layer that has some
+  int64_t recurrence;          ///< in place of attention in some layers: 1
+                               ///< gated_delta, 2 mamba2, 3 mamba, 4
+                               ///< convolution
   int64_t sequence;            ///< tokens
   int64_t globalBatch;         ///< sequences of a step, by the model
   int64_t accelerators;        ///< of a worker

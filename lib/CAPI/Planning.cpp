@@ -25,6 +25,7 @@ static void addModel(PipeschedSizes &sizes, const Architecture &model) {
                             : model.keyValueHeads;
   // Ranks divide the heads of a recurrence, too, with what they share.
   if (const std::optional<LinearAttention> &linear = model.linear) {
+    sizes.recurrence = 1 + static_cast<int64_t>(linear->recurrence);
     bool sharesKeys = linear->recurrence == Recurrence::GatedDelta ||
                       linear->recurrence == Recurrence::Mamba2;
     sizes.keyValueHeads =

@@ -24,6 +24,7 @@ static nb::dict sizesOf(const Costs &costs) {
   named["attention_heads"] = sizes.attentionHeads;
   named["key_value_heads"] = sizes.keyValueHeads;
   named["experts"] = sizes.experts;
+  named["recurrence"] = sizes.recurrence;
   named["sequence"] = sizes.sequence;
   named["global_batch"] = sizes.globalBatch;
   named["accelerators"] = sizes.accelerators;

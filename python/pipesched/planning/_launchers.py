@@ -95,7 +95,7 @@ def launchers(
 def _made(name: LauncherName, request: Request, candidate: Candidate, csv: str) -> Launcher:
     try:
         check_runs(name, candidate)
-        check_pipeline(name, request, candidate)
+        check_model(name, request, candidate)
         _check_held(name, request, candidate)
         if name == "megatron":
             if (against := _overlapped.reason_against(request, candidate)) is not None:
@@ -116,10 +116,38 @@ def check_runs(name: LauncherName, candidate: Candidate) -> None:
         _torch_placement(candidate)
 
 
-def check_pipeline(name: LauncherName, request: Request, candidate: Candidate) -> None:
-    """Raises `Cannot` for models that the launcher trains on one worker alone."""
+def check_model(name: LauncherName, request: Request, candidate: Candidate) -> None:
+    """Raises `Cannot` for models that the launcher does not train in this division."""
     if reason := no_pipeline(name, request.has_tied_head, candidate.shape.pipeline):
         raise Cannot(reason)
+    if name != "megatron":
+        return
+    if reason := _against_hybrid(request.recurrence, candidate):
+        raise Cannot(f"Megatron-LM {reason}")
+    shape, sequence = candidate.shape, request.sizes["sequence"]
+    if shape.tensor > 1 and sequence % (shape.tensor * shape.context):
+        raise Cannot(
+            f"Megatron-LM divides the tokens of a sequence among {shape.tensor * shape.context}"
+            f" accelerators, which do not divide {sequence}"
+        )
+
+
+def _against_hybrid(recurrence: str | None, candidate: Candidate) -> str | None:
+    """Why Megatron-LM refuses a model whose layers have recurrences: Mamba-2 is in its MambaModel
+    (`megatron/core/ssm/mamba_block.py`), whose stages have equally many layers and no chunks, and
+    which `combined_1f1b.py` refuses; Gated DeltaNet is in its GPTModel.
+    """
+    if recurrence in ("mamba", "convolution"):
+        return f"has no layers with the recurrence {recurrence}"
+    if recurrence == "gated_delta" and candidate.shape.context > 1:
+        return "divides no sequences in models with Gated DeltaNet"
+    if recurrence != "mamba2":
+        return None
+    if candidate.chunks > 1:
+        return "has no chunks in models with Mamba-2"
+    if not candidate.is_even:
+        return "takes no layout of the stages of models with Mamba-2: their layers have to divide"
+    return "overlaps no layers of models with Mamba-2" if candidate.schedule == COMBINED else None
 
 
 KEPT = ("optimizer", "full-kept")

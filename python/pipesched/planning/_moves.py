@@ -123,7 +123,7 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
     if above < SLOWER or not held:
         return None
     ends = Ends(held[:1], _by_worker(candidate, busy)[:MOST_TARGETS])
-    changes = {other: change for change, other in moved(candidate, ends)}
+    changes = {c: change for change, c in moved(candidate, ends) if space.is_run(c)}
     usable = space.request.usable_bytes
     tried = [o for o in search.evaluate(list(changes)) if o.peak_bytes <= usable]
     if not tried:

@@ -8,10 +8,17 @@ of another (`megatron/core/pipeline_parallel/combined_1f1b.py`). Its constraints
 from __future__ import annotations
 
 from .._combined import NAME as COMBINED
+from .._options import Sharding
 from ._candidate import Candidate
 from ._request import Request
 
 FLAGS = ("--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute")
+
+CONNECTIONS = 32
+"""The queues of the device that the first flag needs, CUDA_DEVICE_MAX_CONNECTIONS."""
+
+FSDP: tuple[Sharding, ...] = ("gradients", "full")
+"""The kinds of sharding for which Megatron-LM needs its FSDP."""
 
 FEW_RANKS = 4
 """With so many ranks that divide the experts, or fewer, exchanges are short, and a step with
@@ -26,9 +33,14 @@ def hides_exchanges(request: Request, candidate: Candidate) -> bool:
 
 
 def _why_not(candidate: Candidate) -> str | None:
+    """Why the exchanges of a candidate cannot be hidden, as words that follow a verb."""
     if candidate.shape.pipeline > 1 and candidate.chunks == 1:
         return "in a pipeline without chunks"
-    return "with full recomputation" if candidate.shape.recompute == "full" else None
+    if candidate.shape.recompute == "full":
+        return "with full recomputation"
+    # It runs the parts of layers one by one, so that the hooks by which FSDP gathers weights and
+    # reduces gradients are not called.
+    return "with Megatron-FSDP" if candidate.shape.sharding in FSDP else None
 
 
 def reason_against_combined(candidate: Candidate) -> str | None:
@@ -62,7 +74,7 @@ def megatron_notes(request: Request, candidate: Candidate) -> list[str]:
     """What these flags need besides."""
     if not hides_exchanges(request, candidate):
         return []
-    needs = "CUDA_DEVICE_MAX_CONNECTIONS=32"
+    needs = f"CUDA_DEVICE_MAX_CONNECTIONS={CONNECTIONS}"
     if candidate.shape.data * candidate.shape.context > 1:
         needs += ", and Transformer Engine 2.8 as gradients are reduced meanwhile"
     notes = [f"{FLAGS[0]} needs {needs}; no --moe-shared-expert-overlap beside it"]

@@ -388,7 +388,9 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
 
 def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidate]]:
     """The move of layers that fits and is the fastest, or that lacks the least memory."""
-    moves = {c: change for change, c in moved(candidate, ends_of(search.space, candidate))}
+    space = search.space
+    changes = moved(candidate, ends_of(space, candidate))
+    moves = {c: change for change, c in changes if space.is_run(c)}
     usable = search.space.request.usable_bytes
     tried = search.evaluate(list(moves))
     tried.sort(key=lambda o: (max(0, o.peak_bytes - usable), by_step(o)))

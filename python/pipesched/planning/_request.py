@@ -56,6 +56,9 @@ MOST_SECONDS = 3_600_000
 _TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(|ms|s|min|h)")
 
+RECURRENCES = (None, "gated_delta", "mamba2", "mamba", "convolution")
+"""The kinds of recurrences by their numbers in the sizes of the library."""
+
 T = TypeVar("T")
 
 
@@ -387,6 +390,11 @@ class Request(Held):
     def experts(self) -> int:
         """The number of experts of a layer; 0 if there are none."""
         return self.sizes["experts"]
+
+    @property
+    def recurrence(self) -> str | None:
+        """The kind of recurrence that some layers have in place of attention; None if none has."""
+        return RECURRENCES[self.sizes["recurrence"]]
 
     @property
     def tokens(self) -> int:

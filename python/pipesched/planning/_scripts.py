@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .._errors import PipeSchedError
 from .._settings import _fields_of
 from .._frameworks import FRAMEWORKS
+from . import _overlapped
 from ._why import described, gib
 
 if TYPE_CHECKING:
@@ -58,8 +59,27 @@ _UNKNOWN_TO_ARGUMENTS = (
     "attention_gate",
     "mixer_only",
     "feedforward_only",
+    "attention_sinks",
+    "embedding_norm",
+    "embedding_width",
 )
 """Parts of models for which `model_arguments` has none."""
+
+_ACTIVATIONS = {"gelu": (), "squared_relu": ("--squared-relu",), "swiglu": ("--swiglu",)}
+
+_SAID_BY_ARGUMENTS: dict[str, tuple[object, ...]] = {
+    "activation": tuple(_ACTIVATIONS),
+    "norm": ("layer", "rms"),
+    "norms": ("before",),
+    "branches": ("sequential",),
+    "query_key_norm": ("none", "head"),
+    "biases": (False, True),
+    "final_norm": (True,),
+}
+"""The values of fields that `model_arguments` can say, the default first where there is one."""
+
+_EXPERTS_UNKNOWN = ("layers", "groups", "shared_gate", "router_bias", "biases")
+"""Parts of experts for which `model_arguments` has none."""
 
 
 def _continued(words: Sequence[str]) -> str:
@@ -145,10 +165,14 @@ def model_arguments(fields: Mapping[str, Any]) -> list[str] | None:
     """
     known = ("hidden", "layers", "attention_heads", "vocabulary", "activation", "norm")
     experts = fields.get("experts", {})
-    if any(name not in fields for name in known) or "layers" in experts:
+    if any(name not in fields for name in known) or any(map(experts.get, _EXPERTS_UNKNOWN)):
         return None
-    if any(fields.get(name) for name in _UNKNOWN_TO_ARGUMENTS) or "groups" in experts:
+    if any(fields.get(name) for name in _UNKNOWN_TO_ARGUMENTS):
         return None
+    if any(fields.get(n, said[0]) not in said for n, said in _SAID_BY_ARGUMENTS.items()):
+        return None
+    if experts and fields.get("biases"):
+        return None  # which need other arguments for each division of the experts
     return [*_sizes(fields), *_parts(fields), *_experts(experts)]
 
 
@@ -168,11 +192,10 @@ def _sizes(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
-    if fields["activation"] == "swiglu":
-        yield "--swiglu"
+    yield from _ACTIVATIONS[fields["activation"]]
     if fields["norm"] == "rms":
         yield "--normalization RMSNorm"
-    if fields.get("query_key_norm"):
+    if fields.get("query_key_norm", "none") != "none":
         yield "--qk-layernorm"
     learned = fields.get("learned_positions")
     yield f"--position-embedding-type {'learned_absolute' if learned else 'rope'}"
@@ -190,6 +213,8 @@ def _experts(experts: Mapping[str, Any]) -> Iterator[str]:
         return
     yield f"--num-experts {experts['count']}"
     yield f"--moe-router-topk {experts['per_token']}"
+    if experts["per_token"] == 1:
+        yield "--moe-router-pre-softmax"  # without it, it refuses to choose a single expert
     yield f"--moe-ffn-hidden-size {experts['feedforward']}"
     yield "--moe-grouped-gemm"
     if experts.get("shared_feedforward"):
@@ -197,8 +222,12 @@ def _experts(experts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _connections(lines: Sequence[str]) -> str:
-    """Tensor and context parallelism want one queue of the device, and its FSDP more than one."""
+    """Tensor and context parallelism want one queue of the device, its FSDP more than one, and
+    exchanges that run beside compute 32 (`validate_args` of Megatron-LM).
+    """
     count = 8 if "--use-megatron-fsdp" in lines else 1
+    if _overlapped.FLAGS[0] in lines:
+        count = _overlapped.CONNECTIONS
     return f"export CUDA_DEVICE_MAX_CONNECTIONS={count}"
 
 
@@ -218,9 +247,10 @@ def _megatron(proposal: Proposal, lines: Sequence[str]) -> str:
         own = ["$MODEL_ARGS"]
     else:
         model, own = [], [*made, f"--max-position-embeddings {sequence}"]
+    has_mamba = proposal.request.recurrence == "mamba2"
     command = [
         *_TORCHRUN,
-        '"$MEGATRON/pretrain_gpt.py"',
+        f'"$MEGATRON/pretrain_{"mamba" if has_mamba else "gpt"}.py"',
         *own,
         *lines,
         '--train-iters "$TRAIN_ITERS"',

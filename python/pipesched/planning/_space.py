@@ -26,7 +26,7 @@ from ._bounds import overlaps
 from ._candidate import ALONE, Candidate, Shape, Workers
 from ._divisions import Base, Divisions, base_of
 from ._heads import receives_of, searched, spread_by, variants_of
-from ._launchers import Cannot, check_pipeline, check_runs
+from ._launchers import Cannot, check_model, check_runs
 from ._request import Request
 
 MOST_CELLS = 4_000_000
@@ -228,14 +228,14 @@ class Space:
             self._counts[key] = division.balanced(path, shape.microbatches)
         return self._counts[key]
 
-    def _is_run(self, candidate: Candidate) -> bool:
+    def is_run(self, candidate: Candidate) -> bool:
         """Whether the launcher that the request names, if it does, runs the schedule."""
         launcher = self.request.launcher
         if launcher is None:
             return True
         try:
             check_runs(launcher, candidate)
-            check_pipeline(launcher, self.request, candidate)
+            check_model(launcher, self.request, candidate)
         except Cannot as reason:
             self.left_out[str(reason)] += 1
             return False
@@ -270,7 +270,7 @@ class Space:
                 candidate = Candidate(shape, family, options, paths, layers, order, receives)
                 if candidate.cells > MOST_CELLS:
                     self.left_out[f"more than {MOST_CELLS:,} cells"] += 1
-                elif self._is_run(candidate):
+                elif self.is_run(candidate):
                     yield candidate
 
     def shapes(self) -> list[Shape]:

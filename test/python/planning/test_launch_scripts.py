@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ if script.endswith(".py") and "BRIDGE" in os.environ:
 else:
     json.dump([sys.argv[1:], dict(os.environ)], open(os.environ["NOTED"], "w"))
 """
+
+OVERLAP = "--overlap-moe-expert-parallel-comm"
 
 # A recipe has a division of its own, of which nothing may stay.
 RECIPE = """
@@ -120,8 +123,9 @@ def check_megatron(proposal: Proposal, script: Path, tools: dict[str, str]) -> N
     assert got[begin : begin + len(own)] == own
     assert {"--num-layers", "--swiglu", "--mock-data", "--vocab-size"} <= set(got)
     assert got[-2:] == ["--save", "x"]
-    is_fsdp = "--use-megatron-fsdp" in own
-    assert environment["CUDA_DEVICE_MAX_CONNECTIONS"] == ("8" if is_fsdp else "1")
+    is_fsdp, overlaps = (f in own for f in ("--use-megatron-fsdp", OVERLAP))
+    wanted = "32" if overlaps else "8" if is_fsdp else "1"
+    assert environment["CUDA_DEVICE_MAX_CONNECTIONS"] == wanted
 
 
 def check_bridge(proposal: Proposal, script: Path, tools: dict[str, str]) -> None:
@@ -240,3 +244,136 @@ def test_torchtitan_pipelines_no_tied_head() -> None:
     assert "embedding" in (launchers.torchtitan.reason or "") and launchers.megatron.lines
     whole = pipesched.plan("qwen3-8b", "dgx-h100", launcher="torchtitan", stages=[2], **run)
     assert whole.fitting
+
+
+def test_overlapped_exchanges_need_many_connections(tmp_path: Path, tools: dict[str, str]) -> None:
+    """As the note beside the lines says."""
+    made = planned(
+        model="qwen3-30b-a3b", launcher="megatron", schedules=["combined-1f1b"], stages=[2],
+        chunks=[2], tensor=[1], context=[1], expert=[8], top=1,
+        microbatch_size=[1], memory="100GiB",
+    )  # fmt: skip
+    lines = made.fitting[0].launchers().megatron
+    assert OVERLAP in (lines.lines or ())
+    assert any("CUDA_DEVICE_MAX_CONNECTIONS=32" in note for note in lines.notes)
+    scripts = written(made.fitting[0], tmp_path)
+    check_megatron(made.fitting[0], scripts["megatron"], tools)
+    assert "export CUDA_DEVICE_MAX_CONNECTIONS=32" in scripts["bridge"].read_text()
+
+
+def test_a_single_expert_is_chosen_after_the_softmax() -> None:
+    """Megatron-Core refuses to choose one of several experts before it."""
+    fields = pipesched.models()["qwen3-30b-a3b"]
+    one = model_arguments({**fields, "experts": {**fields["experts"], "per_token": 1}})
+    assert one is not None and "--moe-router-pre-softmax" in one
+    assert "--moe-router-pre-softmax" not in (model_arguments(fields) or ())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"activation": "geglu"},
+        {"norm": "layer_no_bias"},
+        {"norms": "around"},
+        {"branches": "parallel"},
+        {"query_key_norm": "width"},
+        {"biases": {"mlp": True}},
+        {"final_norm": False},
+        {"attention_sinks": True},
+        {"experts": {"count": 8, "per_token": 2, "feedforward": 64, "biases": True}},
+        {"experts": {"count": 8, "per_token": 2, "feedforward": 64}, "biases": True},
+    ],
+)
+def test_parts_without_arguments_are_asked_for(changed: dict[str, Any]) -> None:
+    fields = {**pipesched.models()["llama3-8b"], **changed}
+    assert model_arguments(fields) is None
+    squared = model_arguments({**pipesched.models()["gpt3-175b"], "activation": "squared_relu"})
+    assert squared is not None and "--squared-relu" in squared
+
+
+# Combinations of flags
+
+
+def refused(lines: Sequence[str], model: str, chunks: int) -> list[str]:
+    """What Megatron-Core 0.16.1 says against some lines: transformer_config.py,
+    model_parallel_config.py, mamba_block.py, combined_1f1b.py, distributed_data_parallel.py.
+    """
+    flag = {line.split()[0]: (line.split() + ["1"])[1] for line in lines}
+    number = {name: int(value) for name, value in flag.items() if value.isdigit()}
+    tensor, context = (
+        number.get(f"--{n}-parallel-size", 1) for n in ("tensor-model", "context")
+    )
+    layout = "--pipeline-model-parallel-layout" in flag
+    virtual = "--num-virtual-stages-per-pipeline-rank" in flag
+    stages = number["--pipeline-model-parallel-size"]
+    kind = pipesched.models()[model].get("linear_attention", {}).get("recurrence")
+    overlaps, is_fsdp = OVERLAP in flag, "--use-megatron-fsdp" in flag
+    layers = pipesched.models()[model]["layers"]
+    return [
+        what
+        for what, is_wrong in {
+            "layout with virtual stages": layout and virtual,
+            "layers not divisible": not layout and layers % (stages * chunks) > 0,
+            "overlap without chunks": overlaps and stages > 1 and chunks == 1,
+            "overlap without experts": overlaps and "--expert-model-parallel-size" not in flag,
+            "overlap with full recomputation": overlaps and "--recompute-method" in flag,
+            "overlap with FSDP": overlaps and is_fsdp,
+            "late weights without overlap": "--delay-wgrad-compute" in flag and not overlaps,
+            "sequence parallel alone": "--sequence-parallel" in flag and tensor == 1,
+            "gathers without optimizer": "--overlap-param-gather" in flag
+            and "--use-distributed-optimizer" not in flag,
+            "eight-bit gathers alone": "--fp8-param-gather" in flag
+            and "--use-distributed-optimizer" not in flag,
+            "checkpoints of FSDP": is_fsdp != (flag.get("--ckpt-format") == "fsdp_dtensor"),
+            "Mamba in chunks": kind == "mamba2" and chunks > 1,
+            "Mamba with a layout": kind == "mamba2" and layout,
+            "Mamba with overlap": kind == "mamba2" and overlaps,
+            "DeltaNet with context": kind == "gated_delta" and context > 1,
+            "tokens not divisible": tensor > 1
+            and number["--seq-length"] % (tensor * context) > 0,
+        }.items()
+        if is_wrong
+    ]
+
+
+FEW: dict[str, Any] = {"microbatch_size": [1], "recompute": ["none"]}
+FEW["schedules"] = ["1f1b", "interleaved-1f1b", "combined-1f1b"]
+COMBINATIONS: list[dict[str, Any]] = [
+    {"model": "nemotron-h-8b", "stages": [4, 8], "chunks": [2]},
+    {"model": "qwen3-next-80b-a3b", "context": [2], "stages": [2], "precision": "fp8"},
+    {"model": "qwen3-next-80b-a3b", "expert_exposed": 50, "memory": "200GiB", "stages": [2]},
+    {"model": "qwen3-30b-a3b", "expert_exposed": 50, "sharding": ["full"], "stages": [1, 2]},
+    {"model": "qwen3-30b-a3b", "chunks": [2], "recompute": ["none", "full"], "stages": [2, 4]},
+    {"model": "llama3-8b", "tensor": [8], "sequence": 1020, "context": [1]},
+]
+
+
+@pytest.mark.parametrize("launcher", ["megatron", None])
+@pytest.mark.parametrize("limits", COMBINATIONS)
+def test_no_lines_that_megatron_refuses(limits: dict[str, Any], launcher: Any) -> None:
+    try:
+        made = planned(**{**FEW, **limits, "launcher": launcher}, top=20)
+    except pipesched.PipeSchedError as error:
+        assert "Megatron-LM" in str(error)
+        return
+    for each in made.proposals:
+        lines = each.launchers().megatron.lines
+        if lines is not None:
+            assert refused(lines, limits["model"], each.candidate.chunks) == [], lines
+
+
+def test_what_megatron_has_not_for_hybrids() -> None:
+    """Each reason is said where nothing else is left."""
+    hybrid: dict[str, Any] = {"model": "nemotron-h-8b", "launcher": "megatron"}
+    hybrid |= {"microbatch_size": [1], "recompute": ["none"]}
+    uneven = {"stages": [8], "chunks": [1], "schedules": ["1f1b"]}
+    for given, why in (
+        ({"schedules": ["interleaved-1f1b"], "stages": [4]}, "no chunks in models with Mamba-2"),
+        (uneven, "no layout of the stages of models with Mamba-2"),
+    ):
+        with pytest.raises(pipesched.PipeSchedError, match=why):
+            planned(**hybrid, **given)
+    with pytest.raises(pipesched.PipeSchedError, match="no sequences in models with Gated Delta"):
+        planned(model="qwen3-next-80b-a3b", launcher="megatron", context=[2], **FEW)
+    even = planned(**hybrid, stages=[4], top=1).fitting[0]
+    assert even.schedule == "1f1b" and "pretrain_mamba.py" in even.scripts()["megatron"]

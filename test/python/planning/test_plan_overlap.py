@@ -40,6 +40,8 @@ def test_nothing_hidden_has_no_flags() -> None:
     [
         ({"schedules": ["1f1b"]}, "in a pipeline without chunks"),
         ({"recompute": ["full"]}, "with full recomputation"),
+        ({"sharding": ["gradients"]}, "with Megatron-FSDP"),
+        ({"sharding": ["full"]}, "with Megatron-FSDP"),
     ],
 )
 def test_what_megatron_cannot_hide_is_said(given: dict[str, Any], why: str) -> None:
@@ -82,6 +84,7 @@ def test_combined_1f1b_hides_them_without_being_told() -> None:
     [
         ({"expert": [1]}, "without ranks that divide the experts"),
         ({"recompute": ["full"]}, "with full recomputation"),
+        ({"sharding": ["full"]}, "with Megatron-FSDP"),
     ],
 )
 def test_what_combined_1f1b_needs_is_said(given: dict[str, Any], why: str) -> None:
