@@ -78,6 +78,7 @@ def _missing(size: int) -> str:
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "step_s", seconds),
+    Column("disturbed", "disturbed_step_s", seconds),
     *BAND,
     MAY_BE_FIRST,
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),
@@ -265,6 +266,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             top=arguments.top,
             optimize=arguments.optimize,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
+            **stragglers.chosen(arguments),
             **_limits(arguments),
         )
 

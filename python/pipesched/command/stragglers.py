@@ -103,10 +103,22 @@ def merged(what: str, given: Sequence[dict[int, str]] | None) -> dict[int, str]:
     return found
 
 
-def given(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
-    """The disturbances of a schedule that were asked for, each alone and then together."""
+def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options as arguments of `pipesched.plan`."""
+    _check_seeds(arguments)
+    kinds = ("worker", "stage", "node")
+    slow = {f"slow_{what}s": merged(what, getattr(arguments, f"slow_{what}")) for what in kinds}
+    return {**slow, "jitter": arguments.jitter, "seeds": arguments.seeds or SEEDS}
+
+
+def _check_seeds(arguments: argparse.Namespace) -> None:
     if arguments.seeds and not arguments.jitter:
         raise UsageError("--seeds is about --jitter")
+
+
+def given(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
+    """The disturbances of a schedule that were asked for, each alone and then together."""
+    _check_seeds(arguments)
     nodes = merged("node", arguments.slow_node)
     if nodes and (entry.costs is None or entry.costs.system is None):
         raise UsageError("--slow-node is about the nodes of --system; else give --slow-worker")

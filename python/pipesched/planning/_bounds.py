@@ -246,6 +246,12 @@ class Placed:
             self._found[key] = self._find(*key)
         return self._found[key]
 
+    def work(self, candidate: Candidate, factors: Array) -> float:
+        """The work of the busiest worker in a step if cells take these factors of their time."""
+        each = candidate.shape.microbatches / self.paths
+        part = 0.5 if candidate.slices > 1 else 1.0  # as below
+        return CLOSE * part * each * float((self.work_ps * factors).max())
+
     def _find(self, is_split: bool, is_spread: bool, is_sliced: bool, limit_ps: float) -> Bounds:
         shape = self.shape
         each = shape.microbatches / self.paths

@@ -360,6 +360,14 @@ class Limits:
             step = max(step, shown * self.whole_step(shape))
         return Bounds(step, max(found.peak_bytes, self.alive(candidate)))
 
+    def work_of(self, candidate: Candidate, factors: Array) -> float:
+        """The work of the busiest worker if cells take these factors of their time."""
+        found = self.placed(candidate)
+        visible = 1.0
+        if _bounds.overlaps(candidate.schedule, candidate.options):
+            visible = self.visible_on(candidate.shape, (candidate.schedule,))
+        return visible * found.work(candidate, factors)
+
     def placed(self, candidate: Candidate) -> Placed:
         """The sums over the layers of each worker."""
         shape = candidate.shape

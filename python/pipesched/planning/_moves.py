@@ -165,13 +165,13 @@ def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
     yield Ends(ends[:1], by_time[:MOST_TARGETS])
 
 
-def _variants(limits: Limits, candidate: Candidate, limit_ps: float) -> list[Candidate]:
+def _variants(search: Search, candidate: Candidate, limit_ps: float) -> list[Candidate]:
     """The configurations with layers moved that may fit and take at most `limit_ps`."""
-    found = {c: None for ends in _ends(limits, candidate) for _, c in moved(candidate, ends)}
+    found = {c: None for ends in _ends(search.limits, candidate) for _, c in moved(candidate, ends)}
     kept = []
-    for other in found:
-        least = limits.of_candidate(other, limit_ps)
-        if least.peak_bytes <= limits.usable and least.step_ps <= limit_ps:
+    for other in filter(search.space.is_run, found):
+        least = search.bounds(other, limit_ps)
+        if least.peak_bytes <= search.usable and least.step_ps <= limit_ps:
             kept.append(other)
     return kept
 
@@ -182,13 +182,14 @@ def _movable(search: Search, limit_ps: float) -> list[Candidate]:
     """
     known = [(o.candidate, Bounds(o.step_ps, o.peak_bytes)) for o in search.outcomes.values()]
     near = limit_ps * (1 + SLACK)
+    wide = near * search.widening
     found = [
         candidate
         for candidate, least in [*known, *search.large]
         if least.step_ps <= near
         and len(candidate.paths) == 1
         and len(candidate.paths[0]) > 1
-        and search.limits.of_candidate(candidate, near).step_ps <= near
+        and search.bounds(candidate, wide).step_ps <= wide
         and _may_fit(search.limits, candidate, least)
     ]
     return [o.candidate for o in search.evaluate(found) if o.step_ps <= near]
@@ -201,7 +202,8 @@ def with_moves(search: Search, found: Found) -> Moved | None:
     limit = float(found.fitting[0].step_ps) if found.fitting else math.inf
     frontier = _movable(search, limit) if found.fitting else _nearest(found)
     for _ in range(MOST_TRIES):
-        variants = [v for c in frontier for v in _variants(search.limits, c, limit)]
+        wide = limit * search.widening
+        variants = [v for c in frontier for v in _variants(search, c, wide)]
         new = [c for c in dict.fromkeys(variants) if c not in search.outcomes]
         search.moved.update(new)
         fitting = search.evaluate_small(new)

@@ -22,6 +22,7 @@ from .._schedule import Schedule
 from .._times_of import places_of
 from . import _own_times as own_times
 from ._candidate import OPTIMIZED, Candidate, Shape
+from ._disturbed import mean_step
 from ._launchers import Cannot, check_runs
 from ._passes import ENDING, attaching
 from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
@@ -160,6 +161,7 @@ class Optimizing:
     """Optimizes the best settings of a search one after the other, within one time limit."""
 
     def __init__(self, search: Search, seconds: float, folder: str) -> None:
+        self.search = search
         self.space = search.space
         self.request = search.space.request
         self.threads = search.threads or 0
@@ -307,7 +309,19 @@ class Optimizing:
         report = optimized.step.simulate(transport=self.request.transport)
         assert report.memory is not None
         peak = per_accelerator(int(report.memory.peak_bytes.max()), free)
-        return Outcome(free, report.execution.makespan_ps, peak), optimized
+        step, disturbed = report.execution.makespan_ps, self._disturbed_step(free, optimized)
+        return self.search.outcome(free, step, peak, disturbed), optimized
+
+    def _disturbed_step(self, candidate: Candidate, optimized: Optimized) -> int | None:
+        """The step under the disturbances of the plan; None without any."""
+        if self.search.slow is None:
+            return None
+
+        def step(text: str) -> int:
+            timed = optimized.step.simulate(transport=self.request.transport, disturbance=text)
+            return timed.execution.makespan_ps
+
+        return mean_step(self.search.draws(candidate), step)
 
 
 def _reason(error: PipeSchedError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
@@ -15,16 +15,18 @@ from .._frameworks import ParameterBytes
 from .._options import integer
 from .._routing import with_natural_routing
 from .._schedule import Schedule
+from .._sensitivity import SEEDS, Factor
 from .._simulation import Simulation
 from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
 from ._changes import changes_of
+from ._disturbed import Slow
 from ._heads import RECEIVES, of_equal_rows
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
-from ._request import Limits, Progress, Request, seconds_of
+from ._request import Limits, Progress, Request, check_limits, seconds_of
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step, few_collections
 from ._space import Space
@@ -79,6 +81,8 @@ class Proposal:
     """Generates and times the schedule; None for optimized rows, which no family generates."""
     step_s: float
     peak_bytes: int
+    disturbed_step_s: float | None = None
+    """The step under the disturbances of the plan, by which it is ranked; None without any."""
     help: tuple[Help, ...] = ()
     optimized: Optimized | None = field(default=None, repr=False)
     """How the rows were found, if the optimizer found them."""
@@ -87,6 +91,11 @@ class Proposal:
     def name(self) -> str:
         """The name of its files: the place in the plan and the schedule."""
         return f"{self.place:02}-{self.schedule}"
+
+    @property
+    def ranked_s(self) -> float:
+        """The step by which proposals are compared."""
+        return self.step_s if self.disturbed_step_s is None else self.disturbed_step_s
 
     @property
     def shape(self) -> Shape:
@@ -250,6 +259,7 @@ class Proposal:
             "name": self.name,
             "fits": self.fits if is_known else None,
             "step_s": self.step_s,
+            "disturbed_step_s": self.disturbed_step_s,
             **_band_keys(self),
             "natural_step_s": self.natural_step_s,
             "update_s": self.update_s,
@@ -324,6 +334,8 @@ class Plan:
     """The settings that were optimized, and their results."""
     moved: Moved | None = None
     """The effect of moving layers, if the first or the last stage of the best is the slowest."""
+    slow: Slow | None = field(default=None, repr=False)
+    """What is slow, if proposals are ranked by their steps under it."""
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -457,7 +469,8 @@ def _proposal(
         candidate=outcome.candidate,
         configuration=None if optimized else space.configuration(outcome.candidate),
         optimized=optimized,
-        step_s=outcome.step_ps / 1e12,
+        step_s=outcome.plain_ps / 1e12,
+        disturbed_step_s=None if outcome.undisturbed_ps is None else outcome.step_ps / 1e12,
         peak_bytes=outcome.peak_bytes,
         help=help,
     )
@@ -504,7 +517,14 @@ def _made(
     same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
     move = None if fitting and fitting[0].optimized else move
     return Plan(
-        space.request, tuple(fitting), tuple(missing), same, found.counts, tuple(attempts), move
+        space.request,
+        tuple(fitting),
+        tuple(missing),
+        same,
+        found.counts,
+        tuple(attempts),
+        move,
+        search.slow,
     )
 
 
@@ -519,6 +539,11 @@ def plan(
     optimize: float | str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    slow_workers: Mapping[int, Factor] | None = None,
+    slow_stages: Mapping[int, Factor] | None = None,
+    slow_nodes: Mapping[int, Factor] | None = None,
+    jitter: Factor | None = None,
+    seeds: int = SEEDS,
     **limits: Unpack[Limits],
 ) -> Plan:
     """Finds the schedule, placement, microbatch size, recomputation and degrees of parallelism with
@@ -534,6 +559,10 @@ def plan(
     settings, including some that nearly fit (docs/Planning.md). Its results are listed with the
     others. Because the clock ends the search, the answer may differ from run to run.
 
+    What is slow, as for `sensitivity`, makes the search look for the shortest step under all of it
+    together (`disturbed_step_s`); under jitter that is the mean for `seeds` draws. Pipelines
+    without a worker or a stage that is slow are left out.
+
     Raises an error if there are no candidates. That nothing fits is not an error: `fitting` is then
     empty, and `missing` says what would help.
 
@@ -543,12 +572,14 @@ def plan(
     >>> best.shape.gpus, best.fits, best.step_s <= made.fitting[1].step_s
     (16, True, True)
     """
+    check_limits(limits)
     request = Request(model=model, system=system, gpus=gpus, global_batch=global_batch, **limits)
+    slow = Slow(slow_workers or {}, slow_stages or {}, slow_nodes or {}, jitter)
     integer("top", top, 1, 1000)
     integer("misses", misses, 0, 1000)
     seconds = None if optimize is None else seconds_of("optimize", optimize)
     space = Space(request)
-    search = Search(space, threads, progress)
+    search = Search(space, threads, progress, None if slow == Slow() else slow, seeds)
     with few_collections():
         found = search.run(top * len(RECEIVES) if space.spreads else top, misses)
         if not search.outcomes:

@@ -30,6 +30,7 @@ from .._frameworks import (
     pair_order_of,
     parameter_bytes,
 )
+from .._grid import closest
 from .._options import (
     Attention,
     ContextExchange,
@@ -101,6 +102,16 @@ class Limits(HeldOptions, total=False):
     reserve: int | str | None
     times: Times | None
     times_of: TimesOf | None
+
+
+def check_limits(limits: Mapping[str, object]) -> None:
+    """Refuses arguments that a plan does not take, with the closest one."""
+    known = [*Limits.__annotations__, *HELD]
+    for name in limits:
+        if name == "workers":
+            raise PipeSchedError("plan takes the workers of a pipeline as stages=[...]")
+        if name not in known:
+            raise PipeSchedError(f"plan takes no argument {name!r}{closest(name, known)}")
 
 
 def seconds_of(what: str, given: float | str) -> float:

@@ -17,10 +17,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from .._batch import Configuration, evaluate_points
 from .._options import integer
+from .._sensitivity import SEEDS
 from ._bounds import Bounds
 from ._candidate import Candidate, Shape
+from ._disturbed import Slow, mean_step
 from ._limits import WAITING, Limits, Numbers, Queue, short
 from ._request import Progress
 from ._space import Kind, Space
@@ -48,8 +53,16 @@ class Outcome:
 
     candidate: Candidate
     step_ps: int
+    """The step by which outcomes are ranked: under the disturbances of the plan, if it has any."""
     peak_bytes: int
     """Peak memory of one accelerator of the fullest worker."""
+    undisturbed_ps: int | None = None
+    """The step without the disturbances; None if there are none."""
+
+    @property
+    def plain_ps(self) -> int:
+        """The step without any disturbance."""
+        return self.step_ps if self.undisturbed_ps is None else self.undisturbed_ps
 
 
 @dataclass
@@ -108,8 +121,20 @@ def few_collections() -> Iterator[None]:
 class Search:
     """One search through a space."""
 
-    def __init__(self, space: Space, threads: int | None, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        space: Space,
+        threads: int | None,
+        progress: Progress | None,
+        slow: Slow | None = None,
+        seeds: int = SEEDS,
+    ) -> None:
         self.space = space
+        self.slow, self.seeds = slow, integer("seeds", seeds, 1, 10_000)
+        self.widening = 1 / slow.least() if slow else 1.0
+        """How many times as long limits are for bounds, which know no disturbances."""
+        self._draws: dict[Shape, list[list[str]]] = {}
+        self._factors: dict[Shape, npt.NDArray[np.float64]] = {}
         self.threads = 0 if threads is None else integer("threads", threads, 1, 2**16)
         self.progress = progress
         self.counts = Counts()
@@ -147,18 +172,73 @@ class Search:
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.outcomes]
         if new:
-            rows = self._numbers(map(self.space.configuration, new))
-            for c, row in zip(new, rows, strict=True):
+            rows = self._disturbed(new, self._numbers(map(self.space.configuration, new)))
+            for c, row, disturbed_ps in rows:
                 if row.error is None:
                     if c.shape.microbatches <= short(c) and c.shape.sharding not in WAITING:
                         self.limits.note(c, row)
                     size = per_accelerator(row.peak_bytes, c)
-                    self.outcomes[c] = Outcome(c, row.makespan_ps, size)
+                    self.outcomes[c] = self.outcome(c, row.makespan_ps, size, disturbed_ps)
                 else:
                     self.counts.impossible += 1
                     self.reasons.setdefault(row.error)
             self.counts.evaluated += len(new)
         return [self.outcomes[c] for c in candidates if c in self.outcomes]
+
+    def draws(self, candidate: Candidate) -> list[list[str]]:
+        """The disturbances of a candidate, as `Slow.draws` has them."""
+        assert self.slow is not None
+        shape = candidate.shape
+        if shape not in self._draws:
+            self._draws[shape] = self.slow.draws(
+                self.space.costs(shape), shape.pipeline, self.seeds
+            )
+        return self._draws[shape]
+
+    def bounds(self, candidate: Candidate, limit_ps: float) -> Bounds:
+        """As `Limits.of_candidate`, with the work of slow workers."""
+        least = self.limits.of_candidate(candidate, limit_ps)
+        if self.slow is None:
+            return least
+        shape = candidate.shape
+        if shape not in self._factors:
+            self._factors[shape] = self.slow.factors(self.space.costs(shape), shape.pipeline)
+        slowed = self.limits.work_of(candidate, self._factors[shape])
+        return Bounds(max(least.step_ps, self.widening * slowed), least.peak_bytes)
+
+    def outcome(
+        self, candidate: Candidate, step_ps: int, peak_bytes: int, disturbed_ps: int | None
+    ) -> Outcome:
+        """What a candidate takes, with the step under the disturbances if there are any."""
+        if disturbed_ps is None:
+            return Outcome(candidate, step_ps, peak_bytes)
+        return Outcome(candidate, disturbed_ps, peak_bytes, step_ps)
+
+    def _disturbed(
+        self, candidates: Sequence[Candidate], rows: Sequence[Numbers]
+    ) -> Iterator[tuple[Candidate, Numbers, int | None]]:
+        """Adds to the rows of candidates their steps under the disturbances; a candidate without
+        the worker or stage that is slow gets an error.
+        """
+        if self.slow is None:
+            yield from ((c, row, None) for c, row in zip(candidates, rows, strict=True))
+            return
+        draws = [[] if r.error else self.draws(c) for c, r in zip(candidates, rows, strict=True)]
+        points = [
+            replace(self.space.configuration(c), disturbance=text)
+            for c, drawn in zip(candidates, draws, strict=True)
+            for texts in drawn
+            for text in texts
+        ]
+        found = iter(self._numbers(points))
+        for c, row, drawn in zip(candidates, rows, draws, strict=True):
+            each = [next(found) for texts in drawn for _ in texts]
+            errors = [one.error for one in each if one.error is not None]
+            if row.error is not None or errors:
+                yield c, row._replace(error=row.error or errors[0]), None
+                continue
+            steps = iter(each)
+            yield c, row, mean_step(drawn, lambda _: next(steps).makespan_ps)
 
     # The search
 
@@ -179,7 +259,7 @@ class Search:
         fastest by these first.
         """
         found = [
-            (candidate, self.limits.of_candidate(candidate, limit_ps))
+            (candidate, self.bounds(candidate, limit_ps))
             for shape in shapes
             for candidate in self.space.candidates_of(
                 shape, kind, only_pairs=self.limits.whole_step(shape) > limit_ps
@@ -235,7 +315,7 @@ class Search:
             new = {o.candidate: o for o in found if o.candidate not in fitting}
             steps.add(new.values())
             fitting |= new
-            limit = steps.limit_ps
+            limit = steps.limit_ps * self.widening
             reached: list[tuple[float, Shape]] = []
             cells = 0
             while cells < budget or len(reached) < LEAST_SHAPES:
@@ -269,7 +349,7 @@ class Search:
         per worker.
         """
         at = 0
-        limit = float(fitting[0].step_ps) if fitting else math.inf
+        limit = self.widening * fitting[0].step_ps if fitting else math.inf
         variants: list[Outcome] = []
         while at < len(self.visited):
             cells, begin = 0, at
@@ -283,7 +363,7 @@ class Search:
             shapes, _, _ = self.limits.prune(self.visited[begin:at], limit)
             found = self._round(shapes, limit, "unusual")
             variants += found
-            limit = min(limit, *(float(o.step_ps) for o in found), math.inf)
+            limit = min(limit, *(self.widening * o.step_ps for o in found), math.inf)
         # A shape is visited once, so that all its variants are among those of one round.
         return only_better([*fitting, *variants], {o.candidate for o in variants})
 

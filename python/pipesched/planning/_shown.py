@@ -29,6 +29,11 @@ def _missing(proposal: Proposal) -> str:
     return gib(proposal.missing_bytes) if proposal.missing_bytes else NOTHING
 
 
+def _disturbed(proposal: Proposal) -> str:
+    step = proposal.disturbed_step_s
+    return NOTHING if step is None else f"{step:.4g} s"
+
+
 def _memory(proposal: Proposal) -> str:
     return NOTHING if proposal.request.model is None else gib(proposal.peak_bytes)
 
@@ -59,6 +64,7 @@ def _receives(proposal: Proposal) -> str:
 COLUMNS = (
     Shown("", lambda p: p.name, True),
     Shown("step", lambda p: f"{p.step_s:.4g} s"),
+    Shown("disturbed", _disturbed),
     Shown("tokens/s/GPU", _tokens),
     Shown("MFU", _mfu),
     Shown("memory/GPU", _memory),

@@ -77,12 +77,13 @@ def _named(plan: Plan, best: Proposal) -> list[str]:
     if len(kinds) < 2:
         return []
     shards, whole = kinds[True], kinds[False]
-    first, second = sorted((shards, whole), key=lambda each: each.step_s)
+    first, second = sorted((shards, whole), key=lambda each: each.ranked_s)
     layers = "even" if whole.candidate.is_even else whole.candidate.layers_text
     who = "shards of the vocabulary win" if first is shards else "a whole head wins"
     return [
-        f"on the same shape {who}, {_ahead(first.step_s, second.step_s)} ahead: {shards.schedule}"
-        f" takes {shards.step_s:.4g} s, {whole.schedule} of layers {layers} {whole.step_s:.4g} s"
+        f"on the same shape {who}, {_ahead(first.ranked_s, second.ranked_s)} ahead:"
+        f" {shards.schedule} takes {shards.ranked_s:.4g} s, {whole.schedule} of layers {layers}"
+        f" {whole.ranked_s:.4g} s"
     ]
 
 
@@ -93,7 +94,7 @@ def shards(plan: Plan) -> list[str]:
     if any(each.schedule in SPREAD for each in plan.alike):
         return _named(plan, best)
     given = (request.schedules, request.launcher, request.vocabulary)
-    is_asked = all(each is None for each in given)
+    is_asked = all(each is None for each in given) and plan.slow is None
     if not is_asked or best.configuration is None or best.configuration.costs is None:
         return []
     if best.shape.pipeline < 2:

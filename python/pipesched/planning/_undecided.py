@@ -17,7 +17,7 @@ def _steps(proposals: Sequence[Proposal]) -> list[Step] | None:
     if None in bands:
         return None
     return [
-        Step(each.name, each.step_s, each.shape, band.traits)
+        Step(each.name, each.ranked_s, each.shape, band.traits)
         for each, band in zip(proposals, bands, strict=True)
         if band is not None
     ]

@@ -6,7 +6,7 @@ A `Case` is a request with one candidate and what disturbs it. A change makes an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import gcd
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,11 +16,12 @@ from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._grid import closest
 from .._options import VocabularyKind
-from .._sensitivity import SEEDS, Factor, Nodes, disturbances
+from .._sensitivity import SEEDS
 from .._settings import settings, with_settings
 from .._simulation import Simulation
 from . import _own_times
 from ._candidate import ALONE, INTERLACED, Candidate, Shape
+from ._disturbed import Slow
 from ._divisions import ALONE_EXCHANGE
 from ._heads import kinds_of
 from ._passes import ENDING, attaching, one_pass
@@ -37,24 +38,6 @@ NOTHING = 0.0005
 MOST_REASONS = 3
 
 Changed = Callable[["Case"], "Case"]
-
-
-@dataclass(frozen=True)
-class Slow:
-    """What is slow: factors by number, and jitter."""
-
-    workers: Mapping[int, Factor] = field(default_factory=dict)
-    stages: Mapping[int, Factor] = field(default_factory=dict)
-    nodes: Mapping[int, Factor] = field(default_factory=dict)
-    jitter: Factor | None = None
-
-    def __or__(self, other: Slow) -> Slow:
-        return Slow(
-            {**self.workers, **other.workers},
-            {**self.stages, **other.stages},
-            {**self.nodes, **other.nodes},
-            self.jitter if other.jitter is None else other.jitter,
-        )
 
 
 @dataclass(frozen=True)
@@ -114,21 +97,6 @@ class Result:
 # Evaluation
 
 
-def _texts(case: Case, seeds: int) -> list[list[str]]:
-    """The disturbances for the library: for each draw those of all kinds of pipelines."""
-    slow = case.slow
-    where = None
-    if slow.nodes:
-        where = Nodes.of(case.configuration.costs, case.shape.pipeline)
-    found = disturbances(slow.workers, slow.stages, slow.jitter, slow.nodes, where)
-    if not found:
-        return [[""]]
-    last = found[-1]  # all together, if there are several
-    kinds = 1 + len(last.others)
-    texts = last.seeded(seeds)
-    return [texts[i : i + kinds] for i in range(0, len(texts), kinds)]
-
-
 def _offloading(case: Case, folder: str) -> Callable[[str], Simulation]:
     """Reports of the rows of a case whose activations go to the host."""
     configuration, request = case.configuration, case.request
@@ -154,7 +122,7 @@ def _simulated(case: Case, seeds: int) -> tuple[Simulation, float]:
 
         drawn = [
             max(map(simulate, texts), key=lambda found: found.execution.makespan_ps)
-            for texts in _texts(case, seeds)
+            for texts in case.slow.draws(case.configuration.costs, case.shape.pipeline, seeds)
         ]
     steps = [found.execution.makespan_ps for found in drawn]
     middle = sorted(drawn, key=lambda found: found.execution.makespan_ps)[len(drawn) // 2]

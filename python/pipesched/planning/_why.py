@@ -86,6 +86,17 @@ def _time(best: Proposal) -> str:
     )
 
 
+def _slow(plan: Plan) -> Iterator[str]:
+    """The step under the disturbances, if plans are ranked by it."""
+    best = plan.fitting[0]
+    if plan.slow is not None and best.disturbed_step_s is not None:
+        what = plan.slow.name(best.costs, best.shape.pipeline)
+        yield (
+            f"steps are compared under {what}, with which its step takes"
+            f" {best.disturbed_step_s:.4g} s in place of {best.step_s:.4g} s"
+        )
+
+
 def _memory(proposal: Proposal) -> str:
     memory = proposal.report.memory
     if memory is None:
@@ -126,7 +137,7 @@ def _too_short(best: Proposal) -> list[str]:
 
 def _against(best: Proposal, other: Proposal) -> str:
     """How far another proposal is behind the best."""
-    behind = other.step_s / best.step_s - 1
+    behind = other.ranked_s / best.ranked_s - 1
     far = "as fast" if behind < NOTHING else f"{percent(behind)} behind"
     return f"{far}: {described(other.candidate)}"
 
@@ -169,8 +180,8 @@ def helped(help: Help) -> str:
 
 def _missing(proposal: Proposal, plan: Plan) -> str:
     faster = ""
-    if plan.fitting and proposal.step_s < plan.fitting[0].step_s:
-        ahead = 1 - proposal.step_s / plan.fitting[0].step_s
+    if plan.fitting and proposal.ranked_s < plan.fitting[0].ranked_s:
+        ahead = 1 - proposal.ranked_s / plan.fitting[0].ranked_s
         far = "as fast as" if ahead < NOTHING else f"{percent(ahead)} faster than"
         faster = f" would be {far} the best that fits but"
     at = f" at {proposal.peak_cell}" if proposal.peak_cell else ""
@@ -190,7 +201,7 @@ def _rows(made: Made, plan: Plan, given: Candidate) -> str:
     outcome, optimized = made
     found = optimized.found
     step = outcome.step_ps / 1e12
-    families = [p.step_s for p in plan.fitting if p.schedule != OPTIMIZED]
+    families = [p.ranked_s for p in plan.fitting if p.schedule != OPTIMIZED]
     against = ""
     if families:
         ahead = 1 - step / families[0]
@@ -240,7 +251,7 @@ def findings(plan: Plan) -> list[str]:
     found = []
     if plan.fitting:
         best = plan.fitting[0]
-        found += [f"best: {described(best.candidate)}", _time(best), _memory(best)]
+        found += [f"best: {described(best.candidate)}", *_slow(plan), _time(best), _memory(best)]
         found += _too_short(best)
         if plan.moved:
             found.append(told(plan.moved))

@@ -57,6 +57,18 @@ def check_optimized(proposal: Proposal) -> None:
     assert (row["launcher"]["torchtitan"] is None) == bool({"D", "R"} & phases)
 
 
+def test_optimized_rows_are_ranked_under_disturbances() -> None:
+    made = tight(slow_workers={1: 1.3})
+    rows = optimized_of(made)
+    assert rows
+    for each in rows:
+        assert each.optimized is not None
+        slow = each.optimized.step.simulate(disturbance="worker1=1.3")
+        assert each.disturbed_step_s == slow.execution.makespan_ps / 1e12 > each.step_s
+    steps = [each.ranked_s for each in made.fitting]
+    assert steps == sorted(steps)
+
+
 def test_optimizing_helps_where_memory_is_tight() -> None:
     made = tight()
     by_rule = plan("llama3-8b", "dgx-h100", **TIGHT)

@@ -3,11 +3,16 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pipesched
 import pytest
-from pipesched import Configuration, Costs, PipeSchedError, sensitivity
+from pipesched import Configuration, Costs, PipeSchedError, Plan, plan, sensitivity
 from pipesched.command import main
+from pipesched.planning import Request
+from pipesched.planning._disturbed import Slow
+from pipesched.planning._search import Search
+from pipesched.planning._space import Space
 from test_command import Capture, failure_of, rows_of, run_passes
 
 TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
@@ -217,3 +222,78 @@ def test_own_rows_are_disturbed() -> None:
     assert sensitivity(own, slow_workers={3: 1.3}, jitter="5%", seeds=3) == wanted
     named = known.generate().transform(f'pipe-attach-profile{{times="{TIMES}"}}')
     assert sensitivity(named, slow_workers={3: 1.3}, jitter="5%", seeds=3) == wanted
+
+
+# Plans
+
+
+SLOW_PLANS: list[dict[str, Any]] = [
+    {"slow_workers": {1: 1.5}},
+    {"slow_nodes": {0: 1.4}, "slow_workers": {0: "0.9"}},
+    {"slow_stages": {0: 1.3}, "jitter": "5%"},
+]
+
+
+def plan_of(**given: Any) -> Plan:
+    return plan("llama3-8b", "dgx-h100", gpus=16, global_batch=16, chunks=[2], **given)
+
+
+@pytest.mark.parametrize("slow", SLOW_PLANS)
+def test_plans_search_for_the_disturbed_step(slow: dict[str, Any]) -> None:
+    """The order, and the best, are those of trying everything under all disturbances together."""
+    names = {"schedules": ["1f1b", "zb-h1", "interleaved-1f1b"], "stages": [2, 4], "tensor": [1, 2]}
+    made = plan_of(**names, **slow, seeds=3, top=5)
+    steps = [each.disturbed_step_s for each in made.fitting]
+    assert None not in steps and steps == sorted(steps)  # type: ignore[type-var]
+    for each in made.proposals:
+        assert each.configuration is not None
+        found = sensitivity(each.configuration, **slow, seeds=3)[-1]
+        assert found.step_ps / 1e12 == each.step_s
+        assert each.disturbed_step_s == pytest.approx(found.mean_ps / 1e12)
+    request = Request(
+        model="llama3-8b", system="dgx-h100", gpus=16, global_batch=16, chunks=[2], **names
+    )
+    everything = Search(Space(request), None, None, slow_of(slow), 3)
+    outcomes = everything.evaluate(everything.space.candidates())
+    best = min(o.step_ps for o in outcomes if o.peak_bytes <= request.usable_bytes)
+    assert steps[0] is not None and steps[0] <= best / 1e12
+    plain = plan_of(**names, top=1).fitting[0]
+    assert plain.disturbed_step_s is None
+    assert plain.configuration is not None
+    assert steps[0] <= sensitivity(plain.configuration, **slow, seeds=3)[-1].mean_ps / 1e12
+
+
+def slow_of(given: dict[str, Any]) -> Slow:
+    kinds = (given.get(f"slow_{what}s", {}) for what in ("worker", "stage", "node"))
+    return Slow(*kinds, given.get("jitter"))
+
+
+def test_a_slow_worker_changes_the_plan(capsys: Capture) -> None:
+    """The first row, its lines and the sentence on the best are those of the disturbed step."""
+    line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
+    line += ["--global-batch", "32", "--stages", "4", "--tensor", "1", "--context", "1"]
+    line += ["--schedules", "1f1b,zb-h1,interleaved-1f1b", "--chunks", "2", "--top", "3"]
+    slow = ["--slow-worker", "1=1.5"]
+    plain, disturbed = rows_of(capsys, *line), rows_of(capsys, *line, *slow)
+    fitting = [row for row in disturbed if row["fits"]]
+    steps = [row["disturbed_step_s"] for row in fitting]
+    assert steps == sorted(steps)
+    assert [row["sensitivity"][-1]["disturbed_step_s"] for row in fitting] == steps
+    assert (fitting[0]["layers"], fitting[0]["schedule"]) != (
+        plain[0]["layers"],
+        plain[0]["schedule"],
+    )
+    assert fitting[0]["step_s"] > plain[0]["step_s"]
+    assert main([*line, *slow]) == 0
+    printed = capsys.readouterr().out
+    assert "steps are compared under worker 1 x 1.5, with which its step takes" in printed
+    assert f"layers {fitting[0]['layers']}" in next(
+        text for text in printed.splitlines() if text.startswith("- best: ")
+    )
+
+
+def test_pipelines_without_a_slow_worker_are_left_out() -> None:
+    made = plan_of(schedules=["1f1b"], slow_workers={3: 1.2}, context=[1])
+    assert {each.shape.pipeline for each in made.proposals} <= {4, 8, 16}
+    with pytest.raises(PipeSchedError, match="there is no worker 3 to slow down"):
+        plan_of(schedules=["1f1b"], stages=[2], slow_workers={3: 1.2})
