@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Checks the pages on how to add something against the sources.
+"""Checks the documents against the sources.
 
-A page docs/Add*.md names files and folders of the project in backticks; each
-must exist. Names with a placeholder, such as `lib/Target/<Name>.cpp`, are
-those of new files. A file that has to change is named in a sentence of the form
+Files and folders of the project that a page in docs/ or the README names in
+backticks must exist. So must sources that any text names by a path below
+include/PipeSched or lib, such as `Analysis/Graph/Timeline.h`. Names with a
+placeholder, such as `lib/Target/<Name>.cpp`, are names of new files.
+
+A page docs/Add*.md says how to add something. A file that has to change is
+named there in a sentence of the form
 
     `lib/Target/TranslateRegistration.cpp` mentions `export-chrome-trace`
 
@@ -12,8 +16,8 @@ must have that text. So a page fails when the file is renamed, or when the
 example has moved to another one.
 
 Usage: check-guides.py [--root FOLDER] [--all]; prints `file:line: what` and
-fails if any page is wrong, or if there is none; with --all if one of PAGES is
-missing.
+fails if any page is wrong, or if there is no docs/Add*.md; with --all if one of
+PAGES is missing.
 """
 
 import argparse
@@ -28,6 +32,7 @@ FOLDERS = (
 )
 NAME = re.compile(rf"`((?:{FOLDERS})(?:/[\w.-]+)+/?|[\w-]+\.md|CMakeLists\.txt)`")
 MENTIONS = re.compile(r"`([^`\n]+)`\s+mentions\s+`([^`\n]+)`")
+SOURCE = re.compile(r"(?<![\w/.-])(?:[A-Z]\w*/)+[\w-]+\.(?:cpp|h|td)\b")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -35,16 +40,28 @@ def exists(root, name):
     return (root / name).exists() or (root / "docs" / name).is_file()
 
 
-def complaints(root, page):
-    """Yields (line, what) for everything that does not hold on one page."""
+def has_source(root, name):
+    return any((root / folder / name).is_file() for folder in ("include", "include/PipeSched", "lib"))
+
+
+def lost_files(root, page):
+    """Yields (line, what) for each file that a page names and the project does not have."""
+    text = page.read_text(encoding="utf-8")
+    prose = FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
+    lost = [(prose, match) for match in NAME.finditer(prose) if not exists(root, match[1])]
+    lost += [(text, match) for match in SOURCE.finditer(text) if not has_source(root, match[0])]
+    for inside, match in lost:
+        line = inside.count("\n", 0, match.start()) + 1
+        yield line, f"{match[0].strip('`')} does not exist"
+
+
+def lost_examples(root, page):
+    """Yields (line, what) for each example that a page on how to add something has lost."""
     text = page.read_text(encoding="utf-8")
     text = FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
     sentences = list(MENTIONS.finditer(text))
     if not sentences:
         yield 1, "no sentence of the form `file` mentions `text`"
-    for match in NAME.finditer(text):
-        if not exists(root, match[1]):
-            yield text.count("\n", 0, match.start()) + 1, f"{match[1]} does not exist"
     for match in sentences:
         line = text.count("\n", 0, match.start()) + 1
         file = root / match[1]
@@ -59,16 +76,16 @@ def main():
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--all", action="store_true", help="all of PAGES must exist")
     arguments = parser.parse_args()
-    docs = arguments.root / "docs"
-    pages = sorted(docs.glob("Add*.md"))
+    root = arguments.root
+    guides = sorted((root / "docs").glob("Add*.md"))
     found = []
-    for page in pages:
-        for line, what in complaints(arguments.root, page):
-            found.append(f"docs/{page.name}:{line}: {what}")
+    for page in [*sorted((root / "docs").rglob("*.md")), *root.glob("README.md")]:
+        complaints = [*lost_files(root, page), *(lost_examples(root, page) if page in guides else ())]
+        found += [f"{page.relative_to(root)}:{line}: {what}" for line, what in complaints]
     wanted = PAGES if arguments.all else ()
-    names = {page.stem for page in pages}
+    names = {page.stem for page in guides}
     found += [f"docs/{name}.md:1: does not exist" for name in wanted if name not in names]
-    if not pages:
+    if not guides:
         found.append("docs:1: no page Add*.md")
     for line in found:
         print(line)
