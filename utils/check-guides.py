@@ -41,7 +41,8 @@ def exists(root, name):
 
 
 def has_source(root, name):
-    return any((root / folder / name).is_file() for folder in ("include", "include/PipeSched", "lib"))
+    folders = ("include", "include/PipeSched", "lib")
+    return any((root / folder / name).is_file() for folder in folders)
 
 
 def lost_files(root, page):
@@ -80,7 +81,9 @@ def main():
     guides = sorted((root / "docs").glob("Add*.md"))
     found = []
     for page in [*sorted((root / "docs").rglob("*.md")), *root.glob("README.md")]:
-        complaints = [*lost_files(root, page), *(lost_examples(root, page) if page in guides else ())]
+        complaints = list(lost_files(root, page))
+        if page in guides:
+            complaints += lost_examples(root, page)
         found += [f"{page.relative_to(root)}:{line}: {what}" for line, what in complaints]
     wanted = PAGES if arguments.all else ()
     names = {page.stem for page in guides}
