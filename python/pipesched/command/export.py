@@ -138,7 +138,7 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
 
     source = Source.load(find(arguments.model), _model_options(arguments))
     torch.manual_seed(arguments.seed)
-    model = source.model(getattr(torch, arguments.dtype))
+    model, loss = source.with_loss(getattr(torch, arguments.dtype))
     size = arguments.microbatch_size
     inputs, targets = next(source.batches(size, arguments.seed))
     times = source.measure(model, inputs, None) if arguments.divide == "measured" else None
@@ -148,7 +148,7 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
         model,
         schedule,
         (inputs, targets),
-        loss=source.criterion(),
+        loss=loss,
         optimizer=lambda parameters: source.optimizer(parameters, arguments.lr),
         stages=source.split(model, schedule, times),
         batches=batches,

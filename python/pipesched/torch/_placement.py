@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from pipesched import Schedule, Stage
 
 from ._errors import PipelineError
+from ._origin import Origin, origins_of
 from ._split import SequentialStages, check_own
-from ._whole import Elsewhere, Whole
+from ._whole import Elsewhere
 
 StageKey = tuple[int, int]
 """(path, stage)."""
 Stages = Mapping[StageKey, nn.Module] | Callable[[int, int], nn.Module]
-Tied = Sequence[Sequence[tuple[int, str] | tuple[int, int, str]]]
-"""Parameters that are one parameter of the model: (stage, name) on all paths, or (path, stage,
-name)."""
+Tied = Sequence[Sequence[tuple[int, str] | tuple[int, int, str] | tuple[Literal["loss"], str]]]
+"""Parameters that are one parameter of the model: (stage, name) on all paths, (path, stage, name),
+or ("loss", name)."""
 
 
 def named(key: StageKey) -> str:
@@ -53,6 +54,11 @@ def module_of(function: Any) -> nn.Module | None:
     return function if isinstance(function, nn.Module) else None
 
 
+def bare(module: Any) -> Any:
+    """A stage without the DDP around it."""
+    return module.module if isinstance(module, DistributedDataParallel) else module
+
+
 @dataclass(frozen=True)
 class Piece:
     """Blocks that the same stages hold."""
@@ -82,24 +88,28 @@ class Placement:
         self.wrappers: dict[StageKey, DistributedDataParallel] = {}
         """The stages that were given under DDP."""
         self.modules = {key: self._ask(source, key) for key in self.stages}
-        self.whole: Whole | None = source.whole if isinstance(source, SequentialStages) else None
-        """The model that was divided into the stages, if that is known."""
         """The modules without DDP around them."""
-        self.loss = module_of(loss) if rank in self.loss_workers() else None
-        """The module of the loss, if it is one, on the ranks that compute losses."""
+        self.origins = self._origins_in(source)
+        """The models that were divided into the stages, if that is known."""
+        self.given_loss = module_of(loss)
+        """The module of the loss, if it is one."""
+        self.loss = self.given_loss if rank in self.loss_workers() else None
+        """The same on the ranks that compute losses."""
         self.shards = tuple(shards)
         """The shards of the head and of the embedding, if the ranks divide them."""
         self.elsewhere = Elsewhere(self._named_in(source), self.all_parameters())
         self._check_common_blocks()
         self._check_distinct()
 
-    def _named_in(self, source: Any) -> Iterator[tuple[str, nn.Parameter]]:
+    def _origins_in(self, source: Any) -> list[Origin]:
+        own = [source.origin] if isinstance(source, SequentialStages) else []
+        return list(dict.fromkeys([*own, *origins_of(self.modules.values())]))
+
+    def _named_in(self, source: Any) -> Iterator[tuple[str, Tensor]]:
         """The parameters that a source of stages shows, also those of other ranks."""
-        if not isinstance(source, Mapping):
-            if isinstance(source, SequentialStages):
-                yield from source.parameters()
-            return
-        for key, module in source.items():
+        for origin in self.origins:
+            yield from origin.parameters()
+        for key, module in source.items() if isinstance(source, Mapping) else ():
             for name, parameter in module.named_parameters():
                 yield f"{name} of {named(key)}", parameter
 
@@ -125,9 +135,8 @@ class Placement:
             raise PipelineError(f"`stages` gives {module!r} for {named(key)}; wanted an nn.Module")
         if isinstance(module, DistributedDataParallel):
             self.wrappers[key] = module
-            inner: nn.Module = module.module
-            return inner
-        return module
+        inner: nn.Module = bare(module)
+        return inner
 
     def _check_common_blocks(self) -> None:
         """A rank holds each block once."""

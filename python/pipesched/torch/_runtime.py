@@ -69,8 +69,10 @@ class PipelineRuntime:
     scaler: a `torch.amp.GradScaler`, which scales losses. After `step` all ranks agree on whether
         gradients are finite, so that `scaler.step` and `scaler.update` do the same on each.
     tied: parameters that stages share, for example of embedding and head: a list of ties, each a
-        list of (stage, parameter name), on all paths, or (path, stage, parameter name). Their
-        gradients are added up.
+        list of (stage, parameter name), on all paths, (path, stage, parameter name), or ("loss",
+        parameter name). Their gradients are added up. Ties that the runtime sees need no names.
+        Without `tied`, parameters of ranks that do not see each other's stages may not have the
+        same values under different names; `tied=()` says that they are several.
     vocabulary: the shard of the head of this rank, for a schedule with S and T cells
         (`pipesched.torch.vocabulary`). The last stage then gives the input of the head, and the
         loss is the mean cross-entropy; a `loss` that is given is compared with it. All ranks need
@@ -122,7 +124,7 @@ class PipelineRuntime:
         *,
         optimizer: Optimizers | None = None,
         scaler: torch.amp.GradScaler | None = None,
-        tied: Tied = (),
+        tied: Tied | None = None,
         vocabulary: VocabularyHead | None = None,
         embedding: VocabularyEmbedding | None = None,
         data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
@@ -164,7 +166,7 @@ class PipelineRuntime:
             self._clocks = Clocks(self._parts.link)
             self._clocks.compare()
         self._averages = setup.averages
-        self._state = setup.state(names)
+        self._state, self._copies = setup.state(names), setup.copies()
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
@@ -480,8 +482,8 @@ class PipelineRuntime:
         torch.clear_autocast_cache()
         try:
             with self._guarded(self._executor.where):
-                if self._parts.placement.whole is not None:
-                    self._parts.placement.whole.check()
+                for origin in self._parts.placement.origins:
+                    origin.check()
                 if batch.number == 0:
                     self._check_replicas()
                 if self._scaler is not None:  # the scaler then knows its scale on every rank
@@ -517,8 +519,9 @@ class PipelineRuntime:
         """Raises if ranks that hold the same parameters have different values of them."""
         shared = self._parts.sums.shared
         mine = {each.name: checksum(each.distinct) for each in shared}
-        said = self._watch.meet("values", mine)
-        for rank, theirs in enumerate(said):
+        said = self._watch.meet("values", [mine, self._copies.digests()])
+        self._copies.check([digests for _, digests in said], self._watch)
+        for rank, (theirs, _) in enumerate(said):
             for name in mine.keys() & theirs.keys():
                 if mine[name] != theirs[name]:
                     raise PipelineError(

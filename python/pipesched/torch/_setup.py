@@ -21,6 +21,7 @@ from pipesched._slots import receive_pools
 
 from ._budget import Budget
 from ._chain import check_order
+from ._copies import Copies
 from ._device import device_of, prepare
 from ._errors import PipelineError
 from ._experts import refuse_unused
@@ -34,10 +35,10 @@ from ._reduce import Shared, shapes_of
 from ._lookups import check_embedding
 from ._shards import Shards, check_head
 from ._slots import Slots
-from ._split import SequentialStages
+from ._split import SequentialStage, SequentialStages
 from ._state import Names, State
 from ._sums import Sums
-from ._ties import Tie, find_ties, ties_here
+from ._ties import Place, Tie, find_ties, places_here, ties_here, tokens_in
 from ._watch import Watch
 
 TAGGED = ("gloo", "mpi")
@@ -66,7 +67,7 @@ class Options:
     loss: Callable[[Any, Any], Tensor] | None
     group: dist.ProcessGroup
     optimizer: Optimizers | None
-    tied: Tied
+    tied: Tied | None
     vocabulary: nn.Module | None
     embedding: nn.Module | None
     device: torch.device | str | None
@@ -172,8 +173,8 @@ class Setup:
             self.sums.check_steps = self._check_steps
         self._shard()
         self.sums.make_buffers(options.buffers)
-        if isinstance(options.stages, SequentialStages):
-            self.sums.guard_buffers(options.stages.shared_buffers())
+        if self._is_guarded:
+            self.sums.guard_buffers(self._shared_buffers())
 
     def parts(self, slices: int, checks_slices: bool) -> Parts:
         """Makes the parts that the executor needs, for microbatches of so many slices."""
@@ -216,6 +217,11 @@ class Setup:
             self.shards,
             options.order,
         )
+
+    def copies(self) -> Copies:
+        """Makes what looks for ties that nobody has named."""
+        options = self.options
+        return Copies(self.placement, options.stages, options.tied, self.sums.ties)
 
     def state(self, names: Names | None) -> State:
         """Makes what saves and loads."""
@@ -334,10 +340,12 @@ class Setup:
         """Meets the other ranks for the first time; returns the ties that they know together."""
         own = self.averages.own
         pipelines = 1 if own is None else own.size
-        ties = ties_here(self.placement, self.options.tied, self.options.stages)
+        ties = ties_here(self.placement, self.options.tied or (), self.options.stages)
         used = self.averages.used_patterns
-        said = self.watch.meet("start", [self.options.digest, pipelines, ties, used])
-        for rank, (digest, beside, _, _) in enumerate(said):
+        buffers = [[list(place) for place in places] for places in self._shared_buffers()]
+        said = self.watch.meet("start", [self.options.digest, pipelines, ties, used, buffers])
+        self._is_guarded = all(theirs == buffers for *_, theirs in said)
+        for rank, (digest, beside, *_) in enumerate(said):
             if digest != self.options.digest:
                 raise PipelineError(
                     f"rank {rank} has another schedule, or other options, than this rank"
@@ -347,8 +355,19 @@ class Setup:
                     f"`data_parallel` has {beside} pipelines on rank {rank}, but {pipelines} on "
                     "this rank; give all ranks of a pipeline the same dimension of the mesh"
                 )
-        refuse_unused(self.options.expert_parallel, [theirs for *_, theirs in said])
-        return find_ties(self.placement, [theirs for _, _, theirs, _ in said])
+        refuse_unused(self.options.expert_parallel, [theirs for *_, theirs, _ in said])
+        known = [theirs for _, _, theirs, *_ in said]
+        held: list[Any] = []
+        if tokens := tokens_in(known):
+            held = self.watch.meet("ties", places_here(self.placement, tokens))
+        return find_ties(self.placement, known, held)
+
+    def _shared_buffers(self) -> list[list[Place]]:
+        """The buffers that several blocks of the model have, if the stages are such blocks."""
+        if not all(isinstance(each, SequentialStage) for each in self.placement.modules.values()):
+            return []
+        groups = [g for origin in self.placement.origins for g in origin.groups("_buffers")]
+        return [[(block, block + 1, name) for block, name in group] for group in groups]
 
     def _agree(self) -> None:
         """Checks that the ranks agree on everything that must be the same."""
@@ -371,9 +390,9 @@ class Setup:
             mine["the embedding"] = [f"{what}, {embedding.weight.dtype}"]
         for number, tie in enumerate(self.sums.ties):
             if parameters := tie.parameters(self.placement):
-                mine[f"tie {number}"] = shapes_of(parameters[:1])
+                mine[f"tie {number}, {tie}"] = shapes_of(parameters[:1])
                 if any(shapes_of([p]) != shapes_of(parameters[:1]) for p in parameters):
-                    raise PipelineError(f"the parameters of tie {number} have different shapes")
+                    raise PipelineError(f"{tie} are tied, and have different shapes")
         for rank, theirs in enumerate(self.watch.meet("parameters", mine)):
             for what in mine.keys() & theirs.keys():
                 if mine[what] != theirs[what]:

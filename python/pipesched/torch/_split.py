@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from torch import nn
@@ -13,6 +13,7 @@ from torch import nn
 from pipesched import Schedule
 
 from ._errors import PipelineError
+from ._origin import Origin
 from ._shared import Held, refuse_shared
 from ._whole import Whole
 
@@ -83,10 +84,7 @@ class SequentialStages:
             for stage in schedule.stages(worker)
         }
         self._made: dict[range, SequentialStage] = {}
-        self.whole: Whole | None = None
-        """The model that was divided, if its children are the children of blocks."""
-        # Later the identity of parameters may be lost, for example by `fully_shard`.
-        self._ties = self._shared("parameters")
+        self.origin = Origin(blocks)
         workers = [set[int]() for _ in blocks]
         for worker in range(schedule.workers):
             for block in (block for stage in schedule.stages(worker) for block in stage.blocks):
@@ -95,27 +93,6 @@ class SequentialStages:
             Held(f"block {number}: ", block, frozenset(ranks))
             for number, (block, ranks) in enumerate(zip(blocks, workers, strict=True))
         )
-
-    def ties(self) -> list[list[tuple[int, int, str]]]:
-        """The places of parameters that several blocks hold: (block, block + 1, name)."""
-        return self._ties + self._shared("parameters")
-
-    def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """All parameters, with names."""
-        for block, module in enumerate(self._blocks):
-            for name, parameter in module.named_parameters():
-                yield f"{name} of block {block}", parameter
-
-    def shared_buffers(self) -> list[list[tuple[int, int, str]]]:
-        """The places of buffers that several blocks hold."""
-        return self._shared("buffers")
-
-    def _shared(self, kind: str) -> list[list[tuple[int, int, str]]]:
-        places: dict[int, list[tuple[int, int, str]]] = {}
-        for block, module in enumerate(self._blocks):
-            for name, each in getattr(module, f"named_{kind}")(remove_duplicate=False):
-                places.setdefault(id(each), []).append((block, block + 1, name))
-        return [found for found in places.values() if len({place[0] for place in found}) > 1]
 
     def __call__(self, path: int, stage: int) -> SequentialStage:
         span = self._spans[path, stage]
@@ -163,7 +140,7 @@ def split_sequential(
         for size, end in zip(sizes, ends, strict=True)
     ]
     stages = SequentialStages(blocks, schedule, sizes)
-    stages.whole = Whole(module)
+    stages.origin.whole = Whole(module)
     return stages
 
 

@@ -178,10 +178,10 @@ class Sums:
                     "add G cells with pipe-add-optimizer{all-reduce=end}, or give no `optimizer`"
                 )
             self.at_end.append(shared)
-        for index, tie in enumerate(self.ties):
+        for tie in self.ties:
             sum_up = self._over(tie.workers)
             if self._watch.rank in tie.workers:
-                name = f"the sum of gradients of tie {index}"
+                name = f"the sum of gradients of {tie}"
                 find = partial(tie.parameters, self._placement)
                 keeps = self._watch.rank == tie.workers[0]
                 tied = Shared(name, find, sum_up, tie.workers, of, is_tied=True, keeps=keeps)
@@ -234,7 +234,7 @@ class Sums:
         sum_up = self._over(workers) if has_parameters else None
         if loss is None or not has_parameters or self._watch.rank not in workers:
             return
-        find = lambda: list(loss.parameters())  # noqa: E731
+        find = lambda: [p for p in loss.parameters() if id(p) not in self.tied()]  # noqa: E731
         name = "the sum of gradients of the loss"
         keeps = self._watch.rank == workers[0]
         self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of, keeps=keeps))

@@ -194,7 +194,7 @@ def losses_alone(text: str) -> list[float]:
     model, loss = source["model"]().double(), source["loss"]
     parameters = [*model.parameters()]
     parameters += loss.parameters() if isinstance(loss, torch.nn.Module) else []
-    optimizer = torch.optim.AdamW(parameters, lr=0.01)
+    optimizer = torch.optim.AdamW(dict.fromkeys(parameters), lr=0.01)
     data = source["batches"](16, 3)
     losses = []
     for _ in range(6):
@@ -278,6 +278,40 @@ def test_any_module_trains(divide: str, tmp_path: Path, marked: dict[str, str]) 
     line = f"--schedule zb-v,1f1b --model {file} {SIZES} --dtype float64 --divide {divide}"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
     wanted = losses_alone(ANY)
+    for row in json.loads(out):
+        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
+
+
+TIED_LOSS = """
+import torch
+from torch import nn
+
+FIRST = nn.Linear(4, 4)
+
+class Loss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = FIRST.weight
+
+    def forward(self, output, target):
+        return nn.functional.mse_loss((output @ self.weight.T).sum(1, keepdim=True), target)
+
+def model() -> nn.Sequential:
+    FIRST.reset_parameters()
+    return nn.Sequential(FIRST, *(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3)))
+
+loss = Loss()
+"""
+
+
+@needs_torch
+def test_a_loss_with_a_weight_of_the_model(tmp_path: Path, marked: dict[str, str]) -> None:
+    """The weight is one in each of the trainings, which take turns, and in no two of them."""
+    file = tmp_path / "tied.py"
+    file.write_text(TIED_LOSS + BATCHES)
+    line = f"--schedule 1f1b,zb-v --model {file} {SIZES} --dtype float64 --divide even"
+    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
+    wanted = losses_alone(TIED_LOSS)
     for row in json.loads(out):
         assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 

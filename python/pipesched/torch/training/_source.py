@@ -174,6 +174,23 @@ class Source:
 
     def model(self, dtype: torch.dtype) -> nn.Module:
         """Makes the model. Its parameters follow PyTorch's seed."""
+        return self.with_loss(dtype)[0]
+
+    def with_loss(self, dtype: torch.dtype) -> tuple[nn.Module, Callable[[Any, Any], Tensor]]:
+        """Makes the model, and the loss for one training: a copy if it is a module, whose
+        parameters are trained. A parameter that both have is one in their copies too.
+        """
+        made, loss = self._made(), self.module.loss
+        if not isinstance(loss, nn.Module):
+            return made.to(dtype), self.loss
+        own = set(map(id, made.parameters()))
+        if any(id(parameter) in own for parameter in loss.parameters()):
+            made, loss = copy.deepcopy((made, loss))
+        else:
+            loss = copy.deepcopy(loss)
+        return made.to(dtype), loss
+
+    def _made(self) -> nn.Module:
         made = self.module.model(**self.for_model)
         if not isinstance(made, nn.Module):
             raise PipeSchedError(
@@ -186,7 +203,7 @@ class Source:
                 "transformers, a Pipe of PyTorch, or a function `cuts(model)` beside it that "
                 "returns the names of modules before which it may be cut"
             )
-        return made.to(dtype)
+        return made
 
     @property
     def _cuts(self) -> Any:
@@ -234,11 +251,6 @@ class Source:
         """The loss of a microbatch."""
         found: Tensor = self.module.loss(output, target)
         return found
-
-    def criterion(self) -> Callable[[Any, Any], Tensor]:
-        """The loss for one training: a copy if it is a module, whose parameters are trained."""
-        found = self.module.loss
-        return copy.deepcopy(found) if isinstance(found, nn.Module) else self.loss
 
     def optimizer(self, parameters: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
         """The optimizer: `optimizer(parameters, lr)` of the file if it has one, otherwise AdamW."""

@@ -198,7 +198,8 @@ class Training:
         self.samples = job.microbatches * job.microbatch_size
         self.tokens: int | None = None
         torch.manual_seed(job.seed)
-        model = source.model(trainer.dtype).to(trainer.device)
+        model, loss = source.with_loss(trainer.dtype)
+        model = model.to(trainer.device)
         is_spread = spreads(units_of(schedule))
         head, embedding = None, None
         if looks_up(units_of(schedule)):
@@ -215,7 +216,7 @@ class Training:
         self.runtime = PipelineRuntime(
             schedule,
             stages,
-            source.criterion(),
+            loss,
             optimizer=make if steps_inside else None,
             device=trainer.device,
             receives=job.receives,
