@@ -461,17 +461,19 @@ def test_errors_of_ranks(
 
 
 @needs_torch
-@pytest.mark.parametrize("ending", ["interrupt", "kill_rank", "kill_parent"])
+@pytest.mark.parametrize("ending", ["interrupt", "kill_rank", "stop_rank", "kill_parent"])
 def test_ended_from_outside(ending: str, tmp_path: Path, marked: dict[str, str]) -> None:
     model = toy(tmp_path, "pass")
     line = f"--schedule 1f1b --model {model} --workers 2 --microbatches 4 --steps 1000000"
-    process = begin(line, marked)
+    process = begin(f"{line} --timeout 8", marked)
     ranks = {rank: pid for pid, rank in processes(marked["PIPESCHED_TEST"]).items() if rank}
     assert sorted(ranks) == ["0", "1"]
     if ending == "interrupt":
         process.send_signal(signal.SIGINT)
     elif ending == "kill_rank":
         os.kill(ranks["1"], signal.SIGKILL)
+    elif ending == "stop_rank":
+        os.kill(ranks["1"], signal.SIGSTOP)
     else:
         process.kill()
     out, err = process.communicate(timeout=SOON)
@@ -483,6 +485,26 @@ def test_ended_from_outside(ending: str, tmp_path: Path, marked: dict[str, str])
             1,
             "error: rank 1 was killed by SIGKILL",
         )
+    elif ending == "stop_rank":
+        assert process.returncode == 1
+        assert "error: rank 1 is stopped (SIGSTOP, or a debugger)\nrank 0 " in err
+        assert "Traceback" not in err
+
+
+@needs_torch
+def test_a_lost_connection_is_told_in_words() -> None:
+    """As gloo raises it if a rank has ended, or if another program connects to one of its ports."""
+    from pipesched.torch.training._launch import failure_of
+
+    place = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:537] "
+    try:
+        raise RuntimeError(f"{place}Connection reset by peer. This is typically caused by a bug")
+    except RuntimeError as error:
+        failure = failure_of(error, 1)
+    assert failure.kind == "lost"
+    assert failure.text.startswith(f"rank 1 lost its connection to another rank: {place}Connection")
+    assert "another program has connected to a port" in failure.text
+    assert "Traceback" not in failure.text and "typically" not in failure.text
 
 
 # Arguments

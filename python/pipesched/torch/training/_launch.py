@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -22,9 +22,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.distributed_c10d import Store
 
-import pipesched
+import pipesched.torch
 from pipesched import PipeSchedError
-from pipesched.torch import RemoteError
+from pipesched.torch import PipelineError, PipelineTimeout, RemoteError
 
 from ._job import Job, Outcome, Report
 from ._trainer import Trainer, device_of
@@ -35,12 +35,22 @@ STORE = "PIPESCHED_STORE"
 GRACE = 10.0
 """How many seconds all ranks have to end after one has failed. Then they are killed."""
 
-PASSED_ON = (str(Path(pipesched.__file__).parent / "torch"), str(Path(nn.__file__).parent))
+LOOK = 0.5
+"""How many seconds pass between two looks for ranks that are stopped, after one has failed."""
+
+PASSED_ON = tuple(
+    str(Path(module.__file__).parent)
+    for module in (pipesched.torch, nn, dist)
+    if module.__file__ is not None
+)
 """Source folders whose frames are of no use to the user."""
 
-Kind = Literal["killed", "failed", "remote"]
-ORDER: tuple[Kind, ...] = ("killed", "failed", "remote")
+Kind = Literal["killed", "failed", "waited", "lost", "remote"]
+ORDER: tuple[Kind, ...] = ("killed", "failed", "waited", "lost", "remote")
 """The order in which failures count as the cause of others."""
+
+LOST = ("gloo/transport", "onnection reset by peer", "onnection closed by peer", "Broken pipe")
+"""What PyTorch says of a connection that has ended."""
 
 
 class RankFailed(PipeSchedError):
@@ -60,6 +70,18 @@ def failure_of(error: BaseException, rank: int) -> Failure:
     """Describes an exception without the frames that only pass calls on."""
     if isinstance(error, RemoteError):
         return Failure("remote", rank, f"rank {rank}: {error}")
+    if isinstance(error, PipelineTimeout):
+        return Failure("waited", rank, str(error))
+    if isinstance(error, RuntimeError) and any(each in str(error) for each in LOST):
+        text = str(error).split(". This is typically caused by", 1)[0]
+        if "Timed out" in text:
+            return Failure("waited", rank, f"rank {rank} waited for another rank: {text}")
+        return Failure(
+            "lost",
+            rank,
+            f"rank {rank} lost its connection to another rank: {text}\nif no rank has ended, another "
+            "program has connected to a port of this run, which gloo does not notice; run again",
+        )
     said = traceback.TracebackException.from_exception(error)
     frames = [frame for frame in said.stack if not frame.filename.startswith(PASSED_ON)]
     said.stack = traceback.StackSummary.from_list(frames)
@@ -74,13 +96,18 @@ def _line(error: BaseException) -> str:
 def train(job: Job, report: Report, store: Store | None = None) -> list[Outcome]:
     """Trains as one rank. The environment gives its number, and the store unless one is passed."""
     device_of(job.backend)
-    dist.init_process_group(
-        job.backend,
-        store=store,
-        rank=int(os.environ["RANK"]) if store else -1,
-        world_size=int(os.environ["WORLD_SIZE"]) if store else -1,
-        timeout=datetime.timedelta(seconds=job.timeout),
-    )
+    try:
+        dist.init_process_group(
+            job.backend,
+            store=store,
+            rank=int(os.environ["RANK"]) if store else -1,
+            world_size=int(os.environ["WORLD_SIZE"]) if store else -1,
+            timeout=datetime.timedelta(seconds=job.timeout),
+        )
+    except RuntimeError as error:
+        text = f"rank {os.environ['RANK']} did not connect to the other ranks: {error}"
+        is_late = "timeout" in text.lower() or "timed out" in text.lower()
+        raise (PipelineTimeout if is_late else PipelineError)(text) from error
     outcomes = Trainer(job, report if dist.get_rank() == 0 else lambda text: None).run()
     dist.destroy_process_group()
     return outcomes
@@ -110,6 +137,13 @@ class Rank:
     connection: Connection
     has_ended: bool = False
 
+    def is_stopped(self) -> bool:
+        """Whether its process waits for SIGCONT."""
+        how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        with suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self.process.pid, how) is not None
+        return False
+
 
 @dataclass
 class Run:
@@ -119,6 +153,10 @@ class Run:
     report: Report
     outcomes: list[Outcome] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    silent: str = ""
+    """The ranks that did not end after a failure of others, in words."""
+    explained: tuple[Kind, ...] = ()
+    """The kinds of failures that these ranks cause."""
 
     def follow(self) -> None:
         """Reads what the ranks say until all have ended. After a failure that takes at most
@@ -128,13 +166,24 @@ class Run:
         while waiting := {r.connection: r for r in self.ranks if not r.has_ended}:
             if self.failures:
                 end = min(end, time.monotonic() + GRACE)
-            seconds = max(0.0, end - time.monotonic()) if self.failures else None
-            ready = wait(list(waiting), seconds)
-            if not ready:
+            ready = wait(list(waiting), LOOK if self.failures else None)
+            if not ready and self._are_silent(list(waiting.values()), time.monotonic() >= end):
                 return
             for connection in ready:
                 assert isinstance(connection, Connection)
                 self._hear(waiting[connection])
+
+    def _are_silent(self, ranks: list[Rank], is_late: bool) -> bool:
+        """Whether these ranks are not waited for: all of them are stopped, or it is late."""
+        stopped = [str(rank.number) for rank in ranks if rank.is_stopped()]
+        if stopped and (is_late or len(stopped) == len(ranks)):
+            self.silent = f"rank {', '.join(stopped)} is stopped (SIGSTOP, or a debugger)"
+            self.explained = ("waited", "lost", "remote")
+        elif is_late:
+            numbers = ", ".join(str(rank.number) for rank in ranks)
+            self.silent = f"rank {numbers} did not answer, and was killed"
+            self.explained = ("waited",)
+        return bool(self.silent)
 
     def _hear(self, rank: Rank) -> None:
         try:
@@ -161,8 +210,13 @@ class Run:
             self.failures.append(Failure("killed", rank.number, text))
 
     def cause(self) -> Failure | None:
-        """The failure that caused the others."""
-        return min(self.failures, key=lambda f: ORDER.index(f.kind), default=None)
+        """The failure that caused the others. That others waited is caused by those that do not
+        answer.
+        """
+        found = min(self.failures, key=lambda f: ORDER.index(f.kind), default=None)
+        if found is not None and found.kind in self.explained:
+            return replace(found, text=f"{self.silent}\n{found.text}")
+        return found
 
 
 def launch(job: Job, report: Report) -> list[Outcome]:
