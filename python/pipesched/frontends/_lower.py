@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +13,15 @@ from . import EXTRA, FrontendError
 from ._cut import Part
 from ._dropout import MASK, is_random, mask_code
 from ._file import Function
-from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, with_values
+from ._mlir import (
+    CLEAN_UP,
+    foreign_operation,
+    function_of,
+    only_function,
+    parsed,
+    with_values,
+)
+from ._process import Failure, Worker
 from ._trace import Joint, module_of, op_name
 
 _PIPELINES = (
@@ -22,9 +31,7 @@ _PIPELINES = (
 """They are those of `torch_mlir.fx`, which prints errors and leaves a file where one
 occurs.
 """
-
-_SCATTERS = ("scatter", "index_put", "index_add", "pool", "embedding_bag")
-"""What is in the names of operations that write to places that the data says."""
+_LAST = f"builtin.module({CLEAN_UP})"
 
 
 def torch_mlir() -> Any:
@@ -39,69 +46,101 @@ def torch_mlir() -> Any:
 
 
 class Lowering:
-    """Lowers the functions of one graph. `what` names it, for errors."""
+    """Lowers the functions of one graph in the process of a worker. `what` names it, for errors."""
 
-    def __init__(self, joint: Joint, what: str) -> None:
-        self.what = what
+    def __init__(self, joint: Joint, what: str, worker: Worker) -> None:
+        self.what, self.worker = what, worker
         self.graph = joint.module.graph
         for node in self.graph.nodes:
             if node.op == "call_function" and is_random(node.target):
                 raise FrontendError(
-                    f"{what}: {self._place(op_name(node))} draws random numbers, which functions "
+                    f"{what}: {self._place(node)} draws random numbers, which functions "
                     "of stages cannot; wanted none but those of dropout in the forward of a stage, "
                     "which the backward does not run again"
                 )
 
-    def _place(self, name: str) -> str:
+    def _place(self, node: fx.Node) -> str:
         """An operation with the module that it comes from. One of the backward has that of the
         forward.
         """
+        name = op_name(node)
         names = (name, name.removesuffix("_backward"))
         found = (n for n in self.graph.nodes if n.op == "call_function" and op_name(n) in names)
-        module = next(filter(None, map(module_of, found)), "")
+        module = next(filter(None, map(module_of, [node, *found])), "")
         return f"aten.{name}" + (f" of {module}" if module else "")
 
     def lower(self, part: Part) -> Function:
         """The function of a part."""
         what = f"{self.what}, {part.kind}"
-        masks = _take_masks(part.graph)
-        module = fx.GraphModule(torch.nn.Module(), part.graph)
-        found = torch_mlir()
-        from torch_mlir.passmanager import PassManager
-
+        whole = part.graph
+        masks = _take_masks(whole)
         try:
-            lowered = found.stateless_fx_import(module, output_type="raw", model_name="main")
-            with lowered.context:
-                for pipeline in _PIPELINES:
-                    PassManager.parse(pipeline).run(lowered.operation)
-                if masks:
-                    lowered = with_values(lowered, part.arguments, masks)
-                PassManager.parse(f"builtin.module({CLEAN_UP})").run(lowered.operation)
+            text = self._text(whole, _PIPELINES if masks else (*_PIPELINES, _LAST))
+            if masks:
+                text = str(with_values(parsed(text), part.arguments, masks))
+                text = self.worker.lower(text, [_LAST])
+        except Failure as failure:
+            raise self._refused(what, whole, str(failure)) from None
+        module = parsed(text)  # An operation does not keep its module.
+        return function_of(only_function(module, what), part.arguments, part.results)
+
+    def _text(self, graph: fx.Graph, passes: Sequence[str]) -> str:
+        """The graph as operations of LLVM. Raises Failure."""
+        module = fx.GraphModule(torch.nn.Module(), graph)
+        try:
+            found = torch_mlir().stateless_fx_import(module, output_type="raw", model_name="main")
         except Exception as error:
-            raise self._refused(what, str(error)) from error
-        function = only_function(lowered, what)
-        if (other := foreign_operation(str(function))):
-            raise self._scatters(what, part, other)
-        return function_of(function, part.arguments, part.results)
+            raise Failure(f"{type(error).__name__}: {error}") from error
+        text = self.worker.lower(str(found), passes, "torch")
+        if (other := foreign_operation(text)):
+            raise Failure(f"needs {other}, which LLVM 22 does not have")
+        return text
 
-    def _refused(self, what: str, said: str) -> FrontendError:
-        found = re.search(r"torch\.aten\.([A-Za-z0-9_]+)|aten[:.]+([A-Za-z0-9_]+)", said)
-        if found is None:
-            lines = said.strip().splitlines() or ["for an unknown reason"]
-            return FrontendError(f"{what} cannot be lowered: {' '.join(lines)[:300]}")
-        place = self._place(found[1] or found[2])
-        return FrontendError(f"{what} cannot be lowered: {place} has no form in linalg")
+    def _refused(self, what: str, graph: fx.Graph, said: str) -> FrontendError:
+        """The error of a graph that cannot be lowered: that of the first operation that cannot be
+        lowered without the others, if there is one.
+        """
+        tried = set()
+        for node in graph.nodes:
+            single, key = _single(node)
+            if single is None or key in tried:
+                continue
+            tried.add(key)
+            try:
+                self._text(single, _PIPELINES)
+            except Failure as failure:
+                why = str(failure)
+                if not why.startswith(("needs ", "ends ")):
+                    why = "has no form in linalg"
+                shapes = ", ".join(_shape_text(each) for each in node.all_input_nodes)
+                given = f", for {shapes}" if shapes else ""
+                return FrontendError(f"{what} cannot be lowered: {self._place(node)} {why}{given}")
+        return FrontendError(f"{what} cannot be lowered: {' '.join(said.split())[:300]}")
 
-    def _scatters(self, what: str, part: Part, other: str) -> FrontendError:
-        places = [
-            self._place(op_name(node))
-            for node in part.graph.nodes
-            if any(name in op_name(node) for name in _SCATTERS)
-        ]
-        return FrontendError(
-            f"{what} cannot be lowered: {', '.join(dict.fromkeys(places)) or 'its code'} needs "
-            f"{other}, which LLVM 22 does not have"
-        )
+
+def _shape_text(node: fx.Node) -> str:
+    """`float32 [2, 3]`."""
+    value = node.meta["val"]
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{value.dtype} {list(value.shape)}".removeprefix("torch.")
+
+
+def _single(node: fx.Node) -> tuple[fx.Graph | None, Any]:
+    """A graph of one operation, and what equal ones have in common."""
+    if node.op != "call_function" or node.target is operator.getitem:
+        return None, None
+    graph = fx.Graph()
+    copied = {}
+    for each in node.all_input_nodes:
+        copied[each] = graph.placeholder(each.name)
+        copied[each].meta["val"] = each.meta["val"]
+    made = graph.node_copy(node, copied.__getitem__)
+    several = [user for user in node.users if user.target is operator.getitem]
+    made_parts = [graph.node_copy(user, lambda _: made) for user in several]
+    graph.output(tuple(made_parts or [made]))
+    given = fx.map_arg((node.args, node.kwargs), _shape_text)
+    return graph, (node.target, str(given), len(several))
 
 
 def _take_masks(graph: fx.Graph) -> list[list[str]]:

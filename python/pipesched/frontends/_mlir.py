@@ -27,6 +27,13 @@ def foreign_operation(text: str) -> str:
     return f"{found[1]}.{found[2]}" if found else ""
 
 
+def parsed(text: str) -> Any:
+    """The module of a text with upstream's operations."""
+    from torch_mlir.ir import Context, Module
+
+    return Module.parse(text, Context())
+
+
 def only_function(module: Any, what: str) -> Any:
     """The only operation of a module, without assertions: compiled schedules check indices
     themselves (docs/Lowering.md).

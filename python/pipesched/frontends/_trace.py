@@ -197,11 +197,12 @@ def _take_constants(module: fx.GraphModule) -> dict[fx.Node, Tensor]:
     graph = module.graph
     made: dict[fx.Node, Tensor] = {}
     last = list(graph.find_nodes(op="placeholder"))[-1]
+    mode = last.meta["val"].fake_mode
     for node in list(graph.find_nodes(op="get_attr")):
         tensor = getattr(module, str(node.target))
         with graph.inserting_after(last):
             place = graph.placeholder(f"constant{len(made)}")
-        place.meta["val"] = tensor
+        place.meta["val"] = mode.from_tensor(tensor)
         node.replace_all_uses_with(place)
         graph.erase_node(node)
         made[place], last = tensor, place

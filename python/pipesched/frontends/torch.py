@@ -38,6 +38,7 @@ from ._file import (
 )
 from ._lower import Lowering, torch_mlir
 from ._names import short_names
+from ._process import Worker
 from ._trace import Joint, Packing, key_of, rename, trace_loss, trace_stage
 from ._updates import Rule, Stepped, update_function
 
@@ -94,7 +95,9 @@ def export(
                 "split_model has made of it"
             )
         stages = split_sequential(model, schedule)
-    return _Export(model, schedule, stages, loss, optimizer, seed).run(example, batches)
+    with Worker() as worker:
+        made = _Export(model, schedule, stages, loss, optimizer, seed, worker)
+        return made.run(example, batches)
 
 
 @dataclass
@@ -144,8 +147,9 @@ class _Export:
         loss: Loss,
         optimizer: MakeOptimizer | torch.optim.Optimizer | None,
         seed: int,
+        worker: Worker,
     ) -> None:
-        self.model, self.schedule, self.loss = model, schedule, loss
+        self.model, self.schedule, self.loss, self.worker = model, schedule, loss, worker
         self.seed, self.dropouts = checked_seed(seed), 0
         count = count_stages(schedule)
         self.stages = [_Stage.of(number, stages(0, number)) for number in range(count)]
@@ -211,7 +215,7 @@ class _Export:
 
     def _lowered(self, stage: _Stage, joint: Joint) -> dict[str, str]:
         """The functions of a stage that no earlier one has."""
-        made, lowering = {}, Lowering(joint, f"stage {stage.number}")
+        made, lowering = {}, Lowering(joint, f"stage {stage.number}", self.worker)
         for part in stage_parts(joint):
             function = lowering.lower(part).tying(stage.ties)
             symbol = f"stage{stage.number}_{part.kind}"
@@ -234,7 +238,7 @@ class _Export:
     ) -> None:
         count = self.schedule.microbatches
         joint = trace_loss(self.loss, output, packing, target, targets, count)
-        function = Lowering(joint, "the loss").lower(loss_part(joint))
+        function = Lowering(joint, "the loss", self.worker).lower(loss_part(joint))
         self.ends["loss"] = self.functions.add("loss", function)
 
     def _export_samples(

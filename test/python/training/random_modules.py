@@ -1,0 +1,288 @@
+"""Random modules of PyTorch, exported, compiled and run, with losses and gradients of PyTorch.
+
+As a script it tries many, and prints the smallest part of each module that differs:
+
+    python test/python/training/random_modules.py FIRST COUNT [f32 f64 bf16]
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pipesched
+import torch
+from pipesched.frontends import FrontendError
+from pipesched.frontends.torch import export
+from random_operations import LOSSES, Operation, Residual, random_operation
+from torch import Tensor, nn
+from torch.nn import functional
+
+TOOL = Path(__file__).parents[3] / "build" / "release" / "bin" / "pipesched-run"
+TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
+MICROBATCHES, SIZE = 2, 2
+RATE = 2.0**20
+"""Parameters after a step of SGD at this rate hold little but the gradient."""
+# Error in parts of the norm, besides a multiple of the error of PyTorch's own computation.
+PRECISION = {"f32": 2e-5, "f64": 1e-9, "bf16": 0.03}
+FACTOR = {"f32": 8, "f64": 8, "bf16": 4}
+DIGITS = 1e-5
+"""Of a loss, as the tool prints it."""
+LIMIT = 120
+"""Seconds for a module of a few operations."""
+
+
+@dataclass
+class Trial:
+    """A model in stages, its data and its loss."""
+
+    model: nn.Sequential
+    inputs: Tensor
+    targets: Tensor
+    loss: str
+    family: str
+
+    @property
+    def criterion(self) -> Callable[[Tensor, Tensor], Tensor]:
+        return LOSSES[self.loss]
+
+
+class Flat(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1)
+
+
+def _front(draw: random.Random, kind: str, width: int) -> nn.Module:
+    if kind == "tokens":
+        return nn.Embedding(11, width)
+    return nn.Conv2d(3, width, 3, padding=1) if kind == "images" else nn.Linear(5, width)
+
+
+def _shapes(kind: str, width: int) -> tuple[list[int], list[int]]:
+    """Of an input, and of what is between stages."""
+    if kind == "images":
+        return [SIZE, 3, 6, 6], [SIZE, width, 6, 6]
+    return [SIZE, 7, *([5] if kind == "numbers" else [])], [SIZE, 7, width]
+
+
+def random_trial(seed: int, dtype: torch.dtype) -> Trial:
+    """The same one for a seed in each type, but for rounding."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    kind, width = draw.choice(["tokens", "numbers", "images"]), draw.choice([4, 8])
+    shape, inner = _shapes(kind, width)
+    count = SIZE * MICROBATCHES
+    inputs = torch.randn(count, *shape[1:], dtype=torch.float64)
+    if kind == "tokens":
+        inputs = torch.randint(11, (count, *shape[1:]))
+    layers = [[random_operation(draw, inner) for _ in range(draw.randint(2, 5))] for _ in range(2)]
+    loss = draw.choice(list(LOSSES))
+    classes = 5
+    ends: list[nn.Module] = [nn.Linear(width, classes)]
+    if kind == "images":
+        ends = [Flat(), nn.Linear(width * 36, classes)]
+    first = nn.Sequential(_front(draw, kind, width), *layers[0])
+    last = nn.Sequential(nn.Linear(inner[-1], inner[-1]), *layers[1], *ends)
+    rows = [count] if kind == "images" else [count, 7]
+    targets = torch.randn(*rows, classes, dtype=torch.float64).sigmoid()
+    if loss == "cross_entropy":
+        targets = torch.randint(classes, rows)
+    model = nn.Sequential(first, last).to(torch.float64).to(dtype)
+    if inputs.is_floating_point():
+        inputs = inputs.to(dtype)
+    if targets.is_floating_point():
+        targets = targets.to(dtype)
+    family = draw.choice(["1f1b", "zb-h1"])
+    return Trial(model, inputs, targets, loss, family)
+
+
+def _wide(trial: Trial) -> Trial:
+    """The same in float64."""
+
+    def widened(x: Tensor) -> Tensor:
+        return x.double() if x.is_floating_point() else x
+
+    model = copy.deepcopy(trial.model).double()
+    return Trial(model, widened(trial.inputs), widened(trial.targets), trial.loss, trial.family)
+
+
+Named = dict[str, Tensor]
+
+
+def computed(trial: Trial) -> Named:
+    """The loss and the gradients that PyTorch computes."""
+    model = copy.deepcopy(trial.model)
+    total = 0.0
+    pairs = zip(
+        trial.inputs.chunk(MICROBATCHES), trial.targets.chunk(MICROBATCHES), strict=True
+    )
+    # The sum over microbatches is taken in float64 for all; within one it is PyTorch's.
+    sums = {name: torch.zeros(each.shape).double() for name, each in model.named_parameters()}
+    for x, y in pairs:
+        model.zero_grad()
+        found = trial.criterion(model(x), y) / MICROBATCHES
+        found.backward()  # type: ignore[no-untyped-call]
+        total += found.item()
+        for name, each in model.named_parameters():
+            if each.grad is not None:
+                sums[name] += each.grad.double()
+    return {"loss": torch.tensor(total).double(), **sums}
+
+
+class Failed(Exception):
+    """What an exported module does not do; the text says what."""
+
+
+def _numbers(path: Path, dtype: torch.dtype) -> Tensor:
+    found = np.load(path)
+    if dtype == torch.bfloat16:
+        return torch.from_numpy(found.view("int16")).view(torch.bfloat16).double()
+    return torch.from_numpy(found).double()
+
+
+def compiled(trial: Trial, folder: Path) -> Named:
+    """The loss and the gradients of the exported model. Raises Failed if it does not run, and
+    FrontendError where it has no form.
+    """
+    schedule = pipesched.generate(
+        trial.family, workers=2, microbatches=MICROBATCHES, name="random"
+    )
+    made = export(
+        copy.deepcopy(trial.model),
+        schedule,
+        (trial.inputs[:SIZE], trial.targets[:SIZE]),
+        loss=trial.criterion,
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=RATE),
+        batches=[(trial.inputs, trial.targets)],
+    )
+    file, after = folder / "random.mlir", folder / "after"
+    given = made.save(file)
+    options = [f"--parameters={given}", "--steps=1", f"--save-parameters={after}"]
+    try:
+        done = subprocess.run(
+            [str(TOOL), str(file), *options], capture_output=True, text=True, timeout=LIMIT
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"did not end in {LIMIT} s") from None
+    if done.returncode:
+        raise Failed(f"ended with {done.returncode}: {(done.stderr or done.stdout)[:600]}")
+    said = done.stdout.split("step 0: loss ")[1].split(",")[0]
+    found = {"loss": torch.tensor(float(said)).double()}
+    held = dict(trial.model.named_parameters())
+    for name, whole in made.names.items():
+        before = held[whole].detach()
+        found[whole] = (before.double() - _numbers(after / name, before.dtype)) / RATE
+    return found
+
+
+def _error(found: Tensor, wanted: Tensor) -> float:
+    """In parts of the norm; infinite where one is not a number and the other is one."""
+    if not torch.equal(found.isfinite(), wanted.isfinite()):
+        return float("inf")
+    wanted = wanted.nan_to_num(0, 0, 0)
+    found = found.nan_to_num(0, 0, 0)
+    return float((found - wanted).norm() / wanted.norm().clamp(min=1e-300))
+
+
+def differences(trial: Trial, folder: Path, name: str) -> list[str]:
+    """Where the exported model differs from PyTorch beyond rounding, a line for each. `name` is
+    that of the type.
+    """
+    found, own = compiled(trial, folder), computed(trial)
+    wide = computed(_wide(trial))
+    if any(not bool(each.isfinite().all()) for each in wide.values()):
+        wide = own
+    largest = max(float(each.norm()) for key, each in wide.items() if key != "loss")
+    lines = []
+    for key, wanted in wide.items():
+        # A gradient that is zero but for rounding is measured by the others.
+        base = max(float(wanted.norm()), 1e-3 * largest if key != "loss" else 0.1)
+        theirs = _error(own[key], wanted) * float(wanted.norm()) / base
+        given = found.get(key)
+        if given is None:
+            ours = theirs if not wanted.any() else float("inf")
+        else:
+            ours = min(_error(given, like) for like in (wanted, own[key]))
+            ours *= float(wanted.norm()) / base if ours < float("inf") else 1
+        limit = max(PRECISION[name], DIGITS if key == "loss" else 0) + FACTOR[name] * theirs
+        if not ours <= limit:
+            lines.append(f"{key}: {ours:.2g} off, PyTorch's {name} is {theirs:.2g} off")
+    return lines
+
+
+def _removable(trial: Trial) -> Iterator[Trial]:
+    """The same without one of its operations."""
+    for stage in range(len(trial.model)):
+        layers = list(trial.model[stage].children())
+        for number, layer in enumerate(layers):
+            smaller = copy.deepcopy(trial)
+            rest = list(smaller.model[stage].children())
+            if isinstance(layer, Residual):
+                inner = list(rest[number].inner.children())
+                smaller.model[stage] = nn.Sequential(*rest[:number], *inner, *rest[number + 1 :])
+            elif isinstance(layer, Operation):
+                smaller.model[stage] = nn.Sequential(*rest[:number], *rest[number + 1 :])
+            else:
+                continue
+            yield smaller
+
+
+def outcome(trial: Trial, name: str) -> str:
+    """Empty if the trial agrees with PyTorch."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return "\n".join(differences(trial, Path(folder), name))
+        except FrontendError as error:
+            return f"refused: {error}"
+        except Failed as error:
+            return f"failed: {error}"
+        except Exception:
+            return f"failed: {traceback.format_exc(limit=-3)}"
+
+
+def _kind(said: str) -> str:
+    """The kind of an outcome."""
+    return said.split(":")[0] if said.startswith(("refused", "failed")) else "differs"
+
+
+def smallest(trial: Trial, name: str, said: str) -> tuple[Trial, str]:
+    """A part of the trial that still fails in the same way, and what it says."""
+    for smaller in _removable(trial):
+        found = outcome(smaller, name)
+        if found and _kind(found) == _kind(said):
+            return smallest(smaller, name, found)
+    return trial, said
+
+
+def main(arguments: list[str]) -> int:
+    first, count, *types = arguments
+    counts = dict.fromkeys(("agrees", "refused", "failed", "differs"), 0)
+    for seed in range(int(first), int(first) + int(count)):
+        names = types or [list(TYPES)[seed % 3]]
+        for name in names:
+            trial = random_trial(seed, TYPES[name])
+            said = outcome(trial, name)
+            kind = _kind(said) if said else "agrees"
+            counts[kind] += 1
+            if said:
+                if kind != "refused":
+                    trial, said = smallest(trial, name, said)
+                model = "" if kind == "refused" else trial.model
+                print(f"== {seed} {name} {trial.family} {trial.loss}\n{said}\n{model}")
+            sys.stdout.flush()
+    print(counts)
+    return int(counts["differs"] + counts["failed"] > 0)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(main(sys.argv[1:]))
