@@ -47,11 +47,6 @@ using namespace pipesched;
 // Decomposition
 //===----------------------------------------------------------------------===//
 
-static bool hasStaticShape(Value value) {
-  auto shaped = dyn_cast<ShapedType>(value.getType());
-  return !shaped || shaped.hasStaticShape();
-}
-
 static bool isDivision(Operation *op) {
   return isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
              arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
@@ -93,69 +88,7 @@ struct GeneralizeDivisions : OpInterfaceRewritePattern<linalg::LinalgOp> {
     return linalg::generalizeNamedOp(rewriter, op);
   }
 };
-} // namespace
 
-/// A float of each element, as a constant of `type`.
-static Value constantLike(OpBuilder &builder, Location loc, Type type,
-                          const APFloat &value) {
-  TypedAttr attribute = FloatAttr::get(getElementTypeOrSelf(type), value);
-  if (auto shaped = dyn_cast<ShapedType>(type))
-    attribute = DenseElementsAttr::get(shaped, value);
-  return arith::ConstantOp::create(builder, loc, attribute);
-}
-
-static Value compareMagnitude(OpBuilder &builder, Location loc,
-                              arith::CmpFPredicate predicate, Value number,
-                              const APFloat &value) {
-  Value magnitude = math::AbsFOp::create(builder, loc, number);
-  return arith::CmpFOp::create(
-      builder, loc, predicate, magnitude,
-      constantLike(builder, loc, number.getType(), value));
-}
-
-static const llvm::fltSemantics &semanticsOf(Value number) {
-  return cast<FloatType>(getElementTypeOrSelf(number)).getFloatSemantics();
-}
-
-namespace {
-/// math.isinf and math.isnormal, of which upstream lowers isfinite alone.
-struct CompareInfinity : OpRewritePattern<math::IsInfOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(math::IsInfOp op,
-                                PatternRewriter &rewriter) const override {
-    Value number = op.getOperand();
-    if (!hasStaticShape(number))
-      return failure();
-    rewriter.replaceOp(
-        op, compareMagnitude(rewriter, op.getLoc(), arith::CmpFPredicate::OEQ,
-                             number, APFloat::getInf(semanticsOf(number))));
-    return success();
-  }
-};
-
-struct CompareNormal : OpRewritePattern<math::IsNormalOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(math::IsNormalOp op,
-                                PatternRewriter &rewriter) const override {
-    Value number = op.getOperand();
-    if (!hasStaticShape(number))
-      return failure();
-    const llvm::fltSemantics &semantics = semanticsOf(number);
-    Location loc = op.getLoc();
-    Value isFinite = compareMagnitude(rewriter, loc, arith::CmpFPredicate::OLT,
-                                      number, APFloat::getInf(semantics));
-    Value isLarge =
-        compareMagnitude(rewriter, loc, arith::CmpFPredicate::OGE, number,
-                         APFloat::getSmallestNormalized(semantics));
-    rewriter.replaceOpWithNewOp<arith::AndIOp>(op, isFinite, isLarge);
-    return success();
-  }
-};
-} // namespace
-
-namespace {
 /// Padding below 0 takes elements away, and bufferization would write outside
 /// of the result.
 struct CropBeforePad : OpRewritePattern<tensor::PadOp> {
@@ -303,9 +236,8 @@ struct LowerStageOpsPass
     if (failed(makeExternCalls(getOperation())))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    patterns.add<CompareInfinity, CompareNormal, CropBeforePad,
-                 DecomposeSoftmax, DivisionToGeneric, GeneralizeDivisions>(
-        &getContext());
+    patterns.add<CropBeforePad, DecomposeSoftmax, DivisionToGeneric,
+                 GeneralizeDivisions>(&getContext());
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     // Also what the first walk has made.

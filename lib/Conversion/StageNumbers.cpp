@@ -221,6 +221,63 @@ static Value constantLike(OpBuilder &builder, Location loc, Type type,
   return arith::ConstantOp::create(builder, loc, element);
 }
 
+static bool hasStaticShape(Value value) {
+  auto shaped = dyn_cast<ShapedType>(value.getType());
+  return !shaped || shaped.hasStaticShape();
+}
+
+static Value compareMagnitude(OpBuilder &builder, Location loc,
+                              arith::CmpFPredicate predicate, Value number,
+                              const APFloat &value) {
+  Value magnitude = math::AbsFOp::create(builder, loc, number);
+  return arith::CmpFOp::create(
+      builder, loc, predicate, magnitude,
+      constantLike(builder, loc, number.getType(),
+                   FloatAttr::get(getElementTypeOrSelf(number), value)));
+}
+
+static const llvm::fltSemantics &semanticsOf(Value number) {
+  return cast<FloatType>(getElementTypeOrSelf(number)).getFloatSemantics();
+}
+
+namespace {
+/// math.isinf and math.isnormal, of which upstream lowers isfinite alone.
+struct CompareInfinity : OpRewritePattern<math::IsInfOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::IsInfOp op,
+                                PatternRewriter &rewriter) const override {
+    Value number = op.getOperand();
+    if (!hasStaticShape(number))
+      return failure();
+    rewriter.replaceOp(
+        op, compareMagnitude(rewriter, op.getLoc(), arith::CmpFPredicate::OEQ,
+                             number, APFloat::getInf(semanticsOf(number))));
+    return success();
+  }
+};
+
+struct CompareNormal : OpRewritePattern<math::IsNormalOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::IsNormalOp op,
+                                PatternRewriter &rewriter) const override {
+    Value number = op.getOperand();
+    if (!hasStaticShape(number))
+      return failure();
+    const llvm::fltSemantics &semantics = semanticsOf(number);
+    Location loc = op.getLoc();
+    Value isFinite = compareMagnitude(rewriter, loc, arith::CmpFPredicate::OLT,
+                                      number, APFloat::getInf(semantics));
+    Value isLarge =
+        compareMagnitude(rewriter, loc, arith::CmpFPredicate::OGE, number,
+                         APFloat::getSmallestNormalized(semantics));
+    rewriter.replaceOpWithNewOp<arith::AndIOp>(op, isFinite, isLarge);
+    return success();
+  }
+};
+} // namespace
+
 namespace {
 /// Powers by integers that are known, as products. Upstream's are -inf at 0
 /// where the power is negative.
@@ -322,5 +379,6 @@ LogicalResult TruncateByF32::matchAndRewrite(arith::TruncFOp op,
 void pipesched::populateNumberPatterns(RewritePatternSet &patterns) {
   // Before upstream's of powers, which takes those that are not known.
   patterns.add<ExpandPower>(patterns.getContext(), /*benefit=*/2);
-  patterns.add<ExpandClamp, TruncateByF32, WidenSums>(patterns.getContext());
+  patterns.add<CompareInfinity, CompareNormal, ExpandClamp, TruncateByF32,
+               WidenSums>(patterns.getContext());
 }

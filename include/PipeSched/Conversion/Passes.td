@@ -383,10 +383,9 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
     become ops that one-shot bufferization takes. So do calls of functions with
     `pipe.extern`, which become `exec.call_extern`.
 
-    What upstream would lower to wrong numbers is replaced, too: sums of bf16
-    and f16 are added up in f32, f64 is rounded to bf16 once, a clamp takes its
-    lower bound first, negative integer powers are quotients, and negative
-    padding takes elements away.
+    What upstream lowers to wrong numbers is replaced: sums of bf16 and f16 are
+    added up in f32, f64 is rounded to bf16 once, clamps begin with the lower
+    bound, negative powers are quotients, negative padding removes elements.
 
     In front of an op whose operands are data, and could make it read or write
     outside of a tensor, divide by 0 or loop for ever, stands a check:

@@ -111,12 +111,12 @@ def cases(kind):
     for op, function in FUNCTIONS.items():
         yield op, ONE, f"%r = math.{op} %a : {kind}", limited(function), 4
     for n in range(-3, 4):
-        yield f"x**{n}", ONE, f"%n = arith.constant {n} : i64\n%r = math.fpowi %a, %n : {kind}, i64", \
-            (lambda x, n=n: power(x, n)), 4
+        yield f"x**{n}", ONE, f"%n = arith.constant {n} : i64\n" \
+            f"%r = math.fpowi %a, %n : {kind}, i64", (lambda x, n=n: power(x, n)), 4
     yield "clamp", ONE, f"%l = arith.constant -1.0 : {kind}\n%h = arith.constant 2.0 : {kind}\n" \
         f"%r = math.clampf %a to [%l, %h] : {kind}", lambda x: least(largest(x, -1.0), 2.0), 0
-    yield "x == x", ONE, f"%s = arith.cmpf oeq, %a, %a : {kind}\n%r = arith.uitofp %s : i1 to {kind}", \
-        lambda x: float(x == x), 0
+    yield "x == x", ONE, f"%s = arith.cmpf oeq, %a, %a : {kind}\n" \
+        f"%r = arith.uitofp %s : i1 to {kind}", lambda x: float(x == x), 0
 
 
 def binary_cases(kind):
@@ -124,7 +124,8 @@ def binary_cases(kind):
         yield op, f"%r = arith.{op} %a, %b : {kind}", limited(function)
     yield "powf", f"%r = math.powf %a, %b : {kind}", lambda a, b: power(a, b)
     for name, function in COMPARED.items():
-        yield name, f"%s = arith.cmpf {name}, %a, %b : {kind}\n%r = arith.uitofp %s : i1 to {kind}", \
+        yield name, f"%s = arith.cmpf {name}, %a, %b : {kind}\n" \
+            f"%r = arith.uitofp %s : i1 to {kind}", \
             lambda a, b, function=function: float(function(a, b))
 
 
@@ -159,8 +160,8 @@ class Model:
             self.made.append(f'  %{each} = arith.constant dense<"0x{packed(data, kind).hex()}"> : '
                              f"{type_}")
         arguments = ", ".join(f"%{letter}: {type_}" for letter, type_ in zip("xy", kinds))
-        self.functions.append(f"func.func private @f{number}({arguments}) -> {kinds[0]} {{\n{body}\n"
-                              f"  return %z : {kinds[0]}\n}}")
+        self.functions.append(f"func.func private @f{number}({arguments}) -> {kinds[0]} {{\n"
+                              f"{body}\n  return %z : {kinds[0]}\n}}")
         self.calls.append(f"  %r{number} = call @f{number}({', '.join('%' + n for n in names)}) : "
                           f"({', '.join(kinds)}) -> {kinds[0]}")
         self.wanted.append((name, names[0], wanted, units))
@@ -188,7 +189,8 @@ func.func @data() -> (tensor<f32> {pipe.input}) {
 func.func @forward(%x: tensor<f32> {pipe.input}) -> (tensor<f32> {pipe.output}) {
   return %x : tensor<f32>
 }
-func.func @backward(%dy: tensor<f32> {pipe.output_gradient}) -> (tensor<f32> {pipe.input_gradient}) {
+func.func @backward(%dy: tensor<f32> {pipe.output_gradient})
+    -> (tensor<f32> {pipe.input_gradient}) {
   return %dy : tensor<f32>
 }
 func.func @loss(%y: tensor<f32> {pipe.output})
@@ -212,10 +214,11 @@ def add_sums(model):
         square = f"%t = arith.mulf %a, %a : {kind}\n" if op == "square" else ""
         term = "%t" if square else "%a"
         body = f"""  %zero = arith.constant dense<0.0> : tensor<1x{kind}>
-  %m = tensor.expand_shape %x [[0, 1]] output_shape [1000, 1] : tensor<1000x{kind}> into tensor<1000x1x{kind}>
-  %s = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>],
-      iterator_types = ["reduction", "parallel"]}} ins(%m : tensor<1000x1x{kind}>)
-      outs(%zero : tensor<1x{kind}>) {{
+  %m = tensor.expand_shape %x [[0, 1]] output_shape [1000, 1]
+      : tensor<1000x{kind}> into tensor<1000x1x{kind}>
+  %s = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}}
+      ins(%m : tensor<1000x1x{kind}>) outs(%zero : tensor<1x{kind}>) {{
   ^bb0(%a: {kind}, %o: {kind}):
     {square}%n = arith.addf %o, {term} : {kind}
     linalg.yield %n : {kind}
