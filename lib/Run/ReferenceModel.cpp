@@ -6,14 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A copy of the module gets the functions of Stages/Reference.h, loses all that
-// is no function, and is lowered by upstream passes alone.
+// Each function that some stage has becomes one of C, which takes a table of
+// pointers and numbers, in the order of its arguments and results:
+//
+//   func @pipesched_reference_call_3(%w: memref<..>, %m: i64, %y: memref<..>)
+//   llvm.func @pipesched_reference_entry_3(%table: !llvm.ptr)
+//
+// What they call is inlined, as in kernels: two results of a function may be
+// one tensor, which bufferization of calls does not see. Otherwise upstream
+// passes lower them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Run/ReferenceModel.h"
 #include "PipeSched/Conversion/ToLLVM.h"
-#include "PipeSched/Stages/Reference.h"
 #include "PipeSched/Stages/StageUses.h"
 #include "PipeSched/Support/MakeError.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -30,10 +36,14 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
-#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -43,8 +53,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::run;
 
-static constexpr char kInit[] = "pipesched_reference_init";
-static constexpr char kStep[] = "pipesched_reference_step";
+static constexpr char kCall[] = "pipesched_reference_call_";
+static constexpr char kEntry[] = "pipesched_reference_entry_";
 static constexpr char kFail[] = "pipesched_reference_fail";
 
 //===----------------------------------------------------------------------===//
@@ -77,7 +87,7 @@ static void keepFunctions(ModuleOp module) {
     }
     function.removeArgAttrsAttr();
     function.removeResAttrsAttr();
-    if (function.getName() != kInit && function.getName() != kStep)
+    if (!function.getName().starts_with(kCall))
       function.setPrivate();
   }
   module->setAttrs(DictionaryAttr::get(module.getContext()));
@@ -88,8 +98,7 @@ static void keepFunctions(ModuleOp module) {
 static void renameFunctions(ModuleOp module) {
   llvm::DenseMap<StringAttr, StringAttr> names;
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal() || function.getName() == kInit ||
-        function.getName() == kStep)
+    if (function.isExternal() || function.getName().starts_with(kCall))
       continue;
     auto name = StringAttr::get(module.getContext(),
                                 "pipesched_reference_" + Twine(names.size()));
@@ -117,35 +126,6 @@ static LogicalResult lowerStageOps(ModuleOp module) {
   return success();
 }
 
-/// Frees what the functions allocate, by the passes of upstream's
-/// buffer-deallocation-pipeline. The step is not simplified: its calls return
-/// all that a microbatch keeps, and to prove which of those buffers are not
-/// the same costs the square of their number, or more. They are compared at
-/// run time, once per microbatch.
-static LogicalResult freeBuffers(ModuleOp module) {
-  PassManager insertion(module.getContext());
-  insertion.addPass(memref::createExpandReallocPass());
-  insertion.addPass(createCanonicalizerPass());
-  insertion.addPass(
-      bufferization::createOwnershipBasedBufferDeallocationPass());
-  insertion.addPass(createCanonicalizerPass());
-  if (failed(insertion.run(module)))
-    return failure();
-  PassManager simplification(module.getContext(),
-                             func::FuncOp::getOperationName());
-  simplification.addPass(
-      bufferization::createBufferDeallocationSimplificationPass());
-  for (auto function : module.getOps<func::FuncOp>())
-    if (!function.isExternal() && function.getName() != kStep &&
-        failed(simplification.run(function)))
-      return failure();
-  PassManager lowering(module.getContext());
-  lowering.addPass(bufferization::createLowerDeallocationsPass());
-  lowering.addPass(createCSEPass());
-  lowering.addPass(createCanonicalizerPass());
-  return lowering.run(module);
-}
-
 /// Products of matrices and functions of numbers are rounded as those of
 /// kernels are, products by loops.
 static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
@@ -155,7 +135,10 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   auto add = [&](std::unique_ptr<Pass> pass) {
     manager.addPass(std::move(pass));
   };
+  add(createInlinerPass());
+  add(createSymbolDCEPass());
   add(createCanonicalizerPass());
+  add(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
@@ -163,10 +146,14 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   add(bufferization::createOneShotBufferizePass(bufferize));
-  if (failed(manager.run(module)) || failed(freeBuffers(module)))
-    return failure();
-  manager.clear();
+  add(createCanonicalizerPass());
+  add(createCSEPass());
+  bufferization::buildBufferDeallocationPipeline(
+      manager, bufferization::BufferDeallocationPipelineOptions());
   add(createConvertBufferizationToMemRefPass());
+  // Its helper takes memrefs of unknown sizes, which are no bare pointers.
+  add(createInlinerPass());
+  add(createSymbolDCEPass());
   add(createLowerExternCallsPass());
   add(createLowerMemRefCopiesPass());
   if (matmul == Matmul::Runtime) {
@@ -192,14 +179,16 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   add(createArithToLLVMConversionPass());
   add(createConvertIndexToLLVMPass());
   add(createFinalizeMemRefToLLVMConversionPass());
-  add(createConvertFuncToLLVMPass());
+  ConvertFuncToLLVMPassOptions functions;
+  functions.useBarePtrCallConv = true;
+  add(createConvertFuncToLLVMPass(functions));
   add(createConvertControlFlowToLLVMPass());
   add(createReconcileUnrealizedCastsPass());
   return manager.run(module);
 }
 
 //===----------------------------------------------------------------------===//
-// Reference
+// Checks of functions
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -230,46 +219,219 @@ static thread_local Return *returnPlace = nullptr;
   std::longjmp(returnPlace->buffer, 1);
 }
 
-/// Calls code that may call `leave`.
-static llvm::Error callChecked(llvm::function_ref<void()> code) {
+/// Calls code that may call `leave`, and returns what that was told.
+static std::string callChecked(llvm::function_ref<void()> code) {
   Return place;
   returnPlace = &place;
   if (setjmp(place.buffer) == 0)
     code();
   returnPlace = nullptr;
-  return place.text.empty() ? llvm::Error::success()
-                            : makeError("unpipelined model: " + place.text);
+  return place.text;
 }
 
-static FailureOr<PersistentLayout>
-buildFunctions(ModuleOp module, StringRef name, bool steps, bool updates) {
-  auto owner = module.lookupSymbol<pipe::PlacementOwnerOpInterface>(name);
-  FailureOr<StageFunctions> functions = loadStageFunctions(owner);
-  if (failed(functions))
-    return failure();
-  noteUses(*functions);
-  int64_t numMicrobatches = owner.getNumMicrobatches();
-  PersistentLayout layout = layOutReference(*functions, numMicrobatches);
-  buildReferenceInit(module, kInit, *functions, layout);
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+/// The functions that the reference calls, each once.
+static SetVector<Operation *> listFunctions(const StageFunctions &functions,
+                                            bool steps) {
+  SetVector<Operation *> listed;
+  auto add = [&](const StageFunction *function) {
+    if (function)
+      listed.insert(function->op);
+  };
+  using Kind = pipe::StageFunctionKind;
+  for (const Stage &stage : functions.stages)
+    for (const EnumName<Kind> &entry : enumValues<Kind>())
+      if (entry.value == Kind::Init ||
+          (steps && entry.value != Kind::Recompute))
+        add(stage.get(entry.value));
   if (steps)
-    buildReferenceStep(module, kStep, *functions, layout, numMicrobatches,
-                       updates);
-  return layout;
+    for (const auto *function :
+         {&functions.data, &functions.target, &functions.loss})
+      add(*function ? &**function : nullptr);
+  return listed;
 }
+
+/// The types of which the reference adds two tensors.
+static SetVector<Type> listSums(const StageFunctions &functions) {
+  SetVector<Type> types;
+  for (const Stage &stage : functions.stages)
+    for (const auto *tensors : {&stage.gradients, &stage.earlierGradients})
+      for (const NamedTensor &tensor : *tensors)
+        types.insert(tensor.type);
+  if (functions.lastOutputGradient)
+    types.insert(functions.lastOutputGradient);
+  return types;
+}
+
+static Type toMemRef(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? MemRefType::get(tensor.getShape(), tensor.getElementType())
+                : type;
+}
+
+/// Adds a function `number` that writes what `compute` makes of its arguments
+/// to memory that it is given for the results.
+static void
+addFunction(ModuleOp module, size_t number, TypeRange arguments,
+            TypeRange results,
+            llvm::function_ref<ValueRange(OpBuilder &, ValueRange)> compute) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  Location loc = module.getLoc();
+  SmallVector<Type> inputs = llvm::map_to_vector(arguments, toMemRef);
+  llvm::append_range(inputs, llvm::map_range(results, toMemRef));
+  auto function =
+      func::FuncOp::create(builder, loc, (kCall + Twine(number)).str(),
+                           builder.getFunctionType(inputs, {}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  SmallVector<Value> operands;
+  for (auto [type, argument] : llvm::zip(arguments, function.getArguments())) {
+    Value operand = argument;
+    if (isa<RankedTensorType>(type))
+      operand = bufferization::ToTensorOp::create(builder, loc, type, operand,
+                                                  /*restrict=*/true,
+                                                  /*writable=*/false);
+    operands.push_back(operand);
+  }
+  auto places = function.getArguments().drop_front(arguments.size());
+  for (auto [result, place] :
+       llvm::zip_equal(compute(builder, operands), places))
+    bufferization::MaterializeInDestinationOp::create(
+        builder, loc, /*result=*/Type(), result, place, /*restrict=*/true,
+        /*writable=*/true);
+  func::ReturnOp::create(builder, loc);
+}
+
+static void addCall(ModuleOp module, size_t number, func::FuncOp callee) {
+  addFunction(
+      module, number, callee.getArgumentTypes(), callee.getResultTypes(),
+      [&](OpBuilder &builder, ValueRange operands) {
+        return func::CallOp::create(builder, module.getLoc(), callee, operands)
+            .getResults();
+      });
+}
+
+static void addSum(ModuleOp module, size_t number, Type type) {
+  addFunction(module, number, {type, type}, type,
+              [&](OpBuilder &builder, ValueRange operands) -> ValueRange {
+                auto tensor = cast<RankedTensorType>(type);
+                Value empty = tensor::EmptyOp::create(builder, module.getLoc(),
+                                                      tensor.getShape(),
+                                                      tensor.getElementType());
+                return linalg::AddOp::create(builder, module.getLoc(), operands,
+                                             empty)
+                    ->getResults();
+              });
+}
+
+/// Adds what calls a lowered function with the numbers of a table.
+static void addEntry(ModuleOp module, size_t number) {
+  auto callee =
+      module.lookupSymbol<LLVM::LLVMFuncOp>((kCall + Twine(number)).str());
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  Location loc = module.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(module.getContext());
+  auto entry = LLVM::LLVMFuncOp::create(
+      builder, loc, (kEntry + Twine(number)).str(),
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(module.getContext()),
+                                  pointer));
+  Block *block = entry.addEntryBlock(builder);
+  builder.setInsertionPointToStart(block);
+  SmallVector<Value> operands;
+  for (auto [place, type] : llvm::enumerate(callee.getArgumentTypes())) {
+    Value at = LLVM::GEPOp::create(
+        builder, loc, pointer, builder.getI64Type(), block->getArgument(0),
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(place)});
+    operands.push_back(LLVM::LoadOp::create(builder, loc, type, at));
+  }
+  LLVM::CallOp::create(builder, loc, callee, operands);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+}
+
+/// Calls compiled functions. After an error nothing more is called.
+class ReferenceModel::Caller : public ReferenceCaller {
+public:
+  explicit Caller(const ReferenceModel &model) : model(model) {}
+
+  std::vector<ReferenceTensor>
+  call(const StageFunction &function,
+       ArrayRef<ReferenceArgument> arguments) override {
+    std::vector<ReferenceTensor> results;
+    for (const RoleValue &value : function.results)
+      results.push_back(makeReferenceZeros(value.getTensorType()));
+    run(model.calls.lookup(function.op), arguments, results);
+    return results;
+  }
+  ReferenceTensor add(RankedTensorType type, const ReferenceTensor &left,
+                      const ReferenceTensor &right) override {
+    ReferenceTensor sum = makeReferenceZeros(type);
+    run(model.sums.lookup(type), {{left}, {right}}, sum);
+    return sum;
+  }
+
+  llvm::Error takeError() const {
+    return error.empty() ? llvm::Error::success()
+                         : makeError("unpipelined model: " + error);
+  }
+
+private:
+  void run(Entry *entry, ArrayRef<ReferenceArgument> arguments,
+           ArrayRef<ReferenceTensor> results) {
+    std::vector<int64_t> table;
+    auto addTensor = [&](const ReferenceTensor &tensor) {
+      table.push_back(reinterpret_cast<intptr_t>(tensor.get()));
+    };
+    for (const ReferenceArgument &argument : arguments)
+      if (argument.tensor)
+        addTensor(argument.tensor);
+      else
+        table.push_back(argument.number);
+    llvm::for_each(results, addTensor);
+    if (error.empty())
+      error = callChecked([&] { entry(table.data()); });
+  }
+
+  const ReferenceModel &model;
+  std::string error; ///< empty if there is none
+};
+
+//===----------------------------------------------------------------------===//
+// Reference
+//===----------------------------------------------------------------------===//
 
 FailureOr<ReferenceModel>
 ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
                         bool updates, Matmul matmul, MathFunctions math,
                         ArrayRef<ExternLibrary> libraries) {
-  OwningOpRef<ModuleOp> module(owner->getParentOfType<ModuleOp>().clone());
-  FailureOr<PersistentLayout> layout = buildFunctions(
-      *module, SymbolTable::getSymbolName(owner), steps, updates);
-  if (failed(layout))
+  FailureOr<StageFunctions> functions = loadStageFunctions(owner);
+  if (failed(functions))
     return failure();
+  OwningOpRef<ModuleOp> module(owner->getParentOfType<ModuleOp>().clone());
+  noteUses(
+      *loadStageFunctions(module->lookupSymbol<pipe::PlacementOwnerOpInterface>(
+          SymbolTable::getSymbolName(owner))));
+  // A module whose functions use none of these has not loaded them.
+  owner.getContext()
+      ->loadDialect<bufferization::BufferizationDialect, func::FuncDialect,
+                    linalg::LinalgDialect, tensor::TensorDialect,
+                    LLVM::LLVMDialect>();
+  SetVector<Operation *> called = listFunctions(*functions, steps);
+  SetVector<Type> summed = steps ? listSums(*functions) : SetVector<Type>();
+  size_t number = 0;
+  for (Operation *op : called)
+    addCall(*module, number++,
+            module->lookupSymbol<func::FuncOp>(
+                cast<func::FuncOp>(op).getSymNameAttr()));
+  for (Type type : summed)
+    addSum(*module, number++, type);
   keepFunctions(*module);
 
   if (failed(lower(*module, matmul, math)))
     return owner.emitError("cannot lower the functions of its stages");
+  for (size_t i = 0; i < number; ++i)
+    addEntry(*module, i);
   auto fail = [&](llvm::Error error) {
     return owner.emitError("cannot compile the functions of its stages: ")
            << llvm::toString(std::move(error));
@@ -281,46 +443,33 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
       **object, {{kFail, reinterpret_cast<void *>(&leave)}}, libraries);
   if (!code)
     return fail(code.takeError());
-  ReferenceModel reference(std::move(*layout), std::move(*code));
-  auto find = [&](StringRef name, void *&address) -> llvm::Error {
-    auto found = reference.code.find<char>(("_mlir_ciface_" + name).str());
-    if (!found)
-      return found.takeError();
-    address = *found;
-    return llvm::Error::success();
-  };
-  if (llvm::Error error = find(kInit, reference.initFunction))
-    return fail(std::move(error));
-  if (steps)
-    if (llvm::Error error = find(kStep, reference.stepFunction))
-      return fail(std::move(error));
+  int64_t numMicrobatches = owner.getNumMicrobatches();
+  ReferenceModel reference(std::move(*functions), numMicrobatches, updates,
+                           std::move(*code));
+  std::vector<Entry *> entries;
+  for (size_t i = 0; i < number; ++i) {
+    auto entry = reference.code.find<Entry>((kEntry + Twine(i)).str());
+    if (!entry)
+      return fail(entry.takeError());
+    entries.push_back(*entry);
+  }
+  for (auto [op, entry] : llvm::zip(called, entries))
+    reference.calls[op] = entry;
+  for (auto [type, entry] :
+       llvm::zip(summed, ArrayRef(entries).drop_front(called.size())))
+    reference.sums[type] = entry;
   return reference;
 }
 
-namespace {
-/// How MLIR passes a memref of one dimension.
-struct Descriptor {
-  char *allocated, *aligned;
-  int64_t offset = 0, size, stride = 1;
-
-  explicit Descriptor(const Memory &block)
-      : allocated(block.data()), aligned(block.data()), size(block.size()) {}
-};
-} // namespace
-
 llvm::Error ReferenceModel::init(Memory &block) const {
-  Descriptor descriptor(block);
-  auto code = reinterpret_cast<void (*)(Descriptor *)>(initFunction);
-  return callChecked([&] { code(&descriptor); });
+  Caller caller(*this);
+  runReferenceInit(caller, functions, layout, block.data());
+  return caller.takeError();
 }
 
 llvm::Error ReferenceModel::run(Memory &block, int64_t step) const {
-  Memory after(block.size());
-  Descriptor from(block), to(after);
-  auto code = reinterpret_cast<void (*)(Descriptor *, Descriptor *, int64_t)>(
-      stepFunction);
-  if (llvm::Error error = callChecked([&] { code(&from, &to, step); }))
-    return error;
-  block = std::move(after);
-  return llvm::Error::success();
+  Caller caller(*this);
+  runReferenceStep(caller, functions, layout, numMicrobatches, updates, step,
+                   block.data());
+  return caller.takeError();
 }

@@ -7,19 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Tensors are found by stage, role and name while a microbatch goes forward and
-// back. Sums of gradients and the losses are carried through the loop.
+// back.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/Reference.h"
-#include "PipeSched/Stages/Kernels.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/ErrorHandling.h"
+#include <cstring>
 
 using namespace mlir;
 using namespace pipesched;
@@ -27,10 +22,6 @@ using namespace pipesched::pipe;
 
 using Kind = StageFunctionKind;
 using Role = StageRole;
-
-//===----------------------------------------------------------------------===//
-// Layout
-//===----------------------------------------------------------------------===//
 
 PersistentLayout pipesched::layOutReference(const StageFunctions &functions,
                                             int64_t numMicrobatches) {
@@ -43,74 +34,49 @@ PersistentLayout pipesched::layOutReference(const StageFunctions &functions,
 }
 
 //===----------------------------------------------------------------------===//
-// Blocks of memory
+// Tensors
 //===----------------------------------------------------------------------===//
 
-static Value viewOf(OpBuilder &builder, Location loc, Value block,
-                    const PersistentTensor &tensor) {
-  Value offset = arith::ConstantIndexOp::create(builder, loc, tensor.offset);
-  auto type =
-      MemRefType::get(tensor.type.getShape(), tensor.type.getElementType());
-  return memref::ViewOp::create(builder, loc, type, block, offset,
-                                ValueRange());
+ReferenceTensor pipesched::makeReferenceZeros(RankedTensorType type) {
+  int64_t bytes = std::max(alignToSlot(bytesOf(type)), kSlotAlignment);
+  ReferenceTensor tensor(
+      static_cast<char *>(std::aligned_alloc(kSlotAlignment, bytes)),
+      std::free);
+  if (!tensor)
+    llvm::report_bad_alloc_error("no memory for the unpipelined model");
+  std::memset(tensor.get(), 0, bytes);
+  return tensor;
 }
 
-static Value readTensor(OpBuilder &builder, Location loc, Value block,
-                        const PersistentTensor &tensor) {
-  Value view = viewOf(builder, loc, block, tensor);
-  return bufferization::ToTensorOp::create(builder, loc, tensor.type, view,
-                                           /*restrict=*/true,
-                                           /*writable=*/false);
+/// A tensor of a block that outlives it.
+static ReferenceTensor tensorIn(char *block, const PersistentTensor &tensor) {
+  return ReferenceTensor(ReferenceTensor(), block + tensor.offset);
 }
 
-static void writeTensor(OpBuilder &builder, Location loc, Value value,
-                        Value block, const PersistentTensor &tensor) {
-  Value view = viewOf(builder, loc, block, tensor);
-  bufferization::MaterializeInDestinationOp::create(
-      builder, loc, /*result=*/Type(), value, view, /*restrict=*/true,
-      /*writable=*/true);
+/// A copy of `whole`, in which `part` has the place `number` of the first
+/// dimension.
+static ReferenceTensor putPart(RankedTensorType type,
+                               const ReferenceTensor &part,
+                               const ReferenceTensor &whole, int64_t number) {
+  int64_t partBytes = bytesOf(type) / std::max<int64_t>(type.getDimSize(0), 1);
+  ReferenceTensor made = makeReferenceZeros(type);
+  std::memcpy(made.get(), whole.get(), bytesOf(type));
+  std::memcpy(made.get() + number * partBytes, part.get(), partBytes);
+  return made;
 }
-
-/// Adds a function without results whose arguments are `numBlocks` blocks and
-/// `more`.
-static func::FuncOp createFunction(OpBuilder &builder, ModuleOp module,
-                                   StringRef name, unsigned numBlocks,
-                                   const PersistentLayout &layout,
-                                   ArrayRef<Type> more) {
-  builder.setInsertionPointToEnd(module.getBody());
-  SmallVector<Type> types(numBlocks,
-                          MemRefType::get({layout.bytes}, builder.getI8Type()));
-  llvm::append_range(types, more);
-  // A module whose functions use none of these has not loaded them.
-  module.getContext()
-      ->loadDialect<arith::ArithDialect, bufferization::BufferizationDialect,
-                    func::FuncDialect, linalg::LinalgDialect,
-                    memref::MemRefDialect, scf::SCFDialect,
-                    tensor::TensorDialect>();
-  auto function = func::FuncOp::create(builder, module.getLoc(), name,
-                                       builder.getFunctionType(types, {}));
-  function->setAttr("llvm.emit_c_interface", builder.getUnitAttr());
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  return function;
-}
-
-//===----------------------------------------------------------------------===//
-// Steps
-//===----------------------------------------------------------------------===//
 
 namespace {
 
-/// The values of the tensors of one stage at the current point of the code.
-/// Those of a slice are apart; slices share parameters, their gradients and
-/// what they pass on.
+/// The tensors of one stage at the current point of the step. Slices have each
+/// their own, but share parameters, their gradients and what they pass on.
 class StageValues {
 public:
   void setSlice(int64_t number) { slice = number; }
-  Value get(Role role, StringRef name = "") const {
+  ReferenceTensor get(Role role, StringRef name = "") const {
     return values.lookup(key(role, name));
   }
-  void set(Role role, StringRef name, Value value) {
-    values[key(role, name)] = value;
+  void set(Role role, StringRef name, ReferenceTensor value) {
+    values[key(role, name)] = std::move(value);
   }
 
 private:
@@ -123,151 +89,137 @@ private:
     int64_t part = isShared(role) ? 0 : slice;
     return (enumName(role) + " " + Twine(part) + " " + name).str();
   }
-  llvm::StringMap<Value> values;
+  llvm::StringMap<ReferenceTensor> values;
   int64_t slice = 0;
 };
 
-class StepBuilder {
+class StepRunner {
 public:
-  StepBuilder(OpBuilder &builder, Location loc, const StageFunctions &functions,
-              const PersistentLayout &layout, int64_t numMicrobatches)
-      : builder(builder), loc(loc), functions(functions), layout(layout),
-        numMicrobatches(numMicrobatches), values(functions.stages.size()) {}
+  StepRunner(ReferenceCaller &caller, const StageFunctions &functions,
+             const PersistentLayout &layout, int64_t step, char *block)
+      : caller(caller), functions(functions), layout(layout), block(block),
+        values(functions.stages.size()), step(step) {}
 
-  void run(Value before, Value after, Value stepNumber, bool updates);
+  void run(int64_t numMicrobatches, bool updates);
 
 private:
-  template <typename Handle>
-  void forEach(PersistentKind kind, Handle handle) {
-    for (const PersistentTensor &tensor : layout.tensors)
-      if (tensor.kind == kind)
-        handle(tensor);
-  }
-  Value zero(RankedTensorType type);
+  void begin();
+  void end();
   void sumTies();
-  void runMicrobatches();
   void setSlice(int64_t number);
   void beginSlices();
   void copyToEarlier(const Stage &stage);
-  void runForward(Value number);
+  void runForward();
   void callShard(int64_t number, Kind kind);
   void runShards();
   void runBackward();
-  void runMicrobatch(Value number);
+  void runMicrobatch();
+  ReferenceArgument argumentOf(const RoleValue &value,
+                               const StageValues &known) const;
   void call(const StageFunction *function, StageValues &known);
-  void keepLoss(Value number);
-  void addGradient(const StageFunction &function, const RoleValue &result,
-                   Value value, StageValues &known);
+  void keepLoss();
 
-  OpBuilder &builder;
-  Location loc;
+  ReferenceCaller &caller;
   const StageFunctions &functions;
   const PersistentLayout &layout;
-  int64_t numMicrobatches;
+  char *block;
   std::vector<StageValues> values; ///< by stage
-  Value step, microbatch, slice, losses;
-  int64_t sliceNumber = 0;
+  ReferenceTensor losses;
+  int64_t step, microbatch = 0, slice = 0, shard = 0;
 };
 
 } // namespace
 
-Value StepBuilder::zero(RankedTensorType type) {
-  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                        type.getElementType());
-  Value number = arith::ConstantOp::create(
-      builder, loc, builder.getZeroAttr(type.getElementType()));
-  return linalg::FillOp::create(builder, loc, number, empty).getResult(0);
-}
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
 
-/// Adds a gradient to the sum. If the function took the old sum, the gradient
-/// is the new sum already.
-void StepBuilder::addGradient(const StageFunction &function,
-                              const RoleValue &result, Value value,
-                              StageValues &known) {
-  if (!function.findArgument(result.role, result.name)) {
-    Value sum = known.get(result.role, result.name);
-    Value empty =
-        tensor::EmptyOp::create(builder, loc, result.getTensorType().getShape(),
-                                result.getTensorType().getElementType());
-    value = linalg::AddOp::create(builder, loc, ValueRange{sum, value}, empty)
-                .getResult(0);
+ReferenceArgument StepRunner::argumentOf(const RoleValue &value,
+                                         const StageValues &known) const {
+  switch (value.role) {
+  case Role::Microbatch:
+    return {nullptr, microbatch};
+  case Role::Slice:
+    return {nullptr, slice};
+  case Role::Step:
+    return {nullptr, step};
+  case Role::Shard:
+    return {nullptr, shard};
+  default:
+    break;
   }
-  known.set(result.role, result.name, value);
+  ReferenceTensor tensor = known.get(value.role, value.name);
+  assert(tensor && "loading verifies roles");
+  return {std::move(tensor)};
 }
 
-/// Calls a function with the known values, and adds its results to them. Does
+/// Calls a function with the known tensors, and adds its results to them. A
+/// gradient is added to the sum so far, unless the function took that. Does
 /// nothing without a function.
-void StepBuilder::call(const StageFunction *function, StageValues &known) {
+void StepRunner::call(const StageFunction *function, StageValues &known) {
   if (!function)
     return;
-  SmallVector<Value> arguments;
+  std::vector<ReferenceArgument> arguments;
   for (const RoleValue &value : function->arguments)
-    arguments.push_back(value.role == Role::Microbatch ? microbatch
-                        : value.role == Role::Slice    ? slice
-                        : value.role == Role::Step
-                            ? step
-                            : known.get(value.role, value.name));
-  assert(!llvm::is_contained(arguments, Value()) && "loading verifies roles");
-  auto results = func::CallOp::create(builder, loc, function->op, arguments);
-  for (auto [value, result] :
-       llvm::zip(function->results, results.getResults()))
-    if (value.role == Role::Gradient || value.role == Role::EarlierGradient)
-      addGradient(*function, value, result, known);
-    else
-      known.set(value.role, value.name, result);
-}
-
-void StepBuilder::keepLoss(Value number) {
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  Value first =
-      arith::MulIOp::create(builder, loc, number, index(functions.numSlices));
-  Value unit = arith::AddIOp::create(builder, loc, first, index(sliceNumber));
-  Value loss = values.back().get(Role::Loss);
-  Value scalar = tensor::ExtractOp::create(builder, loc, loss, ValueRange());
-  losses = tensor::InsertOp::create(builder, loc, scalar, losses, unit);
+    arguments.push_back(argumentOf(value, known));
+  std::vector<ReferenceTensor> results = caller.call(*function, arguments);
+  for (auto [value, result] : llvm::zip_equal(function->results, results)) {
+    bool isGradient =
+        value.role == Role::Gradient || value.role == Role::EarlierGradient;
+    if (isGradient && !function->findArgument(value.role, value.name))
+      result = caller.add(value.getTensorType(),
+                          known.get(value.role, value.name), result);
+    known.set(value.role, value.name, std::move(result));
+  }
 }
 
 static const StageFunction *orNull(const std::optional<StageFunction> &given) {
   return given ? &*given : nullptr;
 }
 
-void StepBuilder::setSlice(int64_t number) {
-  sliceNumber = number;
-  slice = arith::ConstantIntOp::create(builder, loc, number, 64);
+void StepRunner::keepLoss() {
+  const RoleValue &loss = *functions.loss->findResult(Role::Loss);
+  int64_t bytes = bytesOf(loss.getTensorType());
+  std::memcpy(losses.get() + (microbatch * functions.numSlices + slice) * bytes,
+              values.back().get(Role::Loss).get(), bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// A microbatch
+//===----------------------------------------------------------------------===//
+
+void StepRunner::setSlice(int64_t number) {
+  slice = number;
   for (StageValues &known : values)
     known.setSlice(number);
 }
 
 /// What slices pass on begins at zero.
-void StepBuilder::beginSlices() {
+void StepRunner::beginSlices() {
   for (const Stage &stage : functions.stages) {
     for (const NamedTensor &tensor : stage.earlier)
-      values[stage.number].set(Role::Earlier, tensor.name, zero(tensor.type));
+      values[stage.number].set(Role::Earlier, tensor.name,
+                               makeReferenceZeros(tensor.type));
     for (const NamedTensor &tensor : stage.earlierGradients)
       values[stage.number].set(Role::EarlierGradient, tensor.name,
-                               zero(tensor.type));
+                               makeReferenceZeros(tensor.type));
   }
 }
 
-void StepBuilder::copyToEarlier(const Stage &stage) {
+void StepRunner::copyToEarlier(const Stage &stage) {
   StageValues &known = values[stage.number];
-  for (const NamedTensor &tensor : stage.earlier) {
+  for (const NamedTensor &tensor : stage.earlier)
     known.set(Role::Earlier, tensor.name,
-              putSlice(builder, loc, known.get(Role::Residual, tensor.name),
-                       known.get(Role::Earlier, tensor.name),
-                       builder.getIndexAttr(sliceNumber)));
-  }
+              putPart(tensor.type, known.get(Role::Residual, tensor.name),
+                      known.get(Role::Earlier, tensor.name), slice));
 }
 
 /// Calls a function of shard `number`.
-void StepBuilder::callShard(int64_t number, Kind kind) {
+void StepRunner::callShard(int64_t number, Kind kind) {
   int64_t stage = functions.shards[number];
   const StageFunction *function = functions.stages[stage].get(kind);
   StageValues &known = values[stage];
-  known.set(Role::Shard, "",
-            arith::ConstantIntOp::create(builder, loc, number, 64));
+  shard = number;
   known.set(Role::LastOutput, "", values.back().get(Role::Output));
   if (function->findArgument(Role::Target))
     call(orNull(functions.target), known);
@@ -276,35 +228,32 @@ void StepBuilder::callShard(int64_t number, Kind kind) {
 
 /// One shard after the other: what each tells all, and then the gradients. The
 /// gradient of the last output is the sum of theirs.
-void StepBuilder::runShards() {
+void StepRunner::runShards() {
   auto numShards = static_cast<int64_t>(functions.shards.size());
-  for (int64_t shard = 0; shard < numShards; ++shard)
-    callShard(shard, Kind::Shard);
+  for (int64_t number = 0; number < numShards; ++number)
+    callShard(number, Kind::Shard);
   for (const NamedTensor &tensor : functions.partials) {
-    Value all = zero(tensor.type);
-    for (auto [shard, stage] : llvm::enumerate(functions.shards))
-      all =
-          putSlice(builder, loc, values[stage].get(Role::Partial, tensor.name),
-                   all, builder.getIndexAttr(shard));
+    ReferenceTensor all = makeReferenceZeros(tensor.type);
+    for (auto [number, stage] : llvm::enumerate(functions.shards))
+      all = putPart(tensor.type, values[stage].get(Role::Partial, tensor.name),
+                    all, number);
     for (int64_t stage : functions.shards)
       values[stage].set(Role::Partials, tensor.name, all);
     values.back().set(Role::Partials, tensor.name, all);
   }
-  Value sum;
-  for (int64_t shard = 0; shard < numShards; ++shard) {
-    callShard(shard, Kind::ShardBackward);
-    Value part = values[functions.shards[shard]].get(Role::LastOutputGradient);
-    if (part && sum)
-      part = linalg::AddOp::create(builder, loc, ValueRange{sum, part},
-                                   zero(functions.lastOutputGradient))
-                 .getResult(0);
-    sum = part;
+  ReferenceTensor sum;
+  for (int64_t number = 0; number < numShards; ++number) {
+    callShard(number, Kind::ShardBackward);
+    ReferenceTensor part =
+        values[functions.shards[number]].get(Role::LastOutputGradient);
+    if (part)
+      sum = sum ? caller.add(functions.lastOutputGradient, sum, part) : part;
   }
   if (sum)
     values.back().set(Role::OutputGradient, "", sum);
 }
 
-void StepBuilder::runForward(Value number) {
+void StepRunner::runForward() {
   call(orNull(functions.data), values.front());
   for (const Stage &stage : functions.stages) {
     StageValues &known = values[stage.number];
@@ -320,10 +269,10 @@ void StepBuilder::runForward(Value number) {
   if (functions.loss->findArgument(Role::Target))
     call(orNull(functions.target), values.back());
   call(orNull(functions.loss), values.back());
-  keepLoss(number);
+  keepLoss();
 }
 
-void StepBuilder::runBackward() {
+void StepRunner::runBackward() {
   for (const Stage &stage : llvm::reverse(functions.stages)) {
     StageValues &known = values[stage.number];
     if (&stage != &functions.stages.back())
@@ -339,13 +288,11 @@ void StepBuilder::runBackward() {
 }
 
 /// Forwards of the slices in their order, then backwards in the reverse order.
-void StepBuilder::runMicrobatch(Value number) {
-  microbatch =
-      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), number);
+void StepRunner::runMicrobatch() {
   beginSlices();
   for (int64_t each = 0; each < functions.numSlices; ++each) {
     setSlice(each);
-    runForward(number);
+    runForward();
   }
   if (!functions.loss)
     return;
@@ -355,123 +302,87 @@ void StepBuilder::runMicrobatch(Value number) {
   }
 }
 
-/// The loop over microbatches; it carries the sums of gradients, and the losses
-/// where there are any.
-void StepBuilder::runMicrobatches() {
-  SmallVector<Value> carried;
-  for (PersistentKind kind : {PersistentKind::Gradient, PersistentKind::Loss})
-    forEach(kind, [&](const PersistentTensor &tensor) {
-      carried.push_back(zero(tensor.type));
-    });
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  auto loop = scf::ForOp::create(builder, loc, index(0), index(numMicrobatches),
-                                 index(1), carried);
-  auto setCarried = [&](ValueRange now) {
-    size_t next = 0;
-    forEach(PersistentKind::Gradient, [&](const PersistentTensor &tensor) {
-      values[tensor.stage].set(Role::Gradient, tensor.name, now[next++]);
-    });
-    losses = next < now.size() ? now[next] : Value();
-  };
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  setCarried(loop.getRegionIterArgs());
-  runMicrobatch(loop.getInductionVar());
-  SmallVector<Value> results;
-  forEach(PersistentKind::Gradient, [&](const PersistentTensor &tensor) {
-    results.push_back(values[tensor.stage].get(Role::Gradient, tensor.name));
-  });
-  if (losses)
-    results.push_back(losses);
-  // An upstream builder gives a loop without carried values its terminator.
-  if (!results.empty())
-    scf::YieldOp::create(builder, loc, results);
-  setCarried(loop.getResults());
+//===----------------------------------------------------------------------===//
+// A step
+//===----------------------------------------------------------------------===//
+
+static Role roleOf(PersistentKind kind) {
+  return kind == PersistentKind::Param   ? Role::Param
+         : kind == PersistentKind::State ? Role::State
+                                         : Role::Gradient;
 }
 
-/// Gives all parameters that are one the sum of their gradients.
-void StepBuilder::sumTies() {
-  for (const Tie &tie : functions.ties) {
-    Value sum;
-    auto nameOf = [&](std::pair<int64_t, unsigned> at) -> StringRef {
-      return functions.stages[at.first].gradients[at.second].name;
-    };
-    for (auto at : tie.gradients) {
-      Value own = values[at.first].get(Role::Gradient, nameOf(at));
-      auto type = cast<RankedTensorType>(own.getType());
-      if (sum)
-        own = linalg::AddOp::create(builder, loc, ValueRange{sum, own},
-                                    zero(type))
-                  .getResult(0);
-      sum = own;
+void StepRunner::begin() {
+  for (const PersistentTensor &tensor : layout.tensors) {
+    if (tensor.kind == PersistentKind::Loss) {
+      losses = makeReferenceZeros(tensor.type);
+      continue;
     }
-    for (auto at : tie.gradients)
-      values[at.first].set(Role::Gradient, nameOf(at), sum);
+    bool isSum = tensor.kind == PersistentKind::Gradient;
+    values[tensor.stage].set(roleOf(tensor.kind), tensor.name,
+                             isSum ? makeReferenceZeros(tensor.type)
+                                   : tensorIn(block, tensor));
   }
 }
 
-void StepBuilder::run(Value before, Value after, Value stepNumber,
-                      bool updates) {
-  step = stepNumber;
-  auto roleOf = [](PersistentKind kind) {
-    return kind == PersistentKind::Param   ? Role::Param
-           : kind == PersistentKind::State ? Role::State
-                                           : Role::Gradient;
-  };
-  for (PersistentKind kind : {PersistentKind::Param, PersistentKind::State})
-    forEach(kind, [&](const PersistentTensor &tensor) {
-      values[tensor.stage].set(roleOf(kind), tensor.name,
-                               readTensor(builder, loc, before, tensor));
-    });
-  runMicrobatches();
+void StepRunner::end() {
+  for (const PersistentTensor &tensor : layout.tensors) {
+    ReferenceTensor made =
+        tensor.kind == PersistentKind::Loss
+            ? losses
+            : values[tensor.stage].get(roleOf(tensor.kind), tensor.name);
+    std::memmove(block + tensor.offset, made.get(), tensor.bytes);
+  }
+}
+
+/// Gives all parameters that are one the sum of their gradients.
+void StepRunner::sumTies() {
+  for (const Tie &tie : functions.ties) {
+    ReferenceTensor sum;
+    for (auto [stage, index] : tie.gradients) {
+      const NamedTensor &gradient = functions.stages[stage].gradients[index];
+      ReferenceTensor own = values[stage].get(Role::Gradient, gradient.name);
+      sum = sum ? caller.add(gradient.type, sum, own) : own;
+    }
+    for (auto [stage, index] : tie.gradients)
+      values[stage].set(Role::Gradient,
+                        functions.stages[stage].gradients[index].name, sum);
+  }
+}
+
+void StepRunner::run(int64_t numMicrobatches, bool updates) {
+  begin();
+  for (microbatch = 0; microbatch < numMicrobatches; ++microbatch)
+    runMicrobatch();
   if (updates) {
     sumTies();
     for (const Stage &stage : functions.stages)
       call(stage.get(Kind::Update), values[stage.number]);
   }
-  for (const PersistentTensor &tensor : layout.tensors)
-    writeTensor(
-        builder, loc,
-        tensor.kind == PersistentKind::Loss
-            ? losses
-            : values[tensor.stage].get(roleOf(tensor.kind), tensor.name),
-        after, tensor);
+  end();
 }
 
-func::FuncOp pipesched::buildReferenceStep(ModuleOp module, StringRef name,
-                                           const StageFunctions &functions,
-                                           const PersistentLayout &layout,
-                                           int64_t numMicrobatches,
-                                           bool updates) {
-  OpBuilder builder(module.getContext());
-  func::FuncOp function =
-      createFunction(builder, module, name, 2, layout, {builder.getI64Type()});
-  StepBuilder(builder, module.getLoc(), functions, layout, numMicrobatches)
-      .run(function.getArgument(0), function.getArgument(1),
-           function.getArgument(2), updates);
-  func::ReturnOp::create(builder, module.getLoc());
-  return function;
+void pipesched::runReferenceStep(ReferenceCaller &caller,
+                                 const StageFunctions &functions,
+                                 const PersistentLayout &layout,
+                                 int64_t numMicrobatches, bool updates,
+                                 int64_t step, char *block) {
+  StepRunner(caller, functions, layout, step, block)
+      .run(numMicrobatches, updates);
 }
 
-func::FuncOp pipesched::buildReferenceInit(ModuleOp module, StringRef name,
-                                           const StageFunctions &functions,
-                                           const PersistentLayout &layout) {
-  OpBuilder builder(module.getContext());
-  Location loc = module.getLoc();
-  func::FuncOp function = createFunction(builder, module, name, 1, layout, {});
+void pipesched::runReferenceInit(ReferenceCaller &caller,
+                                 const StageFunctions &functions,
+                                 const PersistentLayout &layout, char *block) {
   for (const Stage &stage : functions.stages) {
     const StageFunction *init = stage.get(Kind::Init);
     if (!init)
       continue;
-    auto call = func::CallOp::create(builder, loc, init->op, ValueRange());
-    for (auto [value, result] : llvm::zip(init->results, call.getResults()))
+    std::vector<ReferenceTensor> made = caller.call(*init, {});
+    for (auto [value, result] : llvm::zip_equal(init->results, made))
       for (const PersistentTensor &tensor : layout.tensors)
         if (tensor.kind == PersistentKind::Param &&
             tensor.stage == stage.number && tensor.name == value.name)
-          writeTensor(builder, loc, result, function.getArgument(0), tensor);
+          std::memcpy(block + tensor.offset, result.get(), tensor.bytes);
   }
-  func::ReturnOp::create(builder, loc);
-  return function;
 }

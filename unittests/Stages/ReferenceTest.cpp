@@ -1,4 +1,4 @@
-//===- ReferenceTest.cpp - The code of the unpipelined model --------------===//
+//===- ReferenceTest.cpp - The steps of the unpipelined model -------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,12 +15,6 @@
 
 #include "PipeSched/Stages/Reference.h"
 #include "PipeSched/InitAll.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
 
@@ -99,6 +93,56 @@ pipe.schedule @p workers 2 microbatches 3 {
 )mlir";
 
 namespace {
+/// Records calls. Each result of the n-th call, and each sum, is a new tensor,
+/// which begins with the f32 n (or that of the sum).
+class RecordingCaller : public ReferenceCaller {
+public:
+  struct Call {
+    std::string name;
+    std::vector<ReferenceArgument> arguments;
+    std::vector<ReferenceTensor> results;
+  };
+
+  std::vector<ReferenceTensor>
+  call(const StageFunction &function,
+       llvm::ArrayRef<ReferenceArgument> arguments) override {
+    func::FuncOp op = function.op;
+    Call &made = calls.emplace_back();
+    made.name = op.getSymName().str();
+    made.arguments = arguments.vec();
+    for (const RoleValue &value : function.results)
+      made.results.push_back(fill(value.getTensorType(), calls.size()));
+    return made.results;
+  }
+  ReferenceTensor add(RankedTensorType type, const ReferenceTensor &left,
+                      const ReferenceTensor &right) override {
+    return fill(type, numberIn(left) + numberIn(right));
+  }
+
+  static float numberIn(const ReferenceTensor &tensor) {
+    return *reinterpret_cast<const float *>(tensor.get());
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const Call &call : calls)
+      names.push_back(call.name);
+    return names;
+  }
+  /// The first call of a function.
+  const Call &find(StringRef name) const {
+    return *llvm::find_if(calls, [&](const Call &c) { return c.name == name; });
+  }
+
+  std::vector<Call> calls;
+
+private:
+  static ReferenceTensor fill(RankedTensorType type, float number) {
+    ReferenceTensor tensor = makeReferenceZeros(type);
+    *reinterpret_cast<float *>(tensor.get()) = number;
+    return tensor;
+  }
+};
+
 class ReferenceTest : public testing::Test {
 protected:
   void SetUp() override {
@@ -113,52 +157,26 @@ protected:
     ASSERT_TRUE(succeeded(loaded));
     functions = std::move(*loaded);
     layout = layOutReference(functions, /*numMicrobatches=*/3);
+    block.assign(layout.bytes, 0);
+    numberOf(PersistentKind::Param, 0) = 100;
+    numberOf(PersistentKind::Param, 1) = 200;
   }
 
-  func::FuncOp build(bool updates = true, int64_t numMicrobatches = 3) {
-    func::FuncOp step =
-        buildReferenceStep(*module, "step" + std::to_string(++numBuilt),
-                           functions, layout, numMicrobatches, updates);
-    EXPECT_TRUE(succeeded(verify(step)));
-    return step;
+  void run(bool updates = true) {
+    runReferenceStep(caller, functions, layout, /*numMicrobatches=*/3, updates,
+                     /*step=*/7, block.data());
   }
-  static std::vector<std::string> calleesOf(Operation *root) {
-    std::vector<std::string> names;
-    root->walk(
-        [&](func::CallOp call) { names.push_back(call.getCallee().str()); });
-    return names;
-  }
-  static func::CallOp find(Operation *root, StringRef callee) {
-    func::CallOp found;
-    root->walk([&](func::CallOp call) {
-      if (call.getCallee() == callee)
-        found = call;
-    });
-    return found;
-  }
-  /// What is read from or written to the place of a tensor in a block.
-  template <typename OpT>
-  SmallVector<OpT> accesses(func::FuncOp function, unsigned block,
-                            PersistentKind kind, int64_t stage) {
-    const PersistentTensor *tensor = layout.find(kind, stage, 0);
-    SmallVector<OpT> found;
-    function.walk([&](memref::ViewOp view) {
-      APInt offset;
-      if (view.getSource() == function.getArgument(block) &&
-          matchPattern(view.getByteShift(), m_ConstantInt(&offset)) &&
-          offset == uint64_t(tensor->offset))
-        for (Operation *user : view->getUsers())
-          if (auto op = dyn_cast<OpT>(user))
-            found.push_back(op);
-    });
-    return found;
+  float &numberOf(PersistentKind kind, int64_t stage, int64_t element = 0) {
+    return reinterpret_cast<float *>(
+        block.data() + layout.find(kind, stage, 0)->offset)[element];
   }
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   StageFunctions functions;
   PersistentLayout layout;
-  int numBuilt = 0;
+  std::vector<char> block;
+  RecordingCaller caller;
 };
 } // namespace
 
@@ -174,107 +192,83 @@ TEST_F(ReferenceTest, Layout) {
   EXPECT_EQ(layout.find(PersistentKind::Loss, 1, 0)->bytes, 3 * 4);
 }
 
-/// Forwards, loss and backwards of a microbatch in the loop, updates behind it;
-/// whole backwards before split ones, and never R.
+/// Forwards, loss and backwards of each microbatch, then updates; whole
+/// backwards before split ones, and never R.
 TEST_F(ReferenceTest, Order) {
-  func::FuncOp step = build();
-  auto loop = *step.getOps<scf::ForOp>().begin();
-  EXPECT_EQ(calleesOf(loop),
-            (std::vector<std::string>{"data", "f0", "f1", "target", "loss",
-                                      "i1", "w1", "b0"}));
-  EXPECT_EQ(calleesOf(step).back(), "u0");
-  EXPECT_EQ(calleesOf(step).size(), 9u);
-  EXPECT_TRUE(loop->isBeforeInBlock(find(step, "u0")));
+  run();
+  std::vector<std::string> wanted;
+  for (int microbatch = 0; microbatch < 3; ++microbatch)
+    for (const char *name :
+         {"data", "f0", "f1", "target", "loss", "i1", "w1", "b0"})
+      wanted.push_back(name);
+  wanted.push_back("u0");
+  EXPECT_EQ(caller.names(), wanted);
 }
 
 /// Each argument is the result that the schedule would bring there.
 TEST_F(ReferenceTest, Arguments) {
-  func::FuncOp step = build();
-  auto get = [&](StringRef name) { return find(step, name); };
-  auto loop = *step.getOps<scf::ForOp>().begin();
-  EXPECT_EQ(get("data").getOperand(1), step.getArgument(2));
-  EXPECT_EQ(get("f0").getOperand(1), get("data").getResult(0));
-  EXPECT_EQ(get("f1").getOperand(1), get("f0").getResult(0));
-  EXPECT_EQ(get("loss").getOperand(0), get("f1").getResult(0));
-  EXPECT_EQ(get("loss").getOperand(1), get("target").getResult(0));
-  EXPECT_EQ(get("i1").getOperand(1), get("loss").getResult(1));
-  EXPECT_EQ(get("w1").getOperand(0), get("f0").getResult(0));
-  EXPECT_EQ(get("w1").getOperand(1), get("i1").getResult(1));
-  EXPECT_EQ(get("b0").getOperand(0), get("f0").getResult(1));
-  EXPECT_EQ(get("b0").getOperand(1), get("i1").getResult(0));
-  EXPECT_EQ(get("u0").getOperand(3), step.getArgument(2));
-  // The number of the microbatch is that of the loop.
-  auto number = get("target").getOperand(0).getDefiningOp();
-  EXPECT_EQ(number->getOperand(0), loop.getInductionVar());
+  run();
+  auto argument = [&](StringRef name, size_t number) {
+    return caller.find(name).arguments[number].tensor;
+  };
+  auto result = [&](StringRef name, size_t number) {
+    return caller.find(name).results[number];
+  };
+  EXPECT_EQ(caller.find("data").arguments[1].number, 7); // the step
+  EXPECT_EQ(argument("f0", 1), result("data", 0));
+  EXPECT_EQ(argument("f1", 1), result("f0", 0));
+  EXPECT_EQ(argument("loss", 0), result("f1", 0));
+  EXPECT_EQ(argument("loss", 1), result("target", 0));
+  EXPECT_EQ(argument("i1", 1), result("loss", 1));
+  EXPECT_EQ(argument("w1", 0), result("f0", 0));
+  EXPECT_EQ(argument("w1", 1), result("i1", 1));
+  EXPECT_EQ(argument("b0", 0), result("f0", 1));
+  EXPECT_EQ(argument("b0", 1), result("i1", 0));
+  EXPECT_EQ(caller.find("u0").arguments[3].number, 7);
+  std::vector<int64_t> microbatches;
+  for (const RecordingCaller::Call &call : caller.calls)
+    if (call.name == "target")
+      microbatches.push_back(call.arguments[0].number);
+  EXPECT_EQ(microbatches, (std::vector<int64_t>{0, 1, 2}));
 }
 
 /// The sums of gradients begin at zero in each step. A function that gives the
 /// part of a microbatch has it added, one that takes the sum gives the new one.
 TEST_F(ReferenceTest, Gradients) {
-  func::FuncOp step = build();
-  auto loop = *step.getOps<scf::ForOp>().begin();
-  ASSERT_EQ(loop.getInitArgs().size(), 3u); // two gradients, and the losses
-  for (Value start : loop.getInitArgs()) {
-    auto fill = start.getDefiningOp<linalg::FillOp>();
-    ASSERT_TRUE(fill);
-    EXPECT_TRUE(matchPattern(fill.getInputs().front(), m_AnyZeroFloat()));
-  }
-  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  auto added = yield.getOperand(0).getDefiningOp<linalg::AddOp>();
-  ASSERT_TRUE(added);
-  EXPECT_EQ(added.getInputs()[0], loop.getRegionIterArgs()[0]);
-  EXPECT_EQ(added.getInputs()[1], find(step, "b0").getResult(0));
-  EXPECT_EQ(yield.getOperand(1), find(step, "w1").getResult(0));
-  EXPECT_EQ(find(step, "w1").getOperand(2), loop.getRegionIterArgs()[1]);
-  // The update takes the sum of all microbatches.
-  EXPECT_EQ(find(step, "u0").getOperand(2), loop.getResult(0));
+  numberOf(PersistentKind::Gradient, 0) = 1000;
+  run();
+  // Of the calls 8, 16 and 24; w1 is called in front of each.
+  EXPECT_EQ(numberOf(PersistentKind::Gradient, 0), 8 + 16 + 24);
+  EXPECT_EQ(numberOf(PersistentKind::Gradient, 1), 23);
+  EXPECT_EQ(RecordingCaller::numberIn(caller.find("w1").arguments[2].tensor),
+            0);
+  EXPECT_EQ(caller.calls[14].name, "w1");
+  EXPECT_EQ(caller.calls[14].arguments[2].tensor, caller.calls[6].results[0]);
+  EXPECT_EQ(RecordingCaller::numberIn(caller.find("u0").arguments[2].tensor),
+            8 + 16 + 24);
 }
 
-/// Reads parameters and states from the first block, and writes what is new,
-/// and what stays, to the second.
-TEST_F(ReferenceTest, Blocks) {
-  using Read = bufferization::ToTensorOp;
-  using Write = bufferization::MaterializeInDestinationOp;
-  for (bool updates : {true, false}) {
-    func::FuncOp step = build(updates);
-    auto read = accesses<Read>(step, 0, PersistentKind::Param, 0);
-    ASSERT_EQ(read.size(), 1u);
-    EXPECT_EQ(find(step, "f0").getOperand(0), read[0].getResult());
-    EXPECT_TRUE(accesses<Write>(step, 0, PersistentKind::Param, 0).empty());
-    auto written = accesses<Write>(step, 1, PersistentKind::Param, 0);
-    ASSERT_EQ(written.size(), 1u);
-    func::CallOp update = find(step, "u0");
-    EXPECT_EQ(bool(update), updates);
-    EXPECT_EQ(written[0].getSource(), updates ? Value(update.getResult(0))
-                                              : Value(read[0].getResult()));
-    // Stage 1 has no update.
-    auto kept = accesses<Write>(step, 1, PersistentKind::Param, 1);
-    ASSERT_EQ(kept.size(), 1u);
-    EXPECT_TRUE(kept[0].getSource().getDefiningOp<Read>());
-    auto gradient = accesses<Write>(step, 1, PersistentKind::Gradient, 1);
-    ASSERT_EQ(gradient.size(), 1u);
-    EXPECT_TRUE(gradient[0].getSource().getDefiningOp<scf::ForOp>());
-  }
-}
-
-/// The code is as long for many microbatches as for few.
-TEST_F(ReferenceTest, SizeOfCode) {
-  auto count = [](func::FuncOp function) {
-    int64_t ops = 0;
-    function.walk([&](Operation *) { ++ops; });
-    return ops;
-  };
-  EXPECT_EQ(count(build(true, 1)), count(build(true, 1000)));
+/// Losses are in the order of microbatches; parameters become those of the
+/// update, or stay.
+TEST_F(ReferenceTest, Block) {
+  run(/*updates=*/false);
+  EXPECT_EQ(numberOf(PersistentKind::Param, 0), 100);
+  for (int microbatch = 0; microbatch < 3; ++microbatch)
+    EXPECT_EQ(numberOf(PersistentKind::Loss, 1, microbatch),
+              5 + 8 * microbatch);
+  caller.calls.clear();
+  run();
+  EXPECT_EQ(RecordingCaller::numberIn(caller.find("f0").arguments[0].tensor),
+            25); // the block, after the step
+  EXPECT_EQ(numberOf(PersistentKind::Param, 0), 25);
+  EXPECT_EQ(numberOf(PersistentKind::State, 0), 25);
+  EXPECT_EQ(numberOf(PersistentKind::Param, 1), 200); // without an update
 }
 
 /// Only stages with an init function are written.
 TEST_F(ReferenceTest, Init) {
-  func::FuncOp init = buildReferenceInit(*module, "init", functions, layout);
-  EXPECT_TRUE(succeeded(verify(init)));
-  EXPECT_EQ(calleesOf(init), std::vector<std::string>{"init0"});
-  using Write = bufferization::MaterializeInDestinationOp;
-  auto written = accesses<Write>(init, 0, PersistentKind::Param, 0);
-  ASSERT_EQ(written.size(), 1u);
-  EXPECT_EQ(written[0].getSource(), find(init, "init0").getResult(0));
-  EXPECT_TRUE(accesses<Write>(init, 0, PersistentKind::Param, 1).empty());
+  runReferenceInit(caller, functions, layout, block.data());
+  EXPECT_EQ(caller.names(), std::vector<std::string>{"init0"});
+  EXPECT_EQ(numberOf(PersistentKind::Param, 0), 1);
+  EXPECT_EQ(numberOf(PersistentKind::Param, 1), 200);
 }

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The unpipelined model in this process, one thread, without a schedule.
+// The unpipelined model in this process, one thread, without a schedule. Each
+// function of its stages is compiled once, however many stages have it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include "PipeSched/Conversion/Passes.h"
 #include "PipeSched/Run/Native.h"
 #include "PipeSched/Run/State.h"
+#include "PipeSched/Stages/Reference.h"
 
 namespace pipesched::run {
 
@@ -39,12 +41,23 @@ public:
   llvm::Error run(Memory &block, int64_t step) const;
 
 private:
-  ReferenceModel(PersistentLayout layout, LoadedObject code)
-      : layout(std::move(layout)), code(std::move(code)) {}
+  using Entry = void(const int64_t *table);
+  class Caller;
 
+  ReferenceModel(StageFunctions functions, int64_t numMicrobatches,
+                 bool updates, LoadedObject code)
+      : functions(std::move(functions)), numMicrobatches(numMicrobatches),
+        updates(updates),
+        layout(layOutReference(this->functions, numMicrobatches)),
+        code(std::move(code)) {}
+
+  StageFunctions functions;
+  int64_t numMicrobatches;
+  bool updates;
   PersistentLayout layout;
   LoadedObject code;
-  void *initFunction = nullptr, *stepFunction = nullptr;
+  llvm::DenseMap<mlir::Operation *, Entry *> calls; ///< by function
+  llvm::DenseMap<mlir::Type, Entry *> sums;         ///< by type of the tensors
 };
 
 } // namespace pipesched::run

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step of the model without pipeline, workers or messages, made of the same
+// A step of the model without pipeline, workers or messages, by the same
 // functions. It is what runs of schedules are compared with, so it shares
-// neither buffers nor lowering with them: tensors are plain values of one
-// function.
+// neither buffers nor kernels with them: each call makes new tensors.
 //
 //   for microbatch 0 .. N - 1:
 //     data; forward of stage 0, 1, ...; target; loss; backward of stage ..., 0
@@ -21,6 +20,7 @@
 #define PIPESCHED_STAGES_REFERENCE_H
 
 #include "PipeSched/Stages/PersistentLayout.h"
+#include <memory>
 
 namespace pipesched {
 
@@ -29,26 +29,43 @@ namespace pipesched {
 PersistentLayout layOutReference(const StageFunctions &functions,
                                  int64_t numMicrobatches);
 
-/// Adds `func @name(%before: memref<..xi8>, %after: memref<..xi8>, %step: i64)`
-/// to the end of `module`. It reads parameters and states from a block
-/// `before`, laid out by `layout`, and writes all tensors of the block `after`,
-/// which must not overlap. `functions` are those of `module`, with data; the
-/// size of the code does not depend on the number of microbatches. Parameters
-/// and states of stages without an update, or of all if `updates` is false,
-/// stay as they are. Whole backwards are preferred to those in two parts, and
-/// recompute functions do not run.
-mlir::func::FuncOp buildReferenceStep(mlir::ModuleOp module,
-                                      llvm::StringRef name,
-                                      const StageFunctions &functions,
-                                      const PersistentLayout &layout,
-                                      int64_t numMicrobatches, bool updates);
+/// The bytes of a tensor, which do not change. Null: there is none.
+using ReferenceTensor = std::shared_ptr<char>;
 
-/// Adds `func @name(%block: memref<..xi8>)`, which writes the parameters of the
-/// stages that have an init function, and nothing else.
-mlir::func::FuncOp buildReferenceInit(mlir::ModuleOp module,
-                                      llvm::StringRef name,
-                                      const StageFunctions &functions,
-                                      const PersistentLayout &layout);
+/// A tensor of zeros, which begins at a multiple of kSlotAlignment.
+ReferenceTensor makeReferenceZeros(mlir::RankedTensorType type);
+
+/// What a function takes: a tensor, or a number.
+struct ReferenceArgument {
+  ReferenceTensor tensor;
+  int64_t number = 0;
+};
+
+/// Who runs the functions.
+class ReferenceCaller {
+public:
+  virtual ~ReferenceCaller() = default;
+  virtual std::vector<ReferenceTensor>
+  call(const StageFunction &function,
+       llvm::ArrayRef<ReferenceArgument> arguments) = 0;
+  virtual ReferenceTensor add(mlir::RankedTensorType type,
+                              const ReferenceTensor &left,
+                              const ReferenceTensor &right) = 0;
+};
+
+/// Runs a step: parameters and states of `block`, laid out by `layout`, become
+/// those after it, gradients and losses those of the step. `functions` have
+/// data. Parameters and states of stages without an update, or of all if
+/// `updates` is false, stay as they are. Whole backwards are preferred to those
+/// in two parts, and recompute functions do not run.
+void runReferenceStep(ReferenceCaller &caller, const StageFunctions &functions,
+                      const PersistentLayout &layout, int64_t numMicrobatches,
+                      bool updates, int64_t step, char *block);
+
+/// Writes the parameters of the stages that have an init function, and nothing
+/// else.
+void runReferenceInit(ReferenceCaller &caller, const StageFunctions &functions,
+                      const PersistentLayout &layout, char *block);
 
 } // namespace pipesched
 
