@@ -102,6 +102,7 @@ private:
   bool addWithTarget(const std::optional<StageFunction> &function);
   void addLoss();
   bool addBackward();
+  void addUnmade();
   bool addCalls();
   KernelOperand place(const RoleValue &value, bool isResult);
   unsigned bufferOf(ActivationName name, bool isResult);
@@ -227,11 +228,25 @@ void KernelBuilder::addLoss() {
     addWithTarget(functions.loss);
 }
 
+/// Where nothing in front of the stage is trained, no function gives what is
+/// sent after B or I. Nothing reads it.
+void KernelBuilder::addUnmade() {
+  auto gives = [](const KernelCall &call) {
+    return call.function->findResult(Role::InputGradient) != nullptr;
+  };
+  if (!isFirst() && llvm::none_of(kernel.calls, gives))
+    bufferOf({Role::InputGradient}, /*isResult=*/true);
+}
+
+/// The calls of B or I.
 bool KernelBuilder::addBackward() {
   addLoss();
-  if (add(Kind::Backward))
-    return true;
-  return add(Kind::InputGradient) && add(Kind::WeightGradient);
+  bool isAdded = kernel.phase == Phase::InputGrad
+                     ? add(Kind::InputGradient)
+                     : add(Kind::Backward) || (add(Kind::InputGradient) &&
+                                               add(Kind::WeightGradient));
+  addUnmade();
+  return isAdded;
 }
 
 /// Adds what a cell of the phase calls. Returns false where a function is
@@ -240,9 +255,7 @@ bool KernelBuilder::addCalls() {
   Phase phase = kernel.phase;
   if (phase == Phase::Forward && isFirst())
     add(functions.data);
-  if (phase == Phase::InputGrad)
-    addLoss();
-  if (phase == Phase::Backward)
+  if (phase == Phase::Backward || phase == Phase::InputGrad)
     return addBackward();
   if (phase == Phase::Logits)
     return addWithTarget(stage.functions[unsigned(Kind::Shard)]);
@@ -250,17 +263,17 @@ bool KernelBuilder::addCalls() {
     return addWithTarget(stage.functions[unsigned(Kind::ShardBackward)]);
   static constexpr std::pair<Phase, Kind> kKinds[] = {
       {Phase::Forward, Kind::Forward},
-      {Phase::InputGrad, Kind::InputGradient},
       {Phase::WeightGrad, Kind::WeightGradient},
       {Phase::Recompute, Kind::Recompute},
       {Phase::Optimizer, Kind::Update}};
   for (auto [own, kind] : kKinds)
     if (own == phase) {
-      if (!add(kind) && !(phase == Phase::Recompute && add(Kind::Forward)))
-        return false;
+      bool isAdded =
+          add(kind) || (phase == Phase::Recompute && add(Kind::Forward));
       if (phase == Phase::Forward)
         addCopies();
-      return true;
+      // O of a stage that is not trained runs nothing.
+      return isAdded || (phase == Phase::Optimizer && stage.gradients.empty());
     }
   return false;
 }

@@ -359,6 +359,16 @@ static LogicalResult verifyNeighbours(const Stage &stage, const Stage &next) {
   return success();
 }
 
+/// Gives a gradient that a message brings, and that one stage or both do not
+/// know, a type. Where nothing in front of a stage is trained it is one number.
+static void completeGradient(Stage &stage, Stage &next) {
+  if (!next.inputGradient)
+    next.inputGradient =
+        RankedTensorType::get({1}, next.input.getElementType());
+  if (!stage.outputGradient)
+    stage.outputGradient = next.inputGradient;
+}
+
 /// Verifies that `found` is the tensor `wanted` of a stage.
 static LogicalResult verifySame(const StageFunction &function, Role role,
                                 RankedTensorType found, int64_t stage,
@@ -527,6 +537,8 @@ LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
   for (auto [stage, next] : llvm::zip(stages, stages.drop_front()))
     if (failed(verifyNeighbours(stage, next)))
       return failure();
+  for (size_t next = 1; next < stages.size(); ++next)
+    completeGradient(functions.stages[next - 1], functions.stages[next]);
   for (const auto *function : {&functions.data, &functions.target})
     if (*function && failed(verifyTellsSlices(**function, functions.numSlices)))
       return failure();
@@ -558,13 +570,9 @@ static LogicalResult verifyPhases(const Stage &stage, PhaseSet phases) {
     return fail(Phase::InputGrad,
                 "input_gradient and weight_gradient; give both, or join I and "
                 "W to B by pipe-merge-backward");
-  if (phases.contains(Phase::Optimizer) && !stage.get(Kind::Update))
+  if (phases.contains(Phase::Optimizer) && !stage.get(Kind::Update) &&
+      !stage.gradients.empty())
     return fail(Phase::Optimizer, "update");
-  bool runsBackward = phases.intersects(kBackwardStarts);
-  if (runsBackward && stage.number > 0 && !stage.inputGradient)
-    return emitTableError(stage.op)
-           << "gives no pipe.input_gradient, which stage " << stage.number - 1
-           << " needs for its backward";
   return success();
 }
 

@@ -120,9 +120,11 @@ KernelNumbers::KernelNumbers(StepPlan &plan)
     : plan(plan), byStageAndPhase(plan.functions.stages.size() * kNumPhases) {}
 
 /// What two kernels must have in common to be one function: the functions that
-/// they call and the places of all operands.
+/// they call, the places of all operands, and how many buffers their
+/// instructions name.
 static std::vector<int64_t> keyOf(const KernelPlan &plan) {
   std::vector<int64_t> key;
+  key.push_back(plan.kernel->buffers.size());
   for (const KernelCall &call : plan.kernel->calls) {
     func::FuncOp function = call.function->op;
     key.push_back(reinterpret_cast<int64_t>(function.getOperation()));
