@@ -268,9 +268,16 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
       name.role == StageRole::Input || name.role == StageRole::Residual;
   Access access = {seriesOf(stage, path, name), bytes, isRead, isWritten,
                    isActivation};
-  access.isPinned = name.role == StageRole::LastOutput ||
-                    name.role == StageRole::LastOutputGradient ||
-                    name.role == StageRole::Partials;
+  // With shards, the last stage's output and its gradient are those that the
+  // collectives bring to all.
+  bool isLastOfShards =
+      stage == lastStage() && !kernels.getFunctions().shards.empty();
+  access.isPinned =
+      name.role == StageRole::LastOutput ||
+      name.role == StageRole::LastOutputGradient ||
+      name.role == StageRole::Partials ||
+      (isLastOfShards && (name.role == StageRole::Output ||
+                          name.role == StageRole::OutputGradient));
   return access;
 }
 
