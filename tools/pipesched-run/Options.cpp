@@ -64,6 +64,20 @@ llvm::Error Options::checkFiles() const {
   return llvm::Error::success();
 }
 
+/// Code is written without a run, of which these are results.
+llvm::Error Options::checkEmit() const {
+  const cl::Option *results[] = {
+      &checks,       &tolerance,        &trace,
+      &writeProfile, &writeMeasurement, &saveParameters};
+  for (const cl::Option *option : results)
+    if (emit != Emit::Nothing && option->getNumOccurrences() > 0)
+      return makeError(optionName(*option) + " belongs to runs, and --emit=" +
+                       enumName(emit.getValue()) + " runs nothing");
+  if (emit != Emit::Nothing && !profile.empty() && !pace)
+    return makeError("--profile belongs to runs and to --pace");
+  return llvm::Error::success();
+}
+
 llvm::Error Options::check() const {
   auto found = [](auto &option) { return llvm::Twine(option.getValue()); };
   if (steps < 1)
@@ -87,6 +101,8 @@ llvm::Error Options::check() const {
   }
   if (pace && (emit == Emit::Llvm || emit == Emit::Object))
     return makeError("--pace belongs to runs and to --emit=executable");
+  if (llvm::Error error = checkEmit())
+    return error;
   if (output.getNumOccurrences() > 0 && emit == Emit::Nothing)
     return makeError("-o belongs to --emit=<kind>, which is missing");
   if (llvm::Error error = checkFiles())

@@ -188,6 +188,7 @@ struct Options {
                               cl::desc("Output of --emit (default -)")};
 
 private:
+  llvm::Error checkEmit() const;
   llvm::Error checkFiles() const;
 
   /// One option for each of familyOptions(), in their order.
