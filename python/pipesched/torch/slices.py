@@ -12,6 +12,7 @@ of TeraPipe (arXiv 2102.07988).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from torch import Tensor, nn
@@ -36,8 +37,14 @@ def scaled_dot_product_attention(
     tokens, seen = query.shape[-2], key.shape[-2]
     if tokens == seen:
         return _attention(query, key, value, dropout_p=dropout_p, is_causal=True, **options)
-    mask: Any = causal_lower_right(tokens, seen)
+    mask = _lower_right(tokens, seen)
     return _attention(query, key, value, attn_mask=mask, dropout_p=dropout_p, **options)
+
+
+@cache
+def _lower_right(tokens: int, seen: int) -> Any:
+    """The mask, which holds sizes alone. PyTorch cannot make it where slices are compared."""
+    return causal_lower_right(tokens, seen)
 
 
 class CausalSelfAttention(nn.Module):

@@ -5,11 +5,13 @@ usage: slice_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 
 from __future__ import annotations
 
+import random
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from pipesched import Schedule
@@ -76,20 +78,73 @@ class Block(nn.Module):
 class Blind(Block):
     """Its attention sees its own slice alone."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        query = self.norm(x)
+    @staticmethod
+    def attended(query: Tensor, dropout: float = 0.0) -> Tensor:
         found: Tensor = nn.functional.scaled_dot_product_attention(
-            query, query, query, is_causal=True
+            query, query, query, dropout_p=dropout, is_causal=True
         )
-        mixed: Tensor = x + self.mix(found)
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        mixed: Tensor = x + self.mix(self.attended(self.norm(x)))
         return mixed
+
+
+class Drawing(Block):
+    """Draws in its forward in many ways, and sees earlier tokens, or does not."""
+
+    sees = True
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__(dropout)
+        self.attention = slices.CausalSelfAttention(WIDTH, HEADS, dropout=0.3).double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + (self.attention(x) if self.sees else Blind.attended(x))
+        x = x + x.new_empty(x.shape[0], 1, 1).bernoulli_(0.7) / 0.7 * self.mix(self.norm(x))
+        x = nn.functional.rrelu(x, training=self.training) + 0.1 * torch.randn_like(x)
+        x = nn.functional.alpha_dropout(x, 0.2, self.training)
+        x = x * (torch.rand(x.shape, dtype=x.dtype) + torch.empty_like(x).uniform_(0.5, 1))
+        x = x + torch.normal(x, 0.2) + torch.bernoulli(torch.sigmoid(x))
+        hot = -torch.empty_like(x).exponential_().log()
+        x = x + (x + hot).softmax(-1)
+        return 2 * x if random.random() < 0.5 else x + np.random.rand()
+
+
+class DrawingBlind(Drawing):
+    sees = False
+
+
+class Dropping(Block):
+    """Attention in whole sequences, in a module of PyTorch with dropout."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = x + self.mix(Blind.attended(self.norm(x), 0.2 if self.training else 0.0))
+        return found
+
+
+class Choosing(DrawingBlind):
+    """Draws what has no mean."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = super().forward(x)
+        return found[:, :, torch.randperm(WIDTH)]
+
+
+KINDS = {
+    "blind": Blind,
+    "drawing": Drawing,
+    "drawing blind": DrawingBlind,
+    "dropping blind": Dropping,
+    "choosing blind": Choosing,
+}
 
 
 def model_of(kind: str, blocks: int) -> nn.Sequential:
     """An embedding, layers and a head in as many blocks."""
     torch.manual_seed(5)
-    made = Blind if kind == "blind" else Block
-    layers = [made(0.5 if kind == "dropout" else 0.0) for _ in range(2 * blocks)]
+    made = KINDS.get(kind, Block)
+    layers = [made(0.5 if kind in KINDS and kind != "blind" else 0.0) for _ in range(2 * blocks)]
     first = Checkpointed() if kind == "checkpointed" else Embedding()
     parts: list[nn.Module] = [first, *layers, nn.Linear(WIDTH, WORDS, dtype=torch.float64)]
     sizes = [1 + 2] + [2] * (blocks - 2) + [2 + 1] if blocks > 1 else [len(parts)]
@@ -130,8 +185,27 @@ def wanted_losses(whole: nn.Module, job: SliceJob, inputs: list[Any], targets: l
     return total
 
 
+def drawn(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
+    """How far the losses of two steps are from those of a pipeline without a comparison."""
+    losses = []
+    for checks in (True, False):
+        stages = split_sequential(model_of(job.model, job.schedule.blocks), job.schedule)
+        runtime = PipelineRuntime(job.schedule, stages, loss_of, group, check_slices=checks)
+        torch.manual_seed(9)
+        random.seed(9)
+        np.random.seed(9)
+        for _ in range(STEPS):
+            data = torch.randint(WORDS, (2, job.schedule.microbatches * SAMPLES, TOKENS))
+            loss = runtime.step(*data)
+            losses.append(0.0 if loss is None else loss.item())
+        runtime.close()
+    return [abs(one - other) for one, other in zip(losses, losses[STEPS:])] + [0.0]
+
+
 def run(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
     """The largest relative errors of losses, gradients and parameters."""
+    if job.model in KINDS:
+        return drawn(job, group)
     schedule, rank = job.schedule, dist.get_rank(group)
     reference = model_of(job.model, schedule.blocks)
     stages = split_sequential(model_of(job.model, schedule.blocks), schedule)

@@ -64,6 +64,29 @@ def test_sizes_that_do_not_divide_are_refused(tmp_path: Path) -> None:
         run([SliceJob("cut", made("seq1f1b", slices=5))], tmp_path, "slice_ranks.py")
 
 
-def test_a_stage_that_does_not_see_earlier_tokens_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RankFailed, match=r"slice 2 of microbatch 0: output 0 of the stage is not"):
-        run([SliceJob("blind", made("seq1f1b"), "blind")], tmp_path, "slice_ranks.py")
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("blind", "slice 2 of microbatch 0: output 0 of the stage is not"),
+        ("drawing blind", "slice 2 of microbatch 0: output 0 of .* without its random numbers"),
+        ("dropping blind", "slice 2 of microbatch 0: output 0 of .* without its random numbers"),
+    ],
+)
+def test_a_stage_that_does_not_see_earlier_tokens_is_refused(
+    model: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RankFailed, match=said):
+        run([SliceJob("blind", made("seq1f1b"), model)], tmp_path, "slice_ranks.py")
+
+
+def test_stages_that_draw_are_compared_without_it(tmp_path: Path) -> None:
+    """And they draw the same numbers as without a comparison."""
+    jobs = [SliceJob(f, made(f), "drawing") for f in ("seq1f1b", "slimpipe")]
+    check(run(jobs, tmp_path, "slice_ranks.py"))
+    assert "its slices cannot" not in "".join(f.read_text() for f in tmp_path.glob("*.err"))
+
+
+def test_stages_that_draw_otherwise_are_warned_of(tmp_path: Path) -> None:
+    run([SliceJob("seq1f1b", made("seq1f1b"), "choosing blind")], tmp_path, "slice_ranks.py")
+    said = (tmp_path / "0.err").read_text()
+    assert "a whole microbatch without them (randperm): look yourself" in said
