@@ -114,6 +114,7 @@ class PipelineRuntime:
 
     _recording: Recording | None = None
     _passes = _steps = 0
+    _stepped: Sequence[weakref.ref[Tensor]] = ()
 
     def __init__(
         self,
@@ -208,8 +209,9 @@ class PipelineRuntime:
 
     def step(self, inputs: Any = None, targets: Any = None) -> Tensor | None:
         """Runs one step, and adds the gradients of the mean of the losses of all microbatches to
-        the parameters of this rank. Returns the mean of the losses that this rank computed, None if
-        it computed none.
+        the parameters of this rank. Gradients by which O cells have stepped are dropped when the
+        next step begins. Returns the mean of the losses that this rank computed, None if it
+        computed none.
 
         inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches
         (a tensor, or a tuple or dict of them), or a list of all microbatches. Ranks without a first
@@ -220,6 +222,7 @@ class PipelineRuntime:
         Raises what a stage or the loss raises, with a note that names the cell; RemoteError if
         another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
         """
+        self._drop_stepped()
         batch = self._batch("train", inputs, targets)
         self._run(batch)
         if self._scaler is not None:
@@ -230,7 +233,18 @@ class PipelineRuntime:
             finally:
                 self._watch.stop()
         self._steps += 1
+        if self.optimizers:
+            found = [p.grad for p in self.parameters() if p.grad is not None]
+            self._stepped = [weakref.ref(gradient) for gradient in found]
         return self._mean(batch)
+
+    def _drop_stepped(self) -> None:
+        """Drops the gradients by which O has stepped, unless the caller has replaced them."""
+        known = {id(gradient) for each in self._stepped if (gradient := each()) is not None}
+        for parameter in self.parameters() if known else ():
+            if id(parameter.grad) in known:
+                parameter.grad = None
+        self._stepped = []
 
     def evaluate(self, inputs: Any = None, targets: Any = None) -> Any:
         """Runs the forwards alone, without gradients and with the modules in evaluation mode. With

@@ -260,6 +260,30 @@ def step_now(parameter: Tensor) -> None:
         parameter -= 0.1 * parameter.grad
 
 
+@case(2)
+def stepped_inside_without_zero_grad(rank: int) -> dict[str, float]:
+    """What O has used does not add up; what the caller adds between steps does."""
+    steps, found = "pipe-add-optimizer{all-reduce=eager}", {}
+    for family in ("1f1b", "zb-v", "chimera"):
+        both = Beside(line(family=family, transform=steps), tied, optimizer=sgd)
+        for seed in range(4):
+            both.step(seed)
+            for own, like in both.pairs():
+                both.worst = max(both.worst, off(own.grad, like.grad))
+            both.optimizers[0].step()
+            both.optimizers[0].zero_grad()
+        found[family] = both.finish()
+    both = Beside(line(transform=steps), four, optimizer=sgd)
+    for seed in range(3):
+        for parameter in (*both.mine(), *both.reference.parameters()):
+            parameter.grad = torch.ones_like(parameter)
+        both.step(seed)
+        both.optimizers[0].step()
+    found["added"] = max(off(own.detach(), like.detach()) for own, like in both.pairs())
+    both.finish()
+    return found
+
+
 @case(1)
 def optimizers_in_hooks(rank: int) -> None:
     """Where a microbatch goes back before the next one comes, autograd finds nothing wrong."""

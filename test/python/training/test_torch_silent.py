@@ -28,6 +28,7 @@ TRAINS = [
     "buffers_of_a_recomputed_loss",
     "frozen_when_the_optimizer_was_made",
     "negatives_and_conjugates",
+    "stepped_inside_without_zero_grad",
 ]
 REFUSALS = {
     "parameters_of_one_memory": "'block 0: 0.weight' and 'block 1: 2.weight' share memory but are",
