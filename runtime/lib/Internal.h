@@ -297,6 +297,7 @@ void rtReadNumbers(double *to, const void *from, int64_t count,
 
 struct RtOptions {
   int64_t steps, firstStep;
+  int64_t timeout; // seconds of a wait for other processes; 0: without end
   const char *stateIn, *stateOut, *log; // prefixes, or NULL
   enum { rtByDefault, rtBuffered, rtRendezvous } messages;
   bool blocking, help, layout;

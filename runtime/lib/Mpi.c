@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,9 @@ static void addBf16(void *from, void *to, int *count, MPI_Datatype *type) {
 }
 
 static void duplicate(struct MpiWorker *worker, MPI_Comm *comm) {
+  mpiLimit(worker->base.worker, &worker->options, "MPI_Comm_dup");
   mpiCheck(worker, MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup");
+  mpiEndLimit();
   MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
 }
 
@@ -150,20 +153,85 @@ void mpiClose(struct MpiWorker *worker) {
 // Waiting
 //===----------------------------------------------------------------------===//
 
+/// Ends the job because this rank has waited too long. Ranks that wait, too,
+/// answer; those that are stopped do not.
+_Noreturn static void timeOut(struct MpiWorker *worker) {
+  enum { patience = 3 };
+  int32_t numRanks = worker->base.numWorkers;
+  worker->hasAnswered = mpiAllocate(worker, (size_t)numRanks);
+  memset(worker->hasAnswered, 0, (size_t)numRanks);
+  worker->hasAnswered[worker->base.worker] = true;
+  mpiAskAll(worker);
+  for (int64_t end = rtNow() + patience * INT64_C(1000000000); rtNow() < end;
+       sched_yield())
+    mpiProgressGroups(worker);
+  char what[rtTextBytes] = "all ranks", silent[rtTextBytes / 2] = "";
+  if (worker->waitsFor)
+    rtDescribe(worker->waitsFor, what);
+  size_t used = 0;
+  for (int32_t rank = 0; rank < numRanks && used + 16 < sizeof(silent); ++rank)
+    if (!worker->hasAnswered[rank])
+      used += (size_t)snprintf(silent + used, sizeof(silent) - used, "%s%d",
+                               used ? ", " : "", (int)rank);
+  if (used)
+    rtFail(&worker->base, PIPESCHED_RT_SYSTEM,
+           "waited %d s for %s; no answer from rank %s, which is stopped or "
+           "computes for longer than --timeout",
+           (int)worker->options.timeout, what, silent);
+  rtFail(&worker->base, PIPESCHED_RT_SYSTEM,
+         "waited %d s for %s; all ranks answer, so that they wait for each "
+         "other, or a message takes longer than --timeout",
+         (int)worker->options.timeout, what);
+  mpiAbort(1);
+}
+
+void mpiLinger(struct MpiWorker *worker, int64_t *end) {
+  mpiProgressGroups(worker);
+  int64_t now = rtNow();
+  if (*end == 0)
+    *end = now + worker->options.timeout * 1000000000;
+  else if (worker->options.timeout > 0 && now > *end)
+    timeOut(worker);
+  sched_yield();
+}
+
 int mpiWait(struct MpiWorker *worker, MPI_Request *request,
             MPI_Status *status) {
-  enum { patience = 100 };
+  enum { patience = 100, lookEach = 64 };
   int hasEnded = 0;
-  for (int tries = 0;; ++tries) {
+  int64_t end = 0;
+  for (int64_t tries = 0;; ++tries) {
     int code = MPI_Test(request, &hasEnded, status);
     if (hasEnded || code != MPI_SUCCESS)
       return code;
     if (worker->numPendingGroups > 0 || worker->base.worker == 0)
       mpiProgressGroups(worker);
-    if (tries > patience)
+    if (tries > patience && tries % lookEach == 0)
+      mpiLinger(worker, &end);
+    else if (tries > patience)
       sched_yield();
   }
 }
+
+/// The text of a wait inside of MPI that is over, with its length.
+static char lateText[rtTextBytes];
+
+static void endLate(int signal) {
+  (void)signal;
+  ssize_t written = write(STDERR_FILENO, lateText, strlen(lateText));
+  _exit(written < 0 ? 2 : 1);
+}
+
+void mpiLimit(int rank, const struct RtOptions *options, const char *call) {
+  snprintf(lateText, sizeof(lateText),
+           "error: rank %d: waited %d s in %s for another rank, which is "
+           "stopped or gone\n",
+           rank, (int)options->timeout, call);
+  signal(SIGALRM, endLate);
+  alarm((unsigned)options->timeout); // none if it is 0
+}
+
+void mpiEndLimit(void) { alarm(0); }
 
 void rtSleepUntil(struct RtWorker *base, int64_t ns) {
   struct MpiWorker *worker = (struct MpiWorker *)base;
@@ -213,11 +281,9 @@ static void waitForArrival(struct MpiWorker *worker,
 }
 
 static void waitForParts(struct MpiWorker *worker, struct MpiRequest *request) {
-  while (request->isQueued) {
-    mpiProgressGroups(worker);
-    if (request->isQueued)
-      sched_yield();
-  }
+  worker->waitsFor = &request->base;
+  for (int64_t end = 0; request->isQueued;)
+    mpiLinger(worker, &end);
   MPI_Status status;
   for (int i = 0; i < request->numParts; ++i) {
     int code = mpiWait(worker, &request->parts[i], &status);
@@ -232,6 +298,7 @@ static void waitForParts(struct MpiWorker *worker, struct MpiRequest *request) {
   if (request->parts != &request->onlyPart)
     free(request->parts);
   waitForArrival(worker, request);
+  worker->waitsFor = NULL;
 }
 
 int32_t pipesched_rt_wait(void *context, int32_t index) {

@@ -75,11 +75,13 @@ struct MpiWorker {
   struct RtOptions options;
   const PipeschedTraining *training; // or NULL
   struct MpiCopy *firstCopy, **lastCopy;
-  struct MpiGroup *groups;    // of this worker
-  int numPendingGroups;       // that have no communicator yet
-  struct MpiGroup *announced; // on rank 0: those of all workers
-  struct MpiGroup *creating;  // on rank 0: the one of `announced` at work
-  MPI_Op sums[2];             // of f16 and bf16
+  struct MpiGroup *groups;          // of this worker
+  int numPendingGroups;             // that have no communicator yet
+  struct MpiGroup *announced;       // on rank 0: those of all workers
+  struct MpiGroup *creating;        // on rank 0: the one of `announced` at work
+  MPI_Op sums[2];                   // of f16 and bf16
+  const struct RtRequest *waitsFor; // or NULL: for all ranks
+  bool *hasAnswered;                // ranks, while this one asks who is alive
 };
 
 /// Ends all processes of the job, once what this one printed is passed on.
@@ -92,6 +94,19 @@ void mpiCheck(struct MpiWorker *worker, int code, const char *what);
 /// the core to others now and then: there may be more processes than cores.
 /// Returns the code of MPI.
 int mpiWait(struct MpiWorker *worker, MPI_Request *request, MPI_Status *status);
+
+/// Called again and again by a wait, whose time begins when `*end` is 0. Lets
+/// groups be created, answers other ranks, and leaves the core to others. After
+/// the time limit it ends the job, with the ranks that do not answer.
+void mpiLinger(struct MpiWorker *worker, int64_t *end);
+
+/// Limits a call of MPI that only returns when all other ranks call it: after
+/// the time limit the process ends with this text. Until mpiEndLimit.
+void mpiLimit(int rank, const struct RtOptions *options, const char *call);
+void mpiEndLimit(void);
+
+/// Asks all other ranks for an answer.
+void mpiAskAll(struct MpiWorker *worker);
 
 /// Starts a sum or a broadcast of a group, whose communicator exists.
 void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,

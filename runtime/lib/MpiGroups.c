@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { tagAnnounce, tagCreate, tagCreated };
+enum { tagAnnounce, tagCreate, tagCreated, tagAsk, tagAnswer };
 
 /// Sends numbers that stay in memory until the end. Nobody needs to wait for
 /// these sends: the answer shows that they have arrived.
@@ -41,6 +41,13 @@ static void sendNumbers(struct MpiWorker *worker, const int32_t *numbers,
                      &request),
            "MPI_Isend");
   MPI_Request_free(&request);
+}
+
+void mpiAskAll(struct MpiWorker *worker) {
+  static const int32_t nothing = 0;
+  for (int32_t rank = 0; rank < worker->base.numWorkers; ++rank)
+    if (rank != worker->base.worker)
+      sendNumbers(worker, &nothing, 1, rank, tagAsk);
 }
 
 /// Returns the place of a group in a list, or the end of the list.
@@ -107,9 +114,11 @@ static void create(struct MpiWorker *worker, struct MpiGroup *group) {
       worker,
       MPI_Group_incl(all, group->numMembers, group->announcement + 2, &members),
       "MPI_Group_incl");
+  mpiLimit(worker->base.worker, &worker->options, "MPI_Comm_create_group");
   mpiCheck(worker,
            MPI_Comm_create_group(worker->parent, members, 0, &group->comm),
            "MPI_Comm_create_group");
+  mpiEndLimit();
   MPI_Comm_set_errhandler(group->comm, MPI_ERRORS_RETURN);
   MPI_Group_free(&all);
   MPI_Group_free(&members);
@@ -139,7 +148,9 @@ static void createNext(struct MpiWorker *worker) {
   }
 }
 
-static void handle(struct MpiWorker *worker, int tag, const int32_t *numbers) {
+static void handle(struct MpiWorker *worker, int source, int tag,
+                   const int32_t *numbers) {
+  static const int32_t nothing = 0;
   switch (tag) {
   case tagAnnounce:
     ++findOrAdd(worker, &worker->announced, numbers)->numAnnounced;
@@ -153,6 +164,12 @@ static void handle(struct MpiWorker *worker, int tag, const int32_t *numbers) {
       worker->creating = NULL;
       createNext(worker);
     }
+    break;
+  case tagAsk:
+    sendNumbers(worker, &nothing, 1, source, tagAnswer);
+    break;
+  case tagAnswer:
+    worker->hasAnswered[source] = true;
   }
 }
 
@@ -172,7 +189,7 @@ void mpiProgressGroups(struct MpiWorker *worker) {
              MPI_Recv(numbers, count, MPI_INT32_T, status.MPI_SOURCE,
                       status.MPI_TAG, worker->control, MPI_STATUS_IGNORE),
              "MPI_Recv");
-    handle(worker, status.MPI_TAG, numbers);
+    handle(worker, status.MPI_SOURCE, status.MPI_TAG, numbers);
     free(numbers);
   }
 }

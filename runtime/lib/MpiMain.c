@@ -217,7 +217,10 @@ int32_t pipesched_rt_train(int argc, char **argv, PipeschedStepFunction step,
     rtKeepFreedMemory();
     result = runProgram(&options, step, size, training);
   }
-  if (!isInitialized)
+  if (!isInitialized) {
+    mpiLimit(rank, &options, "MPI_Finalize");
     MPI_Finalize();
+    mpiEndLimit();
+  }
   return result;
 }

@@ -50,6 +50,9 @@ const char rtUsage[] =
     "rendezvous,\n"
     "                       under MPI as MPI decides\n"
     "  --blocking           a send returns when it has ended\n"
+    "  --timeout=SECONDS    how long a process waits for the others under "
+    "MPI;\n"
+    "                       1800 by default, 0 without end\n"
     "  --layout             print the layout of the state as JSON, and end\n"
     "  --help               print this text, and end\n";
 
@@ -73,6 +76,17 @@ static bool parseNumber(const char *name, const char *value, int64_t *result,
   }
   *result = number;
   return true;
+}
+
+static bool parseTimeout(const char *value, struct RtOptions *options,
+                         char *text) {
+  if (!parseNumber("--timeout", value, &options->timeout, text))
+    return false;
+  if (options->timeout <= INT_MAX)
+    return true;
+  snprintf(text, rtTextBytes, "--timeout=%s: at most %d seconds", value,
+           INT_MAX);
+  return false;
 }
 
 static bool parsePrefix(const char *name, const char *value,
@@ -111,6 +125,8 @@ static bool parseOption(const char *argument, struct RtOptions *options,
     return parsePrefix("--state-out", value, &options->stateOut, text);
   if ((value = valueOf(argument, "--log")))
     return parsePrefix("--log", value, &options->log, text);
+  if ((value = valueOf(argument, "--timeout")))
+    return parseTimeout(value, options, text);
   if ((value = valueOf(argument, "--messages")))
     return parseMessages(value, options, text);
   if (strcmp(argument, "--blocking") == 0)
@@ -131,6 +147,7 @@ bool rtParseOptions(int argc, char **argv, const PipeschedTraining *training,
                     struct RtOptions *options, char text[rtTextBytes]) {
   memset(options, 0, sizeof(*options));
   options->steps = training ? training->steps : 1;
+  options->timeout = 1800;
   for (int i = 1; i < argc; ++i)
     if (!parseOption(argv[i], options, text))
       return false;

@@ -36,6 +36,8 @@ static int32_t goWrong(void *context, char *arena, const char *fault) {
     return 42;
   if (!strcmp(fault, "kill"))
     raise(SIGKILL);
+  if (!strcmp(fault, "stop"))
+    raise(SIGSTOP);
   if (!strcmp(fault, "short"))
     return pipesched_rt_send(context, arena, 100, 0, 3, 0);
   if (!strcmp(fault, "long"))

@@ -56,6 +56,9 @@ for fault in fail status short long busy peer request member; do
   fail "$fault"
 done
 fail kill
+echo "a process that is stopped:"
+FAULT=stop run 3 ./faults --steps=3 --timeout=2 > fault 2>&1 && echo "the job did not fail"
+grep -o 'waited 2 s for .*; no answer from rank [0-9]*' fault | grep -o 'no answer.*' | sort -u
 echo "2 processes:"
 run 2 ./ring 2>&1 | grep '^error' || true
 echo "wrong option:"

@@ -79,8 +79,9 @@ def failure_of(error: BaseException, rank: int) -> Failure:
         return Failure(
             "lost",
             rank,
-            f"rank {rank} lost its connection to another rank: {text}\nif no rank has ended, another "
-            "program has connected to a port of this run, which gloo does not notice; run again",
+            f"rank {rank} lost its connection to another rank: {text}\nif no rank has ended, "
+            "another program has connected to a port of this run, which gloo does not notice; "
+            "run again",
         )
     said = traceback.TracebackException.from_exception(error)
     frames = [frame for frame in said.stack if not frame.filename.startswith(PASSED_ON)]
