@@ -36,6 +36,7 @@ from ._compared import Compared
 from ._device import await_device
 from ._earlier import Earlier
 from ._errors import PipelineError
+from ._injected import Injected
 from ._inputs import Inputs, listing
 from ._left import Left
 from ._loss import lose
@@ -44,7 +45,7 @@ from ._observer import Memory
 from ._order import COLLECTIVES
 from ._parallel import local, mark
 from ._parts import Batch, Parts
-from ._places import overlapping, places_of, storages_of
+from ._places import as_sent, overlapping, places_of, storages_of
 from ._placement import StageKey
 from ._prepared import Prepared, prepare
 from ._record import Event
@@ -75,6 +76,7 @@ class Executor:
         self._earlier = Earlier(parts.slices)
         self._compared = Compared(self._earlier, parts.checks_slices)
         self._stages = StagesInParts(parts, self._watch)
+        self._injected = Injected(parts.placement, self._earlier)
         self._boxes = Boxes(parts.placement.stages)
         is_forward = lambda cell: cell.phase in FORWARD  # noqa: E731
         self._prepared: dict[Mode, list[Prepared]] = {
@@ -125,6 +127,7 @@ class Executor:
             if self._shards is not None:
                 self._shards.begin(batch)
             if is_training:
+                self._injected.begin(batch.count)
                 self._parts.sums.begin()
                 self._repeated.begin(batch.number, batch.record is not None)
             for work in self._prepared[batch.mode]:
@@ -258,11 +261,8 @@ class Executor:
             for index in self._shards.finish_all():
                 self._note_done(index)
         if is_training:
-            self._parts.sums.check_unchanged()
-            for shared in self._parts.sums.at_end:
-                shared.start(self._watch)
-            for shared in self._parts.sums.at_end:
-                shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
+            self._injected.end()
+            self._parts.sums.end()
             if self._shards is not None:
                 self._shards.end_step()
             for call in self._parts.around.late:
@@ -335,6 +335,7 @@ class Executor:
         if is_training:
             self.held[at] = activation
             self._watch_growth(cell, activation)
+        begun = self._injected.now()
         with self._changed.spared(cell, activation, is_again):
             outputs, packet = self._apply(cell, activation, is_again)
         activation.inputs.tell()
@@ -344,6 +345,7 @@ class Executor:
             self._boxes.pass_down(cell, packet)
         if is_training and not is_again:
             activation.hold(outputs, self._computes_loss(cell))
+            self._injected.look(cell, activation, begun)
             self._check_budget(cell)
         if not is_training:
             self._earlier.end(cell)
@@ -430,22 +432,13 @@ class Executor:
         if is_training:
             self._check(key, tensors, activation)
         wants = [tensor.requires_grad for tensor in tensors]
-        sent = [self.slots.apart(self._as_sent(tensor)) for tensor in tensors]
+        sent = [self.slots.apart(as_sent(tensor, self._buffered)) for tensor in tensors]
         return tensors, Packet(sent, wants, structure, overlapping(sent))
 
     def _check(self, key: StageKey, outputs: Sequence[Tensor], activation: Activation) -> None:
         """Refuses a forward that uses parameters which no sum knows; looks once at each stage."""
         if self._parts.sums.is_unchecked(key):
             self._parts.sums.check(key, outputs, activation.ends)
-
-    def _as_sent(self, output: Tensor) -> Tensor:
-        """An output without its graph. A buffer of a stage is copied: another forward may change it
-        before the next stage reads it.
-        """
-        found = output.detach()
-        if not self._buffered or found.layout != torch.strided:
-            return found
-        return found.clone() if found.untyped_storage()._cdata in self._buffered else found
 
     def _recompute(self, cell: Cell) -> None:
         activation = self.held[cell.stage, cell.microbatch]
@@ -460,6 +453,7 @@ class Executor:
         self._watch_growth(cell, activation)
         now = RandomState(self._device)
         again.random.restore()
+        begun = self._injected.now()
         try:
             with again.buffers.replayed(), self._changed.spared(cell, activation, True):
                 outputs, _ = self._apply(cell, activation)
@@ -468,6 +462,7 @@ class Executor:
         compare(cell, outputs, again)
         activation.again = None
         activation.hold(outputs, self._computes_loss(cell))
+        self._injected.look(cell, activation, begun)
         self._check_budget(cell)
 
     def _backward(self, cell: Cell) -> None:
@@ -478,7 +473,7 @@ class Executor:
         if cell.phase == "W":
             if activation.weights is None:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
-            with self._repeated.measured(cell, "W"), self._earlier.backward(cell):
+            with self._repeated.measured(cell, "W"), self._injected.backward(cell):
                 activation.weights.run()
             self.slots.free_gradients(self._parts.placement, cell)
             self._drop(cell)
@@ -491,7 +486,7 @@ class Executor:
         inputs = activation.inputs
         is_whole = cell.phase == "B" or self._repeated.is_whole(cell)
         kind = "B" if is_whole else "I"
-        with self._repeated.measured(cell, kind), self._earlier.backward(cell):
+        with self._repeated.measured(cell, kind), self._injected.backward(cell):
             if is_whole:
                 whole_backward(roots)
                 found = inputs.gradients()
@@ -506,14 +501,15 @@ class Executor:
         """Begins a backward that runs part by part, and ends it behind the block."""
         assert activation.parts is not None
         roots = self._roots(cell, activation)
-        run = self._stages.backward(activation.parts, cell, roots, self._device)
-        yield run
-        found = run.finish()
+        with self._injected.backward(cell):
+            run = self._stages.backward(activation.parts, cell, roots, self._device)
+            yield run
+            found = run.finish()
         activation.weights, activation.parts = run.left(), None
         self._end_backward(cell, activation, found)
 
     def _end_backward(self, cell: Cell, activation: Activation, found: list[Any]) -> None:
-        inputs = activation.inputs
+        inputs, found = activation.inputs, self._injected.lowered(cell, found)
         self.slots.free_gradients(self._parts.placement, cell)
         if cell.phase == "B":
             self._drop(cell)
@@ -533,6 +529,9 @@ class Executor:
 
     def _roots(self, cell: Cell, activation: Activation) -> list[Root]:
         """Finds what to differentiate, with the gradients of the outputs."""
+        return self._injected.raised(cell, self._given_roots(cell, activation))
+
+    def _given_roots(self, cell: Cell, activation: Activation) -> list[Root]:
         outputs = activation.roots
         if activation.is_loss:
             return [root_of_loss(edge) for edge in outputs if edge is not None]

@@ -58,6 +58,8 @@ class Batch:
     scale: Callable[[Tensor], Tensor]
     """Turns the loss of a microbatch into the value that is differentiated."""
     number: int
+    count: int
+    """How many microbatches there are."""
     record: Callable[[Event], Any] | None = None
     note_done: Callable[[int, int], Any] | None = None
     """Called with the index of an instruction that is done, and when in ns."""

@@ -72,3 +72,15 @@ def storages_of(values: Any) -> set[int]:
     """The storages of the tensors in a value."""
     found = [tensor for tensor in tensors_in(values) if tensor.layout == torch.strided]
     return {tensor.untyped_storage()._cdata for tensor in found}
+
+
+def as_sent(output: Tensor, buffered: Collection[int]) -> Tensor:
+    """An output without its graph. A buffer of a stage is copied: another forward may change it
+    before the next stage reads it.
+
+    buffered: the storages of buffers.
+    """
+    found = output.detach()
+    if not buffered or found.layout != torch.strided:
+        return found
+    return found.clone() if found.untyped_storage()._cdata in buffered else found

@@ -466,10 +466,10 @@ class PipelineRuntime:
 
         recording = self._recording
         if recording is None:
-            return Batch(mode, given, wanted, scale, number, self.on_instruction)
+            return Batch(mode, given, wanted, scale, number, count, self.on_instruction)
         recording.step = number
         return Batch(
-            mode, given, wanted, scale, number, self.on_instruction, recording.note_done
+            mode, given, wanted, scale, number, count, self.on_instruction, recording.note_done
         )
 
     def _gather(self, recording: Recording) -> Measurement:

@@ -307,6 +307,14 @@ class Sums:
             each.begin()
         self._versions = [(p, p._version) for p in self._unstepped()]
 
+    def end(self) -> None:
+        """Sums at the end of a step what the program does not."""
+        self.check_unchanged()
+        for shared in self.at_end:
+            shared.start(self._watch)
+        for shared in self.at_end:
+            shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
+
     def _unstepped(self) -> Iterator[nn.Parameter]:
         """The parameters that no O steps and that have hooks which could do so."""
         if self.check_steps is None:
