@@ -79,6 +79,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="of parameters, batches and masks of dropout (default 0)",
     )
     group.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of parameters")
+    group.add_argument(
+        "--no-compare",
+        dest="compare",
+        action="store_false",
+        help="do not run the functions of stages once and compare them with PyTorch, which takes "
+        "long for large stages",
+    )
     group = parser.add_argument_group("output")
     group.add_argument(
         "-o",
@@ -153,6 +160,7 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
         stages=source.split(model, schedule, times),
         batches=batches,
         seed=arguments.seed,
+        compare=arguments.compare,
     )
 
 

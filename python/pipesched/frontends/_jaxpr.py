@@ -13,7 +13,9 @@ from jax.extend.core import ClosedJaxpr, Literal, Var
 from . import FrontendError
 from ._partition import Graph, Piece, Role, loss_piece, stage_pieces
 
-_CALLS = ("pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
+_CALLS = frozenset(
+    "pjit jit closed_call core_call custom_jvp_call custom_vjp_call checkpoint remat2".split()
+)
 """Equations that only call others, which take their place."""
 
 _VIEWS = frozenset(
@@ -83,6 +85,9 @@ class _Inliner:
                     inner = ClosedJaxpr(inner, ())
                 found = self.run(inner, inputs)
                 known.update(zip(equation.outvars, found, strict=True))
+                continue
+            if equation.primitive.name == "optimization_barrier":  # of a checkpoint
+                known.update(zip(equation.outvars, inputs, strict=True))
                 continue
             # A jaxpr that is called twice has the same variables twice.
             fresh = tuple(Var(variable.aval) for variable in equation.outvars)

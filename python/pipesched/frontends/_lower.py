@@ -54,12 +54,12 @@ class Lowering:
         for node in self.graph.nodes:
             if node.op == "call_function" and is_random(node.target):
                 raise FrontendError(
-                    f"{what}: {self._place(node)} draws random numbers, which functions "
+                    f"{what}: {self.place(node)} draws random numbers, which functions "
                     "of stages cannot; wanted none but those of dropout in the forward of a stage, "
                     "which the backward does not run again"
                 )
 
-    def _place(self, node: fx.Node) -> str:
+    def place(self, node: fx.Node) -> str:
         """An operation with the module that it comes from. One of the backward has that of the
         forward.
         """
@@ -75,7 +75,7 @@ class Lowering:
         whole = part.graph
         masks = _take_masks(whole)
         try:
-            text = self._text(whole, _PIPELINES if masks else (*_PIPELINES, _LAST))
+            text = self.text(whole, _PIPELINES if masks else (*_PIPELINES, _LAST))
             if masks:
                 text = str(with_values(parsed(text), part.arguments, masks))
                 text = self.worker.lower(text, [_LAST])
@@ -84,7 +84,7 @@ class Lowering:
         module = parsed(text)  # An operation does not keep its module.
         return function_of(only_function(module, what), part.arguments, part.results)
 
-    def _text(self, graph: fx.Graph, passes: Sequence[str]) -> str:
+    def text(self, graph: fx.Graph, passes: Sequence[str] = _PIPELINES) -> str:
         """The graph as operations of LLVM. Raises Failure."""
         module = fx.GraphModule(torch.nn.Module(), graph)
         try:
@@ -102,19 +102,19 @@ class Lowering:
         """
         tried = set()
         for node in graph.nodes:
-            single, key = _single(node)
+            single, key = single_operation(node)
             if single is None or key in tried:
                 continue
             tried.add(key)
             try:
-                self._text(single, _PIPELINES)
+                self.text(single)
             except Failure as failure:
                 why = str(failure)
                 if not why.startswith(("needs ", "ends ")):
                     why = "has no form in linalg"
                 shapes = ", ".join(_shape_text(each) for each in node.all_input_nodes)
                 given = f", for {shapes}" if shapes else ""
-                return FrontendError(f"{what} cannot be lowered: {self._place(node)} {why}{given}")
+                return FrontendError(f"{what} cannot be lowered: {self.place(node)} {why}{given}")
         return FrontendError(f"{what} cannot be lowered: {' '.join(said.split())[:300]}")
 
 
@@ -126,7 +126,7 @@ def _shape_text(node: fx.Node) -> str:
     return f"{value.dtype} {list(value.shape)}".removeprefix("torch.")
 
 
-def _single(node: fx.Node) -> tuple[fx.Graph | None, Any]:
+def single_operation(node: fx.Node) -> tuple[fx.Graph | None, Any]:
     """A graph of one operation, and what equal ones have in common."""
     if node.op != "call_function" or node.target is operator.getitem:
         return None, None

@@ -58,7 +58,7 @@ def _collect_assertions(operation: Any, found: list[Any]) -> None:
                 _collect_assertions(inner.operation, found)
 
 
-_NUMBERS = ("microbatch", "step", "slice")
+NUMBERS = ("microbatch", "step", "slice")
 """Roles of numbers, which are no tensors."""
 
 
@@ -70,7 +70,7 @@ def with_values(module: Any, roles: Sequence[Role], codes: Sequence[Sequence[str
 
     function = list(module.body.operations)[0]
     kinds = [
-        "i64" if role in _NUMBERS else str(kind)
+        "i64" if role in NUMBERS else str(kind)
         for (role, _), kind in zip(roles, function.type.inputs, strict=False)
     ]
     given = ", ".join(f"%arg{number}: {kind}" for number, kind in enumerate(kinds))

@@ -105,6 +105,11 @@ class _Cut(Generic[Value]):
         kept = [
             each for each in self._read([whole, weight, inner]) if each[1] not in self.inner
         ]
+        if all(role != "output_gradient" for (role, _), _ in whole.taken):
+            # The next stage sends it also where nothing needs it.
+            given = [(role, n) for n, role in graph.roles.items() if role[0] == "output_gradient"]
+            for piece in (whole, inner):
+                piece.taken += given
         front = self.piece("forward", [(("output", ""), graph.output), *kept], set())
         return {each.kind: each for each in (front, whole, inner, weight)}
 

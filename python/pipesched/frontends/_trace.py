@@ -47,6 +47,13 @@ class Joint:
     """Tensors that the code of the model makes, by the names of their placeholders."""
     dropouts: int = 0
     """How many dropouts it has."""
+    eager: Callable[..., Sequence[Tensor | None]] = lambda *_: ()
+    """What was traced. It takes what `places` stand for, and gives `results`."""
+    example: Sequence[Tensor] = ()
+    is_trained: Sequence[bool] = ()
+    """Of each tensor of the example, whether it is a parameter with a gradient."""
+    places: Sequence[fx.Node] = ()
+    results: Sequence[tuple[str, str]] = ()
 
 
 # Values between stages
@@ -244,7 +251,9 @@ def trace_stage(
         with drawing(masks[-1]) if draws.found else contextlib.nullcontext():
             output = forward(own, packed)
         wanted = [*own[: len(trained)], *([packed] if wants else [])]
-        found = torch.autograd.grad([output], wanted, [gradient], allow_unused=True)
+        found: Sequence[Tensor | None] = [None] * len(wanted)
+        if wanted and output.requires_grad:
+            found = torch.autograd.grad([output], wanted, [gradient], allow_unused=True)
         made: list[Any] = [output, *found]
         if wants and made[-1] is None:
             made[-1] = torch.zeros_like(packed)
@@ -266,7 +275,10 @@ def trace_stage(
                 f"{what}: the forward changes {whole_name(names[number])!r} in place "
                 f"({node.target}); functions of stages change no buffers"
             )
-    return _joint(module, list(trained), [*fixed, key[0]], wants, masks[0].count)
+    made = _joint(module, list(trained), [*fixed, key[0]], wants, masks[0].count)
+    made.eager, made.example = joint, [*example, torch.ones_like(output)]
+    made.is_trained = [each < len(trained) for each in range(len(made.example))]
+    return made
 
 
 def _joint(
@@ -291,7 +303,11 @@ def _joint(
         name: node for name, node in zip(trained, found, strict=True) if node is not None
     }
     given = {place.name: tensor for place, tensor in constants.items()}
-    return Joint(module, roles, output, input_gradient, gradients, given, dropouts)
+    made = Joint(module, roles, output, input_gradient, gradients, given, dropouts)
+    made.places = places
+    made.results = [("output", ""), *(("gradient", name) for name in trained)]
+    made.results += [("input_gradient", "")] if wants else []
+    return made
 
 
 def trace_loss(
@@ -314,7 +330,10 @@ def trace_loss(
             f"the loss makes a tensor of its own ({found[0].target}), or has parameters; give it "
             "what it needs with the targets"
         )
-    return Joint(module, {first: ("output", ""), second: ("target", "")}, value, gradient, {})
+    made = Joint(module, {first: ("output", ""), second: ("target", "")}, value, gradient, {})
+    made.eager, made.example, made.is_trained = joint, [output, target], [True, False]
+    made.places, made.results = [first, second], [("loss", ""), ("output_gradient", "")]
+    return made
 
 
 def rename(joint: Joint, names: Mapping[str, str]) -> None:
@@ -323,6 +342,7 @@ def rename(joint: Joint, names: Mapping[str, str]) -> None:
         place: (role, names.get(name, name)) for place, (role, name) in joint.roles.items()
     }
     joint.gradients = {names[name]: node for name, node in joint.gradients.items()}
+    joint.results = [(role, names.get(name, name)) for role, name in joint.results]
 
 
 def key_of(joint: Joint) -> tuple[Any, ...]:

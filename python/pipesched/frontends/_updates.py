@@ -228,11 +228,11 @@ class _Update:
 
 
 def update_function(stepped: Sequence[Stepped]) -> Function:
-    """The update of a stage that has these parameters."""
+    """The update of a stage that has these parameters, which may be none."""
     update = _Update(stepped)
     results = [pair for i, each in enumerate(stepped) for pair in update.step(i, each)]
     values = ", ".join(value for _, value in results)
     kinds = ", ".join(port.type for port, _ in results)
-    lines = [*update.lines, f"return {values} : {kinds}"]
+    lines = [*update.lines, f"return {values} : {kinds}" if results else "return"]
     body = "\n".join(f"  {line}" for line in lines)
     return Function(tuple(update.arguments), tuple(port for port, _ in results), body)

@@ -25,9 +25,9 @@ _TO_LLVM = (
     "math-extend-to-supported-types{target-type=f32}, "
     "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}, "
     "arith-expand{include-bf16=true}, expand-strided-metadata, lower-affine, convert-scf-to-cf, "
-    "convert-math-to-funcs, convert-math-to-libm, convert-math-to-llvm, finalize-memref-to-llvm, "
-    "convert-func-to-llvm, convert-arith-to-llvm, convert-index-to-llvm, convert-cf-to-llvm, "
-    "reconcile-unrealized-casts)"
+    "func.func(math-expand-ops{ops=rsqrt}), convert-math-to-funcs, convert-math-to-libm, "
+    "convert-math-to-llvm, finalize-memref-to-llvm, convert-func-to-llvm, convert-arith-to-llvm, "
+    "convert-index-to-llvm, convert-cf-to-llvm, reconcile-unrealized-casts)"
 )
 
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +39,8 @@ from ._file import (
     write_module,
 )
 from ._jaxpr import Flat, Part, flatten, loss_part, stage_parts
-from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function
+from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parsed
+from ._process import Failure, Worker
 from ._updates import Rule, Stepped, update_function
 
 __all__ = ["FrontendError", "adam", "adamw", "export", "sgd"]
@@ -96,7 +98,10 @@ def export(
             f"there are {len(stages)} functions and {len(parameters)} trees of parameters; the "
             f"schedule has {count} stages"
         )
-    return _Export(stages, parameters, schedule, loss, optimizer).run(example, batches)
+    _require_passes()
+    with Worker() as worker:
+        made = _Export(stages, parameters, schedule, loss, optimizer, worker)
+        return made.run(example, batches)
 
 
 class _Export:
@@ -109,9 +114,10 @@ class _Export:
         schedule: Schedule,
         loss: Loss,
         rule: Rule | None,
+        worker: Worker,
     ) -> None:
         self.stages, self.parameters, self.schedule = stages, parameters, schedule
-        self.loss, self.rule = loss, rule
+        self.loss, self.rule, self.worker = loss, rule, worker
         self.functions = Functions(schedule.name)
         self.known: dict[str, dict[str, str]] = {}
         self.arrays: dict[str, Array] = {}
@@ -145,7 +151,7 @@ class _Export:
         if flat.key not in self.known:
             functions = {}
             for part in stage_parts(flat):
-                function = _lower(part, f"{what}, {part.kind}")
+                function = _lower(part, f"{what}, {part.kind}", self.worker)
                 functions[part.kind] = self.functions.add(f"stage{number}_{part.kind}", function)
             self.known[flat.key] = functions
         made = dict(self.known[flat.key])
@@ -156,7 +162,7 @@ class _Export:
         return flat.value
 
     def _add_update(self, number: int, flat: Flat, made: dict[str, str]) -> None:
-        if self.rule is None or not flat.trained:
+        if self.rule is None:
             return
         stepped = [
             Stepped(name, tuple(flat.used[name].shape), _element(flat.used[name]), self.rule)
@@ -166,7 +172,7 @@ class _Export:
 
     def _export_loss(self, output: Any, target: Array) -> None:
         part = loss_part(self.loss, output, target, self.schedule.microbatches)
-        function = _lower(part, "the loss")
+        function = _lower(part, "the loss", self.worker)
         self.ends["loss"] = self.functions.add("loss", function)
 
     def _export_samples(self, kind: str, like: Array, batches: Sequence[Any]) -> None:
@@ -211,50 +217,33 @@ def _element(array: Any) -> str:
 # Lowering
 
 
-def _bindings() -> tuple[Any, Any]:
-    """A context of torch-mlir's MLIR with StableHLO, and its passes."""
-    try:
-        from torch_mlir import ir
-        from torch_mlir._mlir_libs import _stablehlo
-        from torch_mlir.passmanager import PassManager
-    except ImportError as error:
-        raise FrontendError(
-            f"torch-mlir, whose passes lower StableHLO, is not there ({error}); {EXTRA}"
-        ) from error
-    if not _registered:
-        _stablehlo.register_stablehlo_passes()
-        _registered.append(True)
-    context = ir.Context()
-    _stablehlo.register_dialect(context)
-    context.allow_unregistered_dialects = True
-    return context, (ir, PassManager)
+def _require_passes() -> None:
+    """Raises FrontendError where torch-mlir is not installed."""
+    if importlib.util.find_spec("torch_mlir") is None:
+        raise FrontendError(f"torch-mlir, whose passes lower StableHLO, is not there; {EXTRA}")
 
 
-_registered: list[bool] = []
 _PIPELINE = (
-    "builtin.module(inline,symbol-dce,stablehlo-legalize-to-linalg,canonicalize,cse,"
-    f"{CLEAN_UP})"
+    "builtin.module(inline,symbol-dce,func.func(chlo-legalize-to-stablehlo),"
+    f"stablehlo-legalize-to-linalg,canonicalize,cse,{CLEAN_UP})"
 )
 
 
-def _lower(part: Part, what: str) -> Function:
+def _lower(part: Part, what: str, worker: Worker) -> Function:
     """The function on tensors."""
     lowered = jax.jit(part.function, keep_unused=True).lower(*part.example)
     text = str(lowered.compiler_ir("stablehlo"))
     text = re.sub(r" attributes \{mhlo[^}]*\}", "", text)
     text = re.sub(r" \{jax\.result_info = \"[^\"]*\"\}", "", text)
-    context, (ir, manager) = _bindings()
     try:
-        with context:
-            module = ir.Module.parse(text)
-            manager.parse(_PIPELINE).run(module.operation)
-    except Exception as error:
-        said = " ".join(str(error).split())[:300]
-        raise FrontendError(f"{what} cannot be lowered: {said}") from error
-    found = only_function(module, what)
-    if (other := foreign_operation(str(found))):
+        text = worker.lower(text, [_PIPELINE], "stablehlo")
+    except Failure as failure:
+        said = " ".join(str(failure).split())[:300]
+        raise FrontendError(f"{what} cannot be lowered: {said}") from None
+    if (other := foreign_operation(text)):
         raise FrontendError(
             f"{what} cannot be lowered: {other} has no form in linalg; gathers and scatters of "
             "embeddings do as jax.nn.one_hot"
         )
-    return function_of(found, part.arguments, part.results)
+    module = parsed(text)  # An operation does not keep its module.
+    return function_of(only_function(module, what), part.arguments, part.results)

@@ -25,11 +25,13 @@ except ImportError as error:
 
 from pipesched.torch import SequentialStages, split_sequential
 
-from ._cut import loss_part, stage_parts
+from ._compare import compare as compare_functions
+from ._cut import Part, loss_part, stage_parts
 from ._dropout import checked_seed, dropout_mask, dropout_masks
 from ._file import (
     Array,
     ExportedModel,
+    Function,
     Functions,
     array_file,
     count_stages,
@@ -69,6 +71,7 @@ def export(
     stages: SequentialStages | None = None,
     batches: Iterable[tuple[Any, Any]] = (),
     seed: int = 0,
+    compare: bool = True,
 ) -> ExportedModel:
     """The model as functions of the stages of a schedule.
 
@@ -83,6 +86,8 @@ def export(
         default every microbatch is the example.
     seed: that of the masks of dropout, an integer of 64 bits (`dropout_mask`). It stands in the
         arrays, not in the functions.
+    compare: whether the functions of each stage run once, and what they give is compared with
+        PyTorch. They run without the optimizations of a compiler, in seconds for small models.
 
     Raises FrontendError for what has no form as functions of stages, with the name of the module
     and of the operation.
@@ -96,7 +101,7 @@ def export(
             )
         stages = split_sequential(model, schedule)
     with Worker() as worker:
-        made = _Export(model, schedule, stages, loss, optimizer, seed, worker)
+        made = _Export(model, schedule, stages, loss, optimizer, seed, worker, compare)
         return made.run(example, batches)
 
 
@@ -148,8 +153,10 @@ class _Export:
         optimizer: MakeOptimizer | torch.optim.Optimizer | None,
         seed: int,
         worker: Worker,
+        compares: bool,
     ) -> None:
-        self.model, self.schedule, self.loss, self.worker = model, schedule, loss, worker
+        self.model, self.schedule, self.loss = model, schedule, loss
+        self.worker, self.compares = worker, compares
         self.seed, self.dropouts = checked_seed(seed), 0
         count = count_stages(schedule)
         self.stages = [_Stage.of(number, stages(0, number)) for number in range(count)]
@@ -215,11 +222,22 @@ class _Export:
 
     def _lowered(self, stage: _Stage, joint: Joint) -> dict[str, str]:
         """The functions of a stage that no earlier one has."""
-        made, lowering = {}, Lowering(joint, f"stage {stage.number}", self.worker)
-        for part in stage_parts(joint):
-            function = lowering.lower(part).tying(stage.ties)
-            symbol = f"stage{stage.number}_{part.kind}"
-            made[part.kind] = self.functions.add(symbol, function)
+        parts = stage_parts(joint)
+        return {
+            part.kind: self.functions.add(
+                f"stage{stage.number}_{part.kind}", function.tying(stage.ties)
+            )
+            for part, function in self._functions(joint, f"stage {stage.number}", parts)
+        }
+
+    def _functions(
+        self, joint: Joint, what: str, parts: Sequence[Part]
+    ) -> list[tuple[Part, Function]]:
+        """The parts of a graph with their functions, which are compared with PyTorch."""
+        lowering = Lowering(joint, what, self.worker)
+        made = [(part, lowering.lower(part)) for part in parts]
+        if self.compares:
+            compare_functions(joint, lowering, made, self.worker)
         return made
 
     def _add_update(self, stage: _Stage) -> None:
@@ -228,7 +246,7 @@ class _Export:
             tensor = stage.tensors[name]
             if (rule := self.rules.get(id(tensor))) is not None:
                 stepped.append(Stepped(name, tuple(tensor.shape), _element(tensor), rule))
-        if stepped:
+        if self.rules:  # The schedule runs O of each stage, also where it steps nothing.
             stage.functions["update"] = self.functions.add(
                 f"stage{stage.number}_update", update_function(stepped)
             )
@@ -238,7 +256,7 @@ class _Export:
     ) -> None:
         count = self.schedule.microbatches
         joint = trace_loss(self.loss, output, packing, target, targets, count)
-        function = Lowering(joint, "the loss", self.worker).lower(loss_part(joint))
+        ((_, function),) = self._functions(joint, "the loss", [loss_part(joint)])
         self.ends["loss"] = self.functions.add("loss", function)
 
     def _export_samples(
