@@ -83,7 +83,7 @@ int64_t pipeschedPlacementGetPathOf(PipeschedPlacement placement,
   const Placement &paths = unwrap(placement)->placement;
   bool isKnown = paths.isAssigned() && microbatch >= 0 &&
                  microbatch < paths.getNumMicrobatches();
-  return isKnown ? paths.pathOf(microbatch) : -1;
+  return isKnown ? paths.pathOf(paths.unitOf(microbatch, 0)) : -1;
 }
 
 PipeschedStages pipeschedPlacementGetStages(PipeschedPlacement placement,

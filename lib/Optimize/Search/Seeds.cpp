@@ -33,8 +33,8 @@ static bool isSamePlacement(const Placement &a, const Placement &b) {
   for (int64_t path = 0; path < a.getNumPaths(); ++path)
     if (a.getPath(path).workers != b.getPath(path).workers)
       return false;
-  for (int64_t m = 0; m < a.getNumMicrobatches(); ++m)
-    if (a.pathOf(m) != b.pathOf(m))
+  for (int64_t unit = 0; unit < a.getNumUnits(); ++unit)
+    if (a.pathOf(unit) != b.pathOf(unit))
       return false;
   return true;
 }

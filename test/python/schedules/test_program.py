@@ -148,6 +148,19 @@ def test_stages_and_paths_place_the_cells(family: str) -> None:
                     assert cell.path == schedule.path_of(cell.microbatch)
 
 
+@pytest.mark.parametrize("slices", [1, 2, 3])
+def test_a_microbatch_takes_one_path_whatever_its_slices(slices: int) -> None:
+    schedule = pipesched.problem(
+        workers=2,
+        microbatches=4,
+        slices=slices,
+        paths=[Path([0, 1], takes=[range(0, 4, 2)]), Path([1, 0], takes=[range(1, 4, 2)])],
+    )
+    assert [schedule.path_of(microbatch) for microbatch in range(4)] == [0, 1, 0, 1]
+    with pytest.raises(IndexError):
+        schedule.path_of(4)
+
+
 def test_kinds_of_backward() -> None:
     schedule = generate("zb-h1", workers=2, microbatches=4)
     assert (schedule.gradient_after, schedule.recompute) == ("I", "none")
