@@ -27,15 +27,16 @@ struct TorchFile {
 
 /// Checks the messages of a file that has any. Each SEND stands after the cell
 /// that produces the data, and each RECV before the cell that consumes it. Both
-/// must be present, on different lines, for all data that crosses lines. The
-/// messages from one line to another are received in the order in which they
-/// are sent. n log n.
+/// must be present, on different lines, for all data that crosses lines. A
+/// WAIT_SEND comes after its SEND. The messages from one line to another are
+/// received in the order in which they are sent. n log n.
 llvm::Error checkTorchMessages(const TorchFile &file);
 
-/// Checks that UNSHARD and RESHARD of a stage alternate, from an UNSHARD to a
-/// RESHARD, with cells of the stage between them and nowhere else. If any stage
-/// has a REDUCE_GRAD, each has one, after all weight gradients of its stage.
-/// Linear.
+/// Checks that UNSHARD and RESHARD of a stage alternate, from an UNSHARD on,
+/// with cells of the stage after each UNSHARD and none after a RESHARD. The
+/// last RESHARD may be missing, as in files of older versions of PyTorch. If
+/// any stage has a REDUCE_GRAD, each has one, after all weight gradients of its
+/// stage. Linear.
 llvm::Error checkTorchParameters(const TorchFile &file);
 
 } // namespace pipesched

@@ -260,7 +260,7 @@ void CommLowering::send(int64_t row, Cell cell) {
 
 void CommLowering::issue(int64_t row, const TorchAction &action) {
   llvm::raw_string_ostream os(startField(ranks[row].text));
-  if (action.kind > TorchToken::Receive) {
+  if (action.kind >= TorchToken::Unshard) {
     os << action.stage << nameOfParameterAction(action.kind);
     return;
   }

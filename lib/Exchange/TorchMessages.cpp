@@ -29,8 +29,8 @@ using llvm::formatv;
 using llvm::StringRef;
 
 namespace {
-enum Role : uint8_t { Produce, SendIt, ReceiveIt, Consume };
-constexpr unsigned kNumRoles = 4;
+enum Role : uint8_t { Produce, SendIt, AwaitIt, ReceiveIt, Consume };
+constexpr unsigned kNumRoles = 5;
 
 /// One part of a message. Direction and sending cell identify the message.
 struct Event {
@@ -54,6 +54,15 @@ struct Message {
   }
   std::string receiveName() const {
     return nameOfMessage(TorchToken::Receive, receiver);
+  }
+  std::string waitName() const {
+    return nameOfMessage(TorchToken::WaitSend, sender);
+  }
+  /// The action of a part that is one; a cell is a part once.
+  std::string nameOf(Role role) const {
+    return role == SendIt    ? sendName()
+           : role == AwaitIt ? waitName()
+                             : receiveName();
   }
 };
 
@@ -119,7 +128,7 @@ void MessageChecker::addCellEvents(TorchFieldRef at, Cell cell) {
 Error MessageChecker::addMessageEvent(TorchFieldRef at,
                                       const TorchToken &token) {
   Cell cell = token.cell;
-  bool isSend = token.kind == TorchToken::Send;
+  bool isSend = token.kind != TorchToken::Receive;
   bool isForward = cell.is(Phase::Forward);
   bool isDown = isSend == isForward;
   if (isDown ? isLast(cell.getStage()) : isFirst(cell.getStage()))
@@ -128,7 +137,10 @@ Error MessageChecker::addMessageEvent(TorchFieldRef at,
         formatv("{0} has no partner: stage {1} is the {2} of its path",
                 nameOfMessage(token.kind, cell), cell.getStage(),
                 isDown ? "last" : "first"));
-  add(isSend ? SendIt : ReceiveIt, isSend ? cell : senderOf(cell), at);
+  Role role = token.kind == TorchToken::Send       ? SendIt
+              : token.kind == TorchToken::WaitSend ? AwaitIt
+                                                   : ReceiveIt;
+  add(role, isSend ? cell : senderOf(cell), at);
   return Error::success();
 }
 
@@ -170,18 +182,23 @@ Error MessageChecker::checkPartners(const Message &message) const {
   return Error::success();
 }
 
-/// A cell comes before its send, and a receive before its cell.
+/// A cell comes before its send, a send before what waits for it, and a receive
+/// before its cell.
 Error MessageChecker::checkOrder(const Message &message) const {
   const Event *send = message.parts[SendIt],
               *receive = message.parts[ReceiveIt];
   const Event *produce = message.parts[Produce];
   const Event *consume = message.parts[Consume];
+  const Event *await = message.parts[AwaitIt];
   bool isForward = message.sender.is(Phase::Forward);
   if (send && (!produce || produce->at.field > send->at.field))
     return errorAt(send, formatv("{0} sends what no cell before it makes: "
                                  "wanted {1}{2}",
                                  message.sendName(), message.sender,
                                  isForward ? "" : " or its I"));
+  if (await && (!send || send->at.field > await->at.field))
+    return errorAt(await, formatv("{0} has no partner: wanted {1} before it",
+                                  message.waitName(), message.sendName()));
   if (receive && (!consume || consume->at.field < receive->at.field))
     return errorAt(receive, formatv("{0} receives what no cell after it needs: "
                                     "wanted {1}{2}",
@@ -198,9 +215,7 @@ Error MessageChecker::check(llvm::ArrayRef<Event> events) const {
     const Event *&part = message.parts[event.role];
     if (part)
       return errorAt(&event,
-                     formatv("{0} occurs twice", event.role == SendIt
-                                                     ? message.sendName()
-                                                     : message.receiveName()));
+                     formatv("{0} occurs twice", message.nameOf(event.role)));
     part = &event;
   }
   if (Error error = checkPartners(message))

@@ -23,8 +23,7 @@ using llvm::StringRef;
 namespace {
 /// What has been seen of a stage so far.
 struct StageState {
-  std::optional<TorchFieldRef> unsharded; ///< UNSHARD that waits for its
-                                          ///< RESHARD
+  std::optional<TorchFieldRef> unsharded; ///< UNSHARD without RESHARD so far
   std::optional<TorchFieldRef> gradient;  ///< the last B or W
   std::optional<TorchFieldRef> sharded;   ///< the first cell without an UNSHARD
   bool hasRun = false;                    ///< since the UNSHARD
@@ -131,11 +130,10 @@ Error ParameterChecker::visit(TorchFieldRef at, const TorchToken &token) {
 
 Error ParameterChecker::checkEnd(size_t stage) const {
   const StageState &state = states[stage];
-  if (state.unsharded)
-    return errorAt(*state.unsharded,
-                   formatv("{0}UNSHARD has no partner: wanted "
-                           "{0}RESHARD after it",
-                           stage));
+  if (state.unsharded && !state.hasRun)
+    return errorAt(
+        *state.unsharded,
+        formatv("no cell of stage {0} comes after {0}UNSHARD", stage));
   if (isSharded && state.sharded)
     return errorAt(
         *state.sharded,

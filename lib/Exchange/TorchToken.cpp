@@ -95,6 +95,8 @@ static Action actionOf(StringRef name) {
       .Case("SEND_B", {TorchToken::Send, Phase::Backward})
       .Case("RECV_F", {TorchToken::Receive, Phase::Forward})
       .Case("RECV_B", {TorchToken::Receive, Phase::Backward})
+      .Case("WAIT_SEND_F", {TorchToken::WaitSend, Phase::Forward})
+      .Case("WAIT_SEND_B", {TorchToken::WaitSend, Phase::Backward})
       .Case("UNSHARD", {TorchToken::Unshard, Phase::Forward})
       .Case("RESHARD", {TorchToken::Reshard, Phase::Forward})
       .Case("REDUCE_GRAD", {TorchToken::ReduceGrad, Phase::Forward})
@@ -114,8 +116,8 @@ static Expected<TorchToken> parseAction(StringRef text) {
   Action action = actionOf(name);
   if (action.kind == TorchToken::Empty)
     return formatError("found {0}, wanted a stage, then F, B, I, W, SEND_F, "
-                       "RECV_F, SEND_B or RECV_B and a microbatch, or UNSHARD, "
-                       "RESHARD or REDUCE_GRAD",
+                       "RECV_F, WAIT_SEND_F, SEND_B, RECV_B or WAIT_SEND_B and "
+                       "a microbatch, or UNSHARD, RESHARD or REDUCE_GRAD",
                        quote(text));
   int64_t microbatch = 0;
   if (action.kind < TorchToken::Unshard) {
@@ -170,7 +172,8 @@ Expected<TorchToken> pipesched::parseTorchToken(StringRef field) {
 
 void pipesched::printMessage(llvm::raw_ostream &os, TorchToken::Kind kind,
                              Cell cell) {
-  os << cell.getStage() << (kind == TorchToken::Send ? "SEND_" : "RECV_")
+  os << cell.getStage() << (kind == TorchToken::WaitSend ? "WAIT_" : "")
+     << (kind == TorchToken::Receive ? "RECV_" : "SEND_")
      << phaseLetter(cell.getPhase()) << cell.getUnit();
 }
 

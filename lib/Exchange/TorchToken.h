@@ -27,6 +27,7 @@ struct TorchToken {
     Overlapped, ///< `cell` and `second`
     Send,       ///< `cell` has the sender's stage and F or B
     Receive,    ///< `cell` has the receiver's stage and F or B
+    WaitSend,   ///< for the end of the Send with this `cell`
     Unshard,    ///< this and the next two have only a stage
     Reshard,
     ReduceGrad
@@ -35,7 +36,7 @@ struct TorchToken {
   Kind kind = Empty;
   Cell cell, second;
 
-  bool isMessage() const { return kind == Send || kind == Receive; }
+  bool isMessage() const { return kind >= Send && kind <= WaitSend; }
   /// The number of cells that compute: `cell`, both cells, or none.
   unsigned getNumCells() const {
     return kind == Compute ? 1 : kind == Overlapped ? 2 : 0;
@@ -46,7 +47,7 @@ struct TorchToken {
 /// position; they say what was found and what is wanted.
 llvm::Expected<TorchToken> parseTorchToken(llvm::StringRef field);
 
-/// Prints `2SEND_F0` or `2RECV_F0` for `cell` 2F0.
+/// Prints `2SEND_F0`, `2RECV_F0` or `2WAIT_SEND_F0` for `cell` 2F0.
 void printMessage(llvm::raw_ostream &os, TorchToken::Kind kind, Cell cell);
 std::string nameOfMessage(TorchToken::Kind kind, Cell cell);
 

@@ -125,8 +125,8 @@ TEST(TorchCsvImport, LeavesIncompleteTablesToVerification) {
 TEST(TorchCsvImport, RefusesUnknownTokens) {
   EXPECT_EQ(refuse("0F0,0B0\n1F0, 1X0,1B0\n"),
             "line 2, column 6: found '1X0', wanted a stage, then F, B, I, W, "
-            "SEND_F, RECV_F, SEND_B or RECV_B and a microbatch, or UNSHARD, "
-            "RESHARD or REDUCE_GRAD");
+            "SEND_F, RECV_F, WAIT_SEND_F, SEND_B, RECV_B or WAIT_SEND_B and a "
+            "microbatch, or UNSHARD, RESHARD or REDUCE_GRAD");
   EXPECT_THAT(refuse("0f0"), HasSubstr("column 1: found '0f0', wanted"));
   EXPECT_THAT(refuse("0 F0"), HasSubstr("found '0 F0', wanted"));
   EXPECT_THAT(refuse("0R0"), HasSubstr("found '0R0', wanted"));
@@ -295,6 +295,21 @@ TEST(TorchCsvImport, RefusesCellsWithoutTheirMessage) {
             "on line 1: the file has other messages");
 }
 
+TEST(TorchCsvImport, ReadsWaitsForSends) {
+  EXPECT_THAT(printRows(import("0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n"
+                               "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\n")
+                            .rows),
+              ElementsAre("0F0 0B0", "1F0 1B0"));
+  EXPECT_EQ(refuse("0F0,0WAIT_SEND_F0,0SEND_F0\n1RECV_F0,1F0\n"),
+            "line 1, column 5: 0WAIT_SEND_F0 has no partner: wanted 0SEND_F0 "
+            "before it");
+  EXPECT_EQ(refuse("0F0,0SEND_F0,0WAIT_SEND_F0,0WAIT_SEND_F0\n1RECV_F0,1F0\n"),
+            "line 1, column 28: 0WAIT_SEND_F0 occurs twice");
+  EXPECT_EQ(refuse("0F0,0WAIT_SEND_B0\n1F0\n"),
+            "line 1, column 5: 0WAIT_SEND_B0 has no partner: stage 0 is the "
+            "first of its path");
+}
+
 TEST(TorchCsvImport, RefusesMessagesTwice) {
   EXPECT_EQ(refuse("0F0,0SEND_F0,0SEND_F0\n1RECV_F0,1F0\n"),
             "line 1, column 14: 0SEND_F0 occurs twice");
@@ -338,10 +353,16 @@ TEST(TorchCsvImport, RefusesMessagesWithinALine) {
             "is needed");
 }
 
+TEST(TorchCsvImport, ReadsStagesThatStayUnsharded) {
+  EXPECT_THAT(printRows(import("0UNSHARD,2UNSHARD,0F0,2F0,2B0,2RESHARD,0B0\n"
+                               "1UNSHARD,1F0,1RESHARD,1UNSHARD,1B0\n")
+                            .rows),
+              ElementsAre("0F0 2F0 2B0 0B0", "1F0 1B0"));
+}
+
 TEST(TorchCsvImport, RefusesParameterActionsWithoutPartner) {
-  EXPECT_EQ(refuse("0UNSHARD,0F0,0B0\n"),
-            "line 1, column 1: 0UNSHARD has no partner: wanted 0RESHARD after "
-            "it");
+  EXPECT_EQ(refuse("0UNSHARD,0F0,0B0,0RESHARD,0UNSHARD\n"),
+            "line 1, column 27: no cell of stage 0 comes after 0UNSHARD");
   EXPECT_EQ(refuse("0F0,0B0,0RESHARD\n"),
             "line 1, column 9: 0RESHARD has no partner: wanted 0UNSHARD before "
             "it");
