@@ -274,7 +274,7 @@ static Type toMemRef(Type type) {
 
 /// Adds a function `number` that writes what `compute` makes of its arguments
 /// to memory that it is given for the results.
-static void
+static func::FuncOp
 addFunction(ModuleOp module, size_t number, TypeRange arguments,
             TypeRange results,
             llvm::function_ref<ValueRange(OpBuilder &, ValueRange)> compute) {
@@ -302,15 +302,19 @@ addFunction(ModuleOp module, size_t number, TypeRange arguments,
         builder, loc, /*result=*/Type(), result, place, /*restrict=*/true,
         /*writable=*/true);
   func::ReturnOp::create(builder, loc);
+  return function;
 }
 
+/// Errors in the callee name its stages.
 static void addCall(ModuleOp module, size_t number, func::FuncOp callee) {
-  addFunction(
+  func::FuncOp added = addFunction(
       module, number, callee.getArgumentTypes(), callee.getResultTypes(),
       [&](OpBuilder &builder, ValueRange operands) {
         return func::CallOp::create(builder, module.getLoc(), callee, operands)
             .getResults();
       });
+  if (Attribute uses = callee->getAttr(kStageUsesName))
+    added->setAttr(kStageUsesName, uses);
 }
 
 static void addSum(ModuleOp module, size_t number, Type type) {
