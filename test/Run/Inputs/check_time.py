@@ -1,5 +1,5 @@
-# usage: check_time.py MODEL PIPESCHED_RUN: how much processor time a run with --check takes, compared
-# with one without.
+# usage: check_time.py MODEL PIPESCHED_RUN: the processor time of a run with --check, compared with
+# one without it.
 import resource
 import subprocess
 import sys
