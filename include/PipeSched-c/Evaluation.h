@@ -145,7 +145,9 @@ static inline bool pipeschedCostsIsNull(PipeschedCosts costs) {
   return !costs.ptr;
 }
 
-/// The peak FLOP/s of the matrix engines of a worker; 0 without a system.
+/// The FLOP/s of the matrix engines of a worker by the data sheet, in the
+/// precision of linear layers, whatever share of them is sustained; 0 without a
+/// system.
 MLIR_CAPI_EXPORTED double pipeschedCostsGetPeakFlops(PipeschedCosts costs);
 
 /// Writes a summary of the model as one JSON object: parameters, FLOPs per
@@ -255,6 +257,7 @@ static inline bool pipeschedEvaluationIsNull(PipeschedEvaluation evaluation) {
 /// evaluation none is. Memory is that of the bottleneck worker.
 typedef struct PipeschedSummary {
   int64_t workers, stages, microbatches, microbatchSize;
+  int64_t slices; ///< of each microbatch
   double formulaBubbleRatio, formulaBubbleRatioGeneral;
   double tableBubbleRatio;
   int64_t slots, peakActivations; ///< the maximum over workers
@@ -262,6 +265,10 @@ typedef struct PipeschedSummary {
   double idleRatio, spanBubbleRatio;
   /// Idle time by cause, divided by workers times makespan.
   double fill, drain, dependency, queueOrder, communication;
+  /// The FLOPs of the model that the cells of the step compute, divided by the
+  /// makespan and what the matrix engines could do by their data sheet
+  /// (docs/CostModel.md, "MFU").
+  double mfu;
   int64_t messages;
   int64_t bottleneckWorker;
   int64_t persistentBytes, peakActivationBytes, peakBytes, capacityBytes;

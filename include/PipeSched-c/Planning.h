@@ -35,9 +35,11 @@ typedef struct PipeschedSizes {
   int64_t globalBatch;         ///< sequences of a step, by the model
   int64_t accelerators;        ///< of a worker
   int64_t acceleratorsPerNode; ///< as `accelerators` if there are no nodes
-  int64_t fp8FlopsPerSecond;   ///< of the matrix engine in 8-bit floats
-  int64_t memoryBytes;         ///< of one accelerator
-  int64_t hostBytesPerSecond;  ///< to host memory, of one accelerator
+  /// Of the matrix engine in 8-bit floats by the data sheet, whatever share of
+  /// it is sustained.
+  int64_t fp8FlopsPerSecond;
+  int64_t memoryBytes;        ///< of one accelerator
+  int64_t hostBytesPerSecond; ///< to host memory, of one accelerator
 } PipeschedSizes;
 
 MLIR_CAPI_EXPORTED PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs);

@@ -71,7 +71,7 @@ evaluateSchedule(pipe::ScheduleOp schedule, const CostInputs &costs,
   NamedEvaluation result;
   static_cast<NamedTable &>(result) = nameTable(schedule, loaded);
   result.timing = options;
-  result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
+  result.describe(costs);
   // The formula of a family says nothing about the rows of another.
   std::optional<Violation> otherRows =
       verifyFamily(schedule, result.tableView());
@@ -109,8 +109,9 @@ evaluateProgram(exec::ProgramOp program, const CostInputs &costs,
   result.family = program.getFamily().value_or("");
   result.placement = std::move(loaded->placement);
   result.timing = options;
-  result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
   result.work = std::move(loaded->work);
+  result.describe(costs);
+  result.countFlops(loaded->program, costs);
   result.evaluation.set(std::move(*execution));
   result.evaluation.formulaReason =
       "a program has no table that a formula would be about";

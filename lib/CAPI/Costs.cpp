@@ -261,8 +261,9 @@ void pipeschedCostsDestroy(PipeschedCosts costs) { delete unwrap(costs); }
 double pipeschedCostsGetPeakFlops(PipeschedCosts costs) {
   if (!costs.ptr || !unwrap(costs)->system)
     return 0;
-  const SystemFacts &system = *unwrap(costs)->system;
-  return double(system.accelerators) * system.matrix.flopsPerSecond;
+  return peakFlopsPerSecond(*unwrap(costs)->system,
+                            unwrap(costs)->expansion.precision ==
+                                Precision::FP8);
 }
 
 static llvm::Expected<ModelSummary> summarizeModel(const CostSources *costs) {

@@ -206,10 +206,10 @@ void pipeschedEvaluationDestroy(PipeschedEvaluation evaluation) {
 static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 static constexpr PipeschedSummary kUnknownSummary = {
-    -1,       -1,       -1,       -1,       kUnknown, kUnknown, kUnknown,
     -1,       -1,       -1,       -1,       -1,       kUnknown, kUnknown,
-    kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, -1,       -1,
-    -1,       -1,       -1,       -1};
+    kUnknown, -1,       -1,       -1,       -1,       -1,       kUnknown,
+    kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown,
+    -1,       -1,       -1,       -1,       -1,       -1};
 
 static void addFormula(PipeschedSummary &summary,
                        const std::optional<FormulaResult> &formula) {
@@ -266,11 +266,13 @@ PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
   summary.workers = result.placement.getNumWorkers();
   summary.stages = result.placement.getMaxStages();
   summary.microbatches = result.placement.getNumMicrobatches();
+  summary.slices = result.placement.getNumSlices();
   summary.microbatchSize = result.microbatchSize ? result.microbatchSize : -1;
   addFormula(summary, result.evaluation.formula);
   addTable(summary, result.evaluation.table);
   addExecution(summary, result.evaluation.totals);
   addMemory(summary, result.evaluation.totals.memory);
+  summary.mfu = result.getMfu().value_or(kUnknown);
   return summary;
 }
 

@@ -50,7 +50,9 @@ PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs) {
     sizes.acceleratorsPerNode = system.acceleratorsPerNode != 0
                                     ? system.acceleratorsPerNode
                                     : system.accelerators;
-    sizes.fp8FlopsPerSecond = system.matrix.fp8FlopsPerSecond;
+    sizes.fp8FlopsPerSecond =
+        std::llround(peakFlopsPerSecond(system, /*isFp8=*/true) /
+                     double(system.accelerators));
     sizes.memoryBytes = system.memoryBytes;
     sizes.hostBytesPerSecond = system.host.bytesPerSecond;
   }

@@ -174,6 +174,17 @@ static void readAttention(FieldReader &parent, HardwareFacts &facts) {
   }
 }
 
+/// Takes a share of the rates of an accelerator that multiplies matrices or
+/// runs attention; the peak of the data sheet stays known.
+static void takeShare(HardwareFacts &facts, double share) {
+  for (int64_t *rate : {&facts.matrix.flopsPerSecond,
+                        &facts.matrix.fp8FlopsPerSecond, &facts.peakSharePpm})
+    *rate = std::llround(double(*rate) * share);
+  facts.peakSharePpm = std::max<int64_t>(facts.peakSharePpm, 1);
+  for (AttentionRates &rates : facts.attention)
+    rates.flopsPerSecond = std::llround(double(rates.flopsPerSecond) * share);
+}
+
 /// Reads `multiprocessors`, of which an accelerator may give some to kernels
 /// that communicate, and which compute nothing then (arXiv 2412.19437, section
 /// 3.2.2). The rates of the engines become those of the others.
@@ -193,12 +204,9 @@ static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
     return;
   }
   double share = double(count - communication) / double(count);
-  for (int64_t *rate :
-       {&facts.matrix.flopsPerSecond, &facts.matrix.fp8FlopsPerSecond,
-        &facts.vector.flopsPerSecond})
-    *rate = std::llround(double(*rate) * share);
-  for (AttentionRates &rates : facts.attention)
-    rates.flopsPerSecond = std::llround(double(rates.flopsPerSecond) * share);
+  takeShare(facts, share);
+  int64_t &vector = facts.vector.flopsPerSecond;
+  vector = std::llround(double(vector) * share);
 }
 
 /// Reads `host_time`: what the host takes to launch a kernel, and to go on
@@ -219,13 +227,8 @@ static void readSustained(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("sustained");
   if (!value)
     return;
-  double share =
-      double(readShare(*value, "sustained", parent.getErrors())) / kMega;
-  for (int64_t *rate :
-       {&facts.matrix.flopsPerSecond, &facts.matrix.fp8FlopsPerSecond})
-    *rate = std::llround(double(*rate) * share);
-  for (AttentionRates &rates : facts.attention)
-    rates.flopsPerSecond = std::llround(double(rates.flopsPerSecond) * share);
+  takeShare(facts,
+            double(readShare(*value, "sustained", parent.getErrors())) / kMega);
 }
 
 /// Reads the fields that all memories and links have.

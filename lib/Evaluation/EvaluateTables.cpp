@@ -15,6 +15,7 @@
 #include "CostPlacement.h"
 #include "PipeSched/Analysis/Walk/WalkTable.h"
 #include "PipeSched/CostModel/SliceExchange.h"
+#include "PipeSched/Evaluation/MemoryBudget.h"
 #include "PipeSched/Schedule/Table/Period.h"
 
 using namespace pipesched;
@@ -215,6 +216,8 @@ private:
     return {table, *table.placement, counts, groups ? &*groups : nullptr};
   }
   llvm::Expected<Evaluation> byGraph(const Scenario &scenario);
+  llvm::Error countOffloaded(const Scenario &scenario,
+                             Evaluation &evaluation) const;
   llvm::Expected<Evaluation> finish(const Scenario &scenario,
                                     Evaluation evaluation);
 
@@ -229,6 +232,22 @@ private:
 
 } // namespace
 
+/// Counts activations at the times of the execution, in which copies to the
+/// host take some: a table has no slots for them.
+llvm::Error TableEvaluator::countOffloaded(const Scenario &scenario,
+                                           Evaluation &evaluation) const {
+  if (!evaluation.execution) {
+    llvm::Expected<Execution> execution =
+        expandTotals(table, evaluation.totals, *scenario.options);
+    if (!execution)
+      return execution.takeError();
+    evaluation.execution =
+        std::make_shared<const Execution>(std::move(*execution));
+  }
+  return countActivations(*evaluation.execution, *table.placement)
+      .moveInto(evaluation.table->peakActivations);
+}
+
 /// Adds level 1, and level 2 of a table with slots of its own.
 llvm::Expected<Evaluation> TableEvaluator::finish(const Scenario &scenario,
                                                   Evaluation evaluation) {
@@ -242,8 +261,11 @@ llvm::Expected<Evaluation> TableEvaluator::finish(const Scenario &scenario,
     }
     evaluation.table = measured;
   }
-  addFormula(family, familyOptions, table,
-             isCountable ? counts.costedPhases() : phasesInUse(table),
+  PhaseSet phases = isCountable ? counts.costedPhases() : phasesInUse(table);
+  if (phases.intersects(kCopyPhases))
+    if (llvm::Error error = countOffloaded(scenario, evaluation))
+      return std::move(error);
+  addFormula(family, familyOptions, table, phases,
              !scenario.options->disturbance.isEmpty(), evaluation);
   return evaluation;
 }

@@ -124,7 +124,6 @@ pipesched::evaluateLongTable(const Configuration &configuration,
     if (!configuration.optimizerStep)
       result.family = result.name;
     result.timing = configuration.timing;
-    result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
     llvm::Expected<std::optional<Evaluation>> evaluation =
         evaluateShortened(shortened->view(), *placement, result.family, costs,
                           result.timing, problem.options);
@@ -133,6 +132,7 @@ pipesched::evaluateLongTable(const Configuration &configuration,
     if (!*evaluation)
       continue;
     result.placement = std::move(*placement);
+    result.describe(costs);
     result.table.slots = std::move(shortened->slots);
     result.cellsOfLongTable = cellsInUse(shortened->view());
     result.evaluation = std::move(**evaluation);

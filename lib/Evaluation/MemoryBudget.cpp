@@ -108,16 +108,34 @@ static bool hasCopies(PhaseSet phases) {
   return phases.intersects(kCopyPhases);
 }
 
+/// Facts by which bytes count activations.
+static MemoryFacts oneOfEach(const Placement &placement) {
+  StageMemory one;
+  one.activationBytes = 1;
+  MemoryFacts facts;
+  facts.stages.assign(placement.getNumGlobalStages(), one);
+  return facts;
+}
+
+Expected<std::vector<int64_t>>
+pipesched::countActivations(const Execution &execution,
+                            const Placement &placement) {
+  Expected<MemoryUsage> held =
+      computeMemory(execution.graph, execution.times, execution.timeline,
+                    placement, oneOfEach(placement));
+  if (!held)
+    return held.takeError();
+  std::vector<int64_t> counts;
+  for (const WorkerMemory &worker : held->workers)
+    counts.push_back(worker.peakActivationBytes);
+  return counts;
+}
+
 static Expected<MemoryFacts> factsFor(const Placement &placement,
                                       const CostInputs &costs, PhaseSet phases,
                                       MemoryBudget::Unit unit) {
-  if (unit == MemoryBudget::Unit::Activations) {
-    StageMemory one;
-    one.activationBytes = 1;
-    MemoryFacts facts;
-    facts.stages.assign(placement.getNumGlobalStages(), one);
-    return facts;
-  }
+  if (unit == MemoryBudget::Unit::Activations)
+    return oneOfEach(placement);
   if (!costs.model)
     return formatError("has no model, which a memory budget in bytes needs; a "
                        "number without a unit counts activations");

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/NamedEvaluation.h"
+#include "PipeSched/CostModel/Transformer/ModelSummary.h"
 #include "PipeSched/Support/FormatError.h"
 
 using namespace pipesched;
@@ -23,6 +24,65 @@ void NamedTable::keepRows() {
     row = copies->back();
   }
   kept = std::move(copies);
+}
+
+/// Whether linear layers compute in 8 bits.
+static bool hasNarrowKernels(const ModelFacts &model) {
+  return llvm::any_of(model.blocks, [](const BlockFacts &block) {
+    return llvm::any_of(block.kernels, [](const Kernel &kernel) {
+      return kernel.engine == Engine::MatrixFp8;
+    });
+  });
+}
+
+void NamedEvaluation::describe(const CostInputs &costs) {
+  if (!costs.model)
+    return;
+  const ModelFacts &model = *costs.model;
+  microbatchSize = model.microbatchSize;
+  modelFlops =
+      double(placement.getNumMicrobatches()) *
+      double(forwardsOf(Phase::Forward) + forwardsOf(Phase::Backward)) *
+      forwardFlops(model);
+  if (costs.system)
+    peakFlops = peakFlopsPerSecond(*costs.system, hasNarrowKernels(model));
+}
+
+std::optional<double> NamedEvaluation::getMfu() const {
+  auto seconds = double(evaluation.totals.makespanPs) / 1e12;
+  if (modelFlops == 0 || peakFlops == 0 || seconds == 0)
+    return std::nullopt;
+  return modelFlops / seconds / (peakFlops * double(placement.getNumWorkers()));
+}
+
+void NamedEvaluation::countFlops(const Program &program,
+                                 const CostInputs &costs) {
+  if (!costs.model)
+    return;
+  llvm::Expected<std::vector<double>> forward =
+      forwardFlopsOfStages(placement, *costs.model);
+  if (!forward)
+    return llvm::consumeError(forward.takeError());
+  modelFlops = 0;
+  llvm::ArrayRef<StatedWork> stated = work;
+  for (uint32_t i = 0; i < program.instructions.size(); ++i) {
+    const Instruction &instruction = program.instructions[i];
+    bool isPair = instruction.cell.overlapsNext();
+    int64_t forwards = forwardsOf(instruction.cell.getPhase());
+    while (!stated.empty() && stated.front().instruction < i)
+      stated = stated.drop_front();
+    if (!instruction.is(InstructionRole::Compute))
+      continue;
+    if (!stated.empty() && stated.front().instruction == i &&
+        stated.front().flops) {
+      modelFlops += forwards || isPair ? double(*stated.front().flops) : 0;
+      i += isPair;
+    } else if (forwards) {
+      modelFlops += double(forwards) *
+                    (*forward)[placement.globalStage(instruction.cell)] /
+                    double(placement.getNumSlices());
+    }
+  }
 }
 
 llvm::Error NamedEvaluation::checkHasCells() const {

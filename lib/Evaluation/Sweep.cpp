@@ -81,7 +81,7 @@ static EvaluatedTable describe(const Configuration &configuration,
     result.family = result.name;
   result.placement = evaluated.table->placement;
   result.timing = configuration.timing;
-  result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
+  result.describe(costs);
   result.table = evaluated.table->view();
   return evaluated;
 }

@@ -35,6 +35,14 @@ pipesched::findAttentionRates(const HardwareFacts &hardware, FlashKernel kernel,
   return nullptr;
 }
 
+double pipesched::peakFlopsPerSecond(const HardwareFacts &hardware,
+                                     bool isFp8) {
+  const EngineFacts &matrix = hardware.matrix;
+  auto rate = double(isFp8 ? matrix.fp8FlopsPerSecond : matrix.flopsPerSecond);
+  return double(hardware.accelerators) * rate * 1e6 /
+         double(hardware.peakSharePpm);
+}
+
 static llvm::Error makeHardwareError(const HardwareFacts &hardware,
                                      const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),

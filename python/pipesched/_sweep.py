@@ -55,25 +55,20 @@ def _accelerators(costs: _core.Costs) -> int:
 
 
 @lru_cache(maxsize=64)
-def _model(costs: _core.Costs) -> tuple[int, float]:
-    """Tokens of a sequence and FLOPs of a token; zeros if they are not known."""
-    model = json.loads(costs.model())
-    return int(model.get("sequence") or 0), float(model.get("flops_per_token") or 0)
+def _sequence(costs: _core.Costs) -> int:
+    """The tokens of a sequence; 0 if they are not known."""
+    return int(json.loads(costs.model()).get("sequence") or 0)
 
 
 def _rates(point: Configuration, found: Row) -> Row:
-    """Tokens per second, and the FLOPs of the model divided by the peak FLOPs."""
-    unknown = {"tokens_per_s": None, "mfu": None}
+    """Tokens per second and MFU, as rows of `compare` have them."""
     costs, size, makespan = point.costs, found["microbatch_size"], found["makespan_ps"]
-    if costs is None or not costs.model or not size or not makespan:
-        return unknown
-    sequence, flops = _model(costs._raw)
-    pipelines = costs.data_parallel
-    per_s = pipelines * point.microbatches * size * sequence * 1e12 / makespan
-    peak = pipelines * point.workers * costs._raw.peak_flops
-    if not per_s:
-        return unknown
-    return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
+    tokens = 0
+    if costs is not None and costs.model and size:
+        tokens = costs.data_parallel * point.microbatches * size * _sequence(costs._raw)
+    if not tokens or not makespan:
+        return {"tokens_per_s": None, "mfu": None}
+    return {"tokens_per_s": tokens * 1e12 / makespan, "mfu": found["mfu"]}
 
 
 def _plain(column: npt.NDArray[Any]) -> list[Any]:
@@ -115,10 +110,12 @@ def _stated(point: Configuration, found: Row) -> Row:
     return {"formula_bubble_ratio": None, "formula_of": None}
 
 
-def _activations(found: Row) -> float | None:
-    """Activations of single stages, in those of one microbatch on an equal part of the model."""
+def _activations(found: Row, slices: int) -> float | None:
+    """Activations of single stages and slices, in those of one microbatch on an equal part of the
+    model.
+    """
     peak, stages, workers = (found[name] for name in ("peak_activations", "stages", "workers"))
-    return peak * workers / stages if peak is not None and stages else None
+    return peak * workers / stages / slices if peak is not None and stages else None
 
 
 def _fits(
@@ -135,9 +132,10 @@ def _fits(
 
 def _finished(point: Configuration, found: Row, reserve: str) -> Row:
     """The numbers of a point, with those computed from them."""
-    capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
+    capacity, slices = found.pop("capacity_bytes"), found.pop("slices")
+    peak = found["peak_bytes"]
     accelerators = _accelerators(point.costs._raw) if point.costs else 0
-    sequence = _model(point.costs._raw)[0] if point.costs and point.costs.model else 0
+    sequence = _sequence(point.costs._raw) if point.costs and point.costs.model else 0
     return {
         **found,
         "sequence": sequence or None,
@@ -145,7 +143,7 @@ def _finished(point: Configuration, found: Row, reserve: str) -> Row:
         "peak_bytes_per_gpu": -(-peak // accelerators) if peak and accelerators else None,
         "step_s": found["makespan_ps"] / 1e12,
         **_stated(point, found),
-        "activations": _activations(found),
+        "activations": _activations(found, slices),
         **_rates(point, found),
         "layers": _layers(point),
         "fits": _fits(capacity, peak, accelerators, reserve, point.costs),

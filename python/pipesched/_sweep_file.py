@@ -35,7 +35,7 @@ TYPES = {
     "formula_of": "string",
     "fits": "boolean",
 }
-del TYPES["capacity_bytes"]  # the column `fits` replaces it
+del TYPES["capacity_bytes"], TYPES["slices"]  # the columns `fits` and `activations` have them
 _COLUMNS = (*TYPES, "error")
 _OF_FILES = ("key", "version", "metrics", "crc32")
 """The keys of a row that are not columns of the frame."""

@@ -36,6 +36,7 @@ static constexpr Field<int64_t> kIntegers[] = {
     {"stages", &PipeschedSummary::stages},
     {"microbatches", &PipeschedSummary::microbatches},
     {"microbatch_size", &PipeschedSummary::microbatchSize},
+    {"slices", &PipeschedSummary::slices},
     {"slots", &PipeschedSummary::slots},
     {"peak_activations", &PipeschedSummary::peakActivations},
     {"makespan_ps", &PipeschedSummary::makespanPs},
@@ -61,6 +62,7 @@ static constexpr Field<double> kRatios[] = {
     {"dependency_ratio", &PipeschedSummary::dependency},
     {"queue_order_ratio", &PipeschedSummary::queueOrder},
     {"communication_ratio", &PipeschedSummary::communication},
+    {"mfu", &PipeschedSummary::mfu},
 };
 
 template <typename T>

@@ -35,6 +35,12 @@ struct MemoryBudget {
 /// any other text, an amount of 0, and bytes over int64.
 llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 
+/// The most activations that each worker holds at the times of an execution:
+/// those of TableMetrics, but for an offloaded one from the end of its D to the
+/// start of its U.
+llvm::Expected<std::vector<int64_t>>
+countActivations(const Execution &execution, const Placement &placement);
+
 /// Checks that no worker of a complete table ever holds more than the budget.
 ///
 /// Activations: F holds one until B or W. A recomputed one counts from its R

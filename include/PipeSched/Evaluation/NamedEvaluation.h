@@ -47,7 +47,14 @@ private:
 
 struct NamedEvaluation : NamedTable {
   TimingOptions timing;
-  int64_t microbatchSize = 0;   ///< sequences; 0: not known
+  int64_t microbatchSize = 0; ///< sequences; 0: not known
+  /// FLOPs of the model that the cells of a step compute (ModelSummary.h), and
+  /// FLOP/s of the matrix engines of a worker by the data sheet, in the
+  /// precision of the model's linear layers; 0: not known.
+  double modelFlops = 0, peakFlops = 0;
+
+  /// The first divided by what the second allows in the step, if all is known.
+  std::optional<double> getMfu() const;
   std::vector<StatedWork> work; ///< of a program's instructions
   Evaluation evaluation;
   /// The kinds of cells in a table that is too long to be written out and was
@@ -55,6 +62,12 @@ struct NamedEvaluation : NamedTable {
   std::optional<CellsInUse> cellsOfLongTable;
 
   bool isProgram() const { return !evaluation.table; }
+
+  /// Fills in what model and system say of a complete step.
+  void describe(const CostInputs &costs);
+  /// Counts the FLOPs of a program, which may be a part of a step and whose
+  /// instructions may state theirs.
+  void countFlops(const Program &program, const CostInputs &costs);
 
   /// Succeeds if there are rows or a program to draw or list.
   /// Errors: a table that is too long to be written out.

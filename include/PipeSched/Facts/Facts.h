@@ -405,6 +405,10 @@ struct HardwareFacts {
   LinkFacts network; ///< between workers, of the whole worker
   LinkFacts spine;   ///< between pods, of the whole worker
   LinkFacts host;    ///< to host memory, of one accelerator
+  /// The part of the peaks of the data sheet that the rates of `matrix` have,
+  /// in parts per million. Power limits and multiprocessors that communicate
+  /// take the rest.
+  int64_t peakSharePpm = 1000000;
   /// The time of the host for each kernel that it launches, and from the end of
   /// a kernel that it waits for to the begin of the next; 0: not known, so that
   /// the host is never waited for.
@@ -425,7 +429,8 @@ struct HardwareFacts {
            a.memory == b.memory && // and its capacity
            a.memoryBytes == b.memoryBytes && a.link == b.link &&
            a.network == b.network && a.spine == b.spine && a.host == b.host &&
-           a.launchPs == b.launchPs && a.synchronizePs == b.synchronizePs &&
+           a.peakSharePpm == b.peakSharePpm && a.launchPs == b.launchPs &&
+           a.synchronizePs == b.synchronizePs &&
            a.overlapsMemory == b.overlapsMemory &&
            a.acceleratorsPerNode == b.acceleratorsPerNode &&
            a.acceleratorsPerPod == b.acceleratorsPerPod;
@@ -435,6 +440,10 @@ struct HardwareFacts {
 /// The rates of a kernel at a head size; null if the system has none.
 const AttentionRates *findAttentionRates(const HardwareFacts &hardware,
                                          FlashKernel kernel, int64_t headSize);
+
+/// FLOP/s of the matrix engines of a worker by the data sheet, in 16 bits or in
+/// 8, whatever share of them is sustained.
+double peakFlopsPerSecond(const HardwareFacts &hardware, bool isFp8);
 
 /// Gives every worker `accelerators` devices and their share of the bandwidth
 /// of network and spine. Errors: fewer than one; several without a link; bytes

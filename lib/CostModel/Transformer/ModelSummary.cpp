@@ -18,6 +18,12 @@ using namespace pipesched;
 /// Forward, input gradient and weight gradient of a GEMM cost the same.
 static constexpr int64_t kPassesOfTraining = 3;
 
+int64_t pipesched::forwardsOf(Phase phase) {
+  if (phase == Phase::Backward)
+    return kPassesOfTraining - 1;
+  return phase == Phase::Forward || kSplitBackward.contains(phase);
+}
+
 namespace {
 /// FLOPs of the forward's GEMMs in one block.
 struct GemmFlops {
@@ -80,6 +86,31 @@ public:
 
 static CheckedInt trainingFlops(CheckedInt forward) {
   return kPassesOfTraining * forward;
+}
+
+double pipesched::forwardFlops(const ModelFacts &model) {
+  double flops = 0;
+  for (const BlockFacts &block : model.blocks)
+    flops += double(block.count) * double(GemmFlops(block).all.get());
+  return flops;
+}
+
+llvm::Expected<std::vector<double>>
+pipesched::forwardFlopsOfStages(const Placement &placement,
+                                const ModelFacts &model) {
+  llvm::Expected<std::vector<StageBlocks>> blocks =
+      blocksOfStages(placement, model);
+  if (!blocks)
+    return blocks.takeError();
+  std::vector<double> ofBlock, ofStage;
+  for (const BlockFacts &block : model.blocks)
+    ofBlock.push_back(double(GemmFlops(block).all.get()));
+  for (const StageBlocks &held : *blocks) {
+    double &flops = ofStage.emplace_back(0);
+    for (BlockCount each : held)
+      flops += double(each.count) * ofBlock[each.block];
+  }
+  return ofStage;
 }
 
 static BlockSummary summarizeBlock(const BlockFacts &block,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -111,23 +112,27 @@ def named_by(entry: Entry) -> Saved | None:
 def rates(
     costs: Costs | None, simulation: Simulation, named: Saved | None = None
 ) -> dict[str, Any]:
-    """Tokens per second, and the model's FLOPs divided by the peak FLOPs."""
+    """Tokens per second, and MFU (docs/CostModel.md)."""
+    makespan = simulation.execution.makespan_ps
+    tokens = _tokens(costs, simulation, named)
+    if tokens is None or not makespan:
+        return {"tokens_per_s": None, "mfu": None}
+    mfu = float(_core.summaries([simulation._evaluation])["mfu"][0])
+    return {
+        "tokens_per_s": tokens * 1e12 / makespan,
+        "mfu": None if math.isnan(mfu) else mfu,
+    }
+
+
+def _tokens(costs: Costs | None, simulation: Simulation, named: Saved | None) -> int | None:
+    """The tokens of a step of all pipelines, if they are known."""
     if costs is None and named is not None:
-        makespan = simulation.execution.makespan_ps
-        return named.rates(simulation.workers, simulation.microbatches, makespan)
-    unknown = {"tokens_per_s": None, "mfu": None}
+        return named.tokens(simulation.microbatches)
     size = microbatch_size(simulation)
     if costs is None or not costs.model or size is None:
-        return unknown
-    model = json.loads(costs._raw.model())
-    if not model.get("sequence") or not simulation.execution.makespan_ps:
-        return unknown
-    pipelines = costs.data_parallel
-    tokens = pipelines * simulation.microbatches * size * int(model["sequence"])
-    per_s = tokens * 1e12 / simulation.execution.makespan_ps
-    peak = costs._raw.peak_flops * simulation.workers * pipelines
-    flops = model.get("flops_per_token")
-    return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
+        return None
+    sequence = int(json.loads(costs._raw.model()).get("sequence") or 0)
+    return costs.data_parallel * simulation.microbatches * size * sequence or None
 
 
 def _own_formula(entry: Entry) -> dict[str, Any]:

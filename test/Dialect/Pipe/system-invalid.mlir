@@ -192,6 +192,12 @@
 
 // -----
 
+// worker_spec_c2: more than the data sheet
+// expected-error @+1 {{expected peak_share_ppm of at most 1000000, found 1000001}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, peak_share_ppm = 1000001>
+
+// -----
+
 // worker_spec_c3: pods of parts of nodes
 // expected-error @+1 {{expected accelerators_per_pod to be a multiple of accelerators_per_node, 8, found 12}}
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, accelerators_per_node = 8, accelerators_per_pod = 12>

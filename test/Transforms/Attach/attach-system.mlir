@@ -28,8 +28,9 @@
 // FILE-SAME: memory = <bytes_per_s = 100000000000, efficiency = <1000000 : 0.5, 2500000 : 1.0>>
 // FILE-SAME: "network" = #pipe.network_spec<bytes_per_s = 500000000, latency_ps = 1>
 
-// A quarter of the multiprocessors compute nothing.
-// SHARED: matrix = <flops_per_s = 3000000000000, efficiency = <0.5>, fp8_flops_per_s = 6000000000000, fp8_efficiency = <2000000000 : 0.25, 8000000000 : 0.75>>, vector = <flops_per_s = 750000000000>
+// A quarter of the multiprocessors compute nothing, and load takes a fifth of the rest.
+// SHARED: matrix = <flops_per_s = 2400000000000, efficiency = <0.5>, fp8_flops_per_s = 4800000000000, fp8_efficiency = <2000000000 : 0.25, 8000000000 : 0.75>>, vector = <flops_per_s = 750000000000>
+// SHARED-SAME: peak_share_ppm = 600000
 
 //--- s.mlir
 pipe.schedule @s workers 2 microbatches 8 {
@@ -45,7 +46,7 @@ pipe.schedule @s workers 2 microbatches 8 {
 
 //--- shared.json
 {"name": "x", "description": "d",
- "multiprocessors": {"count": 16, "communication": 4},
+ "multiprocessors": {"count": 16, "communication": 4}, "sustained": 0.8,
  "matrix": {"tflops": 4, "efficiency": 0.5, "fp8_tflops": 8,
             "fp8_efficiency_by_gflop": [[2, 0.25], [8, 0.75]]},
  "vector": {"tflops": 1},

@@ -1,9 +1,13 @@
-"""Columns that can be compared among schedules: activations of equal parts of the model, and
-formulas beside the measure that they are about.
+"""Columns that can be compared among schedules: activations of equal parts of the model, formulas
+beside the measure that they are about, and MFU by the data sheet.
 """
 
+import json
+import re
+from pathlib import Path
+
 import pytest
-from pipesched import Configuration
+from pipesched import Configuration, PipeSchedError, Schedule, generate
 from pipesched.command import main
 from test_command import Capture, rows_of
 
@@ -81,3 +85,94 @@ def test_sweeps_rank_by_activations(capsys: Capture) -> None:
     assert [row["family"] for row in ranked] == ["v-min", "v-half", "1f1b"]
     assert main([*line, "--rank-by", "activations", "--top", "1"]) == 0
     assert "v-min" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("slices", [2, 4])
+def test_slices_are_parts_of_activations(slices: int, capsys: Capture) -> None:
+    sizes = ["--workers", "4", "--microbatches", "8", "--slices", str(slices), "--times"]
+    line = ["--schedules", "seq1f1b,1f1b", *sizes, "F=1us,B=2us"]
+    swept = {row["family"]: row for row in rows_of(capsys, "sweep", *line)}
+    for row in rows_of(capsys, "compare", *line):
+        same = swept[row["family"]]
+        assert same["activations"] == row["activations"]
+        assert same["peak_activations"] == row["peak_activations"]
+    assert swept["seq1f1b"]["activations"] == swept["seq1f1b"]["peak_activations"] / slices
+
+
+@pytest.mark.parametrize("times", ["", "F=1us,B=2us,D=1us,U=1us", "F=1us,B=2us,D=2us,U=2us"])
+def test_offloaded_activations_are_on_the_host(times: str) -> None:
+    """They are as many as a budget at the same times allows."""
+    rows = generate("gpipe", workers=2, microbatches=8)
+    if times:
+        rows = rows.transform(f"pipe-attach-profile{{times={times}}}")
+    moved = rows.transform("pipe-add-offload{keep=3}")
+    table = moved.simulate().table
+    assert table is not None and rows.simulate().table.peak_activations.max() == 8
+    held = int(table.peak_activations.max())
+    assert held < 8
+    moved.verify(memory=held, memory_times="given")
+    with pytest.raises(PipeSchedError, match=f"budget of {held - 1} activation"):
+        moved.verify(memory=held - 1, memory_times="given")
+
+
+# MFU
+
+MODEL = ["--model", "llama3-8b", "--microbatch-size", "1", "--workers", "4", "--microbatches", "8"]
+COSTS = "pipe-attach-system{{name={}}},pipe-attach-model{{name=llama3-8b microbatch-size=1}}"
+
+
+def system_file(tmp_path: Path, **fields: object) -> str:
+    """An H100 with other fields."""
+    text = (Path(__file__).parents[3] / "systems" / "h100-sxm.json").read_text()
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps({**json.loads(text), "name": "own", "aliases": [], **fields}))
+    return str(file)
+
+
+@pytest.mark.parametrize("command", ["compare", "sweep", "plan"])
+def test_a_slower_cluster_has_a_lower_mfu(
+    command: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """What it multiplies in a step is the same, and so is the peak of the data sheet."""
+    slow = system_file(tmp_path, sustained=0.5)
+    few = system_file(tmp_path, multiprocessors={"count": 132, "communication": 66})
+    line = ["1f1b", *MODEL]
+    if command == "sweep":
+        line = ["--schedules", *line]
+    if command == "plan":
+        line = ["--model", "llama3-8b", "--gpus", "8", "--global-batch", "16", "--top", "1"]
+    found = [rows_of(capsys, command, *line, "--system", each)[0] for each in ("h100-sxm", slow)]
+    found.append(rows_of(capsys, command, *line, "--system", few)[0])
+    fast = found[0]
+    for row in found[1:]:
+        assert row["step_s"] > fast["step_s"] and row["mfu"] < fast["mfu"]
+        assert row["mfu"] * row["step_s"] == pytest.approx(fast["mfu"] * fast["step_s"], rel=1e-5)
+
+
+@pytest.mark.parametrize("system", ["h100-sxm", "h100-sxm-load"])
+def test_files_have_the_mfu_of_their_costs(system: str, tmp_path: Path, capsys: Capture) -> None:
+    (wanted,) = rows_of(capsys, "compare", "1f1b", *MODEL, "--system", system)
+    rows = generate("1f1b", workers=4, microbatches=8).transform(COSTS.format(system))
+    for name, each in {"rows": rows, "program": rows.transform("convert-pipe-to-exec")}.items():
+        file = tmp_path / f"{name}.mlir"
+        each.save(file)
+        (row,) = rows_of(capsys, "compare", str(file))
+        assert row["mfu"] == pytest.approx(wanted["mfu"])
+
+
+def test_mfu_counts_what_a_program_computes(tmp_path: Path, capsys: Capture) -> None:
+    """A program of forwards multiplies a third of what a step does; FLOPs that it states count."""
+    rows = generate("1f1b", workers=2, microbatches=4).transform(COSTS.format("h100-sxm"))
+    text = rows.transform("convert-pipe-to-exec").to_text()
+    forwards = re.sub(r"(?m)^.* (compute|send|recv) \d+B\d+.*\n", "", text)
+    stated = re.sub(r"(?m)(compute 0F\d+)", r"\1 flops 0", forwards)
+    work = []
+    for name, each in {"all": text, "forwards": forwards, "stated": stated}.items():
+        file = tmp_path / f"{name}.mlir"
+        file.write_text(each)
+        (row,) = rows_of(capsys, "compare", str(file))
+        assert 0 < row["mfu"] < 1
+        work.append(row["mfu"] * row["step_s"])
+        assert Schedule.from_text(each).kind == "program"
+    assert work[1] == pytest.approx(work[0] / 3)
+    assert work[2] < 0.7 * work[1]

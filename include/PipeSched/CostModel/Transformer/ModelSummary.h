@@ -14,6 +14,7 @@
 #define PIPESCHED_COSTMODEL_TRANSFORMER_MODELSUMMARY_H
 
 #include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 #include "llvm/Support/Error.h"
 
 namespace pipesched {
@@ -58,6 +59,15 @@ struct ModelSummary {
   /// occur.
   std::vector<BlockSummary> blocks;
 };
+
+/// The FLOPs of the forward by this definition, of a microbatch: of the model,
+/// and by global stage. Errors: those of splitLayers.
+double forwardFlops(const ModelFacts &model);
+llvm::Expected<std::vector<double>>
+forwardFlopsOfStages(const Placement &placement, const ModelFacts &model);
+
+/// How many times the FLOPs of the forward a cell of a phase computes.
+int64_t forwardsOf(Phase phase);
 
 /// Numbers per token are rounded down. Errors: sums over 2^63 - 1.
 llvm::Expected<ModelSummary> summarize(const ModelFacts &model);

@@ -27,7 +27,9 @@ struct TableMetrics {
   std::vector<int64_t> fillSlots;  ///< idle before the first cell
   std::vector<int64_t> drainSlots; ///< idle after the last cell
   /// Most activations (of one stage and microbatch) held at once: +1 at F, or
-  /// at the R that recomputes them, -1 after B or W.
+  /// at the R that recomputes them, -1 after B or W. Copies to the host have no
+  /// slots; an evaluation of a table that has some counts at its times
+  /// (countActivations).
   std::vector<int64_t> peakActivations;
   /// Slots from the start of the F or R that makes activations to the end of
   /// the B or W that releases them.

@@ -39,8 +39,11 @@ constexpr Field kHardwareFields[] = {
     {"accelerators_per_pod", FieldKind::Count, false},
     {"launch_ps", FieldKind::Count, false},
     {"synchronize_ps", FieldKind::Count, false},
+    {"peak_share_ppm", FieldKind::Count, false},
 };
 constexpr Field kSourceField = {"source", FieldKind::Text, false};
+/// The greatest number of parts per million.
+constexpr int64_t kWhole = 1000000;
 } // namespace
 
 static FieldKind fieldKindOf(DeploymentKind kind) {
@@ -265,6 +268,9 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected accelerators_per_pod to be a multiple of "
                           "accelerators_per_node, "
                        << perNode << ", found " << perPod;
+  if (int64_t share = integerOr(find("peak_share_ppm"), kWhole); share > kWhole)
+    return emitError() << "expected peak_share_ppm of at most " << kWhole
+                       << ", found " << share;
   if (failed(verifyAttention(emitError, find("attention"))))
     return failure();
   return verifyDeployment(emitError, find);
@@ -325,6 +331,7 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       number(facts.acceleratorsPerPod, 0),
       number(facts.launchPs, 0),
       number(facts.synchronizePs, 0),
+      number(facts.peakSharePpm, kWhole),
   };
   for (const DeploymentOption &option : deploymentOptions())
     values.push_back(optionValue(builder, option, facts));
@@ -355,6 +362,7 @@ SystemFacts WorkerSpecAttr::toFacts() const {
       integerOr(lookUp(*this, "accelerators_per_pod"), 0);
   facts.launchPs = integerOr(lookUp(*this, "launch_ps"), 0);
   facts.synchronizePs = integerOr(lookUp(*this, "synchronize_ps"), 0);
+  facts.peakSharePpm = integerOr(lookUp(*this, "peak_share_ppm"), kWhole);
   for (const DeploymentOption &option : deploymentOptions())
     (void)readOption(nullptr, option, lookUp(*this, option.attribute), facts);
   return facts;

@@ -173,6 +173,9 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     `launch_ps` is the time of the host for each kernel that it launches, and
     `synchronize_ps` the time from the end of a kernel that it waits for to the
     begin of the next. Without them the host is never waited for.
+    `peak_share_ppm` is the part of the peaks of the data sheet that the rates
+    of `matrix` have, in parts per million (default: all): power limits and
+    multiprocessors that communicate take the rest, and MFU counts it.
     `kernel_launch` says how kernels are started, "single" or in "graphs", and
     `tensor_exposed` which percentage of the collectives of tensor parallelism
     no linear layer hides (default 100). Likewise `expert_exposed` says which
@@ -257,12 +260,12 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, and no other field except
       `attention`, `link`, `host`, `no_overlap`, `accelerators_per_node`,
-      `accelerators_per_pod`, `launch_ps`, `synchronize_ps`, `source`, and a
-      field for each option of a training, as `pipe-attach-system` lists them,
-      from `data_parallel` on.
+      `accelerators_per_pod`, `launch_ps`, `synchronize_ps`, `peak_share_ppm`,
+      `source`, and a field for each option of a training, as
+      `pipe-attach-system` lists them, from `data_parallel` on.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
       `accelerators_per_node` and `accelerators_per_pod` are at most 65,536,
-      `data_parallel` at most 2^31 - 1.
+      `data_parallel` at most 2^31 - 1, `peak_share_ppm` at most 10^6.
     - `worker_spec_c3`: several accelerators need a `link`, and so do nodes;
       pods consist of whole nodes.
     - `worker_spec_c4`: `sharding` and all other choices are among their words;
