@@ -89,15 +89,15 @@ def test_both_verdicts_occur() -> None:
 
 
 CROSSED = """
-exec.program @crossed workers 4 microbatches 1 {
+exec.program @crossed workers 4 microbatches 2 {
   worker 0 {
     %f = compute 0F0
     %s = send 0F0 to 1 after %f
-    %r = recv 1F0 from 1
+    %r = recv 1F1 from 1
   }
   worker 1 {
-    %f = compute 1F0
-    %s = send 1F0 to 0 after %f
+    %f = compute 1F1
+    %s = send 1F1 to 0 after %f
     %r = recv 0F0 from 0
   }
   worker 2 {
@@ -143,7 +143,7 @@ def test_a_send_waits_for_its_receive(ranks: Ranks, layer: Layer, ending: str) -
     if ending == "stuck":
         assert outcome.reasons == (
             "1: send 0F0 to 1 of rank 0 waits for 2: recv 0F0 from 0 of rank 1",
-            "1: send 1F0 to 0 of rank 1 waits for 2: recv 1F0 from 1 of rank 0",
+            "1: send 1F1 to 0 of rank 1 waits for 2: recv 1F1 from 1 of rank 0",
         )
 
 
