@@ -26,7 +26,11 @@ using namespace pipesched;
 
 ModuleOp pipesched::findSystemModule(Operation *op) {
   auto module = op->getParentOfType<ModuleOp>();
-  while (module && !module.getTargetSystemSpec())
+  auto hasSystem = [](ModuleOp module) {
+    TargetSystemSpecInterface target = module.getTargetSystemSpec();
+    return target && pipe::describesWorkers(target);
+  };
+  while (module && !hasSystem(module))
     module = module->getParentOfType<ModuleOp>();
   return module;
 }

@@ -223,8 +223,11 @@ MlirModule pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram) {
   if (!op)
     return wrap(ModuleOp());
   OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
-  if (ModuleOp system = findSystemModule(op))
-    module.get()->setAttrs(system->getAttrDictionary());
+  ModuleOp source = findSystemModule(op);
+  if (!source)
+    source = op->getParentOfType<ModuleOp>();
+  if (source && source.getTargetSystemSpec())
+    module.get()->setAttrs(source->getAttrDictionary());
   auto builder = OpBuilder::atBlockEnd(module->getBody());
   if (pipe::ModelOp model = findModel(op))
     builder.clone(*model);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SchedulePass.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Support/ClosestName.h"
 #include "PipeSched/Transforms/SelectSchedules.h"
@@ -34,8 +35,13 @@ static LogicalResult emitUnknownName(ModuleOp module,
 FailureOr<SmallVector<ScheduleOp>> pipe::selectSchedules(ModuleOp module,
                                                          StringRef name) {
   auto schedules = llvm::to_vector(module.getOps<ScheduleOp>());
-  if (schedules.empty())
-    return emitError(module.getLoc(), "the module has no pipe.schedule");
+  if (schedules.empty()) {
+    InFlightDiagnostic diagnostic = emitError(module.getLoc())
+                                    << "the module has no pipe.schedule";
+    if (!module.getOps<exec::ProgramOp>().empty())
+      diagnostic << ", but programs, which exec-verify proves";
+    return diagnostic;
+  }
   if (name.empty())
     return schedules;
   for (ScheduleOp schedule : schedules)

@@ -20,15 +20,16 @@
 namespace pipesched {
 
 /// Model, system and profile of a pipe.schedule or exec.program: the pipe.model
-/// that it names, the target system of the closest module around it that has
-/// one, and its profile. Each may be missing. Error, emitted: a target system
-/// that is not written in PipeSched's attributes.
+/// that it names, the system of the closest module around it that has one, and
+/// its profile. Each may be missing. Error, emitted: a target system with a
+/// part of a system.
 mlir::FailureOr<CostInputs> loadCosts(mlir::Operation *scheduleOrProgram);
 
 /// The pipe.model that a verified pipe.schedule or exec.program names, or null.
 pipe::ModelOp findModel(mlir::Operation *scheduleOrProgram);
 
-/// The innermost module around `op` that describes a system, or null.
+/// The innermost module around `op` whose target system has entries of
+/// PipeSched, or null.
 mlir::ModuleOp findSystemModule(mlir::Operation *op);
 
 } // namespace pipesched

@@ -52,8 +52,12 @@ private:
     for (const std::string &note : system->notes)
       emitRemark(module.getLoc())
           << "system '" << system->name << "': " << note;
-    module->setAttr(DLTIDialect::kTargetSystemDescAttrName,
-                    systemToAttribute(&getContext(), *system));
+    FailureOr<TargetSystemSpecInterface> target =
+        addSystem(module.getTargetSystemSpec(), &getContext(), *system,
+                  [&] { return emitError(module.getLoc()); });
+    if (failed(target))
+      return failure();
+    module->setAttr(DLTIDialect::kTargetSystemDescAttrName, *target);
     return success();
   }
 

@@ -90,6 +90,18 @@ module {
 
 // -----
 
+// only a program
+// expected-error @+1 {{the module has no pipe.schedule, but programs, which exec-verify proves}}
+module {
+  exec.program @p {
+    worker 0 {
+      %f0 = compute 0F0
+    }
+  }
+}
+
+// -----
+
 // every schedule with a fault is reported
 // expected-error @+1 {{'pipe.schedule' op 0F0 is missing: worker 0 never runs it}}
 pipe.schedule @first workers 1 microbatches 1 {

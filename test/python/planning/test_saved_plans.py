@@ -96,7 +96,7 @@ def test_a_file_without_costs_has_none(tmp_path: Path, capsys: Capture) -> None:
     assert main(["simulate", str(file)]) == 0
     assert "MFU" not in capsys.readouterr().out
     found = saved(pipesched.Schedule.from_file(file))
-    assert found.accelerators is None and found.rates(2, 2, 10)["tokens_per_s"] is None
+    assert found.accelerators is None and found.tokens(2) is None
 
 
 @pytest.mark.parametrize("family", ["1f1b", "dualpipe", "zb-v", "interleaved-1f1b"])

@@ -434,6 +434,36 @@ TargetSystemSpecInterface pipe::systemToAttribute(MLIRContext *context,
   return TargetSystemSpecAttr::get(context, devices);
 }
 
+static bool isOurs(DataLayoutEntryInterface entry) {
+  return isa<WorkerSpecAttr, NetworkSpecAttr>(entry.getValue());
+}
+
+bool pipe::describesWorkers(TargetSystemSpecInterface target) {
+  return llvm::any_of(target.getEntries(), isOurs);
+}
+
+FailureOr<TargetSystemSpecInterface>
+pipe::addSystem(TargetSystemSpecInterface target, MLIRContext *context,
+                const SystemFacts &facts,
+                function_ref<InFlightDiagnostic()> emitError) {
+  TargetSystemSpecInterface system = systemToAttribute(context, facts);
+  if (!target)
+    return system;
+  SmallVector<DataLayoutEntryInterface> entries;
+  for (DataLayoutEntryInterface entry : target.getEntries()) {
+    if (isOurs(entry))
+      continue;
+    for (DataLayoutEntryInterface added : system.getEntries())
+      if (added.getKey() == entry.getKey())
+        return emitError() << "target system has " << entry.getValue()
+                           << " where the system belongs, under the key "
+                           << cast<StringAttr>(cast<Attribute>(entry.getKey()));
+    entries.push_back(entry);
+  }
+  llvm::append_range(entries, system.getEntries());
+  return TargetSystemSpecInterface(TargetSystemSpecAttr::get(context, entries));
+}
+
 FailureOr<SystemFacts>
 pipe::systemFromAttribute(TargetSystemSpecInterface target,
                           function_ref<InFlightDiagnostic()> emitError) {

@@ -24,8 +24,21 @@ namespace pipesched::pipe {
 mlir::TargetSystemSpecInterface systemToAttribute(mlir::MLIRContext *context,
                                                   const SystemFacts &facts);
 
-/// The inverse. Errors: a target without "worker" or "network", or with
-/// attributes of other dialects there; those of mistakeInLevels.
+/// Whether a target has an entry of this dialect. Other targets are for other
+/// compilers and say nothing of workers.
+bool describesWorkers(mlir::TargetSystemSpecInterface target);
+
+/// Puts a system into a target, which may be null, in place of the system that
+/// it has; entries of other dialects stay. Errors: an entry of another dialect
+/// where one of the system belongs.
+mlir::FailureOr<mlir::TargetSystemSpecInterface>
+addSystem(mlir::TargetSystemSpecInterface target, mlir::MLIRContext *context,
+          const SystemFacts &facts,
+          llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
+/// The inverse of systemToAttribute. Errors: a target without "worker" or
+/// "network", or with attributes of other dialects there; those of
+/// mistakeInLevels.
 mlir::FailureOr<SystemFacts>
 systemFromAttribute(mlir::TargetSystemSpecInterface target,
                     llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
