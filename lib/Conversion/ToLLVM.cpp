@@ -34,7 +34,6 @@
 #include "mlir/Dialect/Arith/Transforms/BufferViewFlowOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -69,6 +68,21 @@
 using namespace mlir;
 using namespace pipesched;
 
+/// Upstream's buffer-deallocation-pipeline, which leaves functions alone that
+/// it cannot treat.
+static void addDeallocation(OpPassManager &manager) {
+  memref::ExpandReallocPassOptions reallocs;
+  reallocs.emitDeallocs = false;
+  manager.addPass(memref::createExpandReallocPass(reallocs));
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createDeallocateBuffersPass());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(bufferization::createBufferDeallocationSimplificationPass());
+  manager.addPass(bufferization::createLowerDeallocationsPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createCanonicalizerPass());
+}
+
 /// Functions of stages become part of the kernels; results are computed where
 /// the kernels want them; what functions allocate besides is freed.
 static void addBufferization(OpPassManager &manager,
@@ -95,8 +109,7 @@ static void addBufferization(OpPassManager &manager,
   manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  bufferization::buildBufferDeallocationPipeline(
-      manager, bufferization::BufferDeallocationPipelineOptions());
+  addDeallocation(manager);
   // Behind its last use, the memory of a temporary is still in the caches.
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());

@@ -1,0 +1,67 @@
+//===- DeallocateBuffers.cpp - deallocate-buffers -------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Upstream's pass treats all functions of a module, and fails if one of them
+// has an operation that it does not understand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/IR/BufferDeallocationOpInterface.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace pipesched {
+#define GEN_PASS_DEF_DEALLOCATEBUFFERSPASS
+#include "PipeSched/Conversion/Passes.h.inc"
+} // namespace pipesched
+
+using namespace mlir;
+using namespace pipesched;
+
+/// Whether upstream refuses an operation: nobody knows what it does to memory,
+/// or it frees some.
+static bool isRefused(Operation *op) {
+  if (isa<CallOpInterface, bufferization::BufferDeallocationOpInterface>(op))
+    return false;
+  if (isa<MemoryEffectOpInterface>(op))
+    return hasEffect<MemoryEffects::Free>(op);
+  return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+}
+
+/// Whether a function is none of ours and has such an operation. Ours are
+/// internal in LLVM; in them it remains an error. So does an operation without
+/// a dialect, on which later passes of upstream crash.
+static bool isLeftAlone(func::FuncOp function) {
+  if (function->hasAttr("llvm.linkage"))
+    return false;
+  bool hasRefused = false;
+  WalkResult all = function.getBody().walk([&](Operation *op) {
+    hasRefused |= isRefused(op);
+    return op->isRegistered() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return hasRefused && !all.wasInterrupted();
+}
+
+namespace {
+struct DeallocateBuffersPass final
+    : pipesched::impl::DeallocateBuffersPassBase<DeallocateBuffersPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SymbolTableCollection symbols;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && !isLeftAlone(function) &&
+          failed(bufferization::deallocateBuffersOwnershipBased(
+              function, bufferization::DeallocationOptions(), symbols)))
+        return signalPassFailure();
+  }
+};
+} // namespace
