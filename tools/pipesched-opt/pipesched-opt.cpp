@@ -83,6 +83,23 @@ static void printNoOpsByDefault() {
     static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
 }
 
+/// A plugin is linked to libMLIR, whose dialects and passes a tool with MLIR
+/// inside would register a second time, or never see. Such a tool keeps the
+/// first option that asks for one, to refuse it; it loads nothing.
+static const std::string &keepFromPlugins() {
+  static std::string found;
+#ifdef PIPESCHED_STATIC
+  for (const char *name : {"load-pass-plugin", "load-dialect-plugin"})
+    if (auto *option = llvm::cl::getRegisteredOptions().lookup(name))
+      static_cast<llvm::cl::list<std::string> *>(option)->setCallback(
+          [name](const std::string &) {
+            if (found.empty())
+              found = name;
+          });
+#endif
+  return found;
+}
+
 int main(int argc, char **argv) {
   openStandardStreams();
   static OutputErrors outputErrors;
@@ -94,8 +111,18 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   printNoOpsByDefault();
   return runWithWholeOutput(argc, argv, [&](int argc, char **argv) {
-    auto [input, output] = mlir::registerAndParseCLIOptions(
-        argc, argv, "PipeSched optimizer\n", registry);
+    std::string help =
+        mlir::registerCLIOptions("PipeSched optimizer\n", registry);
+    const std::string &plugin = keepFromPlugins();
+    auto [input, output] = mlir::parseCLIOptions(argc, argv, help);
+    if (!plugin.empty()) {
+      llvm::WithColor::error()
+          << "--" << plugin
+          << ": this program has MLIR inside and takes no plugins; load "
+             "PipeSchedPlugin.so and others into mlir-opt, or others into "
+             "pipesched-run\n";
+      return 1;
+    }
     return mlir::asMainReturnCode(run(argc, argv, input, output, registry));
   });
 }
