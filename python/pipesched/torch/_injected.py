@@ -12,7 +12,7 @@ The latter are divided by hooks, before they are added up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -41,29 +41,29 @@ def _may_add(node: Node) -> bool:
     return bool(kind.__name__ == "CppFunction")  # a function of a C++ extension
 
 
-def _walk(roots: Iterable[Node]) -> tuple[bool, list[Tensor]]:
-    """Whether a graph has a node that may add something; and its leaves."""
-    seen = set(roots)
-    stack, found = list(seen), False
+def _walk(activation: Activation) -> tuple[bool, list[Tensor]]:
+    """Whether the graph of a stage has a node that may add something; and its leaves. One that ran
+    part by part has several graphs, of which the next one begins at leaves too.
+    """
+    parts = activation.parts
+    ran, ends = ([], []) if parts is None else (parts.ran, parts.ends)
+    edges = [*activation.roots, *(edge for each in ran for edge in each.outputs)]
+    begins = [*ends, *(edge for each in ran for edge in each.inputs)]
+    between = {edge.node for edge in begins if edge is not None}
+    stack = list({edge.node for edge in edges if edge is not None})
+    seen, found = set(stack), False
     leaves: list[Tensor] = []
     while stack:
         node = stack.pop()
         found = found or _may_add(node)
         leaf = getattr(node, "variable", None)
-        if leaf is not None and leaf is not ROOT:
+        if leaf is not None and leaf is not ROOT and node not in between:
             leaves.append(leaf)
         for below, _ in node.next_functions:
             if below is not None and below not in seen:
                 seen.add(below)
                 stack.append(below)
     return found, leaves
-
-
-def _roots_in(activation: Activation) -> list[Node]:
-    """Where the graphs of a stage begin, of which it has several if it ran part by part."""
-    ran = () if activation.parts is None else activation.parts.ran
-    edges = [*activation.roots, *(edge for each in ran for edge in each.outputs)]
-    return [edge.node for edge in edges if edge is not None]
 
 
 class Injected:
@@ -105,7 +105,7 @@ class Injected:
         at = key, self.now() - begun
         if self._count == 1 or at in (self._hooked if key in self._found else self._looked):
             return
-        found, leaves = _walk(_roots_in(activation))
+        found, leaves = _walk(activation)
         if found:
             self._found.add(key)
         if key not in self._found:
