@@ -12,7 +12,7 @@ from . import _core
 from ._backward import MOST_AT_ARRIVAL, backward_of, takes_backward
 from ._costs import Costs, SimulationOptions, read_simulation
 from ._division import Counts, paths_with, with_counts
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
 from ._families import own_family
 from ._making import generate
 from ._options import (
@@ -24,6 +24,7 @@ from ._options import (
     Runtime,
     TimingOptions,
     Transport,
+    callable_of,
     code_of,
     integer,
     raw_options,
@@ -73,10 +74,10 @@ class Configuration:
 
     def __post_init__(self) -> None:
         if not isinstance(self.options, Mapping):
-            raise TypeError(f"options is a mapping such as {{'chunks': 2}}; got {self.options!r}")
+            raise WrongType(f"options is a mapping such as {{'chunks': 2}}; got {self.options!r}")
         if self.costs is not None and not isinstance(self.costs, Costs):
             wanted = "costs is a pipesched.Costs, such as Costs(times='F=1ms,B=2ms')"
-            raise TypeError(f"{wanted}; got {self.costs!r}")
+            raise WrongType(f"{wanted}; got {self.costs!r}")
 
     def generate(self, name: str = "schedule") -> Schedule:
         """The schedule, as IR, without an optimizer step. `family` may be a Python function
@@ -239,10 +240,10 @@ def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) ->
     """Checks that metrics are functions and that their names differ from those of other columns."""
     given = {} if metrics is None else metrics
     if not isinstance(given, Mapping):
-        raise TypeError(f"metrics is a mapping from names to functions; got {metrics!r}")
+        raise WrongType(f"metrics is a mapping from names to functions; got {metrics!r}")
     for name, metric in given.items():
         if not isinstance(name, str) or not callable(metric):
-            raise TypeError(f"metric {name!r} is a name with a function; got {metric!r}")
+            raise WrongType(f"metric {name!r} is a name with a function; got {metric!r}")
     taken = [name for name in given if name in known]
     if taken:
         raise PipeSchedError(f"metric {taken[0]!r} has the name of a column; choose another")
@@ -338,13 +339,13 @@ def _joined(
 
 def _points(given: object) -> list[Point]:
     if isinstance(given, (str, Mapping, Configuration, Schedule, Simulation)):
-        raise TypeError(f"configurations are a list; got {given!r}")
+        raise WrongType(f"configurations are a list; got {given!r}")
     if not isinstance(given, Iterable):
-        raise TypeError(f"configurations are a list; got {given!r}")
+        raise WrongType(f"configurations are a list; got {given!r}")
     points = list(given)
     for index, point in enumerate(points):
         if not isinstance(point, (Configuration, Schedule, Simulation)):
-            raise TypeError(
+            raise WrongType(
                 f"configurations[{index}] is a Configuration or a Schedule; got {point!r}"
             )
     return points
@@ -381,6 +382,7 @@ def simulate_batch(
     from ._frames import batch_frame
 
     points = _points(configurations)
+    callable_of("progress", progress)
     count = 0 if threads is None else integer("threads", threads, 1, 2**16)
     kept = check_metrics(metrics, (*_core.sweep([], 1, None)[0], "error", "family"))
     found = evaluate_points(points, threads=count, progress=progress, metrics=kept)

@@ -85,7 +85,7 @@ def reserve_of(given: int | str, whole: int, has_experts: bool = False) -> int:
     """
     if isinstance(given, int):
         return bytes_of("reserve", given)
-    if given == DEFAULT_RESERVE:
+    if text_of("reserve", given) == DEFAULT_RESERVE:
         sizes = parts_of(has_experts).values()
         known = sum(bytes_of("reserve", size, whole) for size in sizes)
         return min(known, bytes_of("reserve", MOST_RESERVE, whole))

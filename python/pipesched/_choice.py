@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from . import _core
 from ._errors import PipeSchedError
+from ._options import text_of
 
 
 def chosen(module: _core.Module, name: str | None) -> _core.Module:
     """The module of its only schedule, or of the one with this name."""
+    if name is not None:
+        text_of("name", name)
     names = [module.describe(index)["name"] for index in range(module.num_schedules)]
     if name is not None and name in names:
         return module if len(names) == 1 else module.extract(names.index(name))

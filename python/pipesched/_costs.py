@@ -12,7 +12,7 @@ from typing import Any, cast
 from . import _core, _deployment, _times_of
 from ._deployment import Deployment, DeploymentOptions
 from ._division import Division
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
 from ._frameworks import (
     DEFAULT,
     OWN_BYTES,
@@ -32,7 +32,9 @@ from ._options import (
     TimingOptions,
     code_of,
     integer,
+    path_of,
     raw_timing,
+    text_of,
 )
 from ._text import valid
 
@@ -151,7 +153,7 @@ def has_experts(costs: Costs | None) -> bool:
 
 
 def _path(file: str | os.PathLike[str]) -> str:
-    path = os.fspath(file)
+    path = path_of("the file of a description", file)
     if valid(path) != path:
         raise PipeSchedError(f"{path}: the path of a description has to be UTF-8")
     return path
@@ -161,16 +163,26 @@ def _description(source: Description | None) -> _Source:
     if source is None:
         return None
     if isinstance(source, Mapping):
-        return _JSON, json.dumps(source)
+        return _JSON, _fields_text(source)
     if isinstance(source, str) and not _looks_like_path(source):
-        return _NAME, source
+        return _NAME, text_of("a model or system", source)
     if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(f"a model or system is a name, a mapping or a path; got {source!r}")
+        raise WrongType(f"a model or system is a name, a mapping or a path; got {source!r}")
     return _FILE, _path(source)
 
 
+def _fields_text(fields: Mapping[str, Any]) -> str:
+    """The fields of a description as JSON."""
+    try:
+        return json.dumps(fields)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WrongType(f"a description has fields as JSON has them: {error}") from None
+
+
 def _time(time: Time) -> str:
-    return f"{time}ps" if isinstance(time, int) else time
+    if isinstance(time, int) and not isinstance(time, bool):
+        return f"{time}ps"
+    return text_of("a time", time)
 
 
 def _times_text(times: NamedTimes) -> str:
@@ -180,7 +192,9 @@ def _times_text(times: NamedTimes) -> str:
         if isinstance(given, (str, int)):
             return _time(given)
         if isinstance(given, Mapping):
-            raise TypeError(f"times of stages are times or lists of times; got {given!r}")
+            raise WrongType(f"times of stages are times or lists of times; got {given!r}")
+        if not isinstance(given, (list, tuple)):
+            raise WrongType(f"times of stages are times or lists of times; got {given!r}")
         return f"[{','.join(map(_time, given))}]"
 
     return ",".join(f"{name}={value(given)}" for name, given in times.items())
@@ -192,9 +206,9 @@ def _times(times: Times | None) -> _Source:
     if isinstance(times, Mapping):
         return _TIMES, _times_text(times)
     if isinstance(times, str) and not _looks_like_path(times):
-        return _TIMES, times
+        return _TIMES, text_of("times", times)
     if not isinstance(times, (str, os.PathLike)):
-        raise TypeError(f'times are text such as "F=1ms,B=2ms", a mapping or a path; got {times!r}')
+        raise WrongType(f'times are text such as "F=1ms,B=2ms", a mapping or a path; got {times!r}')
     return _FILE, _path(times)
 
 
@@ -383,14 +397,14 @@ def read_simulation(
 ) -> tuple[Costs | None, RawTiming]:
     """Reads costs (from `costs` or its arguments, or none) and timing."""
     if costs is not None and not isinstance(costs, Costs):
-        raise TypeError(f"costs are a Costs; got {costs!r}")
+        raise WrongType(f"costs are a Costs; got {costs!r}")
     timing: TimingOptions = {}
     given: CostOptions = {}
     for name, value in options.items():
         chosen = timing if name in TimingOptions.__annotations__ else given
         chosen[name] = value  # type: ignore[literal-required]
     if costs is not None and given:
-        raise TypeError(f"give costs or {', '.join(given)}, not both")
+        raise WrongType(f"give costs or {', '.join(given)}, not both")
     if given:
         costs = Costs(**given)
     return costs, raw_timing(timing)

@@ -75,7 +75,7 @@ class Division:
 
     def _divides_unevenly(self, stages: int) -> bool:
         """Whether layers are divided by this rule rather than into equal numbers."""
-        if not self.layers or stages > self.layers or self.balance == "exact":
+        if not stages or stages > self.layers or self.balance == "exact":
             return False
         return self.balance == "cost" or self.layers % stages != 0
 

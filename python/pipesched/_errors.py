@@ -57,6 +57,14 @@ class PipeSchedError(Exception):
         return "\n".join(map(str, self.diagnostics))
 
 
+class WrongType(PipeSchedError, TypeError):
+    """An argument has a wrong type."""
+
+
+class OutOfRange(PipeSchedError, IndexError):
+    """A number of a worker, stage or microbatch that a schedule does not have."""
+
+
 class VerificationError(PipeSchedError):
     """A schedule or program was examined, and the proof failed; the diagnostics say where."""
 
@@ -69,6 +77,11 @@ def _read(raw: _Raw) -> Diagnostic:
     severity, message, place, notes = raw
     location = Location(*place) if place else None
     return Diagnostic(severity, message, location, tuple(map(_read, notes)))
+
+
+def said_by(error: Exception) -> str:
+    """Returns what an error says, without its place."""
+    return error.diagnostics[0].message if isinstance(error, PipeSchedError) else str(error)
 
 
 def error_of(raw: Sequence[_Raw]) -> PipeSchedError:

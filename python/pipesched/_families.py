@@ -21,10 +21,11 @@ from types import ModuleType
 from typing import Any, TypeAlias, cast, overload
 
 from . import _core
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
 from ._options import FamilyOptions, text_of
 from ._rows import Rows
 from ._schedule import Schedule
+from ._text import printable
 
 FamilyFunction: TypeAlias = Callable[..., "Schedule | Rows"]
 """From a problem (a schedule without rows) and the family's options, as keywords, to its rows as
@@ -147,7 +148,10 @@ def options_of_text(text: str) -> dict[str, Any]:
 def _options_of(function: FamilyFunction) -> tuple[str, ...]:
     """The keywords of a function, without its first argument."""
     keywords = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = list(inspect.signature(function).parameters.values())
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return ()  # a function in C that tells nothing
     return tuple(each.name for each in parameters[1:] if each.kind in keywords)
 
 
@@ -196,10 +200,24 @@ def register_family(
     >>> generate("serial", workers=2, microbatches=1).rows
     (('0F0', '0B0'), ('1F0', '1B0'))
     """
-    text_of("the name of a family", name)
+    _check_name(text_of("the name of a family", name))
     if function is None:
         return partial(_register, name, summary=summary, source=source, formula=formula)
     return _register(name, function, summary=summary, source=source, formula=formula)
+
+
+def _check_name(name: str) -> None:
+    """Refuses names that a command line could not give, or would read as something else. A place
+    of a function, which has a colon, may have any path.
+    """
+    is_place = ":" in name
+    if not name.strip() or name != printable(name):
+        raise PipeSchedError(f"the name of a family is a word such as 'mine'; got {name!r}")
+    if not is_place and (name != name.strip() or "," in name or name.startswith("-")):
+        raise PipeSchedError(
+            f"the name of a family has no commas, no blanks at its ends and no dash at its begin;"
+            f" got {name!r}"
+        )
 
 
 def _register(
@@ -211,15 +229,16 @@ def _register(
     formula: BubbleFormula | None,
 ) -> FamilyFunction:
     if not callable(function):
-        raise TypeError(f"family {name!r} is a function from a problem to rows; got {function!r}")
+        raise WrongType(f"family {name!r} is a function from a problem to rows; got {function!r}")
     if _is_shipped(name):
         raise PipeSchedError(f"{name!r} is a family that ships; choose another name")
     if formula is not None and not callable(formula):
-        raise TypeError(
+        raise WrongType(
             f"the formula of family {name!r} is a function of workers and microbatches; got "
             f"{formula!r}"
         )
-    text = summary or (inspect.getdoc(function) or "").split("\n\n", 1)[0].replace("\n", " ")
+    text = text_of("the summary of a family", summary)
+    text = text or (inspect.getdoc(function) or "").split("\n\n", 1)[0].replace("\n", " ")
     _own[name] = OwnFamily(
         name,
         function,

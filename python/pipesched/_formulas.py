@@ -8,7 +8,7 @@ from typing import Any
 from ._batch import Configuration
 from ._errors import PipeSchedError
 from ._families import options_for_own, own_family
-from ._options import integer
+from ._options import integer, list_of, text_of
 
 PRECISION = 1e-9
 """How far the ratio of a formula may lie from that of a table: rounding alone."""
@@ -32,7 +32,7 @@ def check_formula(
     >>> check_formula("one-by-one", workers=[2, 4], microbatches=[1, 8])
     4
     """
-    own = own_family(family)
+    own = own_family(text_of("family", family))
     if own is None:
         raise PipeSchedError(
             f"{family!r} is no registered family; the formulas of families that ship are tested"
@@ -42,8 +42,8 @@ def check_formula(
             f"family {family!r} has no formula; register_family takes one as formula="
         )
     checked, refusal = 0, ""
-    for width in workers:
-        for count in microbatches:
+    for width in list_of("workers", "[2, 4]", workers):
+        for count in list_of("microbatches", "[2, 4]", microbatches):
             sizes = integer("workers", width), integer("microbatches", count)
             point = Configuration(family, *sizes, options=options_for_own(options))
             try:

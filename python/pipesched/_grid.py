@@ -24,7 +24,7 @@ from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path, argument_fields
 from ._deployment import OPTIONS as DEPLOYED
-from ._errors import Diagnostic, Location, PipeSchedError
+from ._errors import Diagnostic, Location, PipeSchedError, WrongType, said_by
 from ._families import (
     check_own_options,
     has_own,
@@ -36,7 +36,7 @@ from ._families import (
 from ._json import twice
 from ._grid_costs import costs_of as costs_of
 from ._layer_times import check_layer_times, names_layers
-from ._options import FamilyOptions, Path, TimingOptions, names_of
+from ._options import FamilyOptions, Path, TimingOptions, flag_of, names_of, path_of
 
 MOST_INTEGERS = 1_000_000
 MOST_POINTS = 1_000_000
@@ -253,7 +253,7 @@ def _read_paths(value: Any) -> list[Path | list[int]]:
     try:
         paths = [path if isinstance(path, Path) else _read_path(path) for path in value]
         raw = [path.workers if isinstance(path, Path) else path for path in paths]
-        if all(type(worker) is int for workers in raw for worker in workers):
+        if all(raw) and all(type(worker) is int for workers in raw for worker in workers):
             return paths
     except TypeError:
         pass
@@ -280,7 +280,7 @@ def _described(axis: str, value: Any) -> Choice:
         else:
             Costs(**{axis: value})  # type: ignore[arg-type]  # says what is wrong with it by itself
     except (TypeError, ValueError) as error:
-        raise PipeSchedError(f"{axis}: {error}") from None
+        raise PipeSchedError(f"{axis}: {said_by(error)}") from None
     if isinstance(value, Mapping):
         fields_of = dict(value)
         label = _json(fields_of) if axis == "times" else fields_of["name"]
@@ -440,7 +440,7 @@ def _listed(given: object) -> list[Mapping[str, Any]]:
     parts = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
     if parts is None or not all(isinstance(part, Mapping) for part in parts):
         example = '{"family": "1f1b", "workers": 4, "microbatches": [8, 16]}'
-        raise TypeError(f"a grid is a mapping of axes such as {example}, or a list; got {given!r}")
+        raise WrongType(f"a grid is a mapping of axes such as {example}, or a list; got {given!r}")
     return parts
 
 
@@ -518,16 +518,18 @@ class Grid:
         """
         for name, given in axes.items():
             read_axis(name, given)
-        with open(path, "rb") as file:
+        filename = path_of("path", path)
+        flag_of("allow_code", allow_code)
+        with open(filename, "rb") as file:
             contents = file.read()
-        parts = read_json(contents, os.fspath(path))
+        parts = read_json(contents, filename)
         try:
             given = [_named(part) for part in parts]
             if not allow_code and "family" not in axes:
                 _refuse_code(given)
             return Grid([{**part, **axes} for part in given])
         except PipeSchedError as error:
-            raise PipeSchedError(f"{os.fspath(path)}: {error.diagnostics[0].message}") from None
+            raise PipeSchedError(f"{filename}: {error.diagnostics[0].message}") from None
 
     def points(self) -> list[Point]:
         """The points in order: the last axis varies fastest."""

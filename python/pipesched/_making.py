@@ -9,9 +9,9 @@ from pathlib import Path as FilePath
 from typing import Unpack
 
 from . import _core
-from ._errors import PipeSchedWarning
+from ._errors import PipeSchedWarning, WrongType
 from ._families import generate_own, own_family
-from ._options import FamilyOptions, Paths, integer, raw_options, raw_paths, text_of
+from ._options import FamilyOptions, Paths, integer, path_of, raw_options, raw_paths, text_of
 from ._schedule import Schedule
 from ._text import valid
 
@@ -95,7 +95,7 @@ def problem(
     'greedy'
     """
     module = _core.Module.problem(
-        name,
+        text_of("name", name),
         integer("workers", workers),
         integer("microbatches", microbatches),
         raw_paths(paths),
@@ -107,13 +107,16 @@ def problem(
 def loads(text: str | bytes, *, filename: str = "<text>") -> list[Schedule]:
     """Reads all schedules and programs of a module in IR or bytecode, in order."""
     if not isinstance(text, (str, bytes)):
-        raise TypeError(f"text is IR or bytecode, a str or bytes; got {text!r}")
-    module = _core.Module.parse(text, valid(filename))
+        raise WrongType(f"text is IR or bytecode, a str or bytes; got {text!r}")
+    if isinstance(text, str):
+        text_of("text", text)
+    module = _core.Module.parse(text, valid(path_of("filename", filename)))
     return [Schedule(module.extract(index)) for index in range(module.num_schedules)]
 
 
 def load(path: str | os.PathLike[str]) -> list[Schedule]:
     """Reads all schedules and programs of a file, in order."""
-    if FilePath(path).suffix == ".csv":
-        return [Schedule.from_file(path)]
-    return loads(FilePath(path).read_bytes(), filename=os.fspath(path))
+    file = FilePath(path_of("path", path))
+    if file.suffix == ".csv":
+        return [Schedule.from_file(file)]
+    return loads(file.read_bytes(), filename=str(path))

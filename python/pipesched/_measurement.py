@@ -20,7 +20,7 @@ from ._costs import Costs, SimulationOptions
 from ._errors import PipeSchedError
 from ._files import write_whole
 from ._json import read_json
-from ._options import ReceivePlacement, names_of
+from ._options import ReceivePlacement, names_of, path_of, text_of
 from ._program import WorkerProgram
 from ._schedule import Schedule
 
@@ -230,13 +230,14 @@ class Measurement:
     @staticmethod
     def from_json(text: str, *, filename: str = "<text>") -> Measurement:
         """Reads what `to_json` writes."""
-        return _Reader(filename).read(text)
+        return _Reader(path_of("filename", filename)).read(text_of("text", text))
 
     @staticmethod
     def from_file(path: str | os.PathLike[str]) -> Measurement:
         """Reads what `save` writes."""
-        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-        return Measurement.from_json(text, filename=os.fspath(path))
+        file = path_of("path", path)
+        text = Path(file).read_text(encoding="utf-8-sig", errors="replace")
+        return Measurement.from_json(text, filename=file)
 
     def __repr__(self) -> str:
         return (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
+from ._errors import WrongType
 from ._options import (
     MemoryTimes,
     Objective,
@@ -17,6 +18,7 @@ from ._options import (
     names_of,
     number_of,
     pass_options,
+    text_of,
 )
 
 if TYPE_CHECKING:
@@ -149,6 +151,8 @@ def _check(options: OptimizeOptions) -> None:
         if given.get(name) is not None:
             code_of(choices, name, given[name])
     for name, least in _COUNTS.items():
+        if isinstance(given.get(name), bool):
+            raise WrongType(f"{name} is an integer; got {given[name]!r}")
         if given.get(name) is not None:
             integer(name, given[name], least)
     for name in ("time_limit", "gap"):
@@ -156,10 +160,12 @@ def _check(options: OptimizeOptions) -> None:
             number_of(name, given[name], least=float("-inf"))  # The pass knows the limits.
     for name in ("split_backward", "offload", "explain"):
         if not isinstance(given.get(name), (bool, type(None))):
-            raise TypeError(f"{name} is True or False; got {given[name]!r}")
+            raise WrongType(f"{name} is True or False; got {given[name]!r}")
     memory = given.get("memory")
     if isinstance(memory, bool) or not isinstance(memory, (int, str, type(None))):
-        raise TypeError(f"memory is activations, or bytes such as '60GiB'; got {memory!r}")
+        raise WrongType(f"memory is activations, or bytes such as '60GiB'; got {memory!r}")
+    if isinstance(memory, str):
+        text_of("memory", memory)
     if "placements" in options:
         for kind in list_of("placements", "['linear', 'wave']", options["placements"]):
             code_of(PlacementName, "a placement", kind)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import operator
+import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from . import _core
-from ._errors import PipeSchedError
+from ._text import valid
+from ._errors import PipeSchedError, WrongType
 
 T = TypeVar("T")
+
+_ENCODABLE = re.compile("[^\ud800-\udc7f\udd00-\udfff]*", re.DOTALL)
+"""Paths that Python can encode: those that are not UTF-8 have U+DC80 to U+DCFF."""
 
 # Type checkers read these lists, and `names_of` reads the lists of the library. A test checks that
 # they are equal.
@@ -210,7 +216,7 @@ def code_of(choices: object, what: str, value: str) -> int:
     """The number of a choice in the library; for any other Literal, its position."""
     codes = _codes_of(choices)
     if not isinstance(value, str):
-        raise TypeError(f"{what} is one of {', '.join(codes)}; got {value!r}")
+        raise WrongType(f"{what} is one of {', '.join(codes)}; got {value!r}")
     if value not in codes:
         raise PipeSchedError(f"{what} is one of {', '.join(codes)}; got {value!r}")
     return codes[value]
@@ -219,9 +225,9 @@ def code_of(choices: object, what: str, value: str) -> int:
 def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_MAX) -> int:
     """Checks that the library can represent the value; the library itself checks the rest."""
     try:
-        value = operator.index(value)  # NumPy has integers of its own.
+        value = int(operator.index(value))  # NumPy has integers of its own.
     except TypeError:
-        raise TypeError(f"{what} is an integer; got {value!r}") from None
+        raise WrongType(f"{what} is an integer; got {value!r}") from None
     if not least <= value <= most:
         raise PipeSchedError(f"{what} is an integer from {least} to {most}; got {value!r}")
     return value
@@ -243,16 +249,57 @@ def integers(
 
 
 def text_of(what: str, value: object) -> str:
-    """Checks that the value is a text."""
+    """Checks that the value is a text that UTF-8 can encode."""
     if not isinstance(value, str):
-        raise TypeError(f"{what} is a str; got {value!r}")
+        raise WrongType(f"{what} is a str; got {value!r}")
+    if valid(value) != value:
+        raise PipeSchedError(f"{what} has half of a surrogate pair, which is no UTF-8: {value!r}")
+    return value
+
+
+def path_of(what: str, value: object) -> str:
+    """Checks that the value is a path, whose bytes need not be UTF-8."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise WrongType(f"{what} is a path; got {value!r}")
+    path: str = os.fspath(value)
+    if "\0" in path or not _ENCODABLE.fullmatch(path):
+        raise PipeSchedError(f"{what} is a path, which no file can have: {path!r}")
+    return path
+
+
+def flag_of(what: str, value: object) -> bool:
+    """Checks that the value is True or False."""
+    if not isinstance(value, bool):
+        raise WrongType(f"{what} is True or False; got {value!r}")
+    return value
+
+
+def callable_of(what: str, value: Callable[..., object] | None) -> None:
+    """Checks that the value is None or can be called."""
+    if value is not None and not callable(value):
+        raise WrongType(f"{what} is a function; got {value!r}")
+
+
+def mapping_of(what: str, such_as: str, value: Mapping[Any, Any] | None) -> Mapping[Any, Any]:
+    """Checks that the value is a mapping; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise WrongType(f"{what} is a mapping such as {such_as}; got {value!r}")
+    return value
+
+
+def instance_of(what: str, kind: type[T], value: object) -> T:
+    """Checks that the value is an object of a class of the package."""
+    if not isinstance(value, kind):
+        raise WrongType(f"{what} is a {kind.__name__}; got {value!r}")
     return value
 
 
 def number_of(what: str, value: object, least: float = 0.0) -> float:
     """Checks that the value is a number that is not below `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{what} is a number; got {value!r}")
+        raise WrongType(f"{what} is a number; got {value!r}")
     if not least <= value <= sys.float_info.max:
         raise PipeSchedError(f"{what} is a number from {least:g}; got {value!r}")
     return float(value)
@@ -261,7 +308,7 @@ def number_of(what: str, value: object, least: float = 0.0) -> float:
 def list_of(what: str, such_as: str, value: Iterable[T]) -> list[T]:
     """Checks that the value is a list or another iterable of values, and no text."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"{what} is a list such as {such_as}; got {value!r}")
+        raise WrongType(f"{what} is a list such as {such_as}; got {value!r}")
     return list(value)
 
 
@@ -309,7 +356,7 @@ def _raw_lengths(what: str, lengths: Sequence[int] | None) -> _Lengths:
 
 def _raw_path(path: Path | Sequence[int]) -> _RawPath:
     if not isinstance(path, (Path, Sequence)) or isinstance(path, str):
-        raise TypeError(f"a path is a Path or a list of workers; got {path!r}")
+        raise WrongType(f"a path is a Path or a list of workers; got {path!r}")
     if not isinstance(path, Path):
         path = Path(path)
     return (
@@ -323,7 +370,7 @@ def _raw_path(path: Path | Sequence[int]) -> _RawPath:
 def raw_paths(paths: Paths | None) -> list[_RawPath]:
     """Paths in the form that the library takes."""
     if paths is not None and (not isinstance(paths, Sequence) or isinstance(paths, str)):
-        raise TypeError(f"paths are a list of paths, such as [[0, 1, 1, 0]]; got {paths!r}")
+        raise WrongType(f"paths are a list of paths, such as [[0, 1, 1, 0]]; got {paths!r}")
     return [_raw_path(path) for path in paths or ()]
 
 
@@ -347,7 +394,7 @@ def _text_of(value: object) -> str:
 def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Options as texts, without those that are None."""
     given = ((name, value) for name, value in options.items() if value is not None)
-    return [(name.replace("_", "-"), _text_of(value)) for name, value in given]
+    return [(name.replace("_", "-"), text_of(name, _text_of(value))) for name, value in given]
 
 
 def _unsayable(value: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from . import _core
 from ._costs import Costs
 from ._errors import PipeSchedError
-from ._options import PairOrder, Phase, code_of
+from ._options import PairOrder, Phase, code_of, flag_of, instance_of, integer, text_of
 from ._segments import (
     EXCHANGES,
     PARTS,
@@ -195,7 +195,8 @@ def _runs(found: Sequence[tuple[int, int, int, int, int]]) -> tuple[PartRun, ...
 def _range(what: str, given: Range | None, otherwise: Range) -> Range:
     if given is None:
         return otherwise
-    if len(given) != 2 or not all(isinstance(n, int) for n in given):
+    is_pair = isinstance(given, (tuple, list)) and len(given) == 2
+    if not is_pair or not all(isinstance(n, int) for n in given):
         raise PipeSchedError(f"{what}: expected two numbers of layers, found {given!r}")
     return given
 
@@ -221,7 +222,7 @@ def _exchanges(layers: Sequence[Kind], phase: str) -> int:
 
 def _name(order: str) -> tuple[str, int, str]:
     """The name of an order, its number, and its pattern if it is none of the library's."""
-    if "," in order:
+    if "," in text_of("order", order):
         return "given", 0, order
     return order, code_of(PairOrder, "order", order), ""
 
@@ -296,6 +297,8 @@ class _Cells:
 def _contention(given: float | Factors | None, segments: LayerSegments) -> Factors:
     if given is None:
         return segments.contention or (1.0, 1.0)
+    if isinstance(given, (tuple, list)) and len(given) != 2:
+        raise PipeSchedError(f"contention: expected a factor or two of them, found {given!r}")
     compute, exchange = given if isinstance(given, (tuple, list)) else (given, 1.0)
     return factor("contention of compute", compute), factor("contention of exchanges", exchange)
 
@@ -330,8 +333,10 @@ def overlap(
     """
     if (segments is None) == (costs is None):
         raise PipeSchedError("give segments, or the costs of a model on a system")
+    flag_of("whole_backward", whole_backward)
     if costs is not None:
-        read = segments_of(costs, microbatches)
+        count = integer("microbatches", microbatches, 1, 2**31 - 1)
+        read = segments_of(instance_of("costs", Costs, costs), count)
     else:
         assert segments is not None
         read = segments if isinstance(segments, LayerSegments) else read_segments(segments)

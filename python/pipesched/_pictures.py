@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _core, _image
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
 from ._files import write_whole
-from ._options import SvgVariant, code_of
+from ._options import SvgVariant, code_of, path_of, text_of
 
 if TYPE_CHECKING:
     from .pages import Html
@@ -54,6 +54,7 @@ class Svg(str):
 
     def contents(self, suffix: str, width: float | str | None = None) -> bytes:
         """The contents of a file with this ending, `.svg`, `.png`, `.pdf` or `.tikz`."""
+        text_of("suffix", suffix)
         if suffix == ".tikz":
             return self.to_tikz(width).encode()
         if suffix == ".svg":
@@ -87,7 +88,7 @@ class Pictures:
         width, as in `Svg.scaled`), `.html` (the page) or `.json` (the Chrome trace). The file
         appears whole or not at all.
         """
-        file = Path(path)
+        file = Path(path_of("path", path))
         texts: dict[str, Callable[[], str]] = {
             ".html": self.to_html,
             ".json": self.to_chrome_trace,
@@ -109,11 +110,11 @@ class Pictures:
 def evaluations_of(wanted: str, given: Iterable[Pictures]) -> list[_core.Evaluation]:
     """The drawable of each argument. Raises a TypeError that says what was wanted."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise TypeError(f"{wanted}; got {given!r}")
+        raise WrongType(f"{wanted}; got {given!r}")
     found = []
     for each in given:
         if not isinstance(each, Pictures):
-            raise TypeError(f"{wanted}; got {each!r}")
+            raise WrongType(f"{wanted}; got {each!r}")
         found.append(each._evaluation)
     return found
 

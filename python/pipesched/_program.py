@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._errors import OutOfRange, WrongType
 from ._options import InstructionKind, Phase, names_of
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ def index_of(what: str, value: object, count: int) -> int:
     try:
         index = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{wanted}; got {value!r}") from None
+        raise WrongType(f"{wanted}; got {value!r}") from None
     if not 0 <= index < count:
-        raise IndexError(f"{wanted}; got {index}")
+        raise OutOfRange(f"{wanted}; got {index}")
     return index
 
 

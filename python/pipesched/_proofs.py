@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._errors import PipeSchedError, VerificationError
-from ._options import MemoryTimes, Messages, ReceivePlacement, Transport, code_of, pass_options
+from ._options import (
+    MemoryTimes,
+    Messages,
+    ReceivePlacement,
+    Transport,
+    code_of,
+    pass_options,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from ._schedule import Schedule
@@ -26,6 +34,8 @@ def prove(
     for name, value in chosen.items():
         if value is not None:
             code_of(_CHOICES[name], name, value)
+    if isinstance(memory, str):
+        text_of("memory", memory)
     if schedule.is_problem:
         raise PipeSchedError(f"{schedule.name} has no rows to verify")
     budget = {"memory": memory, **chosen}

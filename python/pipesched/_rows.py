@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
+from ._options import integer
 from ._program import PHASES, Cell
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _cells_of(entry: Any) -> list[RawCell] | None:
 def _row(worker: int, row: Any) -> list[RawCell]:
     entries = row.split() if isinstance(row, str) else row
     if not isinstance(entries, Iterable):
-        raise TypeError(f"the row of worker {worker} is text or a list of entries; got {row!r}")
+        raise WrongType(f"the row of worker {worker} is text or a list of entries; got {row!r}")
     found: list[RawCell] = []
     for index, entry in enumerate(entries):
         cells = _cells_of(entry)
@@ -104,6 +105,10 @@ def _row(worker: int, row: Any) -> list[RawCell]:
     return found
 
 
+MOST_WORKERS = 2**16
+"""As the library has it."""
+
+
 def cells_of(rows: Any) -> list[list[RawCell]]:
     """The rows as the library takes them, one list per worker."""
     if isinstance(rows, Mapping):
@@ -112,7 +117,7 @@ def cells_of(rows: Any) -> list[list[RawCell]]:
             raise PipeSchedError(f"rows are of workers {workers}; wanted 0 to {len(rows) - 1}")
         return [_row(worker, rows[worker]) for worker in workers]
     if isinstance(rows, str) or not isinstance(rows, Iterable):
-        raise TypeError(f"rows are a list with one row per worker; got {rows!r}")
+        raise WrongType(f"rows are a list with one row per worker; got {rows!r}")
     return [_row(worker, row) for worker, row in enumerate(rows)]
 
 
@@ -163,7 +168,7 @@ def _entries(row: pd.DataFrame) -> list[str]:
 def said_of_frame(frame: pd.DataFrame) -> Mapping[str, Any]:
     """What a frame of `to_frame` says besides its cells; nothing of other frames."""
     if not hasattr(frame, "attrs") or not hasattr(frame, "columns"):
-        raise TypeError(f"frame is a data frame as to_frame returns it; got {frame!r}")
+        raise WrongType(f"frame is a data frame as to_frame returns it; got {frame!r}")
     said: Mapping[str, Any] = frame.attrs.get("pipesched", {})
     if said.get("joins", 0):
         raise PipeSchedError(
@@ -190,6 +195,7 @@ def words_of_frame(frame: pd.DataFrame, workers: int | None) -> list[list[str]]:
         worker, index = frame.loc[twice, ["worker", "index"]].iloc[0]
         raise PipeSchedError(f"the frame has two cells with index {index} on worker {worker}")
     count = int(frame.worker.max()) + 1 if workers is None else workers
+    integer("workers", count, 1, MOST_WORKERS)
     groups: dict[Any, list[str]] = {
         worker: _entries(row.sort_values("index"))
         for worker, row in frame.groupby("worker", observed=True)

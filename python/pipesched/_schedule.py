@@ -12,31 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from . import _core
 from ._choice import chosen
 from ._costs import Costs, SimulationOptions, read_simulation
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
 from ._files import write_whole
 from ._optimize import Optimization, OptimizeOptions, optimize
-from ._options import (
-    CsvFormat,
-    FamilyOptions,
-    GradientAfter,
-    InstructionKind,
-    MemoryTimes,
-    Messages,
-    Path,
-    Paths,
-    RawTiming,
-    ReceivePlacement,
-    Recompute,
-    SvgVariant,
-    Transport,
-    code_of,
-    integer,
-    names_of,
-    raw_options,
-    raw_paths,
-    read_paths,
-    text_of,
-)
+from ._options import CsvFormat, FamilyOptions, GradientAfter, InstructionKind, MemoryTimes
+from ._options import Messages, Path, Paths, RawTiming, ReceivePlacement, Recompute, SvgVariant
+from ._options import Transport, code_of, flag_of, instance_of, integer, names_of, path_of
+from ._options import raw_options, raw_paths, read_paths, text_of
 from ._pictures import MOST_CELLS, PICTURES, Svg, draw
 from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
 from ._proofs import prove
@@ -63,7 +45,7 @@ class Schedule:
 
     def __init__(self, module: _core.Module) -> None:
         if not isinstance(module, _core.Module):
-            raise TypeError(
+            raise WrongType(
                 "schedules are made by generate, problem, load and Schedule.from_...; got "
                 f"{module!r}"
             )
@@ -76,13 +58,14 @@ class Schedule:
         """Reads IR. `name` selects one of several schedules; `filename` is the file in the places
         of errors.
         """
-        return Schedule(chosen(_core.Module.parse(text_of("text", text), valid(filename)), name))
+        place = valid(path_of("filename", filename))
+        return Schedule(chosen(_core.Module.parse(text_of("text", text), place), name))
 
     @staticmethod
     def from_bytecode(code: bytes, *, name: str | None = None) -> Schedule:
         """Reads the bytecode that `to_bytecode` writes."""
         if not isinstance(code, bytes):
-            raise TypeError(f"code is the bytes of to_bytecode; got {code!r}")
+            raise WrongType(f"code is the bytes of to_bytecode; got {code!r}")
         return Schedule(chosen(_core.Module.parse(code, "<bytecode>"), name))
 
     @staticmethod
@@ -98,13 +81,15 @@ class Schedule:
         would train wrongly.
         """
         text_of("text", text)
+        path_of("filename", filename)
+        flag_of("keep_columns", keep_columns)
         stages = 0 if stages_per_path is None else integer("stages_per_path", stages_per_path, 1)
         return Schedule(_core.Module.import_torch_csv(text, valid(filename), keep_columns, stages))
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, name: str | None = None) -> Schedule:
         """Reads IR or bytecode, or PyTorch's CSV from a file that ends in `.csv`."""
-        file = FilePath(path)
+        file = FilePath(path_of("path", path))
         if file.suffix == ".csv":
             text = file.read_text(encoding="utf-8", errors="replace")
             return Schedule.from_csv(text, filename=os.fspath(file))
@@ -138,6 +123,8 @@ class Schedule:
         (('0F0', '0B0'), ('1F0', '1B0'))
         """
         cells = cells_of(rows)
+        if problem is not None:
+            instance_of("problem", Schedule, problem)
         backward = None
         if problem is None:
             count = microbatches_of(cells) if microbatches is None else microbatches
@@ -145,9 +132,11 @@ class Schedule:
             backward = after, code_of(Recompute, "recompute", recompute)
             sizes = (len(cells), integer("microbatches", count))
             cut = slices_of(cells) if slices is None else integer("slices", slices, 1)
-            problem = Schedule(_core.Module.problem(name, *sizes, raw_paths(paths), cut))
+            problem = Schedule(
+                _core.Module.problem(text_of("name", name), *sizes, raw_paths(paths), cut)
+            )
         elif (microbatches, paths, gradient_after, recompute, slices) != UNSAID:
-            raise TypeError("give a problem, or microbatches, paths and rules, not both")
+            raise WrongType("give a problem, or microbatches, paths and rules, not both")
         elif not problem.is_problem:
             raise PipeSchedError(f"{problem.name} has rows already")
         if len(cells) != problem.workers:
@@ -179,6 +168,7 @@ class Schedule:
         """
         said = said_of_frame(frame)
         if problem is not None:
+            instance_of("problem", Schedule, problem)
             return Schedule.from_rows(words_of_frame(frame, problem.workers), problem=problem)
         given: dict[str, Any] = {
             "name": name,
@@ -230,7 +220,8 @@ class Schedule:
         `.svg`, `.png`, `.pdf` or `.tikz`, of this width (`Svg.scaled`). The file appears whole
         or not at all.
         """
-        write_whole(path, self._contents(FilePath(path).suffix, width))
+        file = path_of("path", path)
+        write_whole(file, self._contents(FilePath(file).suffix, width))
 
     def _contents(self, suffix: str, width: float | str | None = None) -> bytes:
         if suffix in PICTURES:
@@ -469,7 +460,7 @@ class Schedule:
                 f"receives={receives!r} places the receives of a schedule; {self.name!r} is a "
                 "program, whose receives stand where they are"
             )
-        code = code_of(ReceivePlacement, "receives", receives or "arrival")
+        code = code_of(ReceivePlacement, "receives", "arrival" if receives is None else receives)
         if code not in self._programs:
             self._programs[code] = _core.program(self._module, 0, code)
         return self._programs[code]
@@ -566,6 +557,7 @@ class Schedule:
         """
         if variant is None:
             variant = "slots" if self.kind == "schedule" else "timed"
+        code_of(SvgVariant, "variant", variant)
         if variant == "slots":
             return Svg(self._module.slot_svg(0))
         return draw(self.simulate(), variant=variant)

@@ -16,6 +16,7 @@ from . import _core
 from ._costs import Costs, Time
 from ._errors import PipeSchedError
 from ._json import read_json, twice
+from ._options import path_of
 from ._times_of import SCHEMA, ps_of
 
 PARTS: tuple[str, ...] = _core.enums()["layer-part"]
@@ -197,7 +198,7 @@ def _contention(place: str, value: Any) -> Factors:
 def read_segments(source: Segments) -> LayerSegments:
     """Measured segments. Errors name the file, the layer, the part and the phase."""
     is_given = isinstance(source, Mapping)
-    place = "segments" if is_given else os.fspath(source)  # type: ignore[arg-type]
+    place = "segments" if is_given else path_of("segments", source)
     read = source if is_given else _file(place)
     example = 'an object such as {"layers": [{"attention": {"F": "1ms", ...}, ...}]}'
     given = dict(_object(place, read, example))

@@ -16,8 +16,8 @@ from typing import Any
 from . import _core
 from ._batch import Configuration
 from ._costs import Costs
-from ._errors import PipeSchedError
-from ._options import TimingOptions, integer, number_of
+from ._errors import PipeSchedError, WrongType
+from ._options import TimingOptions, integer, mapping_of, number_of, text_of
 from ._schedule import Schedule
 
 Factor = float | str
@@ -32,7 +32,7 @@ _DECIMAL = re.compile(r"\d+(\.\d+)?")
 def _decimal(what: str, value: Factor) -> str:
     """The value as the library reads it, without an exponent."""
     if isinstance(value, str):
-        return value.strip()
+        return text_of(what, value).strip()
     return f"{number_of(what, value):.6f}".rstrip("0").rstrip(".")
 
 
@@ -144,12 +144,8 @@ def _texts_of(
 
 def _factors(what: str, given: Mapping[int, Factor] | None) -> dict[int, str]:
     """The factors of slow workers, stages or nodes as the library reads them."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"slow_{what}s is a mapping such as {{3: 1.3}}; got {given!r}")
     found = {}
-    for number, factor in given.items():
+    for number, factor in mapping_of(f"slow_{what}s", "{3: 1.3}", given).items():
         integer(f"a {what}", number, 0)
         text = _decimal(f"the factor of {what} {number}", factor)
         if not _DECIMAL.fullmatch(text):
@@ -330,9 +326,9 @@ def sensitivity(
     (1.364, 0.727)
     """
     if not isinstance(point, (Configuration, Schedule)):
-        raise TypeError(f"point is a Configuration or a Schedule; got {point!r}")
+        raise WrongType(f"point is a Configuration or a Schedule; got {point!r}")
     where = None
-    if slow_nodes:
+    if slow_nodes is not None and _factors("node", slow_nodes):
         where = Nodes.of(getattr(point, "costs", None), point.workers)
     given = disturbances(slow_workers, slow_stages, jitter, slow_nodes, where)
     if isinstance(point, Configuration) and not point._is_own:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ._options import ReceivePlacement
+from ._options import ReceivePlacement, text_of
 from ._program import Cell, Instruction
 
 if TYPE_CHECKING:
@@ -96,10 +96,12 @@ def slots_of(
     schedule: Schedule, worker: int, receives: ReceivePlacement | Literal["pytorch"] | None
 ) -> tuple[ReceivePool, ...]:
     """The pools of a worker of a schedule, with its receives in one of the orders."""
-    if receives != "pytorch":
-        return receive_pools(schedule.program(worker, receives=receives))
-    rows = schedule.to_csv("compute_comms").splitlines()
-    return receive_pools(in_order_of(schedule.program(worker), rows[worker]))
+    if receives is not None:
+        text_of("receives", receives)
+    if receives == "pytorch":
+        rows = schedule.to_csv("compute_comms").splitlines()
+        return receive_pools(in_order_of(schedule.program(worker), rows[worker]))
+    return receive_pools(schedule.program(worker, receives=receives))
 
 
 def _ends(program: Sequence[Instruction]) -> dict[Need, int]:

@@ -32,10 +32,10 @@ from ._bytes import DEFAULT_RESERVE, reserve_of
 from ._batch import Configuration, Metric, evaluate_points
 from ._costs import Costs, has_experts
 from ._division import layers_text
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
 from ._families import OwnFamily, restore, used
 from ._grid import NOT_OF_TABLE, RESERVE, Grid, Inputs, Point, configuration, kinds
-from ._options import integer
+from ._options import callable_of, integer, path_of
 from ._report import Formula
 from ._sweep_file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
 
@@ -157,7 +157,7 @@ def _checked(name: str, value: Any) -> Any:
 
     plain = value.item() if isinstance(value, np.generic) else value
     if not is_kept(plain):
-        raise TypeError(
+        raise WrongType(
             f"metric {name!r} gives {value!r}; wanted a number, a text, a bool or None, which a "
             "row of a sweep can keep"
         )
@@ -435,7 +435,7 @@ def _check_sent(metrics: Mapping[str, Metric]) -> None:
         try:
             pickle.dumps(metric)
         except Exception as error:
-            raise TypeError(
+            raise WrongType(
                 f"metric {name!r} cannot be sent to other processes ({error}); define its function "
                 "at the top of a module, or evaluate in this process (processes=1)"
             ) from None
@@ -573,6 +573,9 @@ def sweep(
     """
     if not isinstance(grid, Grid):
         grid = Grid(grid)
+    callable_of("progress", progress)
+    if file is not None:
+        path_of("file", file)
     lines = lines_of(
         grid,
         file=file,

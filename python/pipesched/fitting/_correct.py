@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from .._costs import Costs, Description
 from .._errors import PipeSchedError
+from .._options import instance_of, list_of, text_of
 from ..bands import tolerances, traits_of
 from ..bands._own import FIELD, rates_before, source_of
 from ..bands._traits import DATA_SHEET, UNDER_LOAD, is_under_load
@@ -283,7 +284,10 @@ def correct(
 
     Raises PipeSchedError for steps that cannot be predicted.
     """
-    if not steps:
+    for step in list_of("steps", "[OwnStep(...)]", steps):
+        instance_of("a step", OwnStep, step)
+    text_of("command", command)
+    if not len(steps):
         raise PipeSchedError("found no measured steps")
     base = read_base(system)
     start = _with_sustained(base)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._costs import Costs, Description
-from .._errors import PipeSchedError
-from .._options import list_of
+from .._errors import PipeSchedError, WrongType
+from .._options import integer, list_of, mapping_of, number_of, path_of, text_of
 from . import _files
 from ._parts import NotFittedError, PartFit, Settings, fit_engine, fit_link
 from ._samples import LINKS, PARTS, Found, Sample, dtype_of, medians
@@ -274,12 +274,16 @@ def fit(
     given_samples = list_of("samples", "[Sample(...)]", samples)
     for sample in given_samples:
         if not isinstance(sample, Sample):
-            raise TypeError(f"samples are pipesched.fitting.Sample objects; got {sample!r}")
+            raise WrongType(f"samples are pipesched.fitting.Sample objects; got {sample!r}")
+    for path in files:
+        path_of("a file", path)
+    _check_texts(name=name, dtype=dtype, command=command)
+    if message_bytes is not None:
+        integer("message_bytes", message_bytes, 0)
+    integer("max_points", max_points, 2)
     found = _files.read(files, message_bytes)
     found.samples += given_samples
-    values = dict(given or {})
-    if peak_tflops is not None:
-        values["matrix.tflops"] = peak_tflops
+    values = _values(given, peak_tflops)
     base_name = system if isinstance(system, str) else ""
     settings = Settings(
         frozenset(path for path, value in values.items() if value == "measured"),
@@ -290,6 +294,26 @@ def fit(
     made_by = command or f"pipesched.fit({', '.join(repr(os.fspath(file)) for file in files)})"
     request = _Request(read_base(system), base_name, values, settings, made_by)
     return _made(request, found, name)
+
+
+def _check_texts(**texts: str | None) -> None:
+    for what, text in texts.items():
+        if text is not None:
+            text_of(what, text)
+
+
+def _values(
+    given: Mapping[str, FieldValue] | None, peak_tflops: float | str | None
+) -> dict[str, FieldValue]:
+    """What is given in place of measurements, by field."""
+    values = dict(mapping_of("given", "{'memory.capacity_gb': 80}", given))
+    for field in values:
+        text_of("a field of given", field)
+    if peak_tflops is not None:
+        check = text_of if isinstance(peak_tflops, str) else number_of
+        check("peak_tflops", peak_tflops)
+        values["matrix.tflops"] = peak_tflops
+    return values
 
 
 def _dtype(text: str | None) -> str | None:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from pipesched import _core
+from pipesched._options import text_of as title_of
 from pipesched._pictures import Pictures, evaluations_of
 from pipesched._streams import streams_of
 from pipesched._text import printable
@@ -96,4 +97,5 @@ def page(simulations: Sequence[Pictures], *, title: str | None = None) -> Html:
     True
     """
     evaluations_of("page takes a list of simulations, such as page([a.simulate()])", simulations)
-    return document(title or "", timelines(simulations))
+    named = "" if title is None else title_of("title", title)
+    return document(named, timelines(simulations))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._costs import Costs
+from .._options import mapping_of
 from .._sensitivity import Disturbed, Factor, Nodes, disturbances
 
 _WORKER = re.compile(r"worker(\d+)=([\d.]+)")
@@ -73,6 +74,19 @@ class Slow:
                 if int(number) < workers:
                     found[int(number)] = max(found[int(number)], float(factor))
         return found * Slow(stages=self.stages, jitter=self.jitter).least()
+
+
+def slow_of(
+    workers: Mapping[int, Factor] | None,
+    stages: Mapping[int, Factor] | None,
+    nodes: Mapping[int, Factor] | None,
+    jitter: Factor | None,
+) -> Slow | None:
+    """Returns what was given as slow; None if nothing was."""
+    one, two, three = (mapping_of("what is slow", "{0: 1.3}", e) for e in (workers, stages, nodes))
+    slow = Slow(one, two, three, jitter)
+    is_slow = jitter is not None or slow.workers or slow.stages or slow.nodes
+    return slow if is_slow else None
 
 
 def mean_step(draws: Sequence[Sequence[str]], step: Callable[[str], int]) -> int:

@@ -12,7 +12,7 @@ from .._batch import Configuration
 from .._costs import Costs, Description
 from .._errors import PipeSchedError
 from .._frameworks import ParameterBytes
-from .._options import integer
+from .._options import callable_of, integer
 from .._routing import with_natural_routing
 from .._schedule import Schedule
 from .._sensitivity import SEEDS, Factor
@@ -20,7 +20,7 @@ from .._simulation import Simulation
 from ..bands import Band, band_of
 from ._candidate import Candidate, PlacementKind, Shape, placement_kind
 from ._changes import changes_of
-from ._disturbed import Slow
+from ._disturbed import Slow, slow_of
 from ._heads import RECEIVES, of_equal_rows
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
@@ -574,12 +574,12 @@ def plan(
     """
     check_limits(limits)
     request = Request(model=model, system=system, gpus=gpus, global_batch=global_batch, **limits)
-    slow = Slow(slow_workers or {}, slow_stages or {}, slow_nodes or {}, jitter)
-    integer("top", top, 1, 1000)
-    integer("misses", misses, 0, 1000)
+    slow = slow_of(slow_workers, slow_stages, slow_nodes, jitter)
+    callable_of("progress", progress)
+    top, misses = integer("top", top, 1, 1000), integer("misses", misses, 0, 1000)
     seconds = None if optimize is None else seconds_of("optimize", optimize)
     space = Space(request)
-    search = Search(space, threads, progress, None if slow == Slow() else slow, seeds)
+    search = Search(space, threads, progress, slow, seeds)
     with few_collections():
         found = search.run(top * len(RECEIVES) if space.spreads else top, misses)
         if not search.outcomes:

@@ -18,7 +18,7 @@ from .._bytes import reserve_of as reserve_of
 from .._catalogue import canonical
 from .._costs import Costs, Description, Times, _looks_like_path, own_bytes
 from .._deployment import HELD, OPTIONS, DeploymentOptions, Held, HeldOptions
-from .._errors import PipeSchedError
+from .._errors import PipeSchedError, WrongType
 from .._frameworks import (
     DEFAULT,
     FRAMEWORKS,
@@ -121,7 +121,7 @@ def seconds_of(what: str, given: float | str) -> float:
     (120.0, 0.5)
     """
     if isinstance(given, bool) or not isinstance(given, (str, int, float)):
-        raise TypeError(f"{what} is a time such as 30s, or a number of seconds; got {given!r}")
+        raise WrongType(f"{what} is a time such as 30s, or a number of seconds; got {given!r}")
     match = _SECONDS.fullmatch(given.strip()) if isinstance(given, str) else None
     seconds = float(match[1]) * _TIMES[match[2]] if match else given
     if isinstance(seconds, str) or not 0 < seconds <= MOST_SECONDS:
@@ -195,6 +195,8 @@ class Request(Held):
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
+        if self.system is None:
+            raise WrongType("system is a name, a mapping or a path; got None")
         integer("gpus", self.gpus, 1, MOST_GPUS)
         integer("global_batch", self.global_batch, 1, MOST_BATCH)
         code_of(Precision, "precision", self.precision)

@@ -241,7 +241,8 @@ def plan_of(**given: Any) -> Plan:
 @pytest.mark.parametrize("slow", SLOW_PLANS)
 def test_plans_search_for_the_disturbed_step(slow: dict[str, Any]) -> None:
     """The order, and the best, are those of trying everything under all disturbances together."""
-    names = {"schedules": ["1f1b", "zb-h1", "interleaved-1f1b"], "stages": [2, 4], "tensor": [1, 2]}
+    names: dict[str, Any] = {"schedules": ["1f1b", "zb-h1", "interleaved-1f1b"]}
+    names |= {"stages": [2, 4], "tensor": [1, 2]}
     made = plan_of(**names, **slow, seeds=3, top=5)
     steps = [each.disturbed_step_s for each in made.fitting]
     assert None not in steps and steps == sorted(steps)  # type: ignore[type-var]
@@ -264,8 +265,8 @@ def test_plans_search_for_the_disturbed_step(slow: dict[str, Any]) -> None:
 
 
 def slow_of(given: dict[str, Any]) -> Slow:
-    kinds = (given.get(f"slow_{what}s", {}) for what in ("worker", "stage", "node"))
-    return Slow(*kinds, given.get("jitter"))
+    workers, stages, nodes = (given.get(f"slow_{w}s", {}) for w in ("worker", "stage", "node"))
+    return Slow(workers, stages, nodes, given.get("jitter"))
 
 
 def test_a_slow_worker_changes_the_plan(capsys: Capture) -> None:

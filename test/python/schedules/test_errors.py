@@ -47,6 +47,23 @@ def test_csv_errors_have_their_place() -> None:
 
 
 CALLS: dict[str, tuple[Callable[[], object], str]] = {
+    "workers of a plan": (lambda: planned(workers=[2]), r"as stages=\[\.\.\.\]"),
+    "argument of a plan": (lambda: planned(tensors=[2]), "'tensors', the closest is 'tensor'"),
+    "workers of a frame": (
+        lambda: Schedule.from_frame(
+            generate("1f1b", workers=2, microbatches=2).to_frame(), workers=10**30
+        ),
+        "workers is an integer from 1 to 65536; got 1000000000",
+    ),
+    "half of a pair": (
+        lambda: generate("1f1b", workers=2, microbatches=2, name="\ud800"),
+        "name has half of a surrogate pair",
+    ),
+    "half of a pair in times": (lambda: Costs(times="F=\ud800"), "half of a surrogate pair"),
+    "no microbatches to overlap": (
+        lambda: pipesched.overlap(costs=Costs(), microbatches=0),
+        "microbatches is an integer from 1",
+    ),
     "family": (
         lambda: generate("1f2b", workers=2, microbatches=2),
         "there is no schedule family '1f2b', the closest is '1f1b'",
@@ -256,6 +273,36 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "plan's memory": (lambda: planned(memory=1.5), "memory is a str; got 1.5"),
     "plan's recompute": (lambda: planned(recompute="full"), "recompute is a list such as"),
     "plan's time": (lambda: planned(optimize=[1]), "optimize is a time such as 30s, or a number"),
+    "costs of an overlap": (
+        lambda: pipesched.overlap(costs="1f1b"),  # type: ignore[arg-type]
+        "costs is a Costs; got '1f1b'",
+    ),
+    "family of a formula": (
+        lambda: pipesched.check_formula(5),  # type: ignore[arg-type]
+        "family is a str; got 5",
+    ),
+    "problem of a frame": (
+        lambda: Schedule.from_frame(SMALL.to_frame(), problem=3),  # type: ignore[arg-type]
+        "problem is a Schedule; got 3",
+    ),
+    "problem of rows": (
+        lambda: Schedule.from_rows(["0F0 0B0"], problem=3),  # type: ignore[arg-type]
+        "problem is a Schedule; got 3",
+    ),
+    "columns of a CSV file": (
+        lambda: Schedule.from_csv("0F0,0B0", keep_columns=1),  # type: ignore[arg-type]
+        "keep_columns is True or False; got 1",
+    ),
+    "path": (lambda: pipesched.load(3), "path is a path; got 3"),  # type: ignore[arg-type]
+    "progress": (
+        lambda: pipesched.simulate_batch([POINT], progress=3),  # type: ignore[arg-type]
+        "progress is a function; got 3",
+    ),
+    "slow workers of a plan": (lambda: planned(slow_workers=[3]), "what is slow is a mapping"),
+    "title": (
+        lambda: pipesched.page([SMALL.simulate()], title=3),  # type: ignore[arg-type]
+        "title is a str; got 3",
+    ),
     "samples": (
         lambda: pipesched.fit(system="h100-sxm", samples=["x"]),  # type: ignore[list-item]
         "samples are pipesched.fitting.Sample objects; got 'x'",
@@ -265,9 +312,11 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("call", WRONG_TYPES)
 def test_wrong_types(call: str) -> None:
+    """They are errors of the package, and those of Python that a wrong type has."""
     do, message = WRONG_TYPES[call]
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=message) as raised:
         do()
+    assert isinstance(raised.value, PipeSchedError)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -285,6 +334,14 @@ def test_unknown_arguments_are_type_errors() -> None:
         schedule.simulate(tims="F=1ms")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="costs or times"):
         schedule.simulate(Costs(), times="F=1ms")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a,b", "--help", "-x", " a", "a ", "a\nb", "\ud800"])
+def test_names_of_families(name: str) -> None:
+    """Those that a command line cannot give, or reads as something else, are refused."""
+    with pytest.raises(PipeSchedError, match="the name of a family"):
+        pipesched.register_family(name, lambda problem: [])
+    assert name not in pipesched.families()
 
 
 def test_warnings() -> None:
