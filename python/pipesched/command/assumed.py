@@ -279,9 +279,9 @@ def of_own_times(labels: Sequence[str]) -> Facts:
     return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
 
 
-def of_disturbances(texts: Iterable[str]) -> Facts:
-    """The seed of those that have jitter and say no seed."""
-    for text in texts:
+def of_disturbances(texts: Iterable[str | None]) -> Facts:
+    """The seed of those that have jitter and say no seed; None is no disturbance."""
+    for text in filter(None, texts):
         names = {entry.partition("=")[0].strip() for entry in text.split(",")}
         if "jitter" in names and "seed" not in names:
             return {"jitter": "with seed 0"}

@@ -159,6 +159,9 @@ class Column:
     """Whether its texts may take several lines."""
     behind: Callable[[Row], str] = lambda row: ""
     """What stands behind the value."""
+    reason: str | None = None
+    """The key of an error. Where a row has one, `--columns` does not hide the column that says it.
+    """
 
 
 @dataclass(frozen=True)
@@ -372,10 +375,21 @@ def fitted(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[C
     return list(left)
 
 
+def _reasons(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
+    """The columns that say why some row has no answer."""
+
+    def is_said(column: Column) -> bool:
+        key = column.reason
+        return key is not None and any(plain(row.get(key)) is not None for row in rows)
+
+    return [column for column in columns if is_said(column)]
+
+
 def table_columns(rows: Sequence[Row], columns: Sequence[Column], view: View) -> list[Column]:
     """The columns of a table that has room for all of them."""
     if view.names is not None:
-        return chosen_columns(rows, columns, view.names)
+        found = chosen_columns(rows, columns, view.names)
+        return [*found, *(c for c in _reasons(rows, columns) if c not in found)]
     return shown_columns(rows, columns)
 
 

@@ -43,7 +43,7 @@ COLUMNS = (
     Column("schedule", "schedule", left=True),
     Column("uses", "uses", left=True, wraps=True),
     *results(),
-    Column("why not", "error", left=True, wraps=True),
+    Column("why not", "error", left=True, wraps=True, reason="error"),
 )
 
 

@@ -24,8 +24,9 @@ from pipesched._options import (
 from pipesched._sensitivity import SEEDS
 from pipesched._settings import settings
 from pipesched.planning import _whatif
+from pipesched.planning._disturbed import Slow
 from pipesched.planning._request import Request
-from pipesched.planning._whatif import Case, Change, Result, Slow
+from pipesched.planning._whatif import Case, Change, Result
 from pipesched.planning._why import described
 
 from . import stragglers
@@ -64,7 +65,7 @@ COLUMNS = (
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
     Column("+/-", "peak_difference_bytes", _signed(gibibytes), detail=1),
     Column("fits", "fits", lambda fits: "yes" if fits else "no"),
-    Column("why", "why", left=True, wraps=True),
+    Column("why", "why", left=True, wraps=True, reason="error"),
 )
 
 

@@ -6,16 +6,28 @@ A `Case` is a request with one candidate and what disturbs it. A change makes an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import gcd
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from .._batch import Configuration
 from .._division import SPREAD
-from .._errors import PipeSchedError
+from .._errors import PipeSchedError, WrongType, said_by
 from .._grid import closest
-from .._options import VocabularyKind
+from .._options import (
+    ContextExchange,
+    ReceivePlacement,
+    Recompute,
+    Sharding,
+    VocabularyKind,
+    code_of,
+    integer,
+    integers,
+    list_of,
+    mapping_of,
+    text_of,
+)
 from .._sensitivity import SEEDS
 from .._settings import settings, with_settings
 from .._simulation import Simulation
@@ -446,24 +458,75 @@ LIMITS = (
 """The fields of a request that only limit what a plan chooses from."""
 
 
+_KINDS = {"recompute": Recompute, "sharding": Sharding}
+_MOST = 2**31 - 1
+
+
+def _shape(row: Mapping[str, Any]) -> Shape:
+    """The shape of a row, whose degrees and sizes are at least 1."""
+    found: dict[str, Any] = {}
+    for name in (name for name in Shape._fields if name != "exchange"):
+        if name in _KINDS:
+            code_of(_KINDS[name], name, row[name])
+            found[name] = row[name]
+        else:
+            found[name] = integer(name, row[name], 1, _MOST)
+    exchange = row["context_exchange"]
+    if exchange is not None:
+        code_of(ContextExchange, "context_exchange", exchange)
+    return Shape(**found, exchange=exchange or ALONE_EXCHANGE[0])
+
+
+def _options(given: Any) -> tuple[tuple[str, Any], ...]:
+    """The options of a family, as a candidate has them."""
+    options = mapping_of("options", "{'chunks': 2}", given)
+    for name, value in options.items():
+        if not isinstance(value, (int, str)):
+            raise WrongType(f"options: {name} is a number or a text; got {value!r}")
+    return tuple(sorted(options.items()))
+
+
+def _paths(given: Any, what: str, least: int) -> tuple[tuple[int, ...], ...]:
+    """The workers of the stages of each path, or their layers."""
+    paths = list_of("paths", "[{'workers': [0, 1], 'layers': [2, 2]}]", given)
+    found = []
+    for path in paths:
+        numbers = mapping_of("a path", "{'workers': [0], 'layers': [2]}", path)[what]
+        found.append(tuple(integers(what, list_of(what, "[0, 1]", numbers), least, _MOST)))
+    if not found or not all(found):
+        raise PipeSchedError(f"paths: each has {what}, one for each stage")
+    return tuple(found)
+
+
 def _candidate(row: Mapping[str, Any]) -> Candidate:
-    shape = {name: row[name] for name in Shape._fields if name != "exchange"}
-    return Candidate(
-        Shape(**shape, exchange=row["context_exchange"] or ALONE_EXCHANGE[0]),
-        row["schedule"],
-        tuple(sorted(row["options"].items())),
-        tuple(tuple(path["workers"]) for path in row["paths"]),
-        tuple(tuple(path["layers"]) for path in row["paths"]),
+    receives = row.get("receive_placement", "arrival")
+    code_of(ReceivePlacement, "receive_placement", receives)
+    found = Candidate(
+        _shape(row),
+        text_of("schedule", row["schedule"]),
+        _options(row["options"]),
+        _paths(row["paths"], "workers", 0),
+        _paths(row["paths"], "layers", 0),
         0,
-        row.get("receive_placement", "arrival"),
+        receives,
     )
+    for workers, layers in zip(found.paths, found.layers, strict=True):
+        if len(workers) != len(layers):
+            raise PipeSchedError("paths: there are as many workers as layers, one for each stage")
+    if {worker for path in found.paths for worker in path} != set(range(found.shape.pipeline)):
+        raise PipeSchedError(f"paths: they go through all {found.shape.pipeline} workers")
+    return found
 
 
 def _request(row: Mapping[str, Any], shape: Shape) -> Request:
     """The request of a row, without the limits of its search. Own times keep the limits at which
     they hold.
     """
-    given = dict(row["request"])
+    given = dict(mapping_of("request", "{'gpus': 8}", row["request"]))
+    known = {each.name for each in fields(Request)}
+    for name in given:
+        if name not in known:
+            raise PipeSchedError(f"request: unknown key {name!r}{closest(name, known)}")
     limits = {name: given.pop(name) for name in LIMITS if name in given}
     if given.get("times") is not None:
         given |= {name: limits[name] for name in _own_times.NAMES if name in limits}
@@ -481,8 +544,8 @@ def case_of(row: Mapping[str, Any]) -> Case:
         is_optimized = bool(row["optimized"])
     except KeyError as error:
         raise PipeSchedError(f"the row of a plan has the key {error}, this one has not") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise PipeSchedError(f"this is no row of a plan: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise PipeSchedError(f"this is no row of a plan: {said_by(error)}") from None
     if is_optimized:
         raise PipeSchedError(
             f"{row.get('name')} has rows of the optimizer, which no family makes again; choose"
