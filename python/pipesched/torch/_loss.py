@@ -12,6 +12,7 @@ from pipesched import Cell
 
 from ._errors import PipelineError
 from ._parts import Batch
+from ._values import tensors_in
 
 
 def lose(
@@ -32,5 +33,18 @@ def lose(
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         found = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else loss
         raise PipelineError(f"the loss of a microbatch is {found!r}; wanted a scalar tensor")
-    batch.losses[cell.microbatch] = loss.detach().clone()
-    return [batch.scale(loss)] if batch.mode == "train" else []
+    number = cell.microbatch
+    batch.losses[number] = loss.detach().clone()
+    if batch.mode != "train":
+        return []
+    if batch.tokens is not None and not (cell.phase == "F" and cell.recomputed):
+        batch.tokens.note(number, loss, target)  # R has a graph
+    if batch.weights is not None and not batch.weights[number]:
+        return _nothing_of(output)
+    return [batch.scaled(loss, number)]
+
+
+def _nothing_of(output: Any) -> list[Tensor]:
+    """What to differentiate of a microbatch without tokens, whose loss may be 0 / 0."""
+    sums = [each.sum() for each in tensors_in(output) if each.requires_grad]
+    return [sum(sums[1:], sums[0]) * 0] if sums else []

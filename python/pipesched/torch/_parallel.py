@@ -432,6 +432,15 @@ class Averages:
         """The ranks of other pipelines that hold the same stage, by dimension of the mesh."""
         return self._of_stage[key]
 
+    def peers_of_losses(self) -> list[Peers]:
+        """The ranks of other pipelines that compute losses as this one does, or that have the same
+        shard of a head, by dimension of the mesh.
+        """
+        last = [key for key in self._placement.modules if key[1] == self._placement.last[key[0]]]
+        if last and not self._placement.shards:
+            return self.peers_of_stage(last[0])
+        return [] if self.own is None else [self.own]
+
     def buffer_rule(self, key: StageKey) -> BufferRule:
         """How DDP itself treats the buffers of a stage."""
         wrapper: Any = self._wrappers.get(key)

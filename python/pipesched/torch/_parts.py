@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pipesched import Instruction
@@ -17,6 +18,7 @@ from ._placement import Placement
 from ._record import Event
 from ._shards import Shards
 from ._sums import Sums
+from ._tokens import Tokens
 
 
 @dataclass
@@ -55,13 +57,35 @@ class Batch:
     mode: Mode
     inputs: list[Any] | None
     targets: list[Any] | None
-    scale: Callable[[Tensor], Tensor]
-    """Turns the loss of a microbatch into the value that is differentiated."""
+    scaler: Any
+    """A GradScaler, or None."""
     number: int
     count: int
     """How many microbatches there are."""
     record: Callable[[Event], Any] | None = None
     note_done: Callable[[int, int], Any] | None = None
     """Called with the index of an instruction that is done, and when in ns."""
+    weights: Sequence[float] | None = None
+    """The weights of the losses of microbatches; None if they weigh alike."""
+    tokens: Tokens | None = None
+    """What looks whether they should not."""
     losses: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Any] = field(default_factory=dict)
+
+    def scaled(self, loss: Tensor, number: int) -> Tensor:
+        """The value that is differentiated for the loss of a microbatch."""
+        scaled: Tensor = loss if self.scaler is None else self.scaler.scale(loss)
+        return scaled / self.count if self.weights is None else scaled * self.weights[number]
+
+    def mean(self) -> Tensor | None:
+        """The mean of the losses that this rank has computed."""
+        numbers = sorted(self.losses)
+        if self.weights is not None:
+            numbers = [number for number in numbers if self.weights[number]] or numbers
+        if not numbers:
+            return None
+        losses = torch.stack([self.losses[number].reshape(()) for number in numbers])
+        if self.weights is None:
+            return losses.mean()
+        weights = losses.new_tensor([self.weights[number] for number in numbers])
+        return (losses * weights).sum() / weights.sum()

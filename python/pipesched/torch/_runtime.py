@@ -37,6 +37,7 @@ from ._setup import MessageKind, Optimizers, Options, Setup, Steps
 from ._slots import Slots
 from ._state import Flat, Misfit, Names
 from ._state import Optimizers as StoredOptimizers
+from ._tokens import Count, Tokens, counts_of
 from ._units import cut_units, join_slices, units_of
 from ._watch import Watch
 from .vocabulary import VocabularyEmbedding, VocabularyHead
@@ -97,6 +98,9 @@ class PipelineRuntime:
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
         the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
         messages must follow from the shapes of the batch, unless `static_shapes` is False.
+    count: how many tokens the loss of a microbatch is a mean of, from its target, as
+        `lambda target: (target != -100).sum()`. The loss of a step is then the mean over all tokens
+        of it, in all pipelines. Without it microbatches weigh alike.
     check_slices: whether the first step compares what stages give of the slices of their first
         microbatch with what they give of all of it, where the schedule has slices.
     receive_slots: whether what comes in messages lies at fixed addresses, the same in every step,
@@ -136,6 +140,7 @@ class PipelineRuntime:
         receives: ReceivePlacement | None = None,
         messages: MessageKind | None = None,
         static_shapes: bool = True,
+        count: Count | None = None,
         check_slices: bool = True,
         receive_slots: bool = False,
         parts_order: PairOrder | str = "deepseek",
@@ -156,9 +161,11 @@ class PipelineRuntime:
             *beside,
             receive_slots,
             parts_order,
+            count is not None,
         )
         self.schedule, self.on_instruction = schedule, on_instruction
         self._group, self._scaler = found, scaler
+        self._count, self._tokens = count, Tokens()
         self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._watch = self._watch_over(found, timeout)
         with self._guarded(lambda: "making the runtime"):
@@ -236,7 +243,9 @@ class PipelineRuntime:
         if self.optimizers:
             found = [p.grad for p in self.parameters() if p.grad is not None]
             self._stepped = [weakref.ref(gradient) for gradient in found]
-        return self._mean(batch)
+        if batch.tokens is not None:
+            batch.tokens.end()
+        return batch.mean()
 
     def _drop_stepped(self) -> None:
         """Drops the gradients by which O has stepped, unless the caller has replaced them."""
@@ -262,7 +271,7 @@ class PipelineRuntime:
             for module, mode in modes:
                 module.training = mode
         if batch.losses:
-            return self._mean(batch)
+            return batch.mean()
         if not batch.outputs:
             return None
         found = [batch.outputs.get(number) for number in range(self._units.microbatches)]
@@ -459,18 +468,25 @@ class PipelineRuntime:
                 refuse_graphs(given, "inputs")
                 refuse_graphs(wanted, "targets")
         number, self._passes = self._passes, self._passes + 1
+        found = Batch(mode, given, wanted, self._scaler, number, count, self.on_instruction)
+        if mode == "train" and self._count is None and count > 1 and self._tokens.is_on:
+            found.tokens = self._tokens
+        if self._recording is not None:
+            self._recording.step = number
+            found.note_done = self._recording.note_done
+        return found
 
-        def scale(loss: Tensor) -> Tensor:
-            scaled = loss if self._scaler is None else self._scaler.scale(loss)
-            return scaled / count
-
-        recording = self._recording
-        if recording is None:
-            return Batch(mode, given, wanted, scale, number, count, self.on_instruction)
-        recording.step = number
-        return Batch(
-            mode, given, wanted, scale, number, count, self.on_instruction, recording.note_done
-        )
+    def _weigh(self, batch: Batch) -> None:
+        """Weighs microbatches by their tokens, of which all pipelines together have a sum."""
+        if self._count is None or batch.targets is None:
+            return
+        counts = counts_of(self._count, batch.targets)
+        total, pipelines = counts.sum(), 1
+        for peers in self._averages.peers_of_losses() if batch.mode == "train" else ():
+            work = peers.begin_sum(total)
+            self._watch.wait_for(total, work, lambda: "the number of tokens of other pipelines")
+            pipelines *= peers.size
+        batch.weights = (counts * pipelines / total).nan_to_num(0.0).tolist()
 
     def _gather(self, recording: Recording) -> Measurement:
         self._watch.start()
@@ -502,15 +518,11 @@ class PipelineRuntime:
                     self._check_replicas()
                 if self._scaler is not None:  # the scaler then knows its scale on every rank
                     self._scaler.scale(torch.zeros((), device=self._parts.link.device))
+                self._weigh(batch)
                 self._executor.run(batch)
         finally:
             self._watch.stop()
             torch.clear_autocast_cache()
-
-    @staticmethod
-    def _mean(batch: Batch) -> Tensor | None:
-        losses = [batch.losses[number] for number in sorted(batch.losses)]
-        return torch.stack([loss.reshape(()) for loss in losses]).mean() if losses else None
 
     @contextmanager
     def _guarded(self, place: Callable[[], str]) -> Iterator[None]:

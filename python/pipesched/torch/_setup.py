@@ -80,6 +80,8 @@ class Options:
     buffers: BufferRule | None
     receive_slots: bool
     order: str
+    weighs: bool
+    """Whether microbatches are weighed by their tokens."""
     has_tags: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,7 +134,7 @@ class Options:
     def digest(self) -> str:
         """A text that is the same on ranks whose arguments fit together."""
         text = f"{self.schedule.to_text()} {self.receives} {self.has_tags} {self.static_shapes}"
-        text += f" {self.buffers} {self.order} {self.expert_parallel}"
+        text += f" {self.buffers} {self.order} {self.expert_parallel} {self.weighs}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 

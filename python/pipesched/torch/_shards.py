@@ -56,8 +56,8 @@ class Step:
 
     targets: list[Any] | None
     is_training: bool
-    scale: float
-    """By what the gradient of the loss of a microbatch is multiplied."""
+    scales: Sequence[float]
+    """By what the gradients of the losses of microbatches are multiplied."""
 
 
 def spreads(schedule: Schedule) -> bool:
@@ -202,8 +202,9 @@ class Shards:
             self.lookups.begin(batch)
         is_training = batch.mode == "train"
         one = torch.ones((), dtype=torch.float64)
-        scale = float(batch.scale(one)) if is_training else 1.0
-        self._batch, self._step = batch, Step(batch.targets, is_training, scale)
+        numbers = range(batch.count if is_training else 0)
+        scales = [float(batch.scaled(one, number)) for number in numbers]
+        self._batch, self._step = batch, Step(batch.targets, is_training, scales)
         step = self._step
         if step.targets is None:
             if step.is_training:
@@ -369,7 +370,7 @@ class Shards:
             return
         logits = self._logits.pop(number)
         with torch.autocast(self._device.type, enabled=False):
-            logits.backward(self._step.scale)
+            logits.backward(self._step.scales[number])
         if not self._is_early:
             self._sums[number] = logits.part
 
@@ -515,11 +516,14 @@ class Shards:
         loss = logits.join(torch.stack(shards))
         if number in self._is_mine:
             self._batch.losses[number] = loss
+            if self._batch.tokens is not None:
+                valid = self._targets[number] != self.head.ignored
+                self._batch.tokens.note_count(number, valid.sum())
         if not step.is_training:
             del self._logits[number]
             self._outputs.pop(number, None)
         elif self._is_early:
-            self._sums[number] = logits.part * step.scale
+            self._sums[number] = logits.part * step.scales[number]
 
     def finish(self, index: int, cell: Cell | None = None) -> bool:
         """Ends X, Y or Z for a cell; returns whether it was under way. Of Y of Vocab-2, T needs the

@@ -189,7 +189,7 @@ def losses_alone(text: str) -> list[float]:
     import torch
 
     source: dict[str, Any] = {}
-    exec(text + BATCHES, source)
+    exec(text if "def batches" in text else text + BATCHES, source)
     torch.manual_seed(3)
     model, loss = source["model"]().double(), source["loss"]
     parameters = [*model.parameters()]
@@ -198,7 +198,7 @@ def losses_alone(text: str) -> list[float]:
     data = source["batches"](16, 3)
     losses = []
     for _ in range(6):
-        x, y = (each.double() for each in next(data))
+        x, y = (each.double() if each.is_floating_point() else each for each in next(data))
         found = loss(model(x), y)
         found.backward()
         optimizer.step()
@@ -312,6 +312,39 @@ def test_a_loss_with_a_weight_of_the_model(tmp_path: Path, marked: dict[str, str
     line = f"--schedule 1f1b,zb-v --model {file} {SIZES} --dtype float64 --divide even"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
     wanted = losses_alone(TIED_LOSS)
+    for row in json.loads(out):
+        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
+
+
+COUNTED = """
+import torch
+from torch import nn
+
+def model() -> nn.Sequential:
+    return nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(4)))
+
+loss = nn.CrossEntropyLoss()
+
+def valid_tokens(target):
+    return (target != -100).sum()
+
+def batches(size, seed):
+    chance = torch.Generator().manual_seed(seed)
+    while True:
+        target = torch.randint(4, (size,), generator=chance)
+        target[::3] = -100
+        target[: size // 4] = -100
+        yield torch.randn(size, 4, generator=chance), target
+"""
+
+
+@needs_torch
+def test_a_mean_over_tokens(tmp_path: Path, marked: dict[str, str]) -> None:
+    file = tmp_path / "counted.py"
+    file.write_text(COUNTED)
+    line = f"--schedule 1f1b,chimera --model {file} {SIZES} --dtype float64 --divide even"
+    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
+    wanted = losses_alone(COUNTED)
     for row in json.loads(out):
         assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 

@@ -6,6 +6,7 @@ usage: weight_cases.py FOLDER
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path as File
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch.distributed as dist
 from beside import line, off
 from pipesched import Schedule, generate
 from pipesched.torch import PipelineRuntime, slices, split_sequential
+from pipesched.torch.vocabulary import take_head
 from runtime_cases import CASES, batch, case, main
 from runtime_models import SAMPLES, WIDTH, loss_of
 from torch import Tensor, nn
@@ -250,6 +252,176 @@ def injected_of(model: nn.Sequential, inputs: Tensor) -> Tensor:
             x = layer.routed(seen)
             layer.kept = []
     return total
+
+
+# Tokens
+
+VALID = 5, 2, 0, 6, 1, 4
+"""The tokens of each microbatch that are not ignored."""
+TOKENS = 6
+
+
+class Tokens(nn.Module):
+    """A layer of a language model without attention."""
+
+    def __init__(self, seed: int, ins: int = WIDTH, outs: int = WIDTH) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.layer = nn.Linear(ins, outs, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.layer(x))
+
+
+def words() -> nn.Sequential:
+    torch.manual_seed(5)
+    head = nn.Linear(WIDTH, 9, bias=False, dtype=torch.float64)
+    return nn.Sequential(*map(Tokens, range(4)), head)
+
+
+def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(output.flatten(0, -2), target.flatten())
+
+
+def divided(output: Tensor, target: Tensor) -> Tensor:
+    """A mean that is 0 / 0 without tokens, also in its gradients."""
+    valid = target != -100
+    losses = nn.functional.cross_entropy(output.flatten(0, -2), target.flatten(), reduction="none")
+    return losses.sum() / valid.sum()
+
+
+def valid_of(target: Tensor) -> Tensor:
+    return (target != -100).sum()
+
+
+def text_of(seed: int = 0, valid: Any = VALID, ignored: int = -100) -> tuple[Tensor, Tensor]:
+    chance = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(len(valid), TOKENS, WIDTH, generator=chance, dtype=torch.float64)
+    targets = torch.randint(1, 9, (len(valid), TOKENS), generator=chance)
+    for row, count in zip(targets, valid, strict=True):
+        row[count:] = ignored
+    return inputs, targets
+
+
+def off_from_tokens(
+    schedule: Schedule, loss: Any, batches: Any, pipeline: int = 0, **given: Any
+) -> float:
+    """The largest error of the gradients, and of the loss, from the mean over all tokens."""
+    model, reference = words(), words()
+    head = take_head(model) if schedule.name.startswith("vocab") else None
+    stages = split_sequential(model, schedule)
+    runtime = PipelineRuntime(
+        schedule, stages, None if head else loss, vocabulary=head, count=valid_of, **given
+    )
+    found = runtime.step(*batches[pipeline])
+    evaluated = runtime.evaluate(*batches[pipeline])
+    whole = [torch.cat(each) for each in zip(*batches, strict=True)]
+    wanted = cross_entropy(reference(whole[0]), whole[1])
+    torch.autograd.backward(wanted)
+    worst = 0.0
+    if found is not None and len(schedule.paths) == 1:
+        own = cross_entropy(reference(batches[pipeline][0]), batches[pipeline][1]).item()
+        worst = max(abs(each.item() - own) for each in (found, evaluated))
+    held = set(map(id, runtime.parameters()))
+    pairs = zip(model.parameters(), reference.parameters(), strict=False)
+    for one, other in pairs:
+        if id(one) in held:
+            worst = max(worst, off(one.grad, other.grad))
+    if head is not None:
+        wanted_rows: Any = reference[4].weight.grad
+        worst = max(worst, off(head.weight.grad, wanted_rows[head.rows]))
+    runtime.close()
+    return worst
+
+
+@case(2)
+def means_over_tokens(rank: int) -> dict[str, float]:
+    found = {}
+    for family in ("1f1b", "zb-v", "chimera"):
+        found[family] = off_from_tokens(made(family), cross_entropy, [text_of()])
+    found["0 / 0"] = off_from_tokens(made("zb-h1"), divided, [text_of()])
+    again = made("zb-h1", "pipe-add-recompute")
+    found["recomputed"] = off_from_tokens(again, divided, [text_of()])
+    sliced = generate("seq1f1b", workers=2, microbatches=6, slices=3)
+    found["slices"] = off_from_tokens(sliced, divided, [text_of()])
+    full = text_of(0, [4, 6, 1, 2, 6, 3])
+    spread = generate("vocab-1f1b", workers=2, microbatches=6, name="vocab")
+    found["vocabulary"] = off_from_tokens(spread, None, [full])
+    return found
+
+
+@case(4)
+def means_over_tokens_of_pipelines(rank: int) -> float:
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
+    batches = [text_of(), text_of(1, [6, 6, 5, 0, 6, 6])]
+    return off_from_tokens(
+        made("1f1b"),
+        cross_entropy,
+        batches,
+        rank // 2,
+        group=mesh["pp"].get_group(),
+        data_parallel=mesh["dp"],
+    )
+
+
+def said_of(loss: Any, inputs: Any, targets: Any, **given: Any) -> str:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        schedule = made(given.pop("family", "1f1b"))
+        runtime = PipelineRuntime(schedule, split_sequential(words(), schedule), loss, **given)
+        for _ in range(2):
+            runtime.step(inputs, targets)
+        runtime.close()
+    return " ".join(str(each.message) for each in caught)
+
+
+def total(output: Tensor, target: Tensor) -> Tensor:
+    """A loss that the caller divides by all tokens."""
+    summed = nn.functional.cross_entropy(
+        output.flatten(0, -2), target.flatten(), reduction="sum"
+    )
+    return 6 * summed / sum(VALID)
+
+
+def own_sum(output: Tensor, target: Tensor) -> Tensor:
+    """A loss that the caller divides by the tokens of the microbatch."""
+    summed = nn.functional.cross_entropy(
+        output.flatten(0, -2), target.flatten(), reduction="sum"
+    )
+    return summed / valid_of(target).clamp(min=1)
+
+
+class Padded(nn.Module):
+    """Ignores the number of the padding, within a sum of losses."""
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        loss = nn.CrossEntropyLoss(ignore_index=0)
+        found: Tensor = loss(output.flatten(0, -2), target.flatten()) + 0.1 * output.pow(2).mean()
+        return found
+
+
+@case(2)
+def warnings_of_tokens(rank: int) -> dict[str, str]:
+    """Of the last rank."""
+    even = text_of(0, [6] * 6)
+    sizes = [torch.randn(1, length, WIDTH, dtype=torch.float64) for length in (6, 6, 3, 2, 6, 6)]
+    wide = [torch.zeros(*size.shape[:2], 9, dtype=torch.float64) for size in sizes]
+    return {
+        "ignored": said_of(cross_entropy, *text_of()),
+        "padded": said_of(Padded(), *text_of(ignored=0)),
+        "divided": said_of(divided, *text_of(0, [6, 6, 6, 6, 6, 3])),
+        "of sizes": said_of(loss_of, sizes, wide),
+        "own sum": said_of(own_sum, *text_of()),
+        "even": said_of(cross_entropy, *even),
+        "a sum": said_of(total, *text_of()),
+        "counted": said_of(cross_entropy, *text_of(), count=valid_of),
+        "alike": said_of(divided, *text_of(0, [6, 6, 6, 6, 6, 3]), count=lambda target: 1),
+    }
+
+
+@case(2)
+def a_count_that_is_none(rank: int) -> None:
+    said_of(cross_entropy, *text_of(), count=lambda target: target != -100)
 
 
 if __name__ == "__main__":

@@ -252,6 +252,14 @@ class Source:
         found: Tensor = self.module.loss(output, target)
         return found
 
+    @property
+    def count(self) -> Callable[[Any], Any] | None:
+        """How many tokens the loss of a microbatch is a mean of, from its target, if the file says
+        so by `valid_tokens(target)`.
+        """
+        found: Callable[[Any], Any] | None = getattr(self.module, "valid_tokens", None)
+        return found
+
     def optimizer(self, parameters: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
         """The optimizer: `optimizer(parameters, lr)` of the file if it has one, otherwise AdamW."""
         make = getattr(self.module, "optimizer", None) or torch.optim.AdamW

@@ -17,7 +17,9 @@ from pipesched.torch import PipelineError, PipelineRuntime
 from pipesched.torch._broadcast import from_first
 from pipesched.torch._lookups import looks_up
 from pipesched.torch._shards import spreads
+from pipesched.torch._tokens import counts_of
 from pipesched.torch._units import units_of
+from pipesched.torch._values import cut
 from pipesched.torch.vocabulary import take_head, take_vocabulary
 
 from ._job import Job, Outcome, Report
@@ -45,16 +47,15 @@ def device_of(backend: str) -> torch.device:
     return device
 
 
-def losses_on(schedule: Schedule, rank: int) -> int:
-    """For how many microbatches a rank computes the loss."""
+def losses_on(schedule: Schedule, rank: int) -> list[int]:
+    """The microbatches of which a rank computes the loss."""
     last: dict[int, tuple[int, int]] = {}
     for worker in range(schedule.workers):
         for stage in schedule.stages(worker):
             last[stage.path] = max(last.get(stage.path, (0, worker)), (stage.stage, worker))
     mine = {path for path, (_, worker) in last.items() if worker == rank}
-    if len(last) == 1:
-        return schedule.microbatches if mine else 0
-    return sum(schedule.path_of(number) in mine for number in range(schedule.microbatches))
+    numbers = range(schedule.microbatches if mine else 0)
+    return [n for n in numbers if len(last) == 1 or schedule.path_of(n) in mine]
 
 
 def placed(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
@@ -223,12 +224,13 @@ class Training:
             memory_budget=job.memory_budget,
             vocabulary=head,
             embedding=embedding,
+            count=source.count,
             timeout=job.timeout,
         )
         mine = self.runtime.parameters()
         self.optimizer = make(mine) if mine and not steps_inside else None
         self.batches = source.batches(self.samples, job.seed)
-        self.counts = losses_on(schedule, trainer.rank)
+        self.own = losses_on(schedule, trainer.rank)
 
     def step(self) -> float:
         """One step; the mean of the losses of all microbatches."""
@@ -243,10 +245,19 @@ class Training:
         if self.optimizer is not None:
             self.optimizer.step()
         self.runtime.zero_grad()
-        mine = 0.0 if loss is None else loss.item() * self.counts
+        part, whole = self._weights(targets)
+        mine = 0.0 if loss is None else loss.item() * part
         total = torch.tensor(mine, dtype=torch.float64, device=self.trainer.device)
         dist.all_reduce(total)
-        return total.item() / self.trainer.job.microbatches
+        return total.item() / whole
+
+    def _weights(self, targets: Any) -> tuple[float, float]:
+        """How much the loss of this rank weighs, and those of all together."""
+        count, number = self.trainer.source.count, self.schedule.microbatches
+        if count is None:
+            return len(self.own), number
+        counts = counts_of(count, cut(targets, number, "targets"))
+        return float(counts[self.own].sum()), float(counts.sum())
 
     def outcome(self, calibration: Measurement, measurement: Measurement) -> Outcome:
         """The outcome of the training."""
