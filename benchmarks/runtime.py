@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measure what calls of the runtime of compiled schedules cost.
 
-Usage: python3 benchmarks/runtime.py [--runs N] [--cc CC] [--output FILE]
+Usage: python3 benchmarks/runtime.py [--runs N] [--cc CC] [--mpi NAME,..] [--chunks N]
+       [--output FILE]
 
 Compiles `runtime_calls.c` once, links the object file with loopback and with each MPI that is
 installed, and runs each of them several times with two workers. Prints, in ns, the median over the
@@ -22,8 +23,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOOPBACK = ("Copies", "Deadlock", "Files", "Log", "Loopback", "LoopbackMain", "Options", "Reduce",
-            "Training", "Worker", "World")
 MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -34,23 +33,25 @@ def call(*command: object) -> str:
                           env=environment, timeout=300).stdout
 
 
-def programs(cc: str, folder: Path) -> Iterator[tuple[str, list[str]]]:
+def programs(
+    cc: str, chunks: int, mpis: list[str], folder: Path
+) -> Iterator[tuple[str, list[str]]]:
     """Builds and yields (name, command) of each program."""
     runtime, measured, log = ROOT / "runtime", folder / "calls.o", folder / "log"
-    flags = ["-std=c11", "-O2", "-pthread", f"-I{runtime / 'include'}"]
+    flags = ["-std=c11", "-O2", "-pthread", f"-I{runtime / 'include'}", f"-DCHUNKS={chunks}"]
     call(cc, *flags, "-c", ROOT / "benchmarks/runtime_calls.c", "-o", measured)
-    sources = [runtime / "lib" / f"{name}.c" for name in LOOPBACK]
-    call(cc, *flags, measured, *sources, "-o", folder / "loopback")
+    sources = [file for file in (runtime / "lib").glob("*.c") if not file.name.startswith("Mpi")]
+    call(cc, *flags, measured, *sources, "-lm", "-o", folder / "loopback")
     for messages in ("rendezvous", "buffered"):
         yield f"loopback, {messages}", [f"{folder / 'loopback'}", f"--messages={messages}",
                                         f"--log={log}"]
-    for mpi in ("mpich", "openmpi"):
+    for mpi in mpis:
         mpicc, mpirun = f"mpicc.{mpi}", f"mpirun.{mpi}"
         if not shutil.which(mpicc) or not shutil.which(mpirun):
             print(f"{mpi}: {mpicc} or {mpirun} not found, left out")
             continue
         call(runtime / "build-mpi.sh", mpicc, folder / f"{mpi}.a")
-        call(mpicc, measured, folder / f"{mpi}.a", "-pthread", "-o", folder / mpi)
+        call(mpicc, measured, folder / f"{mpi}.a", "-pthread", "-lm", "-o", folder / mpi)
         yield mpi, [mpirun, "-n", "2", f"{folder / mpi}", f"--log={log}"]
 
 
@@ -71,11 +72,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--cc", default="clang-22")
+    parser.add_argument("--chunks", type=int, default=100, help="measured in each run")
+    parser.add_argument("--mpi", default="mpich,openmpi", help="MPIs, with commas; or none")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     results = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, command in programs(arguments.cc, Path(folder)):
+        mpis = [] if arguments.mpi == "none" else arguments.mpi.split(",")
+        for name, command in programs(arguments.cc, arguments.chunks, mpis, Path(folder)):
             results[name] = measure(command, arguments.runs)
             for row in results[name]:
                 print(f"{name:22} {row['call']:10} {row['bytes']:>8} bytes "

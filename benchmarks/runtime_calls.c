@@ -24,6 +24,10 @@
 #define LARGEST ((int64_t)4 << 20)
 enum { instructions = 4096 };
 
+#ifndef CHUNKS
+#define CHUNKS 100
+#endif
+
 static int64_t size(int32_t worker, int32_t what) {
   const int64_t sizes[] = {2, 0, 2 * LARGEST, LARGEST, 2, instructions};
   (void)worker;
@@ -106,7 +110,7 @@ static void print(const char *name, int64_t bytes, double *times, int count) {
 /// others use, too.
 static void measure(int32_t worker, void *context, struct Buffers buffers,
                     const struct Case *of, int64_t bytes) {
-  enum { chunks = 100 };
+  enum { chunks = CHUNKS };
   double times[chunks];
   int64_t runs = bytes > 100000 ? 4 : 100;
   for (int chunk = 0; chunk < chunks; ++chunk) {

@@ -99,18 +99,34 @@ static void relax(void) {
 #endif
 }
 
+static bool isDone(struct RtRequest *request) {
+  return atomic_load_explicit(&request->state, memory_order_acquire) == rtDone;
+}
+
+/// Polls a request for a short time, and returns whether it has ended.
+static bool pollRequest(const PipeschedWorld *world,
+                        struct RtRequest *request) {
+  enum { polls = 16 }; // between two looks at the clock
+  if (isDone(request) || world->spinNs == 0)
+    return isDone(request);
+  int64_t end = rtNow() + world->spinNs;
+  do {
+    for (int i = 0; i < polls; ++i) {
+      if (isDone(request))
+        return true;
+      relax();
+    }
+  } while (rtNow() < end);
+  return false;
+}
+
 int32_t pipesched_rt_wait(void *context, int32_t index) {
   struct Worker *worker = context;
   struct RtRequest *request = rtToWaitFor(&worker->base, index);
   if (!request)
     return rtStatus(&worker->base);
   PipeschedWorld *world = worker->world;
-  for (int i = 0; i < world->spins; ++i) {
-    if (atomic_load_explicit(&request->state, memory_order_acquire) == rtDone)
-      break;
-    relax();
-  }
-  if (atomic_load_explicit(&request->state, memory_order_acquire) != rtDone) {
+  if (!pollRequest(world, request)) {
     struct Woken woken = {NULL};
     lockWorld(world);
     if (atomic_load(&request->state) == rtDone || atomic_load(&world->status))

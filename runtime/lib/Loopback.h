@@ -92,7 +92,7 @@ struct PipeschedWorld {
   int32_t numWorkers;
   struct Worker *workers;
   const PipeschedTraining *training; // NULL: losses are not kept
-  int spins; // reads of a request before its wait blocks
+  int64_t spinNs; // polling of a request before its wait blocks; 0: none
   atomic_int status;
   char *error; // NULL while nothing failed
   struct Group *groups;

@@ -1,7 +1,9 @@
 """The scripts in benchmarks/ run, and the values that they compare are comparable."""
 
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,46 @@ from conftest import ROOT
 
 SCRIPT = ROOT / "benchmarks" / "optimize.py"
 CPSAT = ROOT / "benchmarks" / "optimize_cpsat.py"
-TOOL = ROOT / "build" / "release" / "bin" / "pipesched-optimize"
+TOOLS = ROOT / "build" / "release" / "bin"
+TOOL = TOOLS / "pipesched-optimize"
+RUN = str(TOOLS / "pipesched-run")
+BENCH = TOOLS / "pipesched-bench"
+
+SMALLEST = {
+    "compile_time": (
+        [RUN, "--microbatches=4", "--families=1f1b", "--models=mlp", "--workers=2", "--repeats=1"],
+        "1f1b",
+    ),
+    "compiled_steps": ([RUN, "--unit=1", "--steps=3"], "1f1b"),
+    "fit_held_out": (["--sizes=4", "--repeats=1", "--rounds=1"], "matrix"),
+    "pages": (["--microbatches=8", "--runs=1", "--times=equal"], "| equal |"),
+    "runtime": (["--runs=1", "--chunks=2", "--mpi=none"], "loopback, buffered     all-reduce"),
+    "stage_rates": (
+        [RUN, "--repeats=1", "--types=f32", "--shapes=8x8x8", "--no-block"],
+        "8 x 8 x 8",
+    ),
+    "start": (["--runs=1"], "| `python -c pass` |"),
+    "sweep": (["--jobs=1", "--workers=4", "--microbatches=8"], "configurations evaluated"),
+    "sweep_executors": (
+        ["--executors=processes", "--workers=1", "--points=1", "--tasks=1", "--sleep=0"],
+        "processes",
+    ),
+    "torch_loop": (
+        ["--workers=2", "--microbatches=4", "--rounds=1", "--pace=0", "--seconds=1"],
+        "optimized: ",
+    ),
+    "torch_memory": (["--width=8", "--rows=8", "--microbatches=4"], "1f1b"),
+    "torch_steps": (
+        "--workers=2 --microbatches=2 --steps=1 --forward=1 --input=1 --weight=1 "
+        "--families 1f1b zb-h1".split(),
+        "zb-h1",
+    ),
+}
+"""By script: arguments with which it takes the least time, and a text that it prints. The other
+scripts have tests of their own below.
+"""
+NEEDS = {"pages": "playwright", "fit_held_out": "torch", "stage_rates": "torch"}
+OTHERS = {"optimize", "optimize_cpsat", "torch_runtime"}
 
 
 def run(
@@ -22,6 +63,33 @@ def run(
     done = subprocess.run(line, capture_output=True, text=True, env=dict(os.environ), check=False)
     assert done.returncode == status, done.stderr
     return done
+
+
+def test_every_script_is_run() -> None:
+    scripts = {file.stem for file in (ROOT / "benchmarks").glob("*.py")}
+    assert scripts == SMALLEST.keys() | OTHERS
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_smallest_size(name: str) -> None:
+    arguments, said = SMALLEST[name]
+    if RUN in arguments and not Path(RUN).exists():
+        pytest.skip("the release tools are not built")
+    if name == "runtime" and not shutil.which("clang-22"):
+        pytest.skip("clang-22 is not installed")
+    needed = NEEDS.get(name, "torch" if name.startswith("torch") else "")
+    if needed and importlib.util.find_spec(needed) is None:
+        pytest.skip(f"needs {needed}")
+    done = run(*arguments, script=ROOT / "benchmarks" / f"{name}.py")
+    assert said in done.stdout
+
+
+@pytest.mark.skipif(not BENCH.exists(), reason="the release tools are not built")
+def test_smallest_size_of_the_library() -> None:
+    command = [str(BENCH), "--cells=64", "--benchmark_min_time=0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "64" in done.stdout and "ERROR" not in done.stdout
 
 
 @pytest.mark.parametrize("costs", ["1.5B", "paper-gpt/h100-sxm"])
