@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from ._bounds import BOUNDS
+
 aten = torch.ops.aten
 
 
@@ -500,4 +502,4 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """The table for tracing."""
     table = dict(core_aten_decompositions())
     known = get_decompositions(_PYTORCHS)
-    return table | {each: known[each] for each in _PYTORCHS} | _OWN
+    return table | {each: known[each] for each in _PYTORCHS} | _OWN | BOUNDS

@@ -1,0 +1,57 @@
+"""Bounds of PyTorch as functions of stages: NaN stays what it is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesched[test]'")
+
+import pipesched  # noqa: E402
+from pipesched.frontends.torch import export  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+TOOL = Path(__file__).parents[3] / "build" / "release" / "bin" / "pipesched-run"
+
+
+class Bounds(nn.Module):
+    """Each bound, of numbers some of which are NaN."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.where(x > 0.5, x * float("nan"), x)
+        parts = [torch.maximum(y, x), torch.maximum(x, y), torch.minimum(y, x)]
+        parts += [y.clamp(-0.25, 0.25), y.clamp(max=0.25), y.clamp(min=x), y.clamp_min(0.1)]
+        parts += [each(y) for each in (functional.hardtanh, functional.relu6, functional.relu)]
+        parts += [each(y) for each in (functional.elu, functional.selu, functional.leaky_relu)]
+        parts += [functional.logsigmoid(y), functional.hardsigmoid(y), functional.hardswish(y)]
+        parts += [(y == y).to(x.dtype), torch.log1p(x * 1e-6) * 1e6, torch.expm1(x * 1e-6) * 1e6]
+        weights = torch.arange(1, len(parts) + 1, dtype=x.dtype)
+        return torch.stack(parts, -1) * weights
+
+
+def squares(output: Tensor, target: Tensor) -> Tensor:
+    return torch.nan_to_num(output, 3.0).square().mean() + target.mean() * 0
+
+
+@pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_bounds_keep_nan(tmp_path: Path, name: str) -> None:
+    torch.manual_seed(0)
+    dtype = getattr(torch, name)
+    model = nn.Sequential(nn.Linear(4, 4, dtype=dtype), Bounds())
+    x, target = torch.randn(8, 4, dtype=dtype), torch.zeros(8, 1, dtype=dtype)
+    assert (model[0](x) > 0.5).any() and not (model[0](x) > 0.5).all()
+    schedule = pipesched.generate("1f1b", workers=2, microbatches=2, name="bounds")
+    made = export(model, schedule, (x[:4], target[:4]), loss=squares, batches=[(x, target)])
+    folder = made.save(tmp_path / "bounds.mlir")
+    command = [str(TOOL), str(tmp_path / "bounds.mlir"), f"--parameters={folder}", "--steps=1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"^step 0: loss (\S+),", done.stdout, re.M)
+    wanted = squares(model(x), target).item()
+    assert found and float(found[1]) == pytest.approx(wanted, rel=1e-5)
