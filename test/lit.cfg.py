@@ -29,6 +29,7 @@ tools = [
     "pipesched-capi-drawing-test",
     "pipesched-capi-enums-test",
     "pipesched-capi-evaluation-test",
+    "pipesched-capi-extremes-test",
     "pipesched-capi-ir-test",
     "pipesched-capi-misuse-test",
     "pipesched-capi-optimize-test",

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/BalanceLayers.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"
@@ -312,8 +313,20 @@ void Division::fillRow(int64_t stage, int64_t begin, int64_t end,
   fillRow(stage, middle + 1, end, best, lastCut);
 }
 
+/// A hash map cannot have every number as a key.
+static llvm::Error checkWorkers(ArrayRef<int32_t> workers) {
+  for (auto [stage, worker] : llvm::enumerate(workers))
+    if (worker < 0 || worker >= kMaxWorkers)
+      return makeError("stage " + Twine(stage) + " is on worker " +
+                       Twine(worker) + ": expected 0 to " +
+                       Twine(kMaxWorkers - 1));
+  return llvm::Error::success();
+}
+
 Expected<std::vector<int64_t>>
 pipesched::balanceLayers(ArrayRef<int32_t> workers, const LayerLoads &loads) {
+  if (llvm::Error error = checkWorkers(workers))
+    return std::move(error);
   if (llvm::Error error = checkTotal(loads))
     return std::move(error);
   int64_t numStages = workers.size(), layers = 0;

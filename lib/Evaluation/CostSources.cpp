@@ -11,10 +11,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/CostSources.h"
+#include "PipeSched/Schedule/Table/Cell.h"
 #include "PipeSched/Support/Divisors.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
+
+static llvm::Error checkCount(int64_t numMicrobatches) {
+  if (numMicrobatches >= 1 && numMicrobatches <= Cell::kMaxMicrobatches)
+    return llvm::Error::success();
+  return llvm::createStringError(
+      llvm::formatv("{0} microbatches: there must be 1 to {1}", numMicrobatches,
+                    Cell::kMaxMicrobatches)
+          .str());
+}
 
 llvm::Expected<int64_t>
 pipesched::microbatchSizeOf(const Architecture &architecture,
@@ -27,7 +38,15 @@ pipesched::microbatchSizeOf(const Architecture &architecture,
                       "microbatch-size or global-batch",
                       architecture.name)
             .str());
-  int64_t inAll = numMicrobatches * dataParallel;
+  if (llvm::Error error = checkCount(numMicrobatches))
+    return std::move(error);
+  int64_t inAll = 0;
+  if (llvm::MulOverflow(numMicrobatches, dataParallel, inAll))
+    return llvm::createStringError(
+        llvm::formatv("{0} microbatches in each of {1} pipelines, which are "
+                      "more than 2^63 - 1 in all",
+                      numMicrobatches, dataParallel)
+            .str());
   if (batch % inAll == 0)
     return batch / inAll;
   std::string pipelines =
@@ -71,6 +90,8 @@ llvm::Expected<CostInputs> pipesched::resolveCosts(const CostSources &sources,
   costs.profile = sources.profile;
   if (!sources.architecture)
     return costs;
+  if (llvm::Error error = checkCount(numMicrobatches))
+    return std::move(error);
   llvm::Expected<ModelFacts> model = expand(sources, numMicrobatches);
   if (!model)
     return model.takeError();

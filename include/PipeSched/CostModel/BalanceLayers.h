@@ -67,8 +67,8 @@ divideExactly(int64_t numStages, int64_t layers, int64_t first, int64_t last);
 /// of squares is taken. The sum over the stages of a worker is not considered.
 /// O(S L log L) for L layers.
 ///
-/// Errors: loads that add up to more than 2^63 - 1; layers that differ, with S
-/// (L + 1) over 2^24.
+/// Errors: a worker below 0 or over the most that there may be; loads that add
+/// up to more than 2^63 - 1; layers that differ, with S (L + 1) over 2^24.
 llvm::Expected<std::vector<int64_t>>
 balanceLayers(llvm::ArrayRef<int32_t> workers, const LayerLoads &loads);
 

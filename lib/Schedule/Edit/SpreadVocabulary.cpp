@@ -26,6 +26,8 @@ using llvm::Expected;
 using llvm::formatv;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+/// The limit of slots times workers, which take seconds.
+static constexpr int64_t kMaxTurns = int64_t(1) << 29;
 
 namespace {
 /// S or T of a unit.
@@ -127,6 +129,11 @@ Error Spreader::listSteps() {
   Expected<SlotAssignment> slots = alignUnitSlots(table, index);
   if (!slots)
     return slots.takeError();
+  if (slots->numSlots > kMaxTurns / int64_t(table.rows.size()))
+    return pipesched::formatError(
+        "{0} slots on {1} workers: their product may be {2} at most where the "
+        "head is on all workers",
+        slots->numSlots, table.rows.size(), kMaxTurns);
   std::vector<CellEvent> events;
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
     for (int64_t i = 0, e = table.rows[row].size(); i != e; ++i)

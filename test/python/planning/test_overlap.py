@@ -216,6 +216,15 @@ def test_kinds_of_layers() -> None:
     assert dense.of("mlp", "F") > 0 and experts.of("combine", "F") > 0
 
 
+@pytest.mark.parametrize("size", [None, 1])
+@pytest.mark.parametrize("microbatches", [-8, 0, 2**62])
+def test_no_microbatches(size: int | None, microbatches: int) -> None:
+    batch = 64 if size is None else None
+    costs = Costs(**{**MODEL, "microbatch_size": size, "global_batch": batch})
+    with pytest.raises(PipeSchedError, match=f"{microbatches} microbatches: there must be 1 to"):
+        overlap(costs=costs, microbatches=microbatches)
+
+
 def test_few_ranks_gain_less() -> None:
     def gain(ranks: int) -> float:
         return overlap(costs=Costs(**{**MODEL, "expert_parallel": ranks}), forward=(0, 4)).gain
