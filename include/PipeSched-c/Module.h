@@ -28,10 +28,18 @@ extern "C" {
 //===----------------------------------------------------------------------===//
 
 /// Parses text or bytecode. `name` is the file name in locations. Null after an
-/// error.
+/// error. MLIR's reader of bytecode trusts what it reads, so a child process
+/// reads it first (fork), with the dialects that the context has registered.
 MLIR_CAPI_EXPORTED MlirModule pipeschedModuleParse(MlirContext context,
                                                    MlirStringRef source,
                                                    MlirStringRef name);
+
+/// The same without the child process and without a limit of nesting, for what
+/// this program or another trusted one has written: other bytes may end the
+/// process.
+MLIR_CAPI_EXPORTED MlirModule pipeschedModuleParseTrusted(MlirContext context,
+                                                          MlirStringRef source,
+                                                          MlirStringRef name);
 
 /// Lets diagnostics about IR that goes from one context to another as bytecode
 /// still point at cells: the first one knows where they stand in the text.

@@ -15,6 +15,7 @@
 #include "Enums.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/GuardedIR.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Dialect/Pipe/IR/Editing.h"
@@ -43,17 +44,41 @@ using namespace pipesched;
 
 /// Parses a copy of `source`: bytecode must be aligned and text must end in a
 /// null, and a copy is both. MLIR's parser knows no byte order mark.
+static MlirModule parse(MLIRContext *context, MlirStringRef source,
+                        MlirStringRef name, bool isTrusted) {
+  StringRef text = readText(source);
+  text.consume_front("\xEF\xBB\xBF");
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, readText(name));
+  if (!isTrusted) {
+    auto guarded =
+        guardIR(buffer->getMemBufferRef(), context->getDialectRegistry());
+    if (!guarded) {
+      emitError(UnknownLoc::get(context))
+          << llvm::toString(guarded.takeError());
+      return wrap(ModuleOp());
+    }
+    if (*guarded)
+      buffer = std::move(*guarded);
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  return wrap(
+      parseSourceFile<ModuleOp>(sources, ParserConfig(context)).release());
+}
+
 MlirModule pipeschedModuleParse(MlirContext context, MlirStringRef source,
                                 MlirStringRef name) {
   if (!context.ptr)
     return wrap(ModuleOp());
-  StringRef text = readText(source);
-  text.consume_front("\xEF\xBB\xBF");
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, readText(name));
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  return wrap(parseSourceFile<ModuleOp>(sources, ParserConfig(unwrap(context)))
-                  .release());
+  return parse(unwrap(context), source, name, /*isTrusted=*/false);
+}
+
+MlirModule pipeschedModuleParseTrusted(MlirContext context,
+                                       MlirStringRef source,
+                                       MlirStringRef name) {
+  if (!context.ptr)
+    return wrap(ModuleOp());
+  return parse(unwrap(context), source, name, /*isTrusted=*/true);
 }
 
 void pipeschedCellPlacesCopy(MlirContext from, MlirContext to) {

@@ -14,6 +14,7 @@
 #include "FieldReader.h"
 #include "PipeSched/Support/ClosestName.h"
 #include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/Nesting.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
@@ -28,51 +29,6 @@ namespace json = llvm::json;
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//
-
-/// Maximal nesting of objects and lists: no description has more, and the
-/// parser recurses.
-static constexpr size_t kMaxDepth = 64;
-
-/// Takes the string literal at the start of `rest` off, with its quotes; takes
-/// everything if the literal does not end.
-static StringRef takeString(StringRef &rest) {
-  size_t end = 1;
-  while (end < rest.size() && rest[end] != '"')
-    end += rest[end] == '\\' ? 2 : 1;
-  StringRef literal = rest.take_front(end + 1);
-  rest = rest.drop_front(literal.size());
-  return literal;
-}
-
-/// "file:line:column: " of a place within `text`; both count from 1.
-static std::string placeOf(StringRef file, StringRef text, const char *at) {
-  StringRef before = text.take_front(at - text.data());
-  size_t column = before.size() - (before.rfind('\n') + 1) + 1;
-  return (file + ":" + Twine(before.count('\n') + 1) + ":" + Twine(column) +
-          ": ")
-      .str();
-}
-
-/// Checks, before parsing, that values are not nested too deeply.
-static llvm::Error checkDepth(StringRef text, StringRef file) {
-  size_t depth = 0;
-  for (StringRef rest = text; !rest.empty();) {
-    char c = rest.front();
-    if (c == '"') {
-      takeString(rest);
-      continue;
-    }
-    if (c == '{' || c == '[')
-      ++depth;
-    if ((c == '}' || c == ']') && depth > 0)
-      --depth;
-    if (depth > kMaxDepth)
-      return makeError(placeOf(file, text, rest.data()) +
-                       "more than 64 values are inside each other");
-    rest = rest.drop_front();
-  }
-  return llvm::Error::success();
-}
 
 /// The value of a string literal that is known to parse.
 static std::string valueOf(StringRef literal) {
@@ -90,8 +46,8 @@ static llvm::Error checkKeys(StringRef text, StringRef file) {
       StringRef literal = takeString(rest);
       bool isKey = rest.ltrim().starts_with(":");
       if (isKey && !objects.back().insert(valueOf(literal)).second)
-        return makeError(placeOf(file, text, literal.data()) + "field " +
-                         literal + " is given twice");
+        return makeError(placeInFile(file, text, literal.data() - text.data()) +
+                         "field " + literal + " is given twice");
       continue;
     }
     if (c == '{')
@@ -118,14 +74,14 @@ static llvm::Error parseError(StringRef text, StringRef file,
                  message.starts_with("Unexpected EOF");
   if (taken > 0 && !isAhead)
     --taken;
-  return makeError(placeOf(file, text, text.data() + taken) + message);
+  return makeError(placeInFile(file, text, taken) + message);
 }
 
 llvm::Expected<json::Value> pipesched::parseJson(StringRef text,
                                                  StringRef file) {
   text.consume_front("\xEF\xBB\xBF"); // a byte order mark
-  if (llvm::Error error = checkDepth(text, file))
-    return std::move(error);
+  if (std::optional<DeepPlace> deep = findDeepJson(text))
+    return makeError(placeInFile(file, text, deep->offset) + deep->message);
   llvm::Expected<json::Value> value = json::parse(text);
   if (!value)
     return parseError(text, file, value.takeError());

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RegisterExport.h"
+#include "PipeSched/Adapter/GuardedIR.h"
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
@@ -43,37 +44,48 @@ static bool wantsExplicitModule() {
   return found != known.end() && found->second->getNumOccurrences() > 0;
 }
 
-/// The sources to parse: the given ones, or IR that means the same.
+/// The sources to parse: the given ones, or IR that means the same. Null after
+/// an error.
 static std::shared_ptr<llvm::SourceMgr>
-readableSources(const std::shared_ptr<llvm::SourceMgr> &sources) {
-  const llvm::MemoryBuffer *given =
-      sources->getMemoryBuffer(sources->getMainFileID());
-  auto readable = makePrintableIR(given->getMemBufferRef());
-  if (!readable)
+readableSources(const std::shared_ptr<llvm::SourceMgr> &sources,
+                MLIRContext *context) {
+  llvm::MemoryBufferRef given =
+      sources->getMemoryBuffer(sources->getMainFileID())->getMemBufferRef();
+  auto readable = guardIR(given, context->getDialectRegistry());
+  if (!readable) {
+    emitError(UnknownLoc::get(context)) << llvm::toString(readable.takeError());
+    return nullptr;
+  }
+  if (!*readable)
+    *readable = makePrintableIR(given);
+  if (!*readable)
     return sources;
   auto made = std::make_shared<llvm::SourceMgr>();
-  made->AddNewSourceBuffer(std::move(readable), llvm::SMLoc());
+  made->AddNewSourceBuffer(std::move(*readable), llvm::SMLoc());
   return made;
 }
 
 void pipesched::registerExport(StringRef name, StringRef description,
                                TranslateFromMLIRFunction write) {
-  TranslateRegistration(
-      name, description,
-      [write = std::move(write)](
-          const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
-          MLIRContext *context) -> LogicalResult {
-        DialectRegistry registry;
-        insertDialects(registry);
-        context->appendDialectRegistry(registry);
-        makeLinesPrintable(*sources);
-        makeDiagnosticsPrintable(*context);
-        OwningOpRef<Operation *> root =
-            parseSourceFileForTool(readableSources(sources), context,
-                                   /*insertImplicitModule=*/
-                                   !wantsExplicitModule());
-        if (!root || failed(verify(*root)))
-          return failure();
-        return write(root.get(), os);
-      });
+  TranslateRegistration(name, description,
+                        [write = std::move(write)](
+                            const std::shared_ptr<llvm::SourceMgr> &sources,
+                            raw_ostream &os,
+                            MLIRContext *context) -> LogicalResult {
+                          DialectRegistry registry;
+                          insertDialects(registry);
+                          context->appendDialectRegistry(registry);
+                          makeLinesPrintable(*sources);
+                          makeDiagnosticsPrintable(*context);
+                          auto readable = readableSources(sources, context);
+                          if (!readable)
+                            return failure();
+                          OwningOpRef<Operation *> root =
+                              parseSourceFileForTool(readable, context,
+                                                     /*insertImplicitModule=*/
+                                                     !wantsExplicitModule());
+                          if (!root || failed(verify(*root)))
+                            return failure();
+                          return write(root.get(), os);
+                        });
 }

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from . import _core
 from ._errors import PipeSchedError
 from ._options import text_of
+
+Made = TypeVar("Made")
 
 
 def chosen(module: _core.Module, name: str | None) -> _core.Module:
@@ -20,3 +25,8 @@ def chosen(module: _core.Module, name: str | None) -> _core.Module:
     if name is not None:
         raise PipeSchedError(f"there is no schedule or program {name!r}; found {found}")
     raise PipeSchedError(f"one schedule or program is wanted, found {len(names)}: {found}")
+
+
+def restored(make: Callable[[_core.Module], Made], code: bytes) -> Made:
+    """The schedule of a pickle. Pickles are trusted, so no child process reads the bytecode."""
+    return make(_core.Module.parse_trusted(code))

@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core
-from ._choice import chosen
+from ._choice import chosen, restored
 from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError, WrongType
 from ._files import write_whole
@@ -63,7 +63,7 @@ class Schedule:
 
     @staticmethod
     def from_bytecode(code: bytes, *, name: str | None = None) -> Schedule:
-        """Reads the bytecode that `to_bytecode` writes."""
+        """Reads the bytecode that `to_bytecode` writes; other bytes are refused."""
         if not isinstance(code, bytes):
             raise WrongType(f"code is the bytes of to_bytecode; got {code!r}")
         return Schedule(chosen(_core.Module.parse(code, "<bytecode>"), name))
@@ -589,4 +589,4 @@ class Schedule:
         return hash(self.to_text())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Schedule.from_bytecode, (self.to_bytecode(),)
+        return restored, (Schedule, self.to_bytecode(),)

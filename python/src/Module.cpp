@@ -64,6 +64,13 @@ static ModulePtr parse(std::string_view source, std::string_view name) {
   });
 }
 
+/// Reads what writeBytecode has written.
+static ModulePtr parseOwn(std::string_view code, std::string_view name) {
+  return Module::create([&](MlirContext context) {
+    return pipeschedModuleParseTrusted(context, toRef(code), toRef(name));
+  });
+}
+
 std::string pipesched::python::writeBytecode(const Module &module) {
   return module.run([&] {
     Text text;
@@ -228,7 +235,7 @@ static ModulePtr extract(const Module &module, intptr_t index) {
     mlirModuleDestroy(alone);
     return text.takeBytes();
   });
-  ModulePtr made = parse(copy, "");
+  ModulePtr made = parseOwn(copy, "");
   module.copyCellPlaces(*made);
   return made;
 }
@@ -369,6 +376,12 @@ void pipesched::python::bindModule(nb::module_ &m) {
             return parse({source.c_str(), source.size()}, name);
           },
           nb::arg("source"), nb::arg("name"))
+      .def_static(
+          "parse_trusted",
+          [](nb::bytes code) {
+            return parseOwn({code.c_str(), code.size()}, "<bytecode>");
+          },
+          nb::arg("code"), "Reads bytecode without guarding the process.")
       .def_static("generate", generate, nb::arg("name"), nb::arg("family"),
                   nb::arg("workers"), nb::arg("microbatches"),
                   nb::arg("options"), nb::arg("paths"))

@@ -86,7 +86,8 @@ template <typename Change>
 std::shared_ptr<Module> changeCopy(const Module &module, Change change) {
   std::string copy = writeBytecode(module);
   return Module::create([&](MlirContext context) {
-    MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
+    MlirModule changed =
+        pipeschedModuleParseTrusted(context, toRef(copy), toRef(""));
     module.copyCellPlaces(context);
     if (mlirModuleIsNull(changed) ||
         mlirLogicalResultIsSuccess(change(changed)))

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Adapter/GuardedIR.h"
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/InputFile.h"
@@ -36,6 +37,12 @@
 
 using namespace pipesched;
 
+static mlir::LogicalResult report(llvm::Error error) {
+  llvm::WithColor::error() << printableText(llvm::toString(std::move(error)))
+                           << "\n";
+  return mlir::failure();
+}
+
 /// Runs MLIR's driver on a file. Options that only list what there is do so
 /// without one.
 static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
@@ -50,12 +57,14 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
                     "interrupt)\n";
   std::string error;
   auto given = readWholeFile(input);
-  if (!given) {
-    llvm::WithColor::error()
-        << printableText(llvm::toString(given.takeError())) << "\n";
-    return mlir::failure();
-  }
+  if (!given)
+    return report(given.takeError());
   std::unique_ptr<llvm::MemoryBuffer> read = std::move(*given);
+  auto guarded = guardIR(read->getMemBufferRef(), registry);
+  if (!guarded)
+    return report(guarded.takeError());
+  if (*guarded)
+    read = std::move(*guarded);
   auto written = mlir::openOutputFile(output, &error);
   if (!written) {
     llvm::errs() << printableText(error) << "\n";

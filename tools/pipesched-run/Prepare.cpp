@@ -14,6 +14,7 @@
 #include "Prepare.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/GuardedIR.h"
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/InitAll.h"
@@ -86,6 +87,12 @@ static FailureOr<OwningOpRef<ModuleOp>> readModule(StringRef file,
   auto buffer = readWholeFile(file);
   if (!buffer)
     return fail(context, buffer.takeError());
+  auto guarded =
+      guardIR((*buffer)->getMemBufferRef(), context.getDialectRegistry());
+  if (!guarded)
+    return fail(context, guarded.takeError());
+  if (*guarded)
+    *buffer = std::move(*guarded);
   if (auto readable = makePrintableIR((*buffer)->getMemBufferRef()))
     *buffer = std::move(readable);
   llvm::SourceMgr sources;

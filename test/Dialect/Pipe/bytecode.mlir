@@ -7,11 +7,11 @@
 // The idle entry _12 is 0c 00 00 00 00 00 00 0b; the last byte is its phase.
 // RUN: %python -c "import sys; b = open(sys.argv[1], 'rb').read(); i = b.index(bytes([12, 0, 0, 0, 0, 0, 0, 11])); open(sys.argv[2], 'wb').write(b[:i+7] + bytes([21]) + b[i+8:])" %t.bc %t.phase.bc
 // RUN: not pipesched-opt-raw %t.phase.bc 2>&1 | FileCheck %s --check-prefix=PHASE
-// PHASE: error: entry 1 (1513209474796486668) is not the bits of a cell
+// PHASE: error: {{.*}}: entry 1 (1513209474796486668) is not the bits of a cell
 
 // RUN: %python -c "import sys; b = open(sys.argv[1], 'rb').read(); i = b.index(bytes([12, 0, 0, 0, 0, 0, 0, 11])); open(sys.argv[2], 'wb').write(b[:i] + bytes([0]) + b[i+1:])" %t.bc %t.idle.bc
 // RUN: not pipesched-opt-raw %t.idle.bc 2>&1 | FileCheck %s --check-prefix=IDLE
-// IDLE: error: entry 1 (792633534417207296) is not the bits of a cell
+// IDLE: error: {{.*}}: entry 1 (792633534417207296) is not the bits of a cell
 
 // CHECK:      pipe.schedule @s workers 2 microbatches 3 family "hand" {group = 4 : i64} gradient after W {
 // CHECK-NEXT:   path on [0, 1] takes [0:3:2] weights [1, 2]

@@ -18,6 +18,14 @@ ODD_NAME = """pipe.schedule @"\\FF" workers 2 microbatches 1 {
 }
 """
 
+TWO_PATHS = """pipe.schedule @s workers 2 microbatches 3 family "hand" gradient after W {
+  path on [0, 1] takes [0:3:2] weights [1, 2]
+  path on [1, 0] takes [1] blocks [3, 5]
+  worker 0 runs [0F0 _12 0F2+1F1 0I0 0W0 1B1 0I2 0W2]
+  worker 1 runs []
+}
+"""
+
 
 def test_a_name_that_is_no_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "odd.mlir"
@@ -35,6 +43,30 @@ def test_damaged_bytecode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["verify", str(file)]) == 1
     said = capsys.readouterr().err
     assert "error: " in said and "Traceback" not in said
+
+
+def test_changed_bytes_of_bytecode() -> None:
+    """MLIR's reader ends the process at some of these files: they are read in a child."""
+    code = pipesched.Schedule.from_text(TWO_PATHS).to_bytecode()
+    refused = []
+    for place in range(200, len(code)):
+        changed = bytearray(code)
+        changed[place] = 0
+        try:
+            pipesched.loads(bytes(changed))
+        except pipesched.PipeSchedError as error:
+            refused.append(str(error))
+    assert len(refused) > 50
+    assert any("is not valid bytecode: it crashes MLIR's reader" in said for said in refused)
+
+
+def test_deep_ir() -> None:
+    deep = "module {\n" * 5000 + "}\n" * 5000
+    with pytest.raises(
+        pipesched.PipeSchedError,
+        match="<text>:257:8: more than 256 brackets or values are inside each other",
+    ):
+        pipesched.loads(deep)
 
 
 @pytest.mark.parametrize(

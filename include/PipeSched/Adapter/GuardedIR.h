@@ -1,0 +1,43 @@
+//===- GuardedIR.h - IR from elsewhere --------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// MLIR's reader of bytecode trusts what it reads: a wrong index or count may
+// end the process or read beyond an array. Its parser of text recurses.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ADAPTER_GUARDEDIR_H
+#define PIPESCHED_ADAPTER_GUARDEDIR_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <memory>
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace pipesched {
+
+/// Makes IR safe to read for a context with the dialects of `registry`. Of
+/// bytecode the result is a copy, which a child process has read and written
+/// again:
+///
+///   bytes -- child reads --> module -- child writes --> bytes
+///
+/// so that this process reads only what MLIR itself has written. Of text there
+/// is nothing to change, and the result is null. Errors: text or bytecode that
+/// is nested too deeply (findDeepIR); bytecode that the child cannot read, or
+/// whose reading ends the child, takes too long or too much memory. They begin
+/// with the name of the buffer.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+guardIR(llvm::MemoryBufferRef ir, const mlir::DialectRegistry &registry);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ADAPTER_GUARDEDIR_H
