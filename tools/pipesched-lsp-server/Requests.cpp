@@ -11,10 +11,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Requests.h"
+#include "PipeSched/Adapter/GuardedIR.h"
 #include "PipeSched/Schedule/Family/Families.h"
+#include "PipeSched/Support/InputFile.h"
+#include "PipeSched/Support/Nesting.h"
 #include "RowHelp.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/LSP/Protocol.h"
 #include "llvm/Support/LSP/Transport.h"
 #include <cstdio>
 #include <cstring>
@@ -30,7 +34,7 @@ namespace lsp = llvm::lsp;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The texts of open files, by their addresses.
+/// The texts of open files, by their addresses. All their lines end in \n.
 class OpenFiles {
 public:
   void follow(StringRef method, const json::Object &params);
@@ -43,6 +47,19 @@ private:
   llvm::StringMap<std::string> texts;
 };
 } // namespace
+
+/// The text with \n where it has another end of a line: MLIR's server reads
+/// beyond the text at a carriage return in an open string.
+static std::string withPlainLines(StringRef text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] != '\r')
+      plain += text[i];
+    else if (!text.substr(i + 1).starts_with("\n"))
+      plain += '\n';
+  return plain;
+}
 
 static StringRef addressOf(const json::Object &params) {
   const json::Object *document = params.getObject("textDocument");
@@ -67,24 +84,25 @@ const std::string *OpenFiles::find(const json::Object &params) const {
 }
 
 void OpenFiles::change(std::string &text, const json::Object &change) {
-  StringRef replacement = change.getString("text").value_or("");
+  std::string replacement =
+      withPlainLines(change.getString("text").value_or(""));
   const json::Object *range = change.getObject("range");
   if (!range) {
-    text = replacement.str();
+    text = std::move(replacement);
     return;
   }
   std::optional<size_t> begin = placeIn(text, range->getObject("start"));
   std::optional<size_t> end = placeIn(text, range->getObject("end"));
   if (begin && end && *begin <= *end)
-    text.replace(*begin, *end - *begin, replacement.str());
+    text.replace(*begin, *end - *begin, replacement);
 }
 
 void OpenFiles::follow(StringRef method, const json::Object &params) {
   StringRef address = addressOf(params);
   if (method == "textDocument/didOpen") {
     const json::Object *document = params.getObject("textDocument");
-    texts[address] =
-        document ? document->getString("text").value_or("").str() : "";
+    texts[address] = withPlainLines(
+        document ? document->getString("text").value_or("") : "");
   } else if (method == "textDocument/didClose") {
     texts.erase(address);
   } else if (method == "textDocument/didChange") {
@@ -193,12 +211,20 @@ public:
 
 private:
   void open();
-  /// Answers a message and returns true, or leaves it to MLIR's server.
-  bool answer(StringRef message);
+  /// Answers a message and returns true, or leaves it to MLIR's server, in a
+  /// form that it can read.
+  bool answer(std::string &message);
+  bool answerAtPlace(StringRef method, const json::Value &id,
+                     const json::Object &params);
+  bool refuseBytecode(const json::Value &id, const json::Object &params);
+  void guardText(StringRef method, json::Object &params);
+  void publishFindings();
 
   std::FILE *in;
   const mlir::DialectRegistry &dialects;
   OpenFiles files;
+  /// To be published when MLIR's server has published its own.
+  std::vector<json::Value> findings;
   lsp::JSONStreamStyle style = lsp::Standard;
   std::unique_ptr<lsp::JSONTransportInput> input;
   std::unique_ptr<lsp::JSONTransport> output;
@@ -218,41 +244,112 @@ void Filter::open() {
                                                 /*PrettyOutput=*/isTest);
 }
 
-bool Filter::answer(StringRef message) {
+/// Gives MLIR's server the whole text after each change, or none if the text is
+/// nested too deeply for its parser.
+void Filter::guardText(StringRef method, json::Object &params) {
+  const std::string *text = files.find(params);
+  json::Object *document = params.getObject("textDocument");
+  if (!text || !document)
+    return;
+  std::optional<DeepPlace> deep = findDeepIR(*text);
+  StringRef given = deep ? StringRef() : StringRef(*text);
+  if (method == "textDocument/didOpen" && document->getString("text"))
+    (*document)["text"] = given;
+  else if (method == "textDocument/didChange")
+    params["contentChanges"] = json::Array{json::Object{{"text", given}}};
+  if (deep)
+    findings.push_back(json::Object{
+        {"uri", addressOf(params).str()},
+        {"diagnostics",
+         json::Array{json::Object{
+             {"range", toRange(*text, {deep->offset, deep->offset + 1})},
+             {"severity", 1},
+             {"source", "pipesched"},
+             {"message", deep->message}}}}});
+}
+
+void Filter::publishFindings() {
+  for (json::Value &finding : findings)
+    output->notify("textDocument/publishDiagnostics", std::move(finding));
+  findings.clear();
+}
+
+/// Refuses the file of `mlir/convertFromBytecode` if MLIR's server cannot read
+/// it.
+bool Filter::refuseBytecode(const json::Value &id, const json::Object &params) {
+  llvm::Expected<lsp::URIForFile> file =
+      lsp::URIForFile::fromURI(params.getString("uri").value_or(""));
+  if (!file) {
+    llvm::consumeError(file.takeError()); // MLIR's server reports it.
+    return false;
+  }
+  auto read = readWholeFile(file->file());
+  llvm::Error error = read.takeError();
+  if (!error)
+    error = guardIR((*read)->getMemBufferRef(), dialects).takeError();
+  if (!error)
+    return false;
+  output->reply(
+      id, llvm::make_error<lsp::LSPError>(llvm::toString(std::move(error)),
+                                          lsp::ErrorCode::RequestFailed));
+  return true;
+}
+
+bool Filter::answerAtPlace(StringRef method, const json::Value &id,
+                           const json::Object &params) {
+  const std::string *text = files.find(params);
+  if (!text || findDeepIR(*text))
+    return false;
+  std::optional<size_t> place = placeIn(*text, params.getObject("position"));
+  if (!place)
+    return false;
+  std::optional<json::Value> result =
+      method == "textDocument/hover"
+          ? answerHover(*text, *place, dialects)
+          : answerCompletion(*text, *place, dialects);
+  if (!result)
+    return false;
+  output->reply(id, std::move(*result));
+  return true;
+}
+
+bool Filter::answer(std::string &message) {
+  if (std::optional<DeepPlace> deep = findDeepJson(message)) {
+    output->reply(nullptr, llvm::make_error<lsp::LSPError>(
+                               deep->message, lsp::ErrorCode::ParseError));
+    return true;
+  }
   llvm::Expected<json::Value> value = json::parse(message);
   if (!value) {
     llvm::consumeError(value.takeError()); // MLIR's server reports it.
     return false;
   }
-  const json::Object *object = value->getAsObject();
-  const json::Object *params = object ? object->getObject("params") : nullptr;
+  json::Object *object = value->getAsObject();
+  json::Object *params = object ? object->getObject("params") : nullptr;
   if (!params)
     return false;
-  StringRef method = object->getString("method").value_or("");
+  std::string method = object->getString("method").value_or("").str();
   files.follow(method, *params);
-  bool isHover = method == "textDocument/hover";
+  if (method == "textDocument/didOpen" || method == "textDocument/didChange") {
+    guardText(method, *params);
+    message = llvm::formatv("{0}", *value).str();
+    return false;
+  }
   const json::Value *id = object->get("id");
-  if (!id || (!isHover && method != "textDocument/completion"))
+  if (!id)
     return false;
-  const std::string *text = files.find(*params);
-  if (!text)
-    return false;
-  std::optional<size_t> place = placeIn(*text, params->getObject("position"));
-  if (!place)
-    return false;
-  std::optional<json::Value> result =
-      isHover ? answerHover(*text, *place, dialects)
-              : answerCompletion(*text, *place, dialects);
-  if (!result)
-    return false;
-  output->reply(*id, std::move(*result));
-  return true;
+  if (method == "mlir/convertFromBytecode")
+    return refuseBytecode(*id, *params);
+  bool isAtPlace =
+      method == "textDocument/hover" || method == "textDocument/completion";
+  return isAtPlace && answerAtPlace(method, *id, *params);
 }
 
 size_t Filter::read(char *buffer, size_t size) {
   if (!input)
     open();
   while (begin == ready.size()) {
+    publishFindings();
     std::string message;
     if (failed(input->readMessage(message))) {
       if (input->hasError() || input->isEndOfInput())

@@ -22,8 +22,11 @@ namespace pipesched {
 /// after the other from `stdin`, and answers each before it reads the next: it
 /// can be extended by nothing but what it reads. The filter reads in its place,
 /// keeps the text of open files, answers `textDocument/hover` and
-/// `textDocument/completion` at cells of rows, and hands on all other messages
-/// as they came. Both write in one thread, so that answers do not mix.
+/// `textDocument/completion` at cells of rows, and hands on all other messages:
+/// changes of files as whole texts with plain ends of lines, others as they
+/// came. It refuses what would end MLIR's server: messages and texts that are
+/// nested deeply, and bytecode that a child process cannot read. Both write in
+/// one thread, so that answers do not mix.
 ///
 /// `dialects` must live as long as the program reads. False if there is no
 /// memory for it.
