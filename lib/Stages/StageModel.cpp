@@ -332,7 +332,8 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
   block.recomputedBytes = checkpoint.get();
   block.weightGradBytes = weightGrad.get();
   block.state = {weights.get(), gradients.get(), states.get()};
-  bool sendsGradient = stage.number != 0;
+  bool sendsGradient = stage.number != 0 && (stage.get(Kind::Backward) ||
+                                             stage.get(Kind::InputGradient));
   block.messages = {isLast(stage) ? 0 : bytesOfType(stage.output),
                     sendsGradient ? bytesOfType(stage.inputGradient) : 0};
   block.shard = shardBytes(stage);

@@ -537,10 +537,7 @@ LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
   for (auto [stage, next] : llvm::zip(stages, stages.drop_front()))
     if (failed(verifyNeighbours(stage, next)))
       return failure();
-  bool runBackward = llvm::any_of(stages, [](const Stage &stage) {
-    return stage.get(Kind::Backward) || stage.get(Kind::InputGradient);
-  });
-  for (size_t next = 1; runBackward && next < stages.size(); ++next)
+  for (size_t next = 1; next < stages.size(); ++next)
     completeGradient(functions.stages[next - 1], functions.stages[next]);
   for (const auto *function : {&functions.data, &functions.target})
     if (*function && failed(verifyTellsSlices(**function, functions.numSlices)))
