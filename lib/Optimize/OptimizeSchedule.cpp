@@ -174,13 +174,13 @@ Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
                                                 const Budget &budget) {
   if (Error error = checkProblem(problem)) // familySeeds needs a valid problem
     return std::move(error);
+  SolverOptions limits = within(options.solver, budget);
   std::vector<Seed> seeds(own.begin(), own.end());
-  for (Seed &seed : familySeeds(problem))
+  for (Seed &seed : familySeeds(problem, limits))
     seeds.push_back(std::move(seed));
   std::string warning;
   Expected<SolverResult> result =
-      solveCached(problem, seeds, within(options.solver, budget),
-                  options.cacheDirectory, warning);
+      solveCached(problem, seeds, limits, options.cacheDirectory, warning);
   if (!warning.empty() && !llvm::is_contained(warnings, warning))
     warnings.push_back(std::move(warning));
   return result;

@@ -86,12 +86,12 @@ void SeedReader::read(const Seed &seed) {
 }
 
 /// Reads the seeds, and the best rows that fixed rules make of them if these
-/// are better.
+/// are better. When the time is over, one that fits the memory is enough.
 static void readSeeds(const Problem &problem, ArrayRef<Seed> seeds,
                       const SharedState &shared, const BestSolution &best,
                       SeedReader &reader) {
   for (const Seed &seed : seeds)
-    if (!shared.isInterrupted())
+    if (!shared.isInterrupted() && (!best || shared.hasTime()))
       reader.read(seed);
   auto mustStop = [&] { return shared.isInterrupted() || !shared.hasTime(); };
   if (std::optional<Seed> seed =

@@ -253,8 +253,9 @@ static void reportWarning(StringRef message) {
 
 /// The families, and the answer to start from if there is one.
 static llvm::Expected<std::vector<Seed>> makeSeeds(const Problem &problem,
-                                                   const Options &options) {
-  std::vector<Seed> seeds = familySeeds(problem);
+                                                   const Options &options,
+                                                   SolverOptions &limits) {
+  std::vector<Seed> seeds = familySeeds(problem, limits);
   if (options.start.empty())
     return seeds;
   llvm::Expected<Seed> seed = readSeed(problem, options.start, &isInterrupted);
@@ -329,7 +330,7 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options,
   if (llvm::Error error = checkCapacity(problem))
     return fail(std::move(error));
   SolverOptions limits = options.makeSolverOptions(pool);
-  llvm::Expected<std::vector<Seed>> seeds = makeSeeds(problem, options);
+  llvm::Expected<std::vector<Seed>> seeds = makeSeeds(problem, options, limits);
   if (!seeds)
     return seeds.takeError();
   llvm::Expected<SolverResult> result =

@@ -117,6 +117,33 @@ TEST(FamilySeeds, AreThoseOfThePlacement) {
   EXPECT_FALSE(has(whole, "zb-h1"));
 }
 
+/// The time of the seeds is part of the limit, but there is always one.
+TEST(FamilySeeds, EndWithTheTime) {
+  Problem problem =
+      makeProblem(llvm::cantFail(Placement::create(4, 8, {placeLinear(4)})));
+  SolverOptions options;
+  options.timeLimitSeconds = 1e-9;
+  EXPECT_EQ(familySeeds(problem, options).size(), 1u);
+  EXPECT_GT(options.setupSeconds, options.timeLimitSeconds);
+  std::atomic<bool> interrupted = true;
+  options.timeLimitSeconds = 0;
+  EXPECT_EQ(familySeeds(problem, options).size(), familySeeds(problem).size());
+  options.interrupted = &interrupted;
+  EXPECT_EQ(familySeeds(problem, options).size(), 1u);
+}
+
+TEST(Solver, CountsTheTimeOfSeeds) {
+  Problem problem =
+      makeProblem(llvm::cantFail(Placement::create(4, 8, {placeLinear(4)})));
+  SolverOptions options;
+  options.timeLimitSeconds = 1000;
+  options.setupSeconds = 1000;
+  SolverResult result =
+      llvm::cantFail(solve(problem, familySeeds(problem), options));
+  EXPECT_GE(result.seconds, 1000);
+  EXPECT_LT(result.seconds, 1100);
+}
+
 //===----------------------------------------------------------------------===//
 // Solutions
 //===----------------------------------------------------------------------===//

@@ -134,9 +134,13 @@ struct Problem {
   Objective objective = Objective::Makespan;
 };
 
+/// Checks the number of pairs of stage and microbatch, which has slices, before
+/// there is memory for them. Error: too many of them.
+llvm::Error checkSize(int64_t numPairs, int64_t numSlices);
+
 /// The placement of a problem: microbatches with slices as `placement` of
 /// Problem has them. Needs a placement that is assigned. Errors: those of
-/// Placement::create.
+/// checkSize and Placement::create.
 llvm::Expected<Placement> divideSlices(const Placement &placement);
 /// The inverse: the placement of whole microbatches, and of their slices.
 Placement joinSlices(const Problem &problem);

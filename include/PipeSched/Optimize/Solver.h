@@ -63,7 +63,8 @@ struct SolverOptions {
   /// The time limit. 0: only seeds and heuristics. A finite limit makes the
   /// result depend on the machine.
   double timeLimitSeconds = kNoTimeLimit;
-  double gap = 0; ///< stop at best <= (1 + gap) x lower bound
+  double setupSeconds = 0; ///< the part of them that making seeds took
+  double gap = 0;          ///< stop at best <= (1 + gap) x lower bound
   uint64_t seed = 0;
   /// 0: no limit. With this limit alone the same input gives the same result,
   /// whatever the machine and the number of threads.
@@ -97,14 +98,20 @@ struct Seed {
 
 /// Schedules of every family that the placement and the techniques allow, with
 /// whole backwards split if allowed. Includes those that exceed the memory.
-std::vector<Seed> familySeeds(const Problem &problem);
+/// Once there is one, `mustStop` is asked before each further one.
+std::vector<Seed> familySeeds(const Problem &problem,
+                              llvm::function_ref<bool()> mustStop = nullptr);
+
+/// The same within the limits of a search: its time, if it has any, and its
+/// interrupt. Adds what it takes to `setupSeconds`.
+std::vector<Seed> familySeeds(const Problem &problem, SolverOptions &options);
 
 /// Finds a schedule. It is never worse than a seed that fits the memory, nor
 /// than one with offload or recompute by fixed rules, unless the search is
-/// interrupted while it reads them. The fixed rules are not tried on problems
-/// of more than 16384 stages times microbatches. Without a time limit the
-/// result depends only on the arguments, and not on `pool` and `threads`.
-/// Errors: those of checkProblem and checkCapacity.
+/// interrupted or its time is over while it reads them. The fixed rules are not
+/// tried on problems of more than 16384 stages times microbatches. Without a
+/// time limit the result depends only on the arguments, and not on `pool` and
+/// `threads`. Errors: those of checkProblem and checkCapacity.
 llvm::Expected<SolverResult> solve(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds,
                                    const SolverOptions &options);

@@ -108,20 +108,31 @@ llvm::Error ProblemCheck::run() {
   return checkSums();
 }
 
+/// Slices of a microbatch are compared with each other.
+llvm::Error optimize::checkSize(int64_t numPairs, int64_t numSlices) {
+  // F, I, W, D and U, and as many joins and idle entries.
+  constexpr int64_t kCellsOfPair = 9;
+  constexpr int64_t maxPairs = kMaxTableCells / kCellsOfPair;
+  constexpr int64_t maxSlicePairs = int64_t(1) << 26;
+  int64_t most =
+      numSlices == 1 ? maxPairs : std::min(maxPairs, maxSlicePairs / numSlices);
+  if (numPairs <= most)
+    return llvm::Error::success();
+  return makeError(formatv(
+      "the problem has {0} pairs of stage and microbatch{1}, {2} at "
+      "most",
+      numPairs,
+      numSlices == 1 ? "" : formatv(" of {0} slices", numSlices).str(), most));
+}
+
 llvm::Error ProblemCheck::checkLengths() const {
   if (placement.getNumPaths() == 0)
     return makeError("the problem has no path");
   if (!placement.isAssigned())
     return makeError("the problem has several paths, and none says which "
                      "microbatches it takes");
-  // F, I, W, D and U, and as many joins and idle entries.
-  constexpr int64_t kCellsOfPair = 9;
-  constexpr int64_t maxPairs = kMaxTableCells / kCellsOfPair;
-  if (placement.getNumPairs() > maxPairs)
-    return makeError(
-        formatv("the problem has {0} pairs of stage and microbatch, "
-                "{1} at most",
-                placement.getNumPairs(), maxPairs));
+  if (llvm::Error error = checkSize(placement.getNumPairs(), problem.numSlices))
+    return error;
   int64_t numStages = placement.getNumGlobalStages();
   if (int64_t found = problem.stages.size(); found != numStages)
     return makeError(formatv(
@@ -266,6 +277,8 @@ llvm::Expected<Placement> optimize::divideSlices(const Placement &placement) {
   int64_t numSlices = placement.getNumSlices();
   if (numSlices == 1)
     return placement;
+  if (llvm::Error error = checkSize(placement.getNumPairs(), numSlices))
+    return std::move(error);
   std::vector<Path> paths;
   for (const Path &whole : placement.getPaths())
     for (int64_t slice = 0; slice < numSlices; ++slice) {

@@ -334,11 +334,12 @@ void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   search.isNested = true;
   NestedStopper nested(stopper, kSmallerShare);
   search.start();
-  for (const Seed &seed : familySeeds(problem))
+  auto mustStop = [&] { return nested.shouldStop(0, kInfeasible); };
+  for (const Seed &seed : familySeeds(problem, mustStop))
     if (std::optional<Plan> plan = planOf(smaller, seed.rows))
       search.offer({std::move(*plan), seed.name}, nested);
   search.construct(nested);
-  if (!nested.shouldStop(0, kInfeasible))
+  if (!mustStop())
     search.anneal(nested);
   for (const Entry &entry : search.starts)
     addRepeated(smaller, entry.plan, stopper);

@@ -15,6 +15,7 @@
 #include "PipeSched/Schedule/Family/Families.h"
 #include "StaticSeeds.h"
 #include <algorithm>
+#include <chrono>
 
 using namespace pipesched;
 using namespace pipesched::optimize;
@@ -149,7 +150,8 @@ static bool canRun(const Problem &problem, const Placement &placement,
   return !verifyTable(view);
 }
 
-std::vector<Seed> optimize::familySeeds(const Problem &problem) {
+std::vector<Seed> optimize::familySeeds(const Problem &problem,
+                                        llvm::function_ref<bool()> mustStop) {
   std::vector<Seed> seeds;
   if (problem.placement.getNumPairs() > kMaxSeedPairs)
     return seeds;
@@ -160,6 +162,8 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem) {
     if (family.name == "combined-1f1b")
       continue;
     for (auto &[name, options] : variantsOf(family, problem)) {
+      if (!seeds.empty() && mustStop && mustStop())
+        return seeds;
       Expected<Table> table = generate(family, placement, options);
       if (!table) {
         consumeError(table.takeError());
@@ -176,5 +180,22 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem) {
         seeds.push_back({name, std::move(rows)});
     }
   }
+  return seeds;
+}
+
+std::vector<Seed> optimize::familySeeds(const Problem &problem,
+                                        SolverOptions &options) {
+  using Clock = std::chrono::steady_clock;
+  auto start = Clock::now();
+  double before = options.setupSeconds;
+  auto mustStop = [&] {
+    options.setupSeconds =
+        before + std::chrono::duration<double>(Clock::now() - start).count();
+    return (options.interrupted && *options.interrupted) ||
+           (options.timeLimitSeconds > 0 &&
+            options.setupSeconds >= options.timeLimitSeconds);
+  };
+  std::vector<Seed> seeds = familySeeds(problem, mustStop);
+  (void)mustStop(); // for the time of the last one
   return seeds;
 }

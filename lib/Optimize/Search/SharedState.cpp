@@ -19,7 +19,8 @@ using namespace pipesched::optimize;
 static constexpr double kReportInterval = 0.25; ///< seconds
 
 double SharedState::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return options.setupSeconds +
+         std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 static bool isNear(int64_t objective, int64_t bound, double gap) {

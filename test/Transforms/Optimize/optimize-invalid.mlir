@@ -89,6 +89,14 @@ pipe.schedule @s workers 2 microbatches 2 {
 
 // -----
 
+// more slices than are compared with each other; nothing is allocated for them
+// expected-error @+1 {{the problem has 33554430 pairs of stage and microbatch of 16777215 slices, 4 at most}}
+pipe.schedule @s workers 2 microbatches 1 slices 16777215 {
+  path on [0, 1]
+}
+
+// -----
+
 // rows that are no schedule
 pipe.schedule @s workers 2 microbatches 1 {
   path on [0, 1]
