@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import itertools
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,8 +84,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--no-compare",
         dest="compare",
         action="store_false",
-        help="do not run the functions of stages once and compare them with PyTorch, which takes "
-        "long for large stages",
+        help="do not run each stage once to compare it with PyTorch: long for large stages",
     )
     group = parser.add_argument_group("output")
     group.add_argument(
@@ -175,6 +175,13 @@ def run(arguments: argparse.Namespace) -> int:
     say(
         f"wrote {arguments.output}, {made.functions} functions of {made.stages} stages, and "
         f"{folder}, {len(made.arrays)} files; to run it:\n"
-        f"pipesched-run {arguments.output} --parameters={folder} --steps={arguments.batches}"
+        + shlex.join(
+            [
+                "pipesched-run",
+                str(arguments.output),
+                f"--parameters={folder}",
+                f"--steps={arguments.batches}",
+            ]
+        )
     )
     return 0

@@ -1,10 +1,9 @@
 """Running the functions of a stage, and comparing what they give with PyTorch.
 
 The parameters are those of the stage with some noise, as zeros and ones would hide what they are
-multiplied by. PyTorch runs the stage itself, not the traced graph. How far rounding alone carries is
-measured: PyTorch runs once more with all numbers moved by their last bit. Where a number decides
-which way a computation takes, a last bit may decide otherwise, and so only a difference for each of
-several noises is one.
+multiplied by. PyTorch runs the stage itself, not the traced graph. The effect of rounding is
+measured: PyTorch runs once more with all numbers moved by their last bit. A last bit may also
+decide which way a computation takes, and so only a difference for each of several noises is one.
 """
 
 from __future__ import annotations
@@ -61,7 +60,8 @@ class _Difference:
     def __str__(self) -> str:
         role, name = self.role
         what = role.replace("_", " ") + (f" of {name!r}" if name else "")
-        return f"the {what} is {self.error:.1e} of its norm off, of which rounding is {self.limit:.1e}"
+        error, limit = f"{self.error:.1e}", f"{self.limit:.1e}"
+        return f"the {what} is {error} of its norm off, of which rounding is {limit}"
 
 
 def compare(
@@ -152,7 +152,8 @@ def _limits(joint: Joint, given: Sequence[Tensor], wanted: Values) -> dict[Role,
             each = (each * (1 + epsilon * bits)).to(each.dtype)
         moved.append(each)
     near = _computed(joint, moved)
-    largest = max((_norm(each) for (role, _), each in wanted.items() if role != "output"), default=0)
+    norms = [_norm(each) for (role, _), each in wanted.items() if role != "output"]
+    largest = max(norms, default=0)
     limits = {}
     for role, each in wanted.items():
         norm = _norm(each)
@@ -179,14 +180,13 @@ def _error(found: Tensor, wanted: Tensor) -> float:
 def _run(
     made: Sequence[tuple[Part, Function]], values: Values, worker: Worker
 ) -> Iterator[tuple[Role, Tensor]]:
-    """All results. Residuals are taken by later functions. Raises Failure."""
+    """All results. Later functions take the residuals. Raises Failure."""
     found = []
     for part, function in made:
         given = [_array(role, values[role]) for role in part.arguments]
         arrays = worker.run(plain_text(function), given)
-        types = [_TYPES[_element(port.type)] for port in function.results]
-        for role, array, kind in zip(part.results, arrays, types, strict=True):
-            result = torch.from_numpy(array).view(kind)
+        for role, array, port in zip(part.results, arrays, function.results, strict=True):
+            result = torch.from_numpy(array).view(_TYPES[_element(port.type)])
             found.append((role, result))
             if role[0] in ("output", "residual"):
                 values[role] = result

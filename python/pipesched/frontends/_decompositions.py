@@ -393,6 +393,17 @@ def _pool_gradient(
     return found / divisor if divisor else found
 
 
+def _pool(value: Tensor, kernel: list[int], *options: Any) -> Any:
+    """With a batch, and of narrow numbers in float32."""
+    has_batch, is_narrow = value.dim() == len(kernel) + 2, value.dtype in _NARROW
+    if has_batch and not is_narrow:
+        return NotImplemented
+    operation = aten.avg_pool2d if len(kernel) == 2 else aten.avg_pool3d
+    wide = value.float() if is_narrow else value
+    found = operation(wide if has_batch else wide.unsqueeze(0), kernel, *options)
+    return (found if has_batch else found.squeeze(0)).to(value.dtype)
+
+
 def _adaptive_gradient(gradient: Tensor, value: Tensor) -> Tensor:
     shares = []
     for size, made in zip(value.shape[-2:], gradient.shape[-2:], strict=True):
@@ -438,6 +449,13 @@ def _fmod(value: Tensor, divisor: float) -> Tensor:
     return torch.fmod(value, torch.full((), divisor, dtype=value.dtype))
 
 
+def _abs(value: Tensor) -> Any:
+    """Of integers without `math.absi`, which upstream's passes to libm refuse."""
+    if value.is_floating_point():
+        return NotImplemented
+    return torch.where(value < 0, -value, value)
+
+
 def _hypot(first: Tensor, second: Tensor) -> Tensor:
     first, second = first.abs(), second.abs()
     large, small = torch.maximum(first, second), torch.minimum(first, second)
@@ -455,6 +473,7 @@ _PYTORCHS = (
     aten._native_batch_norm_legit_functional.default,
     aten._softmax.default,
     aten._log_softmax.default,
+    aten._adaptive_avg_pool2d.default,
 )
 """Operations that torch-mlir would lower, which PyTorch can decompose."""
 
@@ -487,6 +506,8 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.replication_pad1d_backward.default: _replication_gradient,
     aten.replication_pad2d_backward.default: _replication_gradient,
     aten.replication_pad3d_backward.default: _replication_gradient,
+    aten.avg_pool2d.default: _pool,
+    aten.avg_pool3d.default: _pool,
     aten.avg_pool2d_backward.default: _pool_gradient,
     aten.avg_pool3d_backward.default: _pool_gradient,
     aten._adaptive_avg_pool2d_backward.default: _adaptive_gradient,
@@ -494,6 +515,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     aten.softshrink_backward.default: _shrink_gradient,
     aten.hardshrink_backward.default: _shrink_gradient,
     aten.fmod.Scalar: _fmod,
+    aten.abs.default: _abs,
     aten.hypot.default: _hypot,
 }
 

@@ -20,6 +20,9 @@ from . import FrontendError
 
 Array = np.ndarray[Any, Any]
 
+ENDING = ".mlir"
+"""Of the names of files."""
+
 KINDS = ("forward", "recompute", "backward", "input_gradient", "weight_gradient", "update")
 """The functions that a stage may name, in the order of its clause."""
 
@@ -138,10 +141,13 @@ class ExportedModel:
     """The names of parameters in the model, by those of their files."""
 
     def save(self, path: str | Path) -> Path:
-        """Writes the file, and beside it the folder that `--parameters` reads, which it returns.
-        `model.mlir` gets `model.parameters`.
+        """Writes the file, and next to it the folder that `--parameters` reads, which it returns.
+        `model.mlir` gets `model.parameters`. Raises FrontendError for names with another ending,
+        several of which would share a folder.
         """
         path = Path(path)
+        if path.suffix != ENDING or not path.stem:
+            raise FrontendError(f"{path}: wanted a name that ends in {ENDING}")
         folder = path.with_suffix(".parameters")
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("stage*.npy"):

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from . import FrontendError
 from ._decompositions import decompositions
-from ._dropout import KIND, MODULE, Draws, Masks, described, drawing
+from ._dropout import KIND, MODULE, Draws, Masks, described, drawing, module_name
 
 
 def module_of(node: fx.Node) -> str:
@@ -83,10 +83,7 @@ class Packing:
         if not tensors:
             raise FrontendError(f"{what} passes no tensor; wanted at least one")
         if len(dtypes) > 1 or (not dtypes and len(tensors) > 1):
-            found = ", ".join(
-                f"{each.dtype} of shape {list(each.shape)}".removeprefix("torch.")
-                for each in tensors
-            )
+            found = ", ".join(map(_described, tensors))
             raise FrontendError(
                 f"{what} pass tensors of several types ({found}); one message carries numbers of "
                 "one type, so compute the others again in the later stage, or cut elsewhere"
@@ -120,6 +117,32 @@ class Packing:
 
 
 # Tracing
+
+
+def run_stage(stage: nn.Module, value: Any, what: str) -> Any:
+    """What a stage gives. Raises FrontendError with the module that fails and the types that it
+    has got.
+    """
+    with torch.no_grad(), _naming(stage):
+        try:
+            return stage(value)
+        except FrontendError:
+            raise
+        except Exception as error:
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            leaves = pytree.tree_leaves(value)
+            given = ", ".join(_described(each) for each in leaves if isinstance(each, Tensor))
+            held = sorted({str(each.dtype) for each in stage.parameters()})
+            raise FrontendError(
+                f"{what}: {module_name() or 'its forward'} raised {type(error).__name__}: "
+                f"{said[0]}; the input of the stage is {given}, and its parameters are "
+                f"{', '.join(held) or 'none'}".replace("torch.", "")
+            ) from error
+
+
+def _described(tensor: Tensor) -> str:
+    """`float32 of shape [2, 3]`."""
+    return f"{tensor.dtype} of shape {list(tensor.shape)}".removeprefix("torch.")
 
 
 @contextlib.contextmanager
@@ -267,18 +290,22 @@ def trace_stage(
     with _naming(stage):
         module = _graph_of(joint, [*example, torch.ones_like(output)], what)
     whole_name = getattr(stage, "whole_name", str)
-    for node in module.graph.nodes:
-        if _writes(node) and isinstance(node.args[0], fx.Node):
-            changed = node.args[0]
-            number = list(module.graph.find_nodes(op="placeholder")).index(changed)
-            raise FrontendError(
-                f"{what}: the forward changes {whole_name(names[number])!r} in place "
-                f"({node.target}); functions of stages change no buffers"
-            )
+    _refuse_writes(module.graph, [whole_name(name) for name in names], what)
     made = _joint(module, list(trained), [*fixed, key[0]], wants, masks[0].count)
     made.eager, made.example = joint, [*example, torch.ones_like(output)]
     made.is_trained = [each < len(trained) for each in range(len(made.example))]
     return made
+
+
+def _refuse_writes(graph: fx.Graph, names: Sequence[str], what: str) -> None:
+    """Refuses a forward that changes its parameters or buffers, which have these names."""
+    for node in graph.nodes:
+        if _writes(node) and isinstance(node.args[0], fx.Node):
+            number = list(graph.find_nodes(op="placeholder")).index(node.args[0])
+            raise FrontendError(
+                f"{what}: the forward changes {names[number]!r} in place "
+                f"({node.target}); functions of stages change no buffers"
+            )
 
 
 def _joint(

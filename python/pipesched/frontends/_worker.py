@@ -19,15 +19,20 @@ import numpy as np
 from torch_mlir import ir
 from torch_mlir.passmanager import PassManager
 
-_TO_LLVM = (
-    "builtin.module(symbol-dce, one-shot-bufferize{bufferize-function-boundaries=true "
+_TO_LOOPS = (
+    "symbol-dce, one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}, func.func(convert-linalg-to-loops), "
+)
+_WIDENED = (
     "math-extend-to-supported-types{target-type=f32}, "
     "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}, "
+)
+"""For narrow numbers."""
+_TO_LLVM = (
     "arith-expand{include-bf16=true}, expand-strided-metadata, lower-affine, convert-scf-to-cf, "
     "func.func(math-expand-ops{ops=rsqrt}), convert-math-to-funcs, convert-math-to-libm, "
     "convert-math-to-llvm, finalize-memref-to-llvm, convert-func-to-llvm, convert-arith-to-llvm, "
-    "convert-index-to-llvm, convert-cf-to-llvm, reconcile-unrealized-casts)"
+    "convert-index-to-llvm, convert-cf-to-llvm, reconcile-unrealized-casts"
 )
 
 
@@ -69,6 +74,25 @@ def _descriptor(rank: int) -> Any:
     return type("Descriptor", (ctypes.Structure,), {"_fields_": fields})
 
 
+def _strided(size: int, pointer: int) -> Any:
+    """The array of an unranked memref: its rank, and the address of a descriptor."""
+    rank, place = (ctypes.c_int64 * 2).from_address(pointer)
+    found = _descriptor(rank).from_address(place)
+    shape = list(found.sizes) if rank else []
+    strides = [size * each for each in found.strides] if rank else []
+    if 0 in shape:
+        return np.empty(shape)
+    ends = [(n - 1) * each for n, each in zip(shape, strides, strict=True)]
+    data = (ctypes.c_char * (size + sum(ends))).from_address(found.data + found.offset * size)
+    return np.ndarray(shape, f"i{size}", data, strides=strides)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+def _copy(size: int, source: int, target: int) -> None:
+    """`memrefCopy` of MLIR's runtime, which torch-mlir does not bring along."""
+    _strided(size, target)[...] = _strided(size, source)
+
+
 def _described(array: Any) -> Any:
     made = _descriptor(array.ndim)(array.ctypes.data, array.ctypes.data, 0)
     for number in range(array.ndim):
@@ -99,8 +123,10 @@ def _run(text: str, arguments: Sequence[Any]) -> tuple[str, list[Any]]:
         function = list(module.body.operations)[0]
         function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         kinds = list(function.type.results)
-        PassManager.parse(_TO_LLVM).run(module.operation)
+        passes = _TO_LOOPS + (_WIDENED if "f16" in text else "") + _TO_LLVM
+        PassManager.parse(f"builtin.module({passes})").run(module.operation)
         engine = ExecutionEngine(module, opt_level=1)
+        engine.raw_register_runtime("memrefCopy", ctypes.cast(_copy, ctypes.c_void_p))
     fields = [(f"r{number}", _descriptor(len(kind.shape))) for number, kind in enumerate(kinds)]
     results = type("Results", (ctypes.Structure,), {"_fields_": fields})()
     kept = [np.array(each, order="C") for each in arguments if not isinstance(each, int)]

@@ -41,7 +41,7 @@ from ._file import (
 from ._lower import Lowering, torch_mlir
 from ._names import short_names
 from ._process import Worker
-from ._trace import Joint, Packing, key_of, rename, trace_loss, trace_stage
+from ._trace import Joint, Packing, key_of, rename, run_stage, trace_loss, trace_stage
 from ._updates import Rule, Stepped, update_function
 
 __all__ = ["FrontendError", "dropout_mask", "dropout_masks", "export"]
@@ -191,8 +191,7 @@ class _Export:
     ) -> tuple[Tensor, Packing]:
         """Adds the functions of a stage; returns its output."""
         number, last = stage.number, len(self.stages) - 1
-        with torch.no_grad():
-            found = stage.module(before.unpack(value))
+        found = run_stage(stage.module, before.unpack(value), f"stage {number}")
         what = f"stages {number} and {number + 1}" if number < last else "the last stage"
         after = Packing.of(found, what)
         trained = {

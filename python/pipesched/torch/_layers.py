@@ -407,9 +407,12 @@ def _plan(model: nn.Module, layers: str | None, example: Mapping[str, Any]) -> _
 
 
 def _beside(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) -> None:
-    """Finds where the modules with parameters beside the layers run."""
+    """Finds where the modules with parameters next to the layers run. Refuses towers of images or
+    audio, which the configuration has next to that of the text, and which tokens do not run.
+    """
     start = watch.calls.index(f"{plan.layers}.0")
     around = {*plan.outer(), plan.layers}
+    towers = []
     for outer in plan.outer():
         for own, child in known[outer].named_children():
             name = f"{outer}.{own}" if outer else own
@@ -424,6 +427,20 @@ def _beside(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) -> None:
                 plan.first.add(name)
             if calls and calls[-1] > start:
                 plan.last.add(name)
+            if not calls:
+                towers.append(f"{name!r} ({type(child).__name__})")
+    if towers and _is_of_several(plan.model):
+        raise _refuse(
+            plan.model,
+            f"it has {' and '.join(towers)}, which tokens do not run: towers of images or audio "
+            "are not cut; wanted a causal language model",
+        )
+
+
+def _is_of_several(model: nn.Module) -> bool:
+    """Whether the configuration has one of a text, and others."""
+    config: Any = getattr(model, "config", None)
+    return hasattr(config, "get_text_config") and config.get_text_config() is not config
 
 
 def _cut(plan: _Plan, sizes: Sequence[int]) -> list[nn.Module]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -149,6 +150,18 @@ def _numbers(path: Path, dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(found).double()
 
 
+def run(file: Path, parameters: Path, *options: str, steps: int = 1) -> list[float]:
+    """The losses of a compiled training. Raises Failed."""
+    command = [str(TOOL), str(file), f"--parameters={parameters}", f"--steps={steps}", *options]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"did not end in {LIMIT} s") from None
+    if done.returncode:
+        raise Failed(f"ended with {done.returncode}: {(done.stderr or done.stdout)[:600]}")
+    return [float(text) for text in re.findall(r"^step \d+: loss (\S+),", done.stdout, re.M)]
+
+
 def compiled(trial: Trial, folder: Path) -> Named:
     """The loss and the gradients of the exported model. Raises Failed if it does not run, and
     FrontendError where it has no form.
@@ -165,18 +178,8 @@ def compiled(trial: Trial, folder: Path) -> Named:
         batches=[(trial.inputs, trial.targets)],
     )
     file, after = folder / "random.mlir", folder / "after"
-    given = made.save(file)
-    options = [f"--parameters={given}", "--steps=1", f"--save-parameters={after}"]
-    try:
-        done = subprocess.run(
-            [str(TOOL), str(file), *options], capture_output=True, text=True, timeout=LIMIT
-        )
-    except subprocess.TimeoutExpired:
-        raise Failed(f"did not end in {LIMIT} s") from None
-    if done.returncode:
-        raise Failed(f"ended with {done.returncode}: {(done.stderr or done.stdout)[:600]}")
-    said = done.stdout.split("step 0: loss ")[1].split(",")[0]
-    found = {"loss": torch.tensor(float(said)).double()}
+    (loss,) = run(file, made.save(file), f"--save-parameters={after}")
+    found = {"loss": torch.tensor(loss).double()}
     held = dict(trial.model.named_parameters())
     for name, whole in made.names.items():
         before = held[whole].detach()

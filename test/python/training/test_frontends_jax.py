@@ -137,6 +137,42 @@ def test_losses_are_those_of_jax(tmp_path: Path) -> None:
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
+def curved(p: Any, x: Any) -> Any:
+    """Operations that JAX has in `chlo`, and a checkpoint."""
+    y = jnp.square(x @ p["w"]) + jax.nn.gelu(x, approximate=False) + x.var(-1, keepdims=True)
+    return y + jax.checkpoint(jnp.sinh)(jnp.tanh(y))
+
+
+@needs_tool
+def test_operations_of_chlo_compute_what_jax_computes(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    own = [{"w": jnp.asarray(0.3 * chance.standard_normal((4, 4)), "float32")}, {}]
+    x, y = (chance.standard_normal((4, 4)).astype("float32") for _ in range(2))
+    stages = [curved, lambda _, x: jnp.tanh(x)]  # The last one has no parameters.
+
+    def mean(p: Any) -> Any:
+        return ((stages[1](p[1], curved(p[0], x)) - y) ** 2).mean()
+
+    schedule = pipesched.generate("gpipe", workers=2, microbatches=2, name="curved")
+    made = export(
+        stages,
+        own,
+        schedule,
+        (x[:2], y[:2]),
+        loss=lambda y, t: ((y - t) ** 2).mean(),
+        optimizer=sgd(0.5),
+        batches=[(x, y)],
+    )
+    folder = made.save(tmp_path / "curved.mlir")
+    command = [str(TOOL), str(tmp_path / "curved.mlir"), f"--parameters={folder}", "--steps=2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = [float(text) for text in re.findall(r"^step \d+: loss (\S+),", done.stdout, re.M)]
+    first, gradient = jax.value_and_grad(mean)(own)
+    stepped = jax.tree.map(lambda p, g: p - 0.5 * g, own, gradient)
+    assert found == pytest.approx([float(first), float(mean(stepped))], rel=1e-5)
+
+
 def gathering(p: Any, numbers: Any) -> Any:
     return p["tokens"][numbers]
 

@@ -196,6 +196,26 @@ def test_equal_stages_share_their_functions(small_gpt: Any) -> None:
     assert "stage 8 forward @stage1_forward backward @stage1_backward" in long.text
 
 
+def test_files_of_a_name_have_a_folder(small_gpt: Any, tmp_path: Path) -> None:
+    """Names with other endings would share one."""
+    for name in ("gpt.a", "gpt", ".mlir"):
+        with pytest.raises(FrontendError, match="wanted a name that ends in .mlir"):
+            small_gpt[3].save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_stage_that_fails_is_named() -> None:
+    """Batches of another type than the parameters."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).bfloat16()
+    schedule = pipesched.generate("gpipe", workers=2, microbatches=2)
+    wanted = (
+        r"stage 0: the module '0' \(Linear\) raised RuntimeError: .*; the input of the stage is "
+        r"float32 of shape \[2, 4, 4\], and its parameters are bfloat16"
+    )
+    with pytest.raises(FrontendError, match=wanted):
+        export(model, schedule, (X, X), loss=nn.functional.mse_loss)
+
+
 def test_names_of_files_lead_to_the_model(small_gpt: Any) -> None:
     made = small_gpt[3]
     names = set(made.names.values())
@@ -285,6 +305,10 @@ def test_command_writes_what_runs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([*line, "-o", str(tmp_path / "gpt.mlir")]) == 0
     said = capsys.readouterr().err
     assert f"pipesched-run {tmp_path}/gpt.mlir --parameters={tmp_path}/gpt.parameters" in said
+    (tmp_path / "a b").mkdir()
+    assert main([*line, "--no-compare", "-o", str(tmp_path / "a b" / "g.mlir")]) == 0
+    said = capsys.readouterr().err
+    assert f"'{tmp_path}/a b/g.mlir' '--parameters={tmp_path}/a b/g.parameters'" in said
     if TOOL.exists():
         source = Source.load(find("gpt"), dict(text.split("=") for text in sizes[1::2]))
         torch.manual_seed(0)

@@ -211,3 +211,25 @@ def test_a_tie_that_a_pipe_has_lost_is_refused() -> None:
     _check_alone(stage, "a.weight", {"a.weight", "b.weight"})
     with pytest.raises(PipelineError, match="holds 'a.weight' and 'b.weight', which seem to be"):
         _check_alone(stage, "a.weight", {"a.weight"})
+
+
+def test_towers_of_images_are_refused() -> None:
+    """They have no place among stages, and batches with images would fail inside the model."""
+    transformers = pytest.importorskip("transformers")
+    text = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 50,
+        "rope_scaling": {"mrope_section": [1, 1, 0], "rope_type": "default"},
+    }
+    tower = {"depth": 1, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2}
+    config = transformers.Qwen2_5_VLConfig(
+        text_config=text, vision_config={**tower, "out_hidden_size": 16}
+    )
+    model = transformers.AutoModelForImageTextToText.from_config(config)
+    wanted = r"it has 'model\.visual' \(.*\), which tokens do not run: towers of images or audio"
+    with pytest.raises(PipelineError, match=wanted):
+        from_hugging_face(model, TWO)
