@@ -25,8 +25,9 @@ command -v "$mpicc" >/dev/null || {
 }
 
 root=$(cd "$(dirname "$0")" && pwd)
-objects=$(mktemp -d)
+objects=$(mktemp -d "$library.XXXXXX")
 trap 'rm -rf "$objects"' EXIT
+trap 'exit 1' HUP INT TERM
 for source in Copies Files Log Matmul Mpi MpiGroups MpiMain \
   Options Reduce Training Worker; do
   "$mpicc" -std=c11 -O2 -fPIC -fvisibility=hidden -pthread \

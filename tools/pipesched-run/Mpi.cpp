@@ -26,6 +26,9 @@
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace pipesched;
 using namespace pipesched::run;
@@ -52,6 +55,16 @@ static constexpr char kMpiAdvice[] =
 
 /// The process group of the program that runs, or 0.
 static std::atomic<pid_t> runningGroup = 0;
+
+/// The end of a pipe at which a shell reads the numbers of these groups, or -1.
+static int guardPipe = -1;
+
+static void setRunningGroup(pid_t leader) {
+  runningGroup = leader;
+  if (guardPipe >= 0)
+    dprintf(guardPipe, leader ? "%d\n" : "\n", static_cast<int>(leader));
+}
+
 static std::atomic<bool> isInterrupted = false;
 
 /// Ends a program and all that it has started, such as a compiler's passes or
@@ -93,11 +106,11 @@ static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
       &message, /*ExecutionFailed=*/nullptr, /*AffinityMask=*/nullptr,
       /*DetachProcess=*/true);
   if (process.Pid != llvm::sys::ProcessInfo::InvalidPid) {
-    runningGroup = process.Pid;
+    setRunningGroup(process.Pid);
     if (isInterrupted) // before its number was known
       endGroup(process.Pid);
     process = llvm::sys::Wait(process, std::nullopt, &message);
-    runningGroup = 0;
+    setRunningGroup(0);
   } else {
     process.ReturnCode = -1;
   }
@@ -231,6 +244,29 @@ namespace {
 struct TemporaryFolder {
   llvm::SmallString<128> name;
 
+  /// Starts a shell that sees the pipe end with this process, also by SIGKILL,
+  /// and then ends the program that runs and removes the folder. Without it
+  /// these stay after SIGKILL.
+  void guard() {
+    static constexpr char kGuard[] = R"(
+while read -r leader; do group=$leader; done
+[ -z "$group" ] || { kill -s TERM -- -"$group"; sleep 2; kill -s KILL -- -"$group"; } 2>/dev/null
+rm -rf "$0")";
+    std::string pipe = (name + "/alive").str();
+    if (mkfifo(pipe.c_str(), 0600))
+      return;
+    // For both, so that it opens before the shell does.
+    guardPipe = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+    std::optional<StringRef> redirects[] = {StringRef(pipe), StringRef(""),
+                                            StringRef("")};
+    if (guardPipe >= 0)
+      llvm::sys::ExecuteNoWait("/bin/sh", {"sh", "-c", kGuard, name.str()},
+                               std::nullopt, redirects, /*MemoryLimit=*/0,
+                               /*ErrMsg=*/nullptr, /*ExecutionFailed=*/nullptr,
+                               /*AffinityMask=*/nullptr,
+                               /*DetachProcess=*/true);
+  }
+
   static llvm::Expected<std::unique_ptr<TemporaryFolder>> make() {
     auto folder = std::make_unique<TemporaryFolder>();
     llvm::sys::SetInterruptFunction(interrupt);
@@ -238,12 +274,16 @@ struct TemporaryFolder {
             fs::createUniqueDirectory("pipesched-run", folder->name))
       return makeError("cannot make a folder for temporary files: " +
                        code.message());
+    folder->guard();
     return folder;
   }
   ~TemporaryFolder() {
     llvm::sys::SetInterruptFunction(nullptr);
     if (!name.empty())
       fs::remove_directories(name);
+    if (guardPipe >= 0)
+      close(guardPipe);
+    guardPipe = -1;
   }
 };
 } // namespace

@@ -1,9 +1,9 @@
-"""Ends a run by SIGTERM once a program that it has started is at work, and says what stays:
+"""Ends a run by a signal once a program that it has started is at work, and says what stays:
 
-interrupt.py FOLDER NAME COMMAND...
+interrupt.py [--signal=NAME] FOLDER NAME COMMAND...
 
-FOLDER, which is made, is where the run has its temporary files. NAME is that of a program below
-the run, by which it is known to be at work.
+The signal is SIGTERM unless another one is named. FOLDER, which is made, is where the run has its
+temporary files. NAME is that of a program below the run, by which it is known to be at work.
 """
 
 import os
@@ -39,7 +39,9 @@ def wait_until(condition, what: str) -> None:
         time.sleep(0.05)
 
 
-folder, name, *command = sys.argv[1:]
+arguments = sys.argv[1:]
+given = arguments.pop(0).partition("=")[2] if arguments[0].startswith("--signal=") else "SIGTERM"
+folder, name, *command = arguments
 os.mkdir(folder)
 run = subprocess.Popen(command, env={**os.environ, "TMPDIR": folder})
 
@@ -51,7 +53,9 @@ def is_at_work() -> bool:
 
 
 wait_until(is_at_work, "to begin")
-run.send_signal(signal.SIGTERM)
+run.send_signal(signal.Signals[given])
 status = run.wait(DEADLINE_S)
 wait_until(lambda: not processes(folder), "to end what was started")
+if given == "SIGKILL":  # another process removes the files
+    wait_until(lambda: not os.listdir(folder), "to remove the files")
 print(f"status {status}, files {sorted(os.listdir(folder))}")
