@@ -250,7 +250,11 @@ struct TemporaryFolder {
   void guard() {
     static constexpr char kGuard[] = R"(
 while read -r leader; do group=$leader; done
-[ -z "$group" ] || { kill -s TERM -- -"$group"; sleep 2; kill -s KILL -- -"$group"; } 2>/dev/null
+[ -z "$group" ] || {
+  kill -s TERM -- -"$group"
+  sleep 2
+  kill -s KILL -- -"$group"
+} 2>/dev/null
 rm -rf "$0")";
     std::string pipe = (name + "/alive").str();
     if (mkfifo(pipe.c_str(), 0600))
