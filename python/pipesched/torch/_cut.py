@@ -55,7 +55,11 @@ class CutStages(SequentialStages):
 
 
 class _Tracer(fx.Tracer):
-    """Traces through the modules that contain a cut."""
+    """Traces through the modules that contain a cut. Buffers of these are values, as their sizes
+    may follow from those of inputs.
+    """
+
+    proxy_buffer_attributes = True
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()

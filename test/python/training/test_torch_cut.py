@@ -132,3 +132,26 @@ def test_cuts_that_do_not_fit() -> None:
     model.register_forward_hook(lambda *_: None)
     with pytest.raises(PipelineError, match="the model has hooks and is cut at 'inner.second'"):
         split_model(model, TWO, at=["inner.second"])
+
+
+class Turning(nn.Module):
+    """Cuts a buffer to the length of its input, between its modules."""
+
+    turn: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+        self.register_buffer("turn", torch.randn(9, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        turn = self.turn[: x.shape[1]]
+        for layer in self.layers:
+            x = layer(x) * turn
+        return x
+
+
+def test_buffers_are_cut_to_the_length_of_inputs() -> None:
+    model, x = Turning(), torch.randn(2, 3, 4)
+    stages = split_model(model, TWO, at=["layers.1"])
+    assert torch.equal(stages(0, 1)(stages(0, 0)(x)), model(x))
