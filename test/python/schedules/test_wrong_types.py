@@ -184,9 +184,9 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pipesched.register_family("with-a-formula", formula=lambda workers, microbatches: None)
-def with_a_formula(problem: Schedule) -> Any:
-    return own(problem)
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    pipesched.register_family("with-a-formula", own, formula=lambda workers, microbatches: None)
 
 
 def public() -> Iterator[str]:
