@@ -106,8 +106,9 @@ def test_offloaded_activations_are_on_the_host(times: str) -> None:
     if times:
         rows = rows.transform(f"pipe-attach-profile{{times={times}}}")
     moved = rows.transform("pipe-add-offload{keep=3}")
-    table = moved.simulate().table
-    assert table is not None and rows.simulate().table.peak_activations.max() == 8
+    whole, table = rows.simulate().table, moved.simulate().table
+    assert whole is not None and whole.peak_activations.max() == 8
+    assert table is not None
     held = int(table.peak_activations.max())
     assert held < 8
     moved.verify(memory=held, memory_times="given")

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path as File
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch._dynamo  # What fully_shard loads, once for all ranks, which are forked.
@@ -46,14 +46,14 @@ class Around(nn.Module):
         return result
 
 
-def each(wrap: Callable[[nn.Module], nn.Module]) -> Split:
+def each(wrap: Callable[[nn.Module], Any]) -> Split:
     """A function that wraps each stage, once."""
 
     def split(model: nn.Sequential, schedule: Schedule) -> Any:
         stages = split_sequential(model, schedule)
-        made: dict[nn.Module, nn.Module] = {}
+        made: dict[nn.Module, Any] = {}
 
-        def wrapped(path: int, stage: int) -> nn.Module:
+        def wrapped(path: int, stage: int) -> Any:
             module = stages(path, stage)
             if module not in made:
                 made[module] = wrap(module)
@@ -155,8 +155,8 @@ def ties_of_sharded_stages(rank: int) -> dict[str, float]:
     def shard(stage: nn.Module) -> nn.Module:
         for block in stage.children():
             fully_shard(block, mesh=mesh["dp"])
-        result: nn.Module = fully_shard(stage, mesh=mesh["dp"])
-        return result
+        result: Any = fully_shard(stage, mesh=mesh["dp"])
+        return cast(nn.Module, result)
 
     return {f: trained(each(shard), line(family=f)) for f in ("1f1b", "zb-v")}
 
@@ -230,10 +230,14 @@ class Fused(nn.Module):
         return loss_of(self.scale * hidden @ self.table.t(), target)
 
 
+def table_of(model: nn.Sequential) -> nn.Parameter:
+    return cast(nn.Parameter, model[0].table)
+
+
 def with_loss(schedule: Schedule, split: Split = split_sequential, **options: Any) -> list[float]:
     """The errors of norms and parameters in three steps, with clipped gradients."""
     models = [nn.Sequential(Embedded(), *(Plain(i) for i in range(4))) for _ in range(2)]
-    losses: list[Any] = [Fused(model[0].table) for model in models]
+    losses: list[Any] = [Fused(table_of(model)) for model in models]
     runtime = PipelineRuntime(schedule, split(models[0], schedule), losses[0], **options)
     both = nn.ModuleList([models[1], losses[1]])
     optimizers = [torch.optim.SGD(p, lr=0.1) for p in (runtime.parameters(), both.parameters())]
@@ -283,14 +287,14 @@ def a_tie_of_the_loss_with_steps_inside(rank: int) -> float:
         return torch.optim.SGD(parameters, lr=0.1)
 
     model, reference = (nn.Sequential(Embedded(), Plain(1)) for _ in range(2))
-    loss, like = Fused(model[0].table), Fused(reference[0].table)  # type: ignore[arg-type]
+    loss, like = Fused(table_of(model)), Fused(table_of(reference))
     schedule = line(transform="pipe-add-optimizer{all-reduce=eager}")
     stages = split_sequential(model, schedule)
     PipelineRuntime(schedule, stages, loss, optimizer=sgd).step(*batch())
     for x, y in zip(*(each.chunk(4) for each in batch()), strict=True):
         torch.autograd.backward(like(reference(x), y) / 4)
     sgd([*nn.ModuleList([reference, like]).parameters()]).step()
-    return (model[0].table - reference[0].table).abs().max().item()
+    return (table_of(model) - table_of(reference)).abs().max().item()
 
 
 @case(2)
@@ -301,8 +305,7 @@ def a_tie_of_the_loss_that_nothing_shows(rank: int) -> None:
 @case(2)
 def a_loss_in_the_memory_of_a_stage(rank: int) -> None:
     model = nn.Sequential(Embedded(), Plain(1))
-    table: Any = model[0].table
-    loss = Fused(nn.Parameter(table.data))
+    loss = Fused(nn.Parameter(table_of(model).data))
     PipelineRuntime(line(), split_sequential(model, line()), loss)
 
 
@@ -310,7 +313,7 @@ def a_loss_in_the_memory_of_a_stage(rank: int) -> None:
 def a_loss_function_with_a_weight_of_a_stage(rank: int) -> None:
     """Whose source of stages is wrapped, so that other ranks train what it shows no more."""
     model = nn.Sequential(Embedded(), Plain(1))
-    loss = Fused(model[0].table)  # type: ignore[arg-type]
+    loss = Fused(table_of(model))
     stages = split_sequential(model, line())
     runtime = PipelineRuntime(
         line(), lambda path, stage: stages(path, stage), lambda output, y: loss(output, y)

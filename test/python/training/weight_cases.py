@@ -57,11 +57,12 @@ class Routed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         chance = self.router(x).softmax(-1)
         extra = 0.5 * (chance.flatten(0, -2).mean(0) ** 2).sum() + x.pow(2).mean()
-        hidden = torch.tanh(self.layer(x)) * chance.max(-1, keepdim=True)[0]
-        if not self.injects:
+        result: Tensor = torch.tanh(self.layer(x)) * chance.max(-1, keepdim=True)[0]
+        if self.injects:
+            adding: Any = Adding
+            result = adding.apply(result, extra)
+        else:
             self.kept.append(extra)
-            return hidden
-        result: Any = Adding.apply(hidden, extra)
         return result
 
 
@@ -93,13 +94,18 @@ def model_of(kinds: Any, injects: bool) -> nn.Sequential:
     return nn.Sequential(*(kind(seed, injects) for seed, kind in enumerate(kinds)))
 
 
+def forget(model: nn.Sequential) -> None:
+    each: Any
+    for each in model:
+        each.kept = []
+
+
 def reference_of(model: nn.Sequential, count: int, inputs: Tensor, targets: Tensor) -> None:
     for x, y in zip(inputs.chunk(count), targets.chunk(count), strict=True):
         loss = loss_of(model(x), y)
         extra = [each for layer in model for each in getattr(layer, "kept", ())]
         torch.autograd.backward((loss + sum(extra)) / count)
-        for layer in model:
-            layer.kept = []
+        forget(model)
 
 
 def compared(schedule: Schedule, kinds: Any, split: Any = split_sequential, **given: Any) -> float:
@@ -175,8 +181,8 @@ def injected_gradients_of_tied_stages(rank: int) -> float:
     runtime.step(*batch(0, COUNT))
     reference_of(models[1], COUNT, *batch(0, COUNT))
     runtime.close()
-    own, like = (model[rank].layer.weight.grad for model in models)
-    return off(own, like)
+    layers: list[Any] = [model[rank] for model in models]
+    return off(layers[0].layer.weight.grad, layers[1].layer.weight.grad)
 
 
 @case(2)
@@ -228,8 +234,7 @@ def injected_gradients_of_slices(rank: int) -> dict[str, float]:
         runtime.step(inputs, targets)
         for x, y in zip(inputs.chunk(2), targets.chunk(2), strict=True):
             torch.autograd.backward(loss_of(models[1](x), y) / 2)
-            for layer in models[1]:
-                layer.kept = []
+            forget(models[1])
         extra = injected_of(models[1], inputs)
         torch.autograd.backward(extra)
         pairs = zip(models[0].parameters(), models[1].parameters(), strict=True)
@@ -241,7 +246,8 @@ def injected_gradients_of_slices(rank: int) -> dict[str, float]:
 
 def injected_of(model: nn.Sequential, inputs: Tensor) -> Tensor:
     """The losses that are injected of each slice, a sixth of each; slices see earlier tokens."""
-    total: Any = 0.0
+    total = torch.zeros((), dtype=inputs.dtype)
+    layer: Any
     for x in inputs.chunk(2):
         for layer in model:
             seen = x + layer.attention(x)
