@@ -457,7 +457,7 @@ pipe::addSystem(TargetSystemSpecInterface target, MLIRContext *context,
       if (added.getKey() == entry.getKey())
         return emitError() << "target system has " << entry.getValue()
                            << " where the system belongs, under the key "
-                           << cast<StringAttr>(cast<Attribute>(entry.getKey()));
+                           << cast<StringAttr>(entry.getKey());
     entries.push_back(entry);
   }
   llvm::append_range(entries, system.getEntries());
