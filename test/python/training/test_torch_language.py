@@ -22,6 +22,7 @@ from pipesched.torch import (  # noqa: E402
     measure_pipe,
     split_pipe,
 )
+from pipesched.torch._origin import origins_of  # noqa: E402
 from pipesched.torch._pipe import _check_alone  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.distributed.pipelining import SplitPoint, pipeline  # noqa: E402
@@ -190,7 +191,8 @@ def test_pipes_keep_names_and_ties() -> None:
     names = [stages(0, i).whole_name(n) for i in range(2) for n in stages(0, i).state_dict()]
     wanted = set(model.state_dict())
     assert set(names) <= wanted and wanted - set(names) <= {"embed.weight", "head.weight"}
-    assert [[place[0] for place in places] for places in stages.ties()][0] == [0, 1]
+    (origin,) = origins_of(stages(0, number) for number in range(2))
+    assert [block for block, _ in origin.ties()[0]] == [0, 1]
     assert torch.equal(run(stages, 2, x), model(x))
 
 
