@@ -290,7 +290,9 @@ def _index_put(
         return _masked_put(value, given, source, accumulate)
     places = [place for place, _ in given]
     rest = [place for place in range(value.dim()) if place not in places]
-    numbers = torch.broadcast_tensors(*(each for _, each in given))
+    numbers = torch.broadcast_tensors(  # type: ignore[no-untyped-call]
+        *(each for _, each in given)
+    )
     flat = torch.zeros((), dtype=torch.int64)
     for place, number in zip(places, numbers, strict=True):
         size = value.shape[place]

@@ -87,10 +87,12 @@ def _strided(size: int, pointer: int) -> Any:
     return np.ndarray(shape, f"i{size}", data, strides=strides)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 def _copy(size: int, source: int, target: int) -> None:
     """`memrefCopy` of MLIR's runtime, which torch-mlir does not bring along."""
     _strided(size, target)[...] = _strided(size, source)
+
+
+_COPY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(_copy)
 
 
 def _described(array: Any) -> Any:
@@ -126,7 +128,7 @@ def _run(text: str, arguments: Sequence[Any]) -> tuple[str, list[Any]]:
         passes = _TO_LOOPS + (_WIDENED if "f16" in text else "") + _TO_LLVM
         PassManager.parse(f"builtin.module({passes})").run(module.operation)
         engine = ExecutionEngine(module, opt_level=1)
-        engine.raw_register_runtime("memrefCopy", ctypes.cast(_copy, ctypes.c_void_p))
+        engine.raw_register_runtime("memrefCopy", ctypes.cast(_COPY, ctypes.c_void_p))
     fields = [(f"r{number}", _descriptor(len(kind.shape))) for number, kind in enumerate(kinds)]
     results = type("Results", (ctypes.Structure,), {"_fields_": fields})()
     kept = [np.array(each, order="C") for each in arguments if not isinstance(each, int)]

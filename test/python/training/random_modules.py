@@ -230,7 +230,9 @@ def _removable(trial: Trial) -> Iterator[Trial]:
             smaller = copy.deepcopy(trial)
             rest = list(smaller.model[stage].children())
             if isinstance(layer, Residual):
-                inner = list(rest[number].inner.children())
+                residual = rest[number]
+                assert isinstance(residual, Residual)
+                inner = list(residual.inner.children())
                 smaller.model[stage] = nn.Sequential(*rest[:number], *inner, *rest[number + 1 :])
             elif isinstance(layer, Operation):
                 smaller.model[stage] = nn.Sequential(*rest[:number], *rest[number + 1 :])

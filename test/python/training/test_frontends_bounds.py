@@ -31,11 +31,13 @@ class Bounds(nn.Module):
         parts += [functional.logsigmoid(y), functional.hardsigmoid(y), functional.hardswish(y)]
         parts += [(y == y).to(x.dtype), torch.log1p(x * 1e-6) * 1e6, torch.expm1(x * 1e-6) * 1e6]
         weights = torch.arange(1, len(parts) + 1, dtype=x.dtype)
-        return torch.stack(parts, -1) * weights
+        found: Tensor = torch.stack(parts, -1) * weights
+        return found
 
 
 def squares(output: Tensor, target: Tensor) -> Tensor:
-    return torch.nan_to_num(output, 3.0).square().mean() + target.mean() * 0
+    found: Tensor = torch.nan_to_num(output, 3.0).square().mean() + target.mean() * 0
+    return found
 
 
 @pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")

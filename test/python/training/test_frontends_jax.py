@@ -148,7 +148,7 @@ def test_operations_of_chlo_compute_what_jax_computes(tmp_path: Path) -> None:
     chance = np.random.default_rng(0)
     own = [{"w": jnp.asarray(0.3 * chance.standard_normal((4, 4)), "float32")}, {}]
     x, y = (chance.standard_normal((4, 4)).astype("float32") for _ in range(2))
-    stages = [curved, lambda _, x: jnp.tanh(x)]  # The last one has no parameters.
+    stages: list[Any] = [curved, lambda _, x: jnp.tanh(x)]  # The last one has no parameters.
 
     def mean(p: Any) -> Any:
         return ((stages[1](p[1], curved(p[0], x)) - y) ** 2).mean()
