@@ -15,7 +15,7 @@ pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesch
 import random_modules  # noqa: E402
 from pipesched.frontends import FrontendError  # noqa: E402
 
-COUNT = int(os.environ.get("PIPESCHED_RANDOM_MODULES", "12"))
+COUNT = int(os.environ.get("PIPESCHED_RANDOM_MODULES", "6"))
 FIRST = int(os.environ.get("PIPESCHED_RANDOM_FIRST", "0"))
 
 needs_tool = pytest.mark.skipif(
