@@ -52,6 +52,8 @@ KNOWN = {
     ("_families.py", "exec_module"): "the same",
     ("_families.py", "import_module"): "the same",
     ("_sweep.py", "pickle.loads"): "tasks from the process that began the sweep, not from files",
+    ("frontends/_process.py", "pickle.load"): "answers of the process that it has started",
+    ("frontends/_worker.py", "pickle.load"): "requests of the process that has started it",
     ("torch/training/_source.py", "spec_from_file_location"): "the model of --model",
     ("torch/training/_source.py", "module_from_spec"): "the same",
     ("torch/training/_source.py", "exec_module"): "the same",

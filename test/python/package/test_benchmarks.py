@@ -148,7 +148,11 @@ def test_grid_of_saved_rows(tmp_path: Path) -> None:
 
 def test_summary(tmp_path: Path) -> None:
     saved = {(0.5, 2.0): 0.5, (0.5, 4.0): 0.3, (0.5, 1.0): 0.1, (1.0, 4.0): 0.2}
-    known = json.loads((ROOT / "benchmarks" / "results" / "optimize.json").read_text())[0]
+    known = {
+        "costs": "1.5B", "workers": 4, "microbatches": 12, "fitting": ["v-min + offload all"],
+        "best_known": "v-min + offload all", "best_known_idle": 0.23, "optimized": "v",
+        "optimized_idle": 0.1, "gap": 0.01, "origin": "annealed", "step_saved": 0.15,
+    }  # fmt: skip
     rows = [
         {**known, "budget": budget, "copy_ratio": ratio, "saved": part, "status": "time_limit"}
         for (budget, ratio), part in saved.items()
@@ -212,21 +216,6 @@ def test_costs_of_runtimes() -> None:
         assert alone[kind]["cell_us"] is not None and alone[kind]["message_us"] is None
         assert line_of_two[kind]["message_us"] is not None
         assert line_of_two[kind]["step_us"] >= line_of_two[kind]["least_us"] > 0
-
-
-def test_measured_steps_are_reported() -> None:
-    """The results that the documents quote, as the scripts print them."""
-    for name, line in (
-        ("torch_steps", "pairs of families over 2 % apart: 287 of 287 in predicted order"),
-        ("torch_loop", "optimized: 663.1 ms, -6.51 % against chimera, the best family"),
-    ):
-        pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
-        script = ROOT / "benchmarks" / f"{name}.py"
-        rows = ROOT / "benchmarks" / "results" / f"{name.replace('_', '-')}.json"
-        command = [sys.executable, str(script), "--rows", str(rows)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert line in done.stdout
 
 
 @pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")

@@ -115,13 +115,16 @@ def test_schedules_that_help_have_their_layers(made: Plan) -> None:
 
 def test_nothing_is_said_of_no_difference(made: Plan) -> None:
     best = made.fitting[0]
-    alike = SimpleNamespace(step_s=best.step_s * 1.0001, candidate=best.candidate)
+
+    def scaled(factor: float, **more: object) -> SimpleNamespace:
+        step = best.step_s * factor
+        return SimpleNamespace(step_s=step, ranked_s=step, candidate=best.candidate, **more)
+
+    alike, slow = scaled(1.0001), scaled(1.02)
     assert _against(best, cast(Proposal, alike)).startswith("as fast: ")
-    slow = SimpleNamespace(step_s=best.step_s * 1.02, candidate=best.candidate)
     assert _against(best, cast(Proposal, slow)).startswith("2.0 % behind: ")
-    missing = SimpleNamespace(
-        step_s=best.step_s * 0.9999,
-        candidate=best.candidate,
+    missing = scaled(
+        0.9999,
         peak_cell=None,
         worst_worker=0,
         missing_bytes=2**20,

@@ -152,18 +152,17 @@ class Lossy(nn.Module):
 
 
 class Kept(torch.autograd.Function):
-    """COUNT times the sum of x * w, whose gradient for w is x itself in a step."""
+    """The sum of x * w, whose gradient for w is x itself where that of the sum is 1."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
         ctx.save_for_backward(x, w)
-        return COUNT * (x * w).sum()
+        return (x * w).sum()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
         x, w = ctx.saved_tensors
-        assert abs(float(gradients[0]) * COUNT - 1) < 1e-12, gradients
-        return w, x
+        return (w, x) if gradients[0] == 1 else (gradients[0] * w, gradients[0] * x)
 
 
 @case(2)
