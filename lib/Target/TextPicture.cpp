@@ -153,6 +153,7 @@ public:
 private:
   TextLine startLine() const { return TextLine(os, options.hasColours); }
   void chooseRanges();
+  int64_t pageWidth() const;
   int64_t slotsThatFit() const;
   int64_t slotsPerPanel(int64_t slots) const;
   int64_t tickStep() const;
@@ -198,21 +199,23 @@ TextPicture::TextPicture(raw_ostream &os, const Picture &picture,
   chooseRanges();
 }
 
+/// The columns of a line. A wider one would lead beyond 64 bits.
+int64_t TextPicture::pageWidth() const {
+  constexpr int64_t kMaxWidth = TextPictureOptions::kMaxWidth;
+  return options.width > 0 ? std::min(options.width, kMaxWidth) : kMaxWidth;
+}
+
 /// The slots that fit on a line; lines that are long enough end at a tick of
 /// the ruler.
 int64_t TextPicture::slotsThatFit() const {
-  int64_t width =
-      options.width > 0 ? options.width : TextPictureOptions::kMaxWidth;
-  int64_t slots = scale.slots(width - left);
+  int64_t slots = scale.slots(pageWidth() - left);
   int64_t step = tickStep();
   return slots >= step ? llvm::alignDown(slots, step) : slots;
 }
 
 /// Divides `slots` into one line, or into lines of similar length.
 int64_t TextPicture::slotsPerPanel(int64_t slots) const {
-  int64_t width =
-      options.width > 0 ? options.width : TextPictureOptions::kMaxWidth;
-  if (slots <= scale.slots(width - left))
+  if (slots <= scale.slots(pageWidth() - left))
     return slots;
   int64_t fit = slotsThatFit(), step = tickStep();
   int64_t even = llvm::divideCeil(slots, llvm::divideCeil(slots, fit));

@@ -33,7 +33,7 @@ struct TextPictureOptions {
   /// cases.
   static constexpr int64_t kMaxWidth = int64_t(1) << 16;
 
-  int64_t width = kDefaultWidth; ///< columns of the terminal; 0: kMaxWidth
+  int64_t width = kDefaultWidth; ///< columns, up to kMaxWidth, which 0 is too
   bool hasColours = false;       ///< from the 256 ANSI colours
   /// What is drawn. Absent: everything, or of a large table the ends, with a
   /// line that says what was left out.
