@@ -236,15 +236,15 @@ private:
 /// host take some: a table has no slots for them.
 llvm::Error TableEvaluator::countOffloaded(const Scenario &scenario,
                                            Evaluation &evaluation) const {
-  if (!evaluation.execution) {
-    llvm::Expected<Execution> execution =
+  std::shared_ptr<const Execution> execution = evaluation.execution;
+  if (!execution) {
+    llvm::Expected<Execution> expanded =
         expandTotals(table, evaluation.totals, *scenario.options);
-    if (!execution)
-      return execution.takeError();
-    evaluation.execution =
-        std::make_shared<const Execution>(std::move(*execution));
+    if (!expanded)
+      return expanded.takeError();
+    execution = std::make_shared<const Execution>(std::move(*expanded));
   }
-  return countActivations(*evaluation.execution, *table.placement)
+  return countActivations(*execution, *table.placement)
       .moveInto(evaluation.table->peakActivations);
 }
 
