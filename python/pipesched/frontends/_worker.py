@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -59,12 +60,24 @@ def _context(dialects: str) -> Any:
 _registered: list[bool] = []
 
 
+def _with_literals(text: str) -> str:
+    """Writes constants where they are used: a function is taken out of its module, whose resources
+    stay there. A resource begins with four bytes of its alignment.
+    """
+    blobs = dict(re.findall(r'^ *([\w.]+): "0x[0-9A-Fa-f]{8}([0-9A-Fa-f]+)"', text, re.MULTILINE))
+
+    def literal(found: re.Match[str]) -> str:
+        return f'dense<"0x{blobs[found[1]]}">' if found[1] in blobs else found[0]
+
+    return re.sub(r"dense_resource<([\w.]+)>(?! *: *tensor<[^>]*xi1>)", literal, text)
+
+
 def _lower(text: str, passes: Sequence[str], dialects: str) -> tuple[str, str]:
     with _context(dialects):
         module = ir.Module.parse(text)
         for each in passes:
             PassManager.parse(each).run(module.operation)
-        return "text", str(module)
+        return "text", _with_literals(str(module))
 
 
 def _descriptor(rank: int) -> Any:
