@@ -223,7 +223,7 @@ def _experts(experts: Mapping[str, Any]) -> Iterator[str]:
 
 def _connections(lines: Sequence[str]) -> str:
     """Tensor and context parallelism want one queue of the device, its FSDP more than one, and
-    exchanges that run beside compute 32 (`validate_args` of Megatron-LM).
+    exchanges that overlap with compute 32 (`validate_args` of Megatron-LM).
     """
     count = 8 if "--use-megatron-fsdp" in lines else 1
     if _overlapped.FLAGS[0] in lines:

@@ -1,5 +1,5 @@
 # usage: numbers.py FOLDER PIPESCHED_RUN: what compiled functions make of numbers, NaN and zeros
-# among them, beside Python's `math` in double precision. The model steps its parameters by one
+# among them, next to Python's `math` in double precision. The model steps its parameters by one
 # function each, and the tool saves them.
 import math
 import pathlib

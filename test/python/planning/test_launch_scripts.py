@@ -247,7 +247,7 @@ def test_torchtitan_pipelines_no_tied_head() -> None:
 
 
 def test_overlapped_exchanges_need_many_connections(tmp_path: Path, tools: dict[str, str]) -> None:
-    """As the note beside the lines says."""
+    """As the note next to the lines says."""
     made = planned(
         model="qwen3-30b-a3b", launcher="megatron", schedules=["combined-1f1b"], stages=[2],
         chunks=[2], tensor=[1], context=[1], expert=[8], top=1,
