@@ -256,6 +256,37 @@ TEST(Families, ReplaceTheLinearPath) {
   }
 }
 
+/// Every family that has a placement of its own refuses these.
+TEST(Families, RefuseTheStagesOfNoFamily) {
+  const std::vector<std::vector<Path>> placements = {
+      {pathOn({0, 0})},
+      {pathOn({0, 0, 1, 1})},
+      {pathOn({0, 1, 0})},
+      {pathOn({0, 1}), pathOn({0, 1})},
+  };
+  for (const Family &family : families()) {
+    if (family.placement == FamilyPlacement::Any)
+      continue;
+    for (size_t i = 0; i < placements.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << family.name.str() << " " << i);
+      Placement placement = makePlacement(2, 4, placements[i]);
+      EXPECT_TRUE(StringRef(errorOf(generate(family, placement, {})))
+                      .starts_with((family.name + " takes").str()));
+    }
+  }
+}
+
+/// Microbatches with slices and those of several paths are fewer, too.
+TEST(Families, RefuseMoreCellsThanATableHolds) {
+  for (const Family &family : families()) {
+    bool hasSlices = family.takes(FamilyOption::Slices);
+    int64_t microbatches = hasSlices ? 1 << 27 : Cell::kMaxMicrobatches - 1;
+    EXPECT_TRUE(StringRef(errorOf(generate(family, 2, microbatches)))
+                    .contains("268435456 at most"))
+        << family.name.str();
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // docs/Schedules.md
 //===----------------------------------------------------------------------===//
