@@ -35,10 +35,3 @@ pipe.schedule @s workers 2 microbatches 3 {
   worker 0 runs [0F0 0F1 0F2 2F0 2F1 2F2 2B0 2B1 2B2 0B0 0B1 0B2]
   worker 1 runs [1F0 1F1 1F2 1B0 1B1 1B2]
 }
-
-// -----
-
-// no schedule
-// expected-error @+1 {{the module has no pipe.schedule}}
-module {
-}

@@ -33,8 +33,3 @@ pipe.schedule @unmeasured workers 2 microbatches 2 {
   worker 0 runs [0F0 0B0]
   worker 1 runs [0F1 0B1]
 }
-
-// -----
-
-// expected-error@+1 {{the module has no pipe.schedule}}
-module {}

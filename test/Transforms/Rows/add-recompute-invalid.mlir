@@ -30,31 +30,10 @@ pipe.schedule @s workers 1 microbatches 1 {
 
 // -----
 
-// the rows deadlock
-pipe.schedule @s workers 2 microbatches 2 {
-  path on [0, 1]
-  // expected-error @+3 {{'pipe.worker' op the rows deadlock: 0B0 waits for itself in a cycle of 4}}
-  // expected-note @+2 {{0B0 on worker 0 waits for 1B0 on worker 1}}
-  // expected-note @+1 {{0F1 on worker 0 runs after 0B0 in its row}}
-  worker 0 runs [0F0 0B0 0F1 0B1]
-  // expected-note @+2 {{1B0 on worker 1 runs after 1F1 in its row}}
-  // expected-note @+1 {{1F1 on worker 1 waits for 0F1 on worker 0}}
-  worker 1 runs [1F1 1B1 1F0 1B0]
-}
-
-// -----
-
 // R of the other kind
 pipe.schedule @s workers 2 microbatches 1 {
   path on [0, 1]
   worker 0 runs [0F0 0B0]
   // expected-error @+1 {{'pipe.worker' op cell 1 (1R0) recomputes full, as all R of a schedule do; found kind=selective}}
   worker 1 runs [1F0 1R0 1B0]
-}
-
-// -----
-
-// no schedule
-// expected-error @+1 {{the module has no pipe.schedule}}
-module {
 }

@@ -33,12 +33,6 @@ pipe.schedule @s workers 2 microbatches 2 {
   worker 1 runs [1F1 1B1 1F0 1B0]
 }
 
-// -----
-
-// no schedule
-// expected-error @+1 {{the module has no pipe.schedule}}
-module {
-}
 
 // -----
 

@@ -39,10 +39,3 @@ pipe.schedule @s workers 2 microbatches 1 aligned {
   worker 0 runs [0F0 0I0 0W0]
   worker 1 runs []
 }
-
-// -----
-
-// no schedule
-// expected-error @+1 {{the module has no pipe.schedule}}
-module {
-}

@@ -38,14 +38,6 @@ pipe.schedule @h1 workers 1 microbatches 3 family "zb-h1" {
   worker 0 runs [0F0 0F1 0I0 0F2 0W0 0I1 0W1 0I2 0W2]
 }
 
-// CHECK-LABEL: pipe.schedule @greedy workers 1 microbatches 1 family "greedy" {split_backward = false} {
-// CHECK-NEXT:    path on [0]
-// CHECK-NEXT:    worker 0 runs [0F0 0B0]
-pipe.schedule @greedy workers 1 microbatches 1 family "greedy" gradient after W {
-  path on [0]
-  worker 0 runs [0F0 0I0 0W0]
-}
-
 // CHECK-LABEL: pipe.schedule @problem workers 1 microbatches 1 {
 // CHECK-NEXT:    path on [0]
 // CHECK-NEXT:  }

@@ -33,12 +33,6 @@ pipe.schedule @s workers 1 microbatches 1 slots <F = 1, B = 2> {
   worker 0 runs [0F0 0B0]
 }
 
-// -----
-
-// no schedule
-// expected-error @+1 {{the module has no pipe.schedule}}
-module {
-}
 
 // -----
 

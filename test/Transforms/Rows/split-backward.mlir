@@ -1,4 +1,4 @@
-// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-split-backward,pipe-verify{schedule=s},pipe-verify{schedule=dualpipe},pipe-verify{schedule=lengths})' 2>&1 | FileCheck %s
+// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-split-backward,pipe-verify{schedule=s},pipe-verify{schedule=dualpipe})' 2>&1 | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-split-backward,pipe-split-backward)' 2>&1 | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-split-backward{gradient-after=I schedule=s})' | FileCheck %s --check-prefix=AFTER-I
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-split-backward{schedule=s gradient-after=W overlapped=refuse})' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
@@ -31,15 +31,6 @@ pipe.schedule @kept workers 1 microbatches 2 family "interleaved-1f1b" {group = 
   worker 0 runs [0F0 0D0 0F1 0U0 0u0 0R0 0B0 _3 0B1 0O0]
 }
 
-// Greedy splits by default, so the option is not printed.
-// CHECK-LABEL: pipe.schedule @greedy workers 1 microbatches 1 family "greedy" gradient after W {
-// CHECK-NEXT:    path on [0]
-// CHECK-NEXT:    worker 0 runs [0F0 0I0 0W0]
-pipe.schedule @greedy workers 1 microbatches 1 family "greedy" {split_backward = false} {
-  path on [0]
-  worker 0 runs [0F0 0B0]
-}
-
 // Overlapped backwards stay whole; split ones keep their rule.
 // CHECK-LABEL: pipe.schedule @dualpipe workers 1 microbatches 4 {
 // CHECK-NEXT:    path on [0]
@@ -47,24 +38,6 @@ pipe.schedule @greedy workers 1 microbatches 1 family "greedy" {split_backward =
 pipe.schedule @dualpipe workers 1 microbatches 4 family "dualpipe" {
   path on [0]
   worker 0 runs [0F0 0F1+0B0 0B1+0F2 0F3 0B2 0I3 0W3]
-}
-
-// If B is not as long as I and W together, cells are aligned again.
-// CHECK-LABEL: pipe.schedule @lengths workers 2 microbatches 1 gradient after W aligned slots
-// CHECK-NEXT:    path on [0, 1]
-// CHECK-NEXT:    worker 0 runs [0F0 _7 0I0 0W0]
-// CHECK-NEXT:    worker 1 runs [_2 1F0 1I0 1W0 _5]
-pipe.schedule @lengths workers 2 microbatches 1 aligned slots <F = 2, B = 4, I = 2, W = 3> {
-  path on [0, 1]
-  worker 0 runs [0F0 _6 0B0]
-  worker 1 runs [_2 1F0 1B0 _4]
-}
-
-// There is nothing to split: the family stays unchanged.
-// CHECK-LABEL: pipe.schedule @split workers 1 microbatches 1 family "hand" {
-pipe.schedule @split workers 1 microbatches 1 family "hand" {
-  path on [0]
-  worker 0 runs [0F0 0I0 0W0]
 }
 
 // A problem has nothing to split.

@@ -17,17 +17,6 @@ pipe.schedule @plain workers 2 microbatches 4 family "1f1b" {
   worker 1 runs [1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3]
 }
 
-// Workers look up by their first stage, and run S and T by their last one. C waits for I alone.
-// CHECK-LABEL: pipe.schedule @v workers 2 microbatches 2 {
-// CHECK-NEXT: path on [0, 1, 1, 0]
-// CHECK-NEXT: worker 0 runs [0E0 0A0 0E1 0A1 0F0 0F1 3F0 3X0 3S0 3Y0 3T0 3Z0 3I0 3W0 3F1 3X1 3S1 3Y1 3T1 3Z1 3I1 3W1 0I0 0C0 0W0 0I1 0C1 0V0 0W1 0V1]
-// CHECK-NEXT: worker 1 runs [1E0 1A0 1E1 1A1 1F0 2F0 2X0 1F1 2S0 2Y0 2T0 2Z0 2F1 2X1 2I0 2W0 2S1 2Y1 2T1 2Z1 1I0 1C0 1W0 2I1 2W1 1I1 1C1 1W1 1V0 1V1]
-pipe.schedule @v workers 2 microbatches 2 {
-  path on [0, 1, 1, 0]
-  worker 0 runs [0F0 0F1 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 0I1 0W1]
-  worker 1 runs [1F0 2F0 1F1 2F1 2I0 2W0 1I0 1W0 2I1 2W1 1I1 1W1]
-}
-
 // Two paths: all workers have the sums of both in one order, and two outputs of each at most.
 // CHECK-LABEL: pipe.schedule @mirrored workers 2 microbatches 2 {
 // CHECK-NEXT: path on [0, 1] takes [0]
@@ -48,15 +37,4 @@ pipe.schedule @mirrored workers 2 microbatches 2 {
 pipe.schedule @pair workers 1 microbatches 3 {
   path on [0]
   worker 0 runs [0F0 0F1+0B0 0F2+0B1 0B2]
-}
-
-// Slices have lookups of their own; the last one has the first backward.
-// CHECK-LABEL: pipe.schedule @slices workers 2 microbatches 1 slices 2 {
-// CHECK-NEXT: path on [0, 1]
-// CHECK-NEXT: worker 0 runs [0E0.0 0A0.0 0E0.1 0A0.1 0F0.0 0X0.0 0F0.1 0X0.1 0S0.0 0Y0.0 0S0.1 0Y0.1 0T0.0 0Z0.0 0T0.1 0Z0.1 0B0.1 0C0.1 0B0.0 0C0.0 0V0.1 0V0.0]
-// CHECK-NEXT: worker 1 runs [1E0.0 1A0.0 1E0.1 1A0.1 1F0.0 1X0.0 1S0.0 1Y0.0 1F0.1 1X0.1 1S0.1 1Y0.1 1T0.0 1Z0.0 1T0.1 1Z0.1 1B0.1 1C0.1 1B0.0 1C0.0 1V0.1 1V0.0]
-pipe.schedule @slices workers 2 microbatches 1 slices 2 {
-  path on [0, 1]
-  worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0]
-  worker 1 runs [1F0.0 1F0.1 1B0.1 1B0.0]
 }

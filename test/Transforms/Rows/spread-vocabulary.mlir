@@ -33,51 +33,6 @@ pipe.schedule @room workers 2 microbatches 2 {
   worker 1 runs [1F0 1F1 1I0 1I1 1W0 1W1]
 }
 
-// Slices have a step each; the last one has the first backward.
-// CHECK-LABEL: pipe.schedule @slices workers 2 microbatches 1 slices 2 {
-// CHECK-NEXT: path on [0, 1]
-// CHECK-NEXT: worker 0 runs [0F0.0 0X0.0 0F0.1 0X0.1 0S0.0 0Y0.0 0S0.1 0Y0.1 0T0.0 0Z0.0 0T0.1 0Z0.1 0B0.1 0B0.0]
-// CHECK-NEXT: worker 1 runs [1F0.0 1X0.0 1S0.0 1Y0.0 1F0.1 1X0.1 1S0.1 1Y0.1 1T0.0 1Z0.0 1T0.1 1Z0.1 1B0.1 1B0.0]
-// SECOND-LABEL: pipe.schedule @slices workers 2 microbatches 1 slices 2 {
-// SECOND-NEXT: path on [0, 1]
-// SECOND-NEXT: worker 0 runs [0F0.0 0X0.0 0F0.1 0X0.1 0S0.0 0Y0.0 0S0.1 0Y0.1 0T0.0 0T0.1 0B0.1 0B0.0]
-// SECOND-NEXT: worker 1 runs [1F0.0 1X0.0 1S0.0 1Y0.0 1F0.1 1X0.1 1S0.1 1Y0.1 1T0.0 1T0.1 1B0.1 1B0.0]
-pipe.schedule @slices workers 2 microbatches 1 slices 2 {
-  path on [0, 1]
-  worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0]
-  worker 1 runs [1F0.0 1F0.1 1B0.1 1B0.0]
-}
-
-// Two paths: all workers have the steps of both in one order.
-// CHECK-LABEL: pipe.schedule @mirrored workers 2 microbatches 2 {
-// CHECK-NEXT: path on [0, 1] takes [0]
-// CHECK-NEXT: path on [1, 0] takes [1]
-// CHECK-NEXT: worker 0 runs [0F0 1F1 1X1 0X0 1S1 1Y1 0S0 0Y0 1T1 1Z1 0T0 0Z0 1B1 0B0]
-// CHECK-NEXT: worker 1 runs [0F1 0X1 1F0 1X0 0S1 0Y1 1S0 1Y0 0T1 0Z1 1T0 1Z0 1B0 0B1]
-// SECOND-LABEL: pipe.schedule @mirrored workers 2 microbatches 2 {
-// SECOND-NEXT: path on [0, 1] takes [0]
-// SECOND-NEXT: path on [1, 0] takes [1]
-// SECOND-NEXT: worker 0 runs [0F0 1F1 1X1 0X0 1S1 1Y1 0S0 0Y0 1T1 0T0 1B1 0B0]
-// SECOND-NEXT: worker 1 runs [0F1 0X1 1F0 1X0 0S1 0Y1 1S0 1Y0 0T1 1T0 1B0 0B1]
-pipe.schedule @mirrored workers 2 microbatches 2 {
-  path on [0, 1] takes [0]
-  path on [1, 0] takes [1]
-  worker 0 runs [0F0 1F1 1B1 0B0]
-  worker 1 runs [0F1 1F0 1B0 0B1]
-}
-
-// An overlapped pair stays one.
-// CHECK-LABEL: pipe.schedule @pair workers 1 microbatches 2 {
-// CHECK-NEXT: path on [0]
-// CHECK-NEXT: worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0F1+0B0 0X1 0S1 0Y1 0T1 0Z1 0B1]
-// SECOND-LABEL: pipe.schedule @pair workers 1 microbatches 2 {
-// SECOND-NEXT: path on [0]
-// SECOND-NEXT: worker 0 runs [0F0 0X0 0S0 0Y0 0F1+0B0 0X1 0S1 0Y1 0T0 0T1 0B1]
-pipe.schedule @pair workers 1 microbatches 2 {
-  path on [0]
-  worker 0 runs [0F0 0F1+0B0 0B1]
-}
-
 // A problem is left alone.
 // CHECK-LABEL: pipe.schedule @problem workers 2 microbatches 2 {
 // CHECK-NEXT: path on [0, 1]
