@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A forward and a backward whose layers share a worker part by part
-// (PipeSched/CostModel/OverlappedLayers.h).
+// (PipeSched/CostModel/Pairs/OverlappedLayers.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,7 +12,7 @@
 
 #include "PipeSched-c/Overlap.h"
 #include "Enums.h"
-#include "PipeSched/CostModel/OverlappedLayers.h"
+#include "PipeSched/CostModel/Pairs/OverlappedLayers.h"
 #include "Wrap.h"
 
 using namespace pipesched;

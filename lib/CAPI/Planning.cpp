@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched-c/Planning.h"
-#include "PipeSched/CostModel/BalanceLayers.h"
+#include "PipeSched/CostModel/Layers/BalanceLayers.h"
 #include "Wrap.h"
 #include <numeric>
 

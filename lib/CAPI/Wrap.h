@@ -17,7 +17,7 @@
 #include "PipeSched-c/Evaluation.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Evaluation/Sweep.h"
-#include "PipeSched/Schedule/Program/Instructions.h"
+#include "PipeSched/Schedule/Kinds/Instructions.h"
 #include "mlir/CAPI/Support.h"
 #include "mlir/CAPI/Utils.h"
 #include "mlir/CAPI/Wrap.h"

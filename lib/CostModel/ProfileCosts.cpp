@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Layers/Reductions.h"
 #include "PipeSched/Support/MakeError.h"
-#include "Reductions.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 #include <utility>

@@ -10,16 +10,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockTimes.h"
-#include "CellTimes.h"
-#include "KernelTimes.h"
-#include "PipeSched/CostModel/SliceExchange.h"
-#include "RooflineChecks.h"
-#include "Sharding.h"
-#include "StagePairs.h"
-#include "StepTimes.h"
-#include "StorePs.h"
-#include "Vocabulary.h"
+#include "../Comm/StorePs.h"
+#include "../Kernels/BlockTimes.h"
+#include "../Kernels/CellTimes.h"
+#include "../Kernels/KernelTimes.h"
+#include "../Kernels/RooflineChecks.h"
+#include "../Kernels/StepTimes.h"
+#include "../Layers/Sharding.h"
+#include "../Pairs/StagePairs.h"
+#include "../Vocab/Vocabulary.h"
+#include "PipeSched/CostModel/Layers/SliceExchange.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <map>

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEFAMILIES_H
 #define PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEFAMILIES_H
 
-#include "PipeSched/CostModel/Transformer/Architecture.h"
+#include "PipeSched/CostModel/Kernels/Architecture.h"
 
 namespace pipesched {
 

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Description/ResizeModel.h"
-#include "PipeSched/CostModel/MicrobatchSizes.h"
+#include "PipeSched/CostModel/Layers/MicrobatchSizes.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Support/FormatError.h"
 

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/CostSources.h"
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "PipeSched/Support/Divisors.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"

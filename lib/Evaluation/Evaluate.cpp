@@ -13,9 +13,9 @@
 
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
-#include "PipeSched/CostModel/RuntimeBuffers.h"
-#include "PipeSched/CostModel/ShardReductions.h"
-#include "PipeSched/CostModel/SliceExchange.h"
+#include "PipeSched/CostModel/Layers/SliceExchange.h"
+#include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
+#include "PipeSched/CostModel/Vocab/ShardReductions.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
 

@@ -14,7 +14,7 @@
 #include "AddFormula.h"
 #include "CostPlacement.h"
 #include "PipeSched/Analysis/Walk/WalkTable.h"
-#include "PipeSched/CostModel/SliceExchange.h"
+#include "PipeSched/CostModel/Layers/SliceExchange.h"
 #include "PipeSched/Evaluation/MemoryBudget.h"
 #include "PipeSched/Schedule/Table/Period.h"
 

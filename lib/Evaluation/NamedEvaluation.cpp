@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/NamedEvaluation.h"
-#include "PipeSched/CostModel/Transformer/ModelSummary.h"
+#include "PipeSched/CostModel/Layers/ModelSummary.h"
 #include "PipeSched/Support/FormatError.h"
 
 using namespace pipesched;

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CostPlacement.h"
-#include "PipeSched/CostModel/RankLayout.h"
+#include "PipeSched/CostModel/Comm/RankLayout.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include <cmath>
 #include <map>

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_EXCHANGE_TORCHTOKEN_H
 #define PIPESCHED_LIB_EXCHANGE_TORCHTOKEN_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "llvm/Support/Error.h"
 
 namespace pipesched {

@@ -349,7 +349,7 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
 static constexpr int64_t kTokensOfSlice = 322560; // 2^10 x 3^2 x 5 x 7
 
 /// Makes a block of a slice one of a microbatch, of which analyses take the
-/// slices again (CostModel/Slices.h). The optimizer runs once.
+/// slices again (CostModel/Layers/Slices.h). The optimizer runs once.
 LogicalResult StageModelBuilder::joinSlices(const Stage &stage,
                                             BlockFacts &block) {
   bool isValid = true;

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
 #include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_TARGET_PALETTE_H
 #define PIPESCHED_LIB_TARGET_PALETTE_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 
 namespace pipesched {
 

@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_PROGRESSLINE_H
 #define PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_PROGRESSLINE_H
 
-#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 
 namespace pipesched::optimize {
 

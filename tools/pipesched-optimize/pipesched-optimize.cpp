@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Cache.h"
+#include "PipeSched/Optimize/Schedule/Cache.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputErrors.h"

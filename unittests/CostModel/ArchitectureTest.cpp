@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/Transformer/Architecture.h"
+#include "PipeSched/CostModel/Kernels/Architecture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -16,8 +16,8 @@
 #include "../Support/ErrorText.h"
 #include "../Support/ToyCosts.h"
 #include "FindKernel.h"
-#include "PipeSched/CostModel/Transformer/ModelSummary.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
+#include "PipeSched/CostModel/Layers/ModelSummary.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/BalanceLayers.h"
+#include "PipeSched/CostModel/Layers/BalanceLayers.h"
 #include "../Support/ErrorText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

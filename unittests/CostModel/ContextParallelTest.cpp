@@ -13,7 +13,7 @@
 
 #include "../Support/ErrorText.h"
 #include "../Support/ToyCosts.h"
-#include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/CostModel/Layers/Runtime.h"
 #include "PipeSched/Facts/ProfileText.h"
 #include "gtest/gtest.h"
 #include <numeric>

@@ -13,7 +13,7 @@
 
 #include "../Support/ErrorText.h"
 #include "ExpertModel.h"
-#include "PipeSched/CostModel/ExpertTraffic.h"
+#include "PipeSched/CostModel/Comm/ExpertTraffic.h"
 #include "gtest/gtest.h"
 #include <set>
 

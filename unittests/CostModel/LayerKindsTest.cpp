@@ -13,8 +13,8 @@
 
 #include "FindKernel.h"
 #include "PipeSched/CostModel/CostModel.h"
-#include "PipeSched/CostModel/Transformer/ModelSummary.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
+#include "PipeSched/CostModel/Layers/ModelSummary.h"
 #include "PipeSched/Schedule/Table/Placement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -13,8 +13,8 @@
 
 #include "../Support/ToyCosts.h"
 #include "FindKernel.h"
-#include "PipeSched/CostModel/Slices.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
+#include "PipeSched/CostModel/Layers/Slices.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

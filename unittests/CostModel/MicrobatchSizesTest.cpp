@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/MicrobatchSizes.h"
+#include "PipeSched/CostModel/Layers/MicrobatchSizes.h"
 #include "../Support/TestTables.h"
 
 using namespace pipesched;

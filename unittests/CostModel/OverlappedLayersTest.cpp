@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/OverlappedLayers.h"
+#include "PipeSched/CostModel/Pairs/OverlappedLayers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gmock/gmock.h"
 #include <array>

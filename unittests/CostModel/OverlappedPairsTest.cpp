@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExpertModel.h"
-#include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/CostModel/Layers/Runtime.h"
 #include "PipeSched/Facts/ProfileText.h"
 #include "gtest/gtest.h"
 

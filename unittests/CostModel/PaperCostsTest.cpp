@@ -13,7 +13,7 @@
 
 #include "../Support/ToyCosts.h"
 #include "PipeSched/CostModel/CostModel.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
 #include "gtest/gtest.h"
 #include <cmath>
 

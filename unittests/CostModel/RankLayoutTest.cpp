@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/RankLayout.h"
+#include "PipeSched/CostModel/Comm/RankLayout.h"
 #include "gtest/gtest.h"
 #include <map>
 

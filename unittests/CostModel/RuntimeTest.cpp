@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestTables.h"
-#include "PipeSched/CostModel/RuntimeBuffers.h"
+#include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
 #include "gmock/gmock.h"
 #include <limits>
 

@@ -13,7 +13,7 @@
 
 #include "Sharding.h"
 #include "../Support/ToyCosts.h"
-#include "PipeSched/CostModel/RuntimeBuffers.h"
+#include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
 #include "PipeSched/Schedule/Family/Families.h"
 #include "gtest/gtest.h"
 #include <random>

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/SliceExchange.h"
+#include "PipeSched/CostModel/Layers/SliceExchange.h"
 #include "../Support/ErrorText.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/Schedule/Family/Families.h"

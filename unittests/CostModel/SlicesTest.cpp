@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/Slices.h"
+#include "PipeSched/CostModel/Layers/Slices.h"
 #include "../Support/ErrorText.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "ToyArchitecture.h"

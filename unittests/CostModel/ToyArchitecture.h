@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_UNITTESTS_COSTMODEL_TOYARCHITECTURE_H
 #define PIPESCHED_UNITTESTS_COSTMODEL_TOYARCHITECTURE_H
 
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
 
 namespace pipesched {
 

@@ -15,8 +15,8 @@
 
 #include "FindKernel.h"
 #include "PipeSched/CostModel/CostModel.h"
-#include "PipeSched/CostModel/Transformer/ModelSummary.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
+#include "PipeSched/CostModel/Layers/ModelSummary.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

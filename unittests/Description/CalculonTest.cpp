@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/ErrorText.h"
-#include "PipeSched/CostModel/Transformer/ModelSummary.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
+#include "PipeSched/CostModel/Layers/ModelSummary.h"
 #include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
 #include "llvm/Support/MemoryBuffer.h"

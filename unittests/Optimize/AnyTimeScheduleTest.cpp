@@ -14,7 +14,7 @@
 #include "../Support/RandomTimes.h"
 #include "../Support/TestEffort.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Optimize/OptimizeSchedule.h"
+#include "PipeSched/Optimize/Schedule/OptimizeSchedule.h"
 
 using namespace pipesched;
 using namespace pipesched::test;

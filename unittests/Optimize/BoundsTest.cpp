@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Bounds.h"
+#include "PipeSched/Optimize/Bounds/Bounds.h"
 #include "RandomProblems.h"
 
 using namespace pipesched;

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Candidates.h"
+#include "PipeSched/Optimize/Schedule/Candidates.h"
 #include "../Support/ErrorText.h"
 #include "../Support/TestTables.h"
 #include "PipeSched/Schedule/Check/Verify.h"

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_UNITTESTS_OPTIMIZE_EXHAUSTIVESEARCH_H
 #define PIPESCHED_UNITTESTS_OPTIMIZE_EXHAUSTIVESEARCH_H
 
-#include "PipeSched/Optimize/Problem.h"
+#include "PipeSched/Optimize/Problem/Problem.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include <optional>

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/OptimizeSchedule.h"
+#include "PipeSched/Optimize/Schedule/OptimizeSchedule.h"
 #include "../Support/TestEffort.h"
 #include "../Support/TestTables.h"
 #include <chrono>

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestEffort.h"
-#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 #include "TinyProblems.h"
 #ifdef PIPESCHED_HAS_CBC
 #include "ScheduleMilp.h"

@@ -13,7 +13,7 @@
 
 #include "../Support/TestEffort.h"
 #include "PipeSched/Description/Instance.h"
-#include "PipeSched/Optimize/Bounds.h"
+#include "PipeSched/Optimize/Bounds/Bounds.h"
 #include "TinyProblems.h"
 
 using namespace pipesched;

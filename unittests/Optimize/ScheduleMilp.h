@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_UNITTESTS_OPTIMIZE_SCHEDULEMILP_H
 #define PIPESCHED_UNITTESTS_OPTIMIZE_SCHEDULEMILP_H
 
-#include "PipeSched/Optimize/Problem.h"
+#include "PipeSched/Optimize/Problem/Problem.h"
 #include <Cbc_C_Interface.h>
 #include <cmath>
 #include <map>

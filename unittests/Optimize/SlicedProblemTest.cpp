@@ -8,8 +8,8 @@
 
 #include "../Support/TestEffort.h"
 #include "ExhaustiveSearch.h"
-#include "PipeSched/Optimize/Bounds.h"
-#include "PipeSched/Optimize/OptimizeSchedule.h"
+#include "PipeSched/Optimize/Bounds/Bounds.h"
+#include "PipeSched/Optimize/Schedule/OptimizeSchedule.h"
 #include "TestProblems.h"
 #include <random>
 

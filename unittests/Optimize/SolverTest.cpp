@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 #include "../Support/TestEffort.h"
 #include "DiverseProblems.h"
 #include "PipeSched/Description/Instance.h"
-#include "PipeSched/Optimize/Bounds.h"
+#include "PipeSched/Optimize/Bounds/Bounds.h"
 #include "TinyProblems.h"
 #include "llvm/Support/ThreadPool.h"
 #include <chrono>

@@ -14,7 +14,7 @@
 #define PIPESCHED_UNITTESTS_OPTIMIZE_TESTPROBLEMS_H
 
 #include "../Support/TestTables.h"
-#include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Optimize/Problem/Solution.h"
 
 namespace pipesched::optimize::test {
 

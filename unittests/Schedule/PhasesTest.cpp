@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Table/PhaseSets.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CountFunctions.h"
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
 
 using namespace mlir;
 using namespace pipesched;

@@ -17,7 +17,7 @@
 #include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Schedule/Family/Formulas.h"
 #include "PipeSched/Schedule/Table/Metrics.h"
-#include "PipeSched/Schedule/Walk/RowSweep.h"
+#include "PipeSched/Schedule/Table/RowSweep.h"
 #include "TestTables.h"
 
 namespace pipesched {

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/Runtime.h"
-#include "PipeSched/CostModel/Transformer/Architecture.h"
+#include "PipeSched/CostModel/Kernels/Architecture.h"
+#include "PipeSched/CostModel/Layers/Runtime.h"
 #include "PipeSched/Exchange/ShardyRules.h"
 #include "PipeSched/Exchange/TorchCsv.h"
 #include "PipeSched/InitAll.h"

@@ -14,7 +14,7 @@
 #define PIPESCHED_ADAPTER_CREATESCHEDULE_H
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Check/VerifyFamily.h"
+#include "PipeSched/Schedule/Family/VerifyFamily.h"
 
 namespace pipesched {
 

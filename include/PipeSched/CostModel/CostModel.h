@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_COSTMODEL_COSTMODEL_H
 #define PIPESCHED_COSTMODEL_COSTMODEL_H
 
-#include "PipeSched/CostModel/RankLayout.h"
+#include "PipeSched/CostModel/Comm/RankLayout.h"
 #include "PipeSched/Facts/StageCosts.h"
 #include "PipeSched/Facts/System.h"
 #include "PipeSched/Schedule/Table/Replicas.h"

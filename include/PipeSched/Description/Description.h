@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_DESCRIPTION_DESCRIPTION_H
 #define PIPESCHED_DESCRIPTION_DESCRIPTION_H
 
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace pipesched {

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_DESCRIPTION_INSTANCE_H
 #define PIPESCHED_DESCRIPTION_INSTANCE_H
 
-#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 #include <atomic>
 
 namespace pipesched::optimize {

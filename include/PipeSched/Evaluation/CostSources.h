@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_EVALUATION_COSTSOURCES_H
 #define PIPESCHED_EVALUATION_COSTSOURCES_H
 
-#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 
 namespace pipesched {

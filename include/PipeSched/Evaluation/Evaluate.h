@@ -15,7 +15,7 @@
 #define PIPESCHED_EVALUATION_EVALUATE_H
 
 #include "PipeSched/Analysis/Memory/PeakMemory.h"
-#include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/CostModel/Layers/Runtime.h"
 #include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Evaluation/StatedWork.h"
 #include "PipeSched/Schedule/Family/Formulas.h"

@@ -13,8 +13,8 @@
 #ifndef PIPESCHED_TARGET_MODELSUMMARYJSON_H
 #define PIPESCHED_TARGET_MODELSUMMARYJSON_H
 
-#include "PipeSched/CostModel/Transformer/Architecture.h"
-#include "PipeSched/CostModel/Transformer/ModelSummary.h"
+#include "PipeSched/CostModel/Kernels/Architecture.h"
+#include "PipeSched/CostModel/Layers/ModelSummary.h"
 #include "llvm/Support/JSON.h"
 
 namespace pipesched {

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_TRANSFORMS_OPTIMIZATIONLOG_H
 #define PIPESCHED_TRANSFORMS_OPTIMIZATIONLOG_H
 
-#include "PipeSched/Optimize/Candidates.h"
+#include "PipeSched/Optimize/Schedule/Candidates.h"
 
 namespace mlir {
 class MLIRContext;

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_BOUNDS_BOUNDSGRAPH_H
 #define PIPESCHED_LIB_OPTIMIZE_BOUNDS_BOUNDSGRAPH_H
 
-#include "PipeSched/Optimize/Problem.h"
+#include "PipeSched/Optimize/Problem/Problem.h"
 
 namespace pipesched::optimize {
 

@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_OPTIMIZE_BOUNDS_EVENTROWS_H
 
 #include "EventState.h"
-#include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Optimize/Problem/Solution.h"
 
 namespace pipesched::optimize {
 

@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_BOUNDS_LEAFSCHEDULE_H
 #define PIPESCHED_LIB_OPTIMIZE_BOUNDS_LEAFSCHEDULE_H
 
-#include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Optimize/Problem/Solution.h"
 #include "RowPaths.h"
 
 namespace pipesched::optimize {

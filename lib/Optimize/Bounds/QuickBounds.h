@@ -15,7 +15,7 @@
 #define PIPESCHED_LIB_OPTIMIZE_BOUNDS_QUICKBOUNDS_H
 
 #include "BoundsGraph.h"
-#include "PipeSched/Optimize/Bounds.h"
+#include "PipeSched/Optimize/Bounds/Bounds.h"
 
 namespace pipesched::optimize {
 

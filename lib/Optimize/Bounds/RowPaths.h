@@ -16,7 +16,7 @@
 #define PIPESCHED_LIB_OPTIMIZE_BOUNDS_ROWPATHS_H
 
 #include "BoundsGraph.h"
-#include "PipeSched/Optimize/Bounds.h"
+#include "PipeSched/Optimize/Bounds/Bounds.h"
 #include <chrono>
 
 namespace pipesched::optimize {

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_EVALUATOR_ENCODING_H
 #define PIPESCHED_LIB_OPTIMIZE_EVALUATOR_ENCODING_H
 
-#include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Optimize/Problem/Solution.h"
 
 namespace pipesched::optimize {
 

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Problem.h"
+#include "PipeSched/Optimize/Problem/Problem.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Optimize/Problem/Solution.h"
 #include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Support/MakeError.h"
 #include "StepSweep.h"

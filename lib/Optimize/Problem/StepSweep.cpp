@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StepSweep.h"
-#include "PipeSched/Schedule/Walk/RowSweep.h"
+#include "PipeSched/Schedule/Table/RowSweep.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;

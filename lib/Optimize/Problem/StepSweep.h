@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_PROBLEM_STEPSWEEP_H
 #define PIPESCHED_LIB_OPTIMIZE_PROBLEM_STEPSWEEP_H
 
-#include "PipeSched/Optimize/Problem.h"
+#include "PipeSched/Optimize/Problem/Problem.h"
 #include "PipeSched/Schedule/Table/Dependences.h"
 
 namespace pipesched::optimize {

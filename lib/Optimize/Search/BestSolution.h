@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_OPTIMIZE_SEARCH_BESTSOLUTION_H
 
 #include "../Evaluator/Evaluator.h"
-#include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Optimize/Problem/Solution.h"
 
 namespace pipesched::optimize {
 

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Portfolio.h"
-#include "PipeSched/Optimize/Bounds.h"
+#include "PipeSched/Optimize/Bounds/Bounds.h"
 #include "llvm/Support/ThreadPool.h"
 
 using namespace pipesched;

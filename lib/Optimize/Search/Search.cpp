@@ -12,7 +12,7 @@
 
 #include "Search.h"
 #include "Heuristics.h"
-#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 #include <algorithm>
 #include <cmath>
 

@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_SEARCH_SHAREDSTATE_H
 #define PIPESCHED_LIB_OPTIMIZE_SEARCH_SHAREDSTATE_H
 
-#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 #include <chrono>
 #include <limits>
 #include <mutex>

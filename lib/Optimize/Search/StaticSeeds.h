@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_SEARCH_STATICSEEDS_H
 #define PIPESCHED_LIB_OPTIMIZE_SEARCH_STATICSEEDS_H
 
-#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 
 namespace pipesched::optimize {
 

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Walk/DetachedGroups.h"
+#include "PipeSched/Schedule/Table/DetachedGroups.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_LIB_SCHEDULE_TABLE_ENTRIES_H
 #define PIPESCHED_LIB_SCHEDULE_TABLE_ENTRIES_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace pipesched {

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/IndexRange.h"
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 

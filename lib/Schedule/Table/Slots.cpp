@@ -13,7 +13,7 @@
 
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Schedule/Check/Verify.h"
-#include "PipeSched/Schedule/Walk/RowSweep.h"
+#include "PipeSched/Schedule/Table/RowSweep.h"
 #include "PipeSched/Support/FormatError.h"
 #include <algorithm>
 

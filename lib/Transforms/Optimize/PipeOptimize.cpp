@@ -12,7 +12,7 @@
 
 #include "../Schedules.h"
 #include "PipeSched/Adapter/LoadCosts.h"
-#include "PipeSched/CostModel/MicrobatchSizes.h"
+#include "PipeSched/CostModel/Layers/MicrobatchSizes.h"
 #include "PipeSched/Description/ResizeModel.h"
 #include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Transforms/Passes.h"

@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_TRANSFORMS_OPTIMIZE_STOREOPTIMIZED_H
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Optimize/Candidates.h"
+#include "PipeSched/Optimize/Schedule/Candidates.h"
 
 namespace pipesched::pipe {
 

@@ -15,8 +15,8 @@
 #define PIPESCHED_ANALYSIS_GRAPH_TASKGRAPH_H
 
 #include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Schedule/Kinds/Transport.h"
 #include "PipeSched/Schedule/Program/Deadlock.h"
-#include "PipeSched/Schedule/Program/Transport.h"
 #include "PipeSched/Schedule/Table/Placement.h"
 
 namespace pipesched {

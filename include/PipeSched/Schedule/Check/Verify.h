@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_CHECK_VERIFY_H
 #define PIPESCHED_SCHEDULE_CHECK_VERIFY_H
 
-#include "PipeSched/Schedule/Walk/RowSweep.h"
+#include "PipeSched/Schedule/Table/RowSweep.h"
 #include <optional>
 #include <string>
 

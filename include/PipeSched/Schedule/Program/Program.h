@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_PROGRAM_PROGRAM_H
 #define PIPESCHED_SCHEDULE_PROGRAM_PROGRAM_H
 
-#include "PipeSched/Schedule/Program/GroupName.h"
+#include "PipeSched/Schedule/Table/GroupName.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <limits>
 #include <vector>

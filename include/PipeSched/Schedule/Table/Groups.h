@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_GROUPS_H
 #define PIPESCHED_SCHEDULE_TABLE_GROUPS_H
 
-#include "PipeSched/Schedule/Program/GroupName.h"
+#include "PipeSched/Schedule/Table/GroupName.h"
 #include "PipeSched/Schedule/Table/ParameterSets.h"
 #include "PipeSched/Schedule/Table/Table.h"
 

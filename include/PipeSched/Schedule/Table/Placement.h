@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_PLACEMENT_H
 #define PIPESCHED_SCHEDULE_TABLE_PLACEMENT_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_WALK_WAVEFRONTPARTS_H
 #define PIPESCHED_SCHEDULE_WALK_WAVEFRONTPARTS_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_DIALECT_EXEC_IR_COMPACTOPTIONAL_H
 #define PIPESCHED_DIALECT_EXEC_IR_COMPACTOPTIONAL_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "llvm/ADT/Hashing.h"
 #include <limits>
 #include <optional>

@@ -15,7 +15,7 @@
 
 #include "PipeSched/Dialect/Exec/IR/CompactOptional.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Schedule/Program/Instructions.h"
+#include "PipeSched/Schedule/Kinds/Instructions.h"
 #include "PipeSched/Schedule/Table/Replicas.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -21,7 +21,7 @@ def Exec_InstructionOpInterface : OpInterface<"InstructionOpInterface"> {
     An instruction of a worker, of this dialect or of another. It starts when
     all instructions before it in its queues have left them and all tokens that
     it waits for are done. Its kind says which queues those are, what it costs
-    and where it is shown (PipeSched/Schedule/Program/Instructions.h).
+    and where it is shown (PipeSched/Schedule/Kinds/Instructions.h).
 
     The verifier of the interface checks each implementation: the parent is an
     `exec.worker`, the phase of the cell is one of its kind, a message goes to

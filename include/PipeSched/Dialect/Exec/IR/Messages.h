@@ -16,7 +16,7 @@
 #ifndef PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
 #define PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
 
-#include "PipeSched/Schedule/Program/GroupName.h"
+#include "PipeSched/Schedule/Table/GroupName.h"
 #include "llvm/ADT/STLExtras.h"
 #include <tuple>
 

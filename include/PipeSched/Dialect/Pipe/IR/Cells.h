@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_DIALECT_PIPE_IR_CELLS_H
 #define PIPESCHED_DIALECT_PIPE_IR_CELLS_H
 
-#include "PipeSched/Schedule/Table/Cell.h"
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "mlir/Bytecode/BytecodeImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include <vector>

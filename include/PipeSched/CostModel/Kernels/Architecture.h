@@ -1,0 +1,384 @@
+//===- Architecture.h - The form of a transformer ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a model file says: sizes, and which variant of each part.
+// TransformerBlock.h expands it to FLOPs and bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_KERNELS_ARCHITECTURE_H
+#define PIPESCHED_COSTMODEL_KERNELS_ARCHITECTURE_H
+
+#include "PipeSched/CostModel/Kernels/LinearAttention.h"
+#include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Support/EnumNames.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipesched {
+
+/// The kernels of the attention and of the pointwise work around it: one per
+/// operation, or FlashAttention and fused pointwise kernels. Fused does not
+/// name an attention kernel, so attention then has the rate of GEMMs. The
+/// others have the rate of that kernel on the system.
+enum class Attention : uint8_t { Unfused, Fused, Flash2, Flash3, Cudnn };
+
+/// The attention kernel whose rate on the system is used, if there is one.
+constexpr std::optional<FlashKernel> flashKernelOf(Attention attention) {
+  switch (attention) {
+  case Attention::Unfused:
+  case Attention::Fused:
+    return std::nullopt;
+  case Attention::Flash2:
+    return FlashKernel::Flash2;
+  case Attention::Flash3:
+    return FlashKernel::Flash3;
+  case Attention::Cudnn:
+    return FlashKernel::Cudnn;
+  }
+  return std::nullopt;
+}
+
+template <>
+struct EnumNames<Attention> {
+  static constexpr EnumName<Attention> values[] = {
+      {Attention::Unfused, "unfused", "One kernel per operation"},
+      {Attention::Fused, "fused",
+       "FlashAttention and fused pointwise kernels, at the rate of GEMMs"},
+      {Attention::Flash2, enumName(FlashKernel::Flash2),
+       enumMeaning(FlashKernel::Flash2)},
+      {Attention::Flash3, enumName(FlashKernel::Flash3),
+       enumMeaning(FlashKernel::Flash3)},
+      {Attention::Cudnn, enumName(FlashKernel::Cudnn),
+       enumMeaning(FlashKernel::Cudnn)}};
+};
+
+/// The requested kernels: those of the description of the model, or others.
+enum class AttentionKernels : uint8_t {
+  AsDescribed,
+  Fused,
+  Unfused,
+  Flash2,
+  Flash3,
+  Cudnn
+};
+
+template <>
+struct EnumNames<AttentionKernels> {
+  static constexpr EnumName<AttentionKernels> values[] = {
+      {AttentionKernels::AsDescribed, "as-described",
+       "Those of the description"},
+      {AttentionKernels::Fused, enumName(Attention::Fused),
+       enumMeaning(Attention::Fused)},
+      {AttentionKernels::Unfused, enumName(Attention::Unfused),
+       enumMeaning(Attention::Unfused)},
+      {AttentionKernels::Flash2, enumName(Attention::Flash2),
+       enumMeaning(Attention::Flash2)},
+      {AttentionKernels::Flash3, enumName(Attention::Flash3),
+       enumMeaning(Attention::Flash3)},
+      {AttentionKernels::Cudnn, enumName(Attention::Cudnn),
+       enumMeaning(Attention::Cudnn)}};
+};
+
+/// The kernels of a model whose description says `described`.
+constexpr Attention chooseAttention(AttentionKernels asked,
+                                    Attention described) {
+  switch (asked) {
+  case AttentionKernels::AsDescribed:
+    return described;
+  case AttentionKernels::Fused:
+    return Attention::Fused;
+  case AttentionKernels::Unfused:
+    return Attention::Unfused;
+  case AttentionKernels::Flash2:
+    return Attention::Flash2;
+  case AttentionKernels::Flash3:
+    return Attention::Flash3;
+  case AttentionKernels::Cudnn:
+    return Attention::Cudnn;
+  }
+  return described;
+}
+
+/// Activation function of the MLP. The last three are gated: the result is
+/// multiplied by the output of a second matrix (arXiv 2002.05202).
+enum class Activation : uint8_t {
+  Gelu,
+  Relu,
+  SquaredRelu,
+  Silu,
+  GeGLU,
+  ReGLU,
+  SwiGLU
+};
+
+template <>
+struct EnumNames<Activation> {
+  static constexpr EnumName<Activation> values[] = {
+      {Activation::Gelu, "gelu", "GELU"},
+      {Activation::Relu, "relu", "ReLU"},
+      {Activation::SquaredRelu, "squared_relu", "The square of ReLU"},
+      {Activation::Silu, "silu", "SiLU"},
+      {Activation::GeGLU, "geglu", "GELU, gated"},
+      {Activation::ReGLU, "reglu", "ReLU, gated"},
+      {Activation::SwiGLU, "swiglu", "SiLU, gated"}};
+};
+
+constexpr bool isGated(Activation activation) {
+  return activation >= Activation::GeGLU;
+}
+
+/// LayerNorm has a gain and a bias, RMSNorm a gain. GainNorm is a LayerNorm
+/// with the gain alone, PlainNorm one with neither.
+enum class Norm : uint8_t { LayerNorm, RMSNorm, GainNorm, PlainNorm };
+
+template <>
+struct EnumNames<Norm> {
+  static constexpr EnumName<Norm> values[] = {
+      {Norm::LayerNorm, "layer", "LayerNorm with a gain and a bias"},
+      {Norm::RMSNorm, "rms", "RMSNorm with a gain"},
+      {Norm::GainNorm, "layer_no_bias", "LayerNorm with a gain alone"},
+      {Norm::PlainNorm, "layer_no_parameters", "LayerNorm without parameters"}};
+};
+
+/// Parameters of a norm per normalized element.
+constexpr int64_t parametersPerElement(Norm norm) {
+  return norm == Norm::LayerNorm ? 2 : norm == Norm::PlainNorm ? 0 : 1;
+}
+
+/// Where norms are placed around the attention and around the MLP.
+enum class NormPlacement : uint8_t { Before, After, Around };
+
+template <>
+struct EnumNames<NormPlacement> {
+  static constexpr EnumName<NormPlacement> values[] = {
+      {NormPlacement::Before, "before",
+       "Before the attention and before the MLP"},
+      {NormPlacement::After, "after", "After them"},
+      {NormPlacement::Around, "around", "Before and after them"}};
+};
+
+/// Attention and MLP one after the other, or both on the input of the layer,
+/// each behind its own norm or behind one that they share.
+enum class Branches : uint8_t { Sequential, Parallel, ParallelSharedNorm };
+
+template <>
+struct EnumNames<Branches> {
+  static constexpr EnumName<Branches> values[] = {
+      {Branches::Sequential, "sequential", "One after the other"},
+      {Branches::Parallel, "parallel",
+       "Both on the input of the layer, each behind its own norm"},
+      {Branches::ParallelSharedNorm, "parallel_shared_norm",
+       "Both on the input of the layer, behind one norm"}};
+};
+
+/// Norms of queries and of keys: of each head, with one gain for all heads, or
+/// with a gain for each element of all heads.
+enum class QueryKeyNorm : uint8_t { None, Head, Width };
+
+template <>
+struct EnumNames<QueryKeyNorm> {
+  static constexpr EnumName<QueryKeyNorm> values[] = {
+      {QueryKeyNorm::None, "none", "No norm"},
+      {QueryKeyNorm::Head, "head", "Each head, with one gain for all heads"},
+      {QueryKeyNorm::Width, "width",
+       "Each head, with a gain for each element of all heads"}};
+};
+
+/// Which linear layers add a bias. With latent attention `queryKeyValue` is
+/// that of the two down-projections.
+struct Biases {
+  bool queryKeyValue = false, output = false, mlp = false, head = false;
+};
+
+/// Layers whose tokens see only the last `size` tokens.
+struct Window {
+  int64_t size = 0; ///< 0: every token sees all tokens before it
+  LayerSet fullLayers = LayerSet::none(); ///< layers without the window
+};
+
+/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1):
+/// keys and values, and optionally queries, are expanded from one narrow vector
+/// per token. A head's queries and keys have one part without and one with
+/// rotary positions; all heads share the positional part of the keys.
+struct LatentAttention {
+  int64_t queryRank = 0; ///< 0: queries are not compressed
+  int64_t keyValueRank = 0;
+  int64_t headSize = 0;     ///< of the part without positions
+  int64_t ropeHeadSize = 0; ///< of the part with positions
+  int64_t valueHeadSize = 0;
+};
+
+/// Mixture of experts in place of the MLP: a router sends each token to
+/// `perToken` of them; every token also goes through the shared experts.
+struct Experts {
+  int64_t count = 0, perToken = 0;
+  int64_t feedforward = 0;       ///< of one expert
+  int64_t sharedFeedforward = 0; ///< of all shared experts together; 0: none
+  bool sharedGate = false;       ///< a sigmoid gate scales the shared experts
+  bool routerBias = false, biases = false;
+  /// Experts form groups of equal size; the router chooses some of them for a
+  /// token, and then its experts among theirs (arXiv 2412.19437,
+  /// section 2.1.2).
+  int64_t groups = 1, groupsPerToken = 1;
+  /// The bytes of an element of a row, and of a gradient, that is sent to its
+  /// expert; 0: `bytesPerElement`. What comes back from experts always has
+  /// `bytesPerElement`.
+  int64_t dispatchBits = 0;
+  LayerSet layers; ///< layers with experts; the others have an MLP
+};
+
+/// Outputs that the forward does not keep although a gradient needs them: the
+/// backward computes them again from what is kept (arXiv 2412.19437, section
+/// 3.2.3; `--recompute-modules` of Megatron-Core).
+struct RecomputedOutputs {
+  bool norms = false;         ///< of norms before attention and MLP, and of
+                              ///< those inside latent attention
+  bool upProjections = false; ///< of latent attention: queries, keys, values
+  bool activations = false;   ///< of activation functions
+  /// All but attention outputs and those of every second linear layer:
+  /// torchtitan's selective checkpointing of operations.
+  bool operations = false;
+  bool mlps = false;    ///< all of an MLP
+  bool experts = false; ///< all from the router to the sum of the experts
+
+  bool ofNorms() const { return norms || operations; }
+  bool ofActivations() const { return activations || operations; }
+};
+
+/// The bits of an element that the forward keeps; 0: those of
+/// `bytesPerElement`, or if linear layers run in 8 bits, those of their inputs:
+/// 8, and of the attention's output 16 more, which its own backward reads.
+struct SavedBits {
+  int64_t linearInputs = 0; ///< except that of the output projection
+  int64_t attentionOutput = 0;
+  int64_t activationInputs = 0;
+};
+
+/// The facts of a model file (models/*.json). Sizes in elements.
+struct Architecture {
+  std::string name, source;
+  /// What a reader assumed or left out, one sentence each without a period.
+  std::vector<std::string> notes;
+  int64_t hidden = 0;
+  int64_t feedforward = 0; ///< of the MLP; 0 if every layer has experts
+  int64_t sequence = 0;
+  int64_t layers = 0;
+  int64_t attentionHeads = 0;
+  int64_t keyValueHeads = 0; ///< attentionHeads unless grouped-query attention
+  /// Of all query heads together. It may differ from hidden and need not be a
+  /// multiple of the heads (the paper's 80 heads share 4096). Latent attention
+  /// has its own sizes and ignores this field and keyValueHeads.
+  int64_t attentionWidth = 0;
+  std::optional<LatentAttention> latent;
+  std::optional<Experts> experts;
+  Window window;
+  std::optional<LinearAttention> linear;
+  /// Whether attention outputs are multiplied by the sigmoid of a gate for each
+  /// element, which is computed beside the queries.
+  bool attentionGate = false;
+  /// Layers that are an MLP, or experts, without attention before it, and those
+  /// that are attention, or a recurrence, without an MLP behind it.
+  LayerSet feedforwardOnly = LayerSet::none(), mixerOnly = LayerSet::none();
+  Activation activation = Activation::Gelu;
+  Norm norm = Norm::LayerNorm;
+  NormPlacement norms = NormPlacement::Before;
+  Branches branches = Branches::Sequential;
+  QueryKeyNorm queryKeyNorm = QueryKeyNorm::None;
+  Norm queryKeyNormForm = Norm::RMSNorm;
+  Attention attention = Attention::Fused;
+  /// Whether keys and values are copied to all query heads that share them
+  /// before the attention, which then reads, keeps and exchanges the copies.
+  bool repeatedKeyValues = false;
+  bool dropout = false;
+  Biases biases;
+  bool attentionSinks = false; ///< one parameter per head
+  int64_t vocabulary = 0;      ///< 0: neither embedding nor head is modelled
+  /// Whether the head uses the embedding's table as its matrix.
+  bool tiedEmbeddings = false;
+  /// Width of the embedding's rows if a linear layer expands them to `hidden`
+  /// (and another reduces them before the head); 0: the width is `hidden`.
+  int64_t embeddingWidth = 0;
+  bool embeddingNorm = false;
+  bool finalNorm = true;
+  int64_t learnedPositions = 0; ///< rows of the position table; needs
+                                ///< vocabulary
+  /// Layers behind the last one that predict one more token each, with the
+  /// embedding and the head of the model (arXiv 2412.19437, section 2.2).
+  int64_t predictionLayers = 0;
+  RecomputedOutputs recomputed;
+  SavedBits savedBits;
+  /// Whether operands in 8 bits are cast by kernels of their own (arXiv
+  /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
+  bool separateCasts = false;
+  /// Whether a kernel of its own adds the gradients of a microbatch to those of
+  /// earlier ones. Otherwise the GEMM does it.
+  bool separateAccumulation = false;
+  /// Whether the loss is a kernel for each of its operations, whose results in
+  /// 4 bytes are all held. Otherwise it reads the logits as they are.
+  bool separateLoss = false;
+  /// Whether tensor-parallel ranks compute such a loss of their parts of the
+  /// logits (`loss_parallel` of PyTorch), which holds one more result.
+  bool parallelLoss = false;
+  /// Whether tensor-parallel ranks keep the gathered inputs of linear layers,
+  /// where others gather them again in the backward.
+  bool gatheredInputs = false;
+  int64_t bytesPerElement = 2;
+  int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
+          optimizerBytesPerParameter = 12;
+  int64_t globalBatch =
+      0; ///< sequences per step of the reference setup; 0: none
+};
+
+/// Consecutive layers of one kind.
+struct LayerRun {
+  int64_t count = 0;
+  bool hasExperts = false, hasWindow = false;
+  bool isLinear = false; ///< a recurrence in place of attention
+  bool hasMixer = true, hasFeedforward = true;
+
+  bool hasMlp() const { return hasFeedforward && !hasExperts; }
+  bool hasAttention() const { return hasMixer && !isLinear; }
+  bool isLike(const LayerRun &other) const {
+    return hasExperts == other.hasExperts && hasWindow == other.hasWindow &&
+           isLinear == other.isLinear && hasMixer == other.hasMixer &&
+           hasFeedforward == other.hasFeedforward;
+  }
+};
+
+/// The layers of an architecture in their order, with equal neighbours in one
+/// run. A window that covers the sequence does not count. Unfused attention
+/// computes all scores, so windows make no difference there.
+///
+/// Precondition: sizes are not negative; if kinds alternate, there are at most
+/// kMaxMixedLayers layers.
+std::vector<LayerRun> layerRuns(const Architecture &architecture);
+constexpr int64_t kMaxMixedLayers = 4096;
+
+/// Whether there are layers of several kinds, whose pattern must be walked.
+bool hasMixedLayers(const Architecture &architecture);
+
+/// Elements of a head of queries and keys; 0 if the heads have no common size.
+int64_t headSizeOf(const Architecture &architecture);
+
+/// Replaces the bytes that a parameter takes: those of its weight, its gradient
+/// and its optimizer state. Frameworks differ in them for the same model. If no
+/// bytes are given, those of the description stay. Errors: not three numbers;
+/// negative ones.
+llvm::Error setParameterBytes(Architecture &architecture,
+                              llvm::ArrayRef<int64_t> bytes);
+
+/// Errors name the field: sizes that are too small, do not divide, or exclude
+/// each other.
+llvm::Error checkArchitecture(const Architecture &architecture);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_KERNELS_ARCHITECTURE_H

@@ -1,0 +1,43 @@
+//===- LayerSet.h - Some of a model's layers --------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which layers have a part: experts, a window, linear attention.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_KERNELS_LAYERSET_H
+#define PIPESCHED_COSTMODEL_KERNELS_LAYERSET_H
+
+#include "llvm/ADT/STLExtras.h"
+#include <optional>
+#include <vector>
+
+namespace pipesched {
+
+/// A set of layers, counted from 0: `first`, first + every, ..., or those that
+/// are listed.
+struct LayerSet {
+  int64_t first = 0;
+  int64_t every = 1;                          ///< 0: none
+  std::optional<std::vector<int64_t>> listed; ///< ascending
+
+  static LayerSet none() { return {0, 0, std::nullopt}; }
+  bool contains(int64_t layer) const {
+    if (listed)
+      return llvm::binary_search(*listed, layer);
+    return every > 0 && layer >= first && (layer - first) % every == 0;
+  }
+  /// Whether all layers are in it, or none, whatever their number.
+  bool isAllOrNone() const {
+    return !listed && (every == 0 || (every == 1 && first == 0));
+  }
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_KERNELS_LAYERSET_H

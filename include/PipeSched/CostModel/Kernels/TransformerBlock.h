@@ -1,0 +1,48 @@
+//===- TransformerBlock.h - Op-level facts of transformers ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Expands an architecture to kernels with FLOPs and bytes: the Megatron block
+// of arXiv 2605.24006 (unfused), a FlashAttention-style fused variant
+// (2205.14135), latent attention and mixtures of experts.
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_KERNELS_TRANSFORMERBLOCK_H
+#define PIPESCHED_COSTMODEL_KERNELS_TRANSFORMERBLOCK_H
+
+#include "PipeSched/CostModel/Kernels/Architecture.h"
+#include "PipeSched/Facts/Facts.h"
+
+namespace pipesched {
+
+struct ExpansionOptions {
+  int64_t microbatchSize = 1;
+  Recompute recompute = Recompute::None;
+  /// Bytes of a message between stages, if they differ from the activation's.
+  std::optional<int64_t> boundaryBytes;
+  Precision precision = Precision::BF16;
+  /// Whether the accelerators of a worker divide the residual stream along the
+  /// sequence (arXiv 2205.05198). Otherwise each accelerator normalizes and
+  /// keeps all of it.
+  bool sequenceParallel = true;
+};
+
+/// One block for each run of layers of one kind, in their order, and embedding
+/// and head if there is a vocabulary. A block is called "layer"; a prefix says
+/// its kind if there are several: "dense_layer" and "expert_layer",
+/// "window_layer" and "full_layer", "window_expert_layer". Every block contains
+/// the all-reduces of tensor parallelism (Engine::Link); the system decides how
+/// many accelerators take part.
+///
+/// Errors: those of checkArchitecture; sizes whose products overflow int64,
+/// with the name of the kernel.
+llvm::Expected<ModelFacts> expandArchitecture(const Architecture &architecture,
+                                              const ExpansionOptions &options);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_KERNELS_TRANSFORMERBLOCK_H

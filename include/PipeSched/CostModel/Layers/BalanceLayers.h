@@ -1,0 +1,77 @@
+//===- BalanceLayers.h - How many layers a stage holds ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Divides the layers of a model over the stages of a path as evenly as
+// possible, by number or by cost, and takes into account what the first and the
+// last stage hold beside layers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_LAYERS_BALANCELAYERS_H
+#define PIPESCHED_COSTMODEL_LAYERS_BALANCELAYERS_H
+
+#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Support/EnumNames.h"
+
+namespace pipesched {
+
+/// What stages share evenly: the number of layers, without a remainder (Exact)
+/// or as evenly as possible (Count), or the time of a microbatch (Cost).
+enum class Balance { Exact, Count, Cost };
+
+template <>
+struct EnumNames<Balance> {
+  static constexpr EnumName<Balance> values[] = {
+      {Balance::Exact, "exact", "The number of layers, exactly"},
+      {Balance::Count, "count", "The number of layers, as far as it goes"},
+      {Balance::Cost, "cost", "The time of a microbatch"}};
+};
+
+/// The layers in their order, and what the first and the last stage hold beside
+/// them, in one unit: layers or picoseconds.
+struct LayerLoads {
+  struct Run {
+    int64_t count = 0, each = 0; ///< `count` layers of load `each`
+  };
+  int64_t first = 0, last = 0; ///< beside layers, on the first and last stage
+  std::vector<Run> runs;
+};
+
+/// The time of F, B and recomputation of every block, for one microbatch, in
+/// ps. Errors: those of costBlocks.
+llvm::Expected<LayerLoads> costLayers(const ModelFacts &model,
+                                      const SystemFacts &system);
+
+/// The layers of each stage such that all stages have equal loads, including
+/// what the ends hold. Errors: a number of layers for which that is impossible,
+/// with the nearest possible numbers.
+llvm::Expected<std::vector<int64_t>>
+divideExactly(int64_t numStages, int64_t layers, int64_t first, int64_t last);
+
+/// The layers of each stage of a path (`workers` by stage), as even as
+/// possible.
+///
+/// If all layers are alike, the busiest worker gets the smallest possible load,
+/// then the next busiest, and so on; the same rule then divides a worker's
+/// layers among its stages. A tie goes to the worker that the path reaches
+/// last, and to its last stage, because it holds fewer activations. O(S log
+/// time).
+///
+/// If they differ, the stages are runs of consecutive layers. The longest stage
+/// is as short as possible; of all such divisions the one with the smallest sum
+/// of squares is taken. The sum over the stages of a worker is not considered.
+/// O(S L log L) for L layers.
+///
+/// Errors: a worker below 0 or over the most that there may be; loads that add
+/// up to more than 2^63 - 1; layers that differ, with S (L + 1) over 2^24.
+llvm::Expected<std::vector<int64_t>>
+balanceLayers(llvm::ArrayRef<int32_t> workers, const LayerLoads &loads);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_LAYERS_BALANCELAYERS_H

@@ -1,0 +1,77 @@
+//===- ModelSummary.h - A model in a few numbers ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parameters, FLOPs per token and bytes, of a model and of its blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_LAYERS_MODELSUMMARY_H
+#define PIPESCHED_COSTMODEL_LAYERS_MODELSUMMARY_H
+
+#include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Schedule/Table/Placement.h"
+#include "llvm/Support/Error.h"
+
+namespace pipesched {
+
+/// `count` equal blocks; the numbers are those of one block.
+struct BlockSummary {
+  std::string name;
+  BlockPosition position = BlockPosition::Layer;
+  int64_t count = 0;
+  int64_t parameters = 0, activeParameters = 0, tiedParameters = 0;
+  int64_t expertParameters = 0;         ///< those that a router chooses among
+  std::optional<int64_t> flopsPerToken; ///< as in ModelSummary
+  int64_t activationBytes = 0, weightGradBytes = 0, recomputedBytes = 0;
+};
+
+/// FLOPs are those of the model, not of a schedule: three times the GEMMs of
+/// the forward, because input and weight gradient cost as much each.
+/// Recomputation, kernels that compute scores twice, and vector kernels do not
+/// count (as in Megatron, arXiv 2104.04473, section 5, and PaLM, 2204.02311,
+/// appendix B). A causal mask saves nothing.
+struct ModelSummary {
+  std::string name, source;
+  int64_t microbatchSize = 0, sequence = 0, layers = 0;
+  int64_t vocabulary = 0;       ///< 0: not known
+  int64_t parameters = 0;       ///< tied copies count once
+  int64_t activeParameters = 0; ///< those that one token uses
+  /// The parameters of all experts that routers choose among, without shared
+  /// experts. Absent without experts, as expertFlopsPerToken is.
+  std::optional<int64_t> expertParameters, expertWeightBytes;
+  /// The FLOPs of F, I and W. Absent if the tokens of a sequence are not known.
+  std::optional<int64_t> flopsPerToken;
+  /// The part of flopsPerToken in GEMMs without weights (attention scores and
+  /// their use).
+  std::optional<int64_t> attentionFlopsPerToken;
+  /// The part of flopsPerToken in experts that a token is sent to.
+  std::optional<int64_t> expertFlopsPerToken;
+  int64_t activationBytesPerBlock = 0; ///< the largest layer
+  int64_t activationBytes = 0;         ///< all blocks, one microbatch
+  int64_t boundaryBytes = 0;
+  int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
+  /// The blocks. Equal blocks are listed once, in the order in which they first
+  /// occur.
+  std::vector<BlockSummary> blocks;
+};
+
+/// The FLOPs of the forward by this definition, of a microbatch: of the model,
+/// and by global stage. Errors: those of splitLayers.
+double forwardFlops(const ModelFacts &model);
+llvm::Expected<std::vector<double>>
+forwardFlopsOfStages(const Placement &placement, const ModelFacts &model);
+
+/// How many times the FLOPs of the forward a cell of a phase computes.
+int64_t forwardsOf(Phase phase);
+
+/// Numbers per token are rounded down. Errors: sums over 2^63 - 1.
+llvm::Expected<ModelSummary> summarize(const ModelFacts &model);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_LAYERS_MODELSUMMARY_H

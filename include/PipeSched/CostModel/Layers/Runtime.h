@@ -1,0 +1,52 @@
+//===- Runtime.h - What executes a schedule ---------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Costs under runtimes that compute other things in a cell than the table says.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_LAYERS_RUNTIME_H
+#define PIPESCHED_COSTMODEL_LAYERS_RUNTIME_H
+
+#include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Schedule/Table/Placement.h"
+#include "PipeSched/Support/EnumNames.h"
+#include "llvm/Support/Error.h"
+
+namespace pipesched {
+
+/// What executes the cells of a schedule.
+enum class Runtime : uint8_t {
+  Table, ///< a runtime that does in each cell what the table says
+  Torch  ///< _PipelineScheduleRuntime of torch.distributed.pipelining, 2.13
+};
+
+template <>
+struct EnumNames<Runtime> {
+  static constexpr EnumName<Runtime> values[] = {
+      {Runtime::Table, "table", "What the table says"},
+      {Runtime::Torch, "torch",
+       "PyTorch's: W of stage 0 is its whole backward, pairs run in turn"}};
+};
+
+/// Changes costs to those under a runtime. `Torch`: on the first stage of each
+/// path I takes no time and W takes I + W (`backward_one_chunk` of PyTorch's
+/// stage.py leaves the whole backward to W, since nobody needs the gradient of
+/// the input); an overlapped pair takes the sum of its cells, unless PyTorch is
+/// given a function for OVERLAP_F_B. Errors: times over int64.
+llvm::Error applyRuntime(Runtime runtime, const Placement &placement,
+                         StageCosts &stageCosts);
+
+/// The same for memory. `Torch`: on the first stage of each path I frees
+/// nothing.
+void applyRuntime(Runtime runtime, const Placement &placement,
+                  MemoryFacts &memory);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_LAYERS_RUNTIME_H

@@ -1,0 +1,90 @@
+//===- Slices.h - What a slice of a microbatch is and does ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Cuts sequences along their tokens, and takes the facts of a slice from those
+// of a microbatch (docs/CostModel.md, "Slices").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_LAYERS_SLICES_H
+#define PIPESCHED_COSTMODEL_LAYERS_SLICES_H
+
+#include "PipeSched/Facts/System.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+
+namespace pipesched {
+
+/// Tokens begin to end - 1 of every sequence of a microbatch.
+struct TokenSpan {
+  int64_t begin = 0, end = 0;
+
+  int64_t size() const { return end - begin; }
+  friend bool operator==(TokenSpan a, TokenSpan b) {
+    return a.begin == b.begin && a.end == b.end;
+  }
+};
+
+/// What one sequence costs, in any unit: each of its tokens, and each pair of a
+/// token and one that it sees, itself counted as a half.
+struct SequenceWork {
+  double perToken = 0, perPair = 0;
+};
+
+/// Slices of equal work: s tokens that end at token E have the work perToken s
+/// + perPair (s E - s^2 / 2). Solved from the last slice to the first and
+/// rounded down to a multiple of `multiple`; the first slice takes the rest
+/// (arXiv 2406.03488, section 3.4). Errors: a slice without a token.
+llvm::Expected<std::vector<TokenSpan>> cutByWork(int64_t sequence,
+                                                 int64_t numSlices,
+                                                 int64_t multiple,
+                                                 SequenceWork work);
+
+/// Slices of the given numbers of tokens. Errors: not as many sizes as
+/// slices; a sum that is not the sequence; a size that is no multiple of
+/// `multiple`, with the nearest that are.
+llvm::Expected<std::vector<TokenSpan>>
+cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
+           llvm::ArrayRef<int64_t> sizes);
+
+/// The slices of a sequence, as the system's `slice-cut` says. Their sizes are
+/// multiples of what ranks divide among them: the tensor-parallel degree, times
+/// two pieces of each context-parallel rank. `system` may be null. Errors: a
+/// model whose sequences or whose tokens that see others are not known; sizes
+/// that do not divide, with the nearest numbers of slices that do.
+llvm::Expected<std::vector<TokenSpan>> cutSequence(const ModelFacts &model,
+                                                   int64_t numSlices,
+                                                   const SystemFacts *system);
+
+/// The facts of one slice of each microbatch: all but the attention core in
+/// proportion to tokens. In the core, each token of the slice goes over the
+/// keys and values of the tokens before it that it sees. Parameters are those
+/// of the model, and each weight is read again. Under full recomputation keys
+/// and values are kept, since later slices need them. `model` is that of a
+/// whole microbatch, and the span a part of its sequence. With `sharedWith` the
+/// core has half of the pairs of both slices; it must be a fused one.
+ModelFacts takeSlice(const ModelFacts &model, TokenSpan span,
+                     const TokenSpan *sharedWith = nullptr);
+
+/// What two workers pass on for one block if slices share their attention so:
+/// what the core reads and writes of the part that one gives to the other. By
+/// phase, of F, I and R.
+PhaseMap<int64_t> exchangedBytes(const ModelFacts &model,
+                                 const BlockFacts &block, TokenSpan one,
+                                 TokenSpan other);
+
+/// Whether the attention core writes scores.
+bool keepsScores(const BlockFacts &block);
+
+/// The bytes of keys and values of a block that other tokens see, for one
+/// microbatch: what the block's kernel on Engine::Context brings to other ranks
+/// in its F. 0 without one.
+int64_t keyValueBytes(const BlockFacts &block);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_LAYERS_SLICES_H

@@ -1,0 +1,32 @@
+//===- RuntimeBuffers.h - Memory of what executes a schedule ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a runtime holds beyond the tensors that cells need.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_MEMORY_RUNTIMEBUFFERS_H
+#define PIPESCHED_COSTMODEL_MEMORY_RUNTIMEBUFFERS_H
+
+#include "PipeSched/CostModel/Layers/Runtime.h"
+#include "PipeSched/Facts/System.h"
+
+namespace pipesched {
+
+/// Adds to the memory of stages the buffers of a runtime. `Torch`: without
+/// slices the stages of paths of several have buffers for what they receive,
+/// and keep what they send; FSDP2 has buffers for what it gathers and reduces
+/// (docs/CostModel.md, "What PyTorch holds"). `system` may be null. Errors:
+/// those of splitLayers; bytes over int64.
+llvm::Error addRuntimeBuffers(Runtime runtime, const Placement &placement,
+                              const ModelFacts &model,
+                              const SystemFacts *system, MemoryFacts &memory);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_MEMORY_RUNTIMEBUFFERS_H

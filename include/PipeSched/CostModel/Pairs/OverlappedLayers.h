@@ -1,0 +1,179 @@
+//===- OverlappedLayers.h - Parts of layers on two streams ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The schedule of a forward and a backward whose layers share a worker part by
+// part, so that rows of one are on their way to experts while the other
+// computes (docs/CostModel.md, "Parts of layers").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_PAIRS_OVERLAPPEDLAYERS_H
+#define PIPESCHED_COSTMODEL_PAIRS_OVERLAPPEDLAYERS_H
+
+#include "PipeSched/Facts/System.h"
+#include "PipeSched/Schedule/Kinds/Phases.h"
+#include "PipeSched/Support/EnumNames.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+#include <array>
+#include <string>
+#include <vector>
+
+namespace pipesched {
+
+/// The parts of a layer, in the order of its forward. Attention also holds what
+/// stands around it: the router, and the sum of the experts' results.
+enum class LayerPart : uint8_t { Attention, Dispatch, Mlp, Combine };
+
+template <>
+struct EnumNames<LayerPart> {
+  static constexpr EnumName<LayerPart> values[] = {
+      {LayerPart::Attention, "attention", "Everything but the experts"},
+      {LayerPart::Dispatch, "dispatch", "Rows on their way to experts"},
+      {LayerPart::Mlp, "mlp", "The experts, or the MLP"},
+      {LayerPart::Combine, "combine", "Rows on their way back"}};
+};
+
+/// What runs the parts of layers, one at a time and in the order of issue.
+enum class Stream : uint8_t { Compute, Exchange };
+
+template <>
+struct EnumNames<Stream> {
+  static constexpr EnumName<Stream> values[] = {
+      {Stream::Compute, "compute", "Kernels of the accelerators"},
+      {Stream::Exchange, "exchange", "Rows on their way to experts and back"}};
+};
+
+constexpr Stream streamOf(LayerPart part) {
+  return part == LayerPart::Dispatch || part == LayerPart::Combine
+             ? Stream::Exchange
+             : Stream::Compute;
+}
+
+/// A phase (F, I or W) of a part of a layer.
+struct PartPhase {
+  LayerPart part = LayerPart::Attention;
+  Phase phase = Phase::Forward;
+
+  friend bool operator==(const PartPhase &a, const PartPhase &b) {
+    return a.part == b.part && a.phase == b.phase;
+  }
+};
+
+/// "mlp.I".
+std::string nameOf(PartPhase what);
+
+/// The parts of one forward layer and of one backward layer, in order of issue.
+using PairPattern = llvm::SmallVector<PartPhase, 10>;
+
+/// The parts of one layer of the forward and one of the backward: with
+/// `delaysWeights` 10, else 8, where I is the whole backward. Orders `Best` and
+/// `Fluid` have none of their own, and give DeepSeek's.
+PairPattern patternOf(PairOrder order, bool delaysWeights);
+
+/// Reads "combine.I,attention.F,...". Errors: a name that no part or phase has;
+/// W of a dispatch or combine; parts that are missing or there twice.
+llvm::Expected<PairPattern> parsePairPattern(llvm::StringRef text,
+                                             bool delaysWeights);
+
+/// The times of the parts of a layer, ps. Dispatch and combine have no W.
+struct LayerTimes {
+  /// By part, then F, I and W.
+  std::array<std::array<int64_t, 3>, kNumEnumValues<LayerPart>> ps = {};
+
+  int64_t of(PartPhase what) const;
+  int64_t &of(PartPhase what);
+};
+
+struct PairOptions {
+  PairOrder order = PairOrder::DeepSeek;
+  /// In place of `order`, if it is not empty.
+  PairPattern pattern;
+  /// Whether W runs apart from I, behind it. Otherwise I takes I + W.
+  bool delaysWeights = true;
+  /// How long a part takes while the other stream is in use, in percent of its
+  /// time alone; 100 or more, and at most kMaxSlowdown.
+  int64_t computePercent = 100, exchangePercent = 100;
+};
+
+constexpr int64_t kMaxSlowdown = 1000;
+
+/// A part of a layer as it ran.
+struct PartRun {
+  PartPhase what;
+  int64_t layer = 0; ///< of the forward or of the backward cell
+  int64_t startPs = 0, endPs = 0;
+};
+
+struct PairSchedule {
+  PairPattern pattern; ///< the order of issue
+  std::vector<PartRun> runs;
+  int64_t endPs = 0;
+  /// When the output of the forward and the gradient of the backward's input
+  /// are there.
+  int64_t forwardPs = 0, gradientPs = 0;
+  /// How long each stream is in use; and how long only the exchange is, which
+  /// is what is seen of it.
+  int64_t computePs = 0, exchangePs = 0, exposedPs = 0;
+  /// No order ends earlier.
+  int64_t boundPs = 0;
+  /// Whether no other order ends earlier: the end is the bound, or all orders
+  /// of a pair of single layers were compared.
+  bool isOptimal = false;
+  /// Of the search: orders that were timed, and those that a bound left out.
+  int64_t numTimed = 0, numCut = 0;
+};
+
+/// Schedules a forward through `forward` beside a backward through `backward`,
+/// each in the order of its layers. The i-th forward layer goes with the i-th
+/// layer from the end of the backward; what one of them has more runs behind
+/// the others. Either may be empty.
+///
+/// A stream runs one part at a time, in the order of issue. A part of the
+/// forward waits for the one before it, through the layers; I of a part waits
+/// for that of the part behind it, and W for the I of its part. With factors,
+/// the parts that run at the same time go slower.
+///
+/// `Best` finds the first end of all orders that are the same for each pair of
+/// layers, by branch and bound: an order of the compute stream is left out if,
+/// with any number of exchanges at once, it ends no earlier than the best.
+///
+/// Errors: negative times; factors out of range; order `Fluid`, which is none;
+/// an order whose streams wait for each other, with the cycle; times over
+/// int64.
+llvm::Expected<PairSchedule> schedulePair(llvm::ArrayRef<LayerTimes> forward,
+                                          llvm::ArrayRef<LayerTimes> backward,
+                                          const PairOptions &options);
+
+/// The times of the parts of `count` equal layers of a model. Kernels up to the
+/// first exchange are the attention, those between the exchanges the experts;
+/// what follows the second one, such as the sum of the results, runs before the
+/// next layer and counts as attention. In a layer without exchanges the MLP
+/// begins with the first kernel of that name. The parts of a phase add up to
+/// the time of the layer. Compute takes the longer of device and host.
+struct LayerKind {
+  std::string name;
+  int64_t count = 0;
+  LayerTimes times;
+};
+
+/// Errors: times over int64.
+llvm::Expected<std::vector<LayerKind>>
+costLayerParts(const ModelFacts &model, const SystemFacts &system);
+
+/// The times of the parts of one layer with these kernels; with
+/// `recomputesInBackward` what `model.recompute` computes again belongs to I.
+/// All kernels have rates. Errors: times over int64.
+llvm::Expected<LayerTimes> costLayer(const BlockFacts &block,
+                                     const ModelFacts &model,
+                                     const SystemFacts &system,
+                                     bool recomputesInBackward);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_PAIRS_OVERLAPPEDLAYERS_H

@@ -1,0 +1,35 @@
+//===- ShardReductions.h - Gradients of a head in shards --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All-reduces of gradients where each worker has a shard of the head and of the
+// embedding (docs/CostModel.md, "Shards of a vocabulary").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_VOCAB_SHARDREDUCTIONS_H
+#define PIPESCHED_COSTMODEL_VOCAB_SHARDREDUCTIONS_H
+
+#include "PipeSched/CostModel/CostModel.h"
+
+namespace pipesched {
+
+/// What costReductions says of the layers, by `gradient-buckets` layer by layer
+/// (reduceByLayers); the last stage of each worker also reduces its shard,
+/// behind its layers, since T of the last microbatch may be the last cell in
+/// front of it. `phases` are those of the table. Errors: those of
+/// costReductions; a model without a head, or with more blocks behind its
+/// layers; several paths; weights that are gathered in cells.
+llvm::Expected<std::vector<MessageCost>>
+costShardReductions(const Placement &placement,
+                    llvm::ArrayRef<Reduction> reductions,
+                    const ModelFacts &model, const SystemFacts &system,
+                    PhaseSet phases, const StageCosts &stageCosts);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_VOCAB_SHARDREDUCTIONS_H

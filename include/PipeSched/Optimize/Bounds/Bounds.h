@@ -1,0 +1,59 @@
+//===- Bounds.h - Lower bounds and proofs -----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lower bounds on makespan and period, and exact search (docs/Optimize.md, the
+// bounds with their proofs).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_OPTIMIZE_BOUNDS_BOUNDS_H
+#define PIPESCHED_OPTIMIZE_BOUNDS_BOUNDS_H
+
+#include "PipeSched/Optimize/Problem/Solution.h"
+
+namespace pipesched::optimize {
+
+/// A lower bound on the objective of a problem, in ticks, and the name of the
+/// bound in docs/Optimize.md.
+struct Bound {
+  int64_t value = 0;
+  std::string name;
+};
+
+/// The best of the bounds that need no search. Takes well under a second for a
+/// thousand cells.
+Bound quickBound(const Problem &problem);
+
+/// When a proof stops. With a limit on work alone, the same problem gives the
+/// same proof on every machine.
+struct ProofLimits {
+  double seconds = 0; ///< may be infinite
+  /// How many row edges, precedences and cells propagation and searches may
+  /// read.
+  uint64_t work = std::numeric_limits<uint64_t>::max();
+  llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
+};
+
+/// What exact search found. `lowerBound` holds even if it was stopped.
+struct Proof {
+  Bound lowerBound;
+  /// A solution better than `upperBound`, if one was found.
+  std::optional<Solution> better;
+};
+
+/// Raises the lower bound towards `upperBound`, the objective of a known
+/// solution: first destructive bounds by propagation (rows as paths, memory
+/// arcs), then branch and bound; with copies or recomputation, for small
+/// problems, also a search from event to event. For the period only the quick
+/// bound is computed. `knownBound` is a lower bound that was proven before.
+Proof prove(const Problem &problem, int64_t upperBound,
+            const ProofLimits &limits, int64_t knownBound = 0);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_OPTIMIZE_BOUNDS_BOUNDS_H

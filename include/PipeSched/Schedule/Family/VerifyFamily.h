@@ -1,0 +1,33 @@
+//===- VerifyFamily.h - Whether rows are those of a family ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Checks the family of a schedule. One that was written or changed by hand may
+// carry the name of a family whose formula does not hold for its rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_FAMILY_VERIFYFAMILY_H
+#define PIPESCHED_SCHEDULE_FAMILY_VERIFYFAMILY_H
+
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Family/Families.h"
+
+namespace pipesched {
+
+/// Checks that the rows of a complete table are those of a family, so that its
+/// formula holds for them: generates them again on the table's placement. Idle
+/// slots may differ. Linear in cells if the generator is. `options` are those
+/// with which the rows were generated, including the slot lengths if there were
+/// any.
+std::optional<Violation> verifyFamily(const TableView &table,
+                                      const Family &family,
+                                      const FamilyOptions &options);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_FAMILY_VERIFYFAMILY_H

@@ -1,0 +1,149 @@
+//===- Cell.h - One entry of a schedule table ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A cell is a phase of a unit on a stage, written <stage><phase><unit> (2F0, in
+// a table with slices 2F0.1).
+// It packs into 8 bytes, so that a row is a flat array.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_KINDS_CELL_H
+#define PIPESCHED_SCHEDULE_KINDS_CELL_H
+
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace pipesched {
+
+/// One entry of a row:
+///
+///   bit 63..56  55..32   31             30..0
+///       phase   stage    overlaps next  number: see CellNumber
+///
+/// This layout is that of memory alone. Files have the bits of toStored.
+/// `a+b`, two overlapped cells, are neighbours in the row, and the first has
+/// the overlap bit.
+class Cell {
+public:
+  static constexpr int64_t kMaxStages = int64_t(1) << 24;
+  static constexpr int64_t kMaxMicrobatches = (int64_t(1) << 31) - 1;
+
+  constexpr Cell() = default;
+  constexpr Cell(int64_t stage, Phase phase, int64_t number,
+                 bool overlapsNext = false)
+      : bits(static_cast<uint64_t>(phase) << 56 |
+             static_cast<uint64_t>(stage) << 32 |
+             static_cast<uint64_t>(overlapsNext) << 31 |
+             static_cast<uint64_t>(number)) {
+    assert(stage >= 0 && stage < kMaxStages && "stage out of the cell's range");
+    assert(number >= 0 && number <= kMaxMicrobatches &&
+           "number out of the cell's range");
+  }
+
+  static constexpr Cell idle(int64_t slots) {
+    return Cell(0, Phase::Idle, slots);
+  }
+  /// The inverse of getRaw().
+  static constexpr Cell fromRaw(uint64_t raw) {
+    Cell cell;
+    cell.bits = raw;
+    return cell;
+  }
+
+  constexpr uint64_t getRaw() const { return bits; }
+  constexpr Phase getPhase() const { return static_cast<Phase>(bits >> 56); }
+  constexpr int64_t getStage() const { return bits >> 32 & 0xffffff; }
+  /// What the number counts, CellNumber of the phase says.
+  constexpr int64_t getNumber() const { return bits & 0x7fffffff; }
+  /// The number of a cell of a unit: microbatch x slices + slice, which
+  /// Placement::microbatchOf and sliceOf take apart.
+  constexpr int64_t getUnit() const { return getNumber(); }
+  /// The number of O and G.
+  constexpr int64_t getPath() const { return getNumber(); }
+  constexpr int64_t getIdleSlots() const { return getNumber(); }
+  constexpr bool overlapsNext() const { return bits >> 31 & 1; }
+  constexpr Cell withOverlap(bool overlaps) const {
+    return fromRaw((bits & ~(uint64_t(1) << 31)) | uint64_t(overlaps) << 31);
+  }
+  constexpr Cell withPhase(Phase phase) const {
+    return fromRaw((bits & ~(uint64_t(0xff) << 56)) |
+                   static_cast<uint64_t>(phase) << 56);
+  }
+
+  constexpr bool is(Phase phase) const { return getPhase() == phase; }
+  constexpr bool isIn(PhaseSet phases) const {
+    return phases.contains(getPhase());
+  }
+  constexpr bool isIdle() const { return is(Phase::Idle); }
+  constexpr bool isCopy() const { return isIn(kCopyPhases); }
+  constexpr bool isJoin() const { return isIn(kJoinPhases); }
+  constexpr bool isPerPath() const { return isIn(kPerPathPhases); }
+  constexpr bool isCompute() const { return isIn(kComputePhases); }
+
+  friend constexpr bool operator==(Cell a, Cell b) { return a.bits == b.bits; }
+  friend constexpr bool operator!=(Cell a, Cell b) { return a.bits != b.bits; }
+
+  /// `2F0`, `_`, `_12`; the overlap bit is not part of the name.
+  void print(llvm::raw_ostream &os) const;
+  std::string str() const;
+
+private:
+  uint64_t bits = 0;
+};
+
+static_assert(sizeof(Cell) == 8, "rows are flat arrays of 8-byte cells");
+
+inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Cell cell) {
+  cell.print(os);
+  return os;
+}
+
+/// A cell of a table whose microbatches have this many slices, as text: `2F3.1`
+/// is slice 1 of microbatch 3, and `2F3` stands where there are no slices.
+struct CellName {
+  Cell cell;
+  int64_t numSlices = 1;
+
+  bool hasSlice() const {
+    return numSlices > 1 &&
+           traitsOf(cell.getPhase()).number == CellNumber::Unit;
+  }
+  std::string str() const;
+};
+llvm::raw_ostream &operator<<(llvm::raw_ostream &os, CellName name);
+
+/// The bits of a cell in bytecode and in generic attributes, which other
+/// processes read: those of getRaw() with the code of the phase.
+constexpr uint64_t toStored(Cell cell) {
+  if constexpr (kCodesAreNumbers)
+    return cell.getRaw();
+  constexpr uint64_t kBelowPhase = (uint64_t(1) << 56) - 1;
+  return uint64_t(traitsOf(cell.getPhase()).code) << 56 |
+         (cell.getRaw() & kBelowPhase);
+}
+/// The cell that has these bits, if one has: idle entries have slots and no
+/// stage.
+inline std::optional<Cell> fromStored(uint64_t bits) {
+  std::optional<Phase> phase = phaseFromCode(bits >> 56);
+  if (!phase)
+    return std::nullopt;
+  Cell cell = Cell::fromRaw(bits).withPhase(*phase);
+  if (cell.isIdle() && (cell.getIdleSlots() == 0 || cell.getStage() != 0))
+    return std::nullopt;
+  return cell;
+}
+
+/// Slots of a cell where a table has unit slots.
+inline int64_t unitSlots(Cell cell) {
+  return cell.isIdle() ? cell.getIdleSlots()
+                       : traitsOf(cell.getPhase()).unitSlots;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_KINDS_CELL_H

@@ -1,0 +1,369 @@
+//===- PhaseSets.h - What follows from the table of phases --*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sets of phases, lists of what their cells wait for, letters and codes, all
+// computed from the table while compiling. A new phase changes nothing here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_KINDS_PHASESETS_H
+#define PIPESCHED_SCHEDULE_KINDS_PHASESETS_H
+
+#include "PipeSched/Schedule/Kinds/Phases.h"
+
+namespace pipesched {
+
+/// The phases whose traits satisfy a predicate.
+template <typename Predicate>
+constexpr PhaseSet phasesWith(Predicate &&isMember) {
+  PhaseSet phases;
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    if (isMember(kPhaseTraits[i]))
+      phases |= static_cast<Phase>(i);
+  return phases;
+}
+
+/// Whether the cells of a phase become one kind of instruction.
+constexpr bool becomes(const PhaseTraits &traits, InstructionKind kind) {
+  return traits.instruction && *traits.instruction == kind;
+}
+
+/// The phases whose cells become one kind of instruction.
+constexpr PhaseSet phasesOfKind(InstructionKind kind) {
+  return phasesWith(
+      [&](const PhaseTraits &traits) { return becomes(traits, kind); });
+}
+
+inline constexpr PhaseSet kAllPhases =
+    phasesWith([](const PhaseTraits &) { return true; });
+/// Phases that have a cost: all but joins and idle entries.
+inline constexpr PhaseSet kCostedPhases =
+    phasesWith([](const PhaseTraits &traits) { return traits.isCosted; });
+/// The longest cell where a table has unit slots.
+inline constexpr uint64_t kMaxUnitSlots = [] {
+  uint64_t most = 0;
+  for (const PhaseTraits &traits : kPhaseTraits)
+    most = traits.unitSlots > most ? traits.unitSlots : most;
+  return most;
+}();
+/// The phases whose cells become an instruction of a role.
+constexpr PhaseSet phasesOfRole(InstructionRole role) {
+  return phasesWith([&](const PhaseTraits &traits) {
+    return traits.instruction && traitsOf(*traits.instruction).role == role;
+  });
+}
+/// The phases whose cells meet those of other workers (Groups.h): G.
+inline constexpr PhaseSet kCollectivePhases =
+    phasesOfRole(InstructionRole::Collective);
+/// Of them, those beside which rows go on, without slots: X, Y, Z, A and C.
+inline constexpr PhaseSet kDetachedPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.instruction && traitsOf(*traits.instruction).isDetached;
+    });
+/// The others, which hold their rows until all have come: G.
+inline constexpr PhaseSet kMeetingPhases = kCollectivePhases - kDetachedPhases;
+/// Phases that run in their row: F, B, I, W, R, O, S, T, E and V. Meetings have
+/// their slots there, since a table has no second row for the network.
+inline constexpr PhaseSet kComputePhases =
+    phasesOfRole(InstructionRole::Compute) | kMeetingPhases;
+/// F, B, I, W, R, S, T, E and V: compute of a unit.
+inline constexpr PhaseSet kUnitComputePhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return becomes(traits, InstructionKind::Compute) &&
+             traits.number == CellNumber::Unit;
+    });
+/// D and U, which run on a copy queue beside compute.
+inline constexpr PhaseSet kCopyPhases = phasesOfRole(InstructionRole::Copy);
+/// d and u, which delay the next compute cell and take no time.
+inline constexpr PhaseSet kJoinPhases = phasesOfRole(InstructionRole::Join);
+/// O and G, whose number is a path.
+inline constexpr PhaseSet kPerPathPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.number == CellNumber::Path;
+    });
+/// Phases that occur at most once for a stage and unit, so that a CellIndex
+/// finds their cells: F, B, I, W, R, D, U, S, T, X, Y, Z, E, A, C, V.
+inline constexpr PhaseSet kIndexedPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.number == CellNumber::Unit &&
+             traits.order.occurrence != Occurrence::AnyNumber;
+    });
+/// Phases of which each worker of a path has a shard: S, T, X, Y and Z, and E,
+/// A, C and V.
+inline constexpr PhaseSet kSpreadPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.order.occurrence == Occurrence::Spread;
+    });
+/// B and I, which need the gradient of the next stage and the activations.
+inline constexpr PhaseSet kBackwardStarts =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.flows.takes && *traits.flows.takes == Flow::Gradient;
+    });
+/// B, W, T and V, which add to the gradients of parameters.
+inline constexpr PhaseSet kGradientPhases =
+    phasesWith([](const PhaseTraits &traits) { return traits.addsGradient; });
+/// B and W, at whose end nothing of the activations is left.
+inline constexpr PhaseSet kReleasingPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.memory.atEnd == MemoryEffect::FreeAll ||
+             traits.memory.atEnd == MemoryEffect::FreeRest;
+    });
+/// The shards of an embedding: E, A, C and V.
+inline constexpr PhaseSet kEmbeddingPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.order.occurrence == Occurrence::Spread &&
+             traits.order.end == PathEnd::First;
+    });
+/// Those of a head: S, T, X, Y and Z.
+inline constexpr PhaseSet kHeadPhases = kSpreadPhases - kEmbeddingPhases;
+/// I, B and W, whose end frees activations or a part of them.
+inline constexpr PhaseSet kFreeingPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.memory.atEnd == MemoryEffect::FreeInputGrad ||
+             traits.memory.atEnd == MemoryEffect::FreeAll ||
+             traits.memory.atEnd == MemoryEffect::FreeRest;
+    });
+/// B, I and R, which run on the activations that a U brings back.
+inline constexpr PhaseSet kActivationUsers =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.order.uses.contains(Phase::Reload);
+    });
+/// F and R: one of them makes the activations that the backward uses, R where
+/// there is one.
+inline constexpr PhaseSet kActivationMakers =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.memory.atStart == MemoryEffect::AllocateAll ||
+             traits.memory.atStart == MemoryEffect::AllocateDropped;
+    });
+/// F, and R which runs it again.
+inline constexpr PhaseSet kForwardPhases = {Phase::Forward, Phase::Recompute};
+/// The halves of a split backward.
+inline constexpr PhaseSet kSplitBackward = {Phase::InputGrad,
+                                            Phase::WeightGrad};
+inline constexpr PhaseSet kBackwardPhases = kSplitBackward | Phase::Backward;
+
+/// The join that holds cells until a copy has ended.
+constexpr Phase joinOf(Phase copy) {
+  return phasesWith([&](const PhaseTraits &traits) {
+           return becomes(traits, InstructionKind::Wait) &&
+                  traits.order.needs.contains(copy);
+         })
+      .first();
+}
+
+/// The cells of its own stage and unit that a cell waits for, as a short list:
+/// those that it needs, then those that it uses where the table has them.
+struct OwnEdges {
+  static constexpr unsigned kMost = 6;
+  uint8_t numNeeds = 0, count = 0;
+  Phase phases[kMost] = {};
+
+  constexpr void add(PhaseSet some) {
+    some.forEach([&](Phase phase) { phases[count++] = phase; });
+  }
+  constexpr PhaseSet used() const {
+    PhaseSet some;
+    for (unsigned i = numNeeds; i != count; ++i)
+      some |= phases[i];
+    return some;
+  }
+};
+inline constexpr PhaseMap<OwnEdges> kOwnEdges = [] {
+  PhaseMap<OwnEdges> all = {};
+  kAllPhases.forEach([&](Phase phase) {
+    const PhaseOrder &order = traitsOf(phase).order;
+    PhaseSet uses = order.uses;
+    kAllPhases.forEach([&](Phase other) {
+      if (traitsOf(other).order.usedBy.contains(phase))
+        uses |= other;
+    });
+    OwnEdges &edges = all[phase];
+    edges.add(order.needs);
+    edges.numNeeds = edges.count;
+    edges.add(uses - order.needs);
+  });
+  return all;
+}();
+
+/// By phase: those that must not stand before it in the row of its stage and
+/// unit. They are its alternatives, and what uses it.
+inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
+  PhaseMap<PhaseSet> excluded = {};
+  kAllPhases.forEach([&](Phase phase) {
+    excluded[phase] = traitsOf(phase).order.alternatives;
+    kAllPhases.forEach([&](Phase other) {
+      if (kOwnEdges[other].used().contains(phase))
+        excluded[phase] |= other;
+    });
+  });
+  return excluded;
+}();
+
+/// By phase: of which phases the neighbouring slice needs one before it. An
+/// alternative that needs another alternative, as W needs I, does not stand for
+/// B: its own predecessor does.
+inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
+  PhaseMap<PhaseSet> all = {};
+  kAllPhases.forEach([&](Phase phase) {
+    PhaseSet alternatives = traitsOf(phase).order.alternatives;
+    all[phase] = phase;
+    alternatives.forEach([&](Phase other) {
+      if (!traitsOf(other).order.needs.intersects(alternatives))
+        all[phase] |= other;
+    });
+  });
+  return all;
+}();
+
+/// By flow: the phases that wait for it. Those that make it depend on the
+/// gradient rule (Dependences.h).
+inline constexpr std::array<PhaseSet, kNumFlows> kTakers = [] {
+  std::array<PhaseSet, kNumFlows> takers = {};
+  for (unsigned flow = 0; flow < kNumFlows; ++flow)
+    takers[flow] = phasesWith([&](const PhaseTraits &traits) {
+      return traits.flows.takes && *traits.flows.takes == Flow(flow);
+    });
+  return takers;
+}();
+
+/// Phases that take or make a flow between more than neighbours. Graphs time
+/// them, walks do not.
+inline constexpr PhaseSet kWidePhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return (traits.flows.takes && isWide(*traits.flows.takes)) ||
+             (traits.flows.makes && isWide(*traits.flows.makes));
+    });
+
+/// Whether what a phase makes for other stages has the size of an activation;
+/// all else has that of a gradient.
+constexpr bool makesActivation(Phase phase) {
+  std::optional<Flow> made = traitsOf(phase).flows.makes;
+  return made && !traitsOf(*made).isGradient;
+}
+
+inline constexpr unsigned kMaxPhaseCode = [] {
+  unsigned most = 0;
+  for (const PhaseTraits &traits : kPhaseTraits)
+    most = traits.code > most ? traits.code : most;
+  return most;
+}();
+
+/// The letter of a phase in cell syntax, `_` for idle.
+constexpr char phaseLetter(Phase phase) {
+  return EnumNames<Phase>::values[static_cast<unsigned>(phase)].name.data()[0];
+}
+
+/// The phase of a letter, if the character is one.
+constexpr std::optional<Phase> phaseFromLetter(char letter) {
+  for (const EnumName<Phase> &entry : EnumNames<Phase>::values)
+    if (entry.name.data()[0] == letter)
+      return entry.value;
+  return std::nullopt;
+}
+
+/// By stored code: the phase.
+inline constexpr std::array<std::optional<Phase>, 256> kPhaseOfCode = [] {
+  std::array<std::optional<Phase>, 256> phases = {};
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    phases[kPhaseTraits[i].code] = static_cast<Phase>(i);
+  return phases;
+}();
+/// The phase of a stored code, if it is one.
+constexpr std::optional<Phase> phaseFromCode(uint64_t code) {
+  return code < kPhaseOfCode.size() ? kPhaseOfCode[code] : std::nullopt;
+}
+
+/// Whether the numbers of the enum are the codes, so that cells lie in memory
+/// as in files.
+inline constexpr bool kCodesAreNumbers = [] {
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    if (kPhaseTraits[i].code != i)
+      return false;
+  return true;
+}();
+
+/// By phase: what its cells do to memory, for loops over cells.
+inline constexpr PhaseMap<PhaseMemory> kMemoryOf = [] {
+  PhaseMap<PhaseMemory> memory = {};
+  kAllPhases.forEach(
+      [&](Phase phase) { memory[phase] = traitsOf(phase).memory; });
+  return memory;
+}();
+
+/// The letters of a set in the order of the enum, such as "B, I and W" with
+/// " and " as what stands before the last.
+std::string describePhases(PhaseSet phases, llvm::StringRef beforeLast);
+/// The name of a phase with its article: "an all-reduce".
+std::string describePhase(Phase phase);
+
+namespace detail {
+constexpr bool haveOwnCodesAndLetters() {
+  for (unsigned i = 0; i < kNumPhases; ++i)
+    for (unsigned j = 0; j < i; ++j)
+      if (kPhaseTraits[i].code == kPhaseTraits[j].code ||
+          phaseLetter(static_cast<Phase>(i)) ==
+              phaseLetter(static_cast<Phase>(j)))
+        return false;
+  for (const EnumName<Phase> &entry : EnumNames<Phase>::values)
+    if (entry.name.size() != 1)
+      return false;
+  return true;
+}
+} // namespace detail
+static_assert(
+    [] {
+      bool areFine = true;
+      kDetachedPhases.forEach([&](Phase phase) {
+        areFine &= traitsOf(phase).unitSlots == 0 &&
+                   !(kOwnEdges[phase].used() | traitsOf(phase).order.needs)
+                        .intersects(kDetachedPhases);
+      });
+      return areFine;
+    }(),
+    "a collective beside rows has no slots, and waits for computes alone");
+static_assert(detail::haveOwnCodesAndLetters(),
+              "a phase has a code and one letter of its own");
+
+/// The grouping of the cells of a phase; None for those that meet nobody.
+constexpr Grouping groupingOf(Phase phase) {
+  const PhaseTraits &traits = traitsOf(phase);
+  return traits.instruction ? traitsOf(*traits.instruction).grouping
+                            : Grouping::None;
+}
+/// The phases whose cells meet those of workers that hold the same blocks: G.
+inline constexpr PhaseSet kBlockPhases =
+    phasesWith([](const PhaseTraits &traits) {
+      return traits.instruction &&
+             traitsOf(*traits.instruction).grouping == Grouping::Blocks;
+    });
+/// The number of a cell names its group: a microbatch, or blocks by its path.
+static_assert(
+    [] {
+      for (unsigned i = 0; i < kNumPhases; ++i) {
+        Grouping grouping = groupingOf(static_cast<Phase>(i));
+        CellNumber wanted =
+            grouping == Grouping::Blocks ? CellNumber::Path : CellNumber::Unit;
+        if (grouping != Grouping::None && kPhaseTraits[i].number != wanted)
+          return false;
+      }
+      return true;
+    }(),
+    "collectives of microbatches have one in their cells, others a path");
+static_assert(
+    [] {
+      for (unsigned i = 0; i < kNumPhases; ++i)
+        if (groupingOf(static_cast<Phase>(i)) != Grouping::None &&
+            (kPhaseTraits[i].flows.takes || kPhaseTraits[i].flows.makes))
+          return false;
+      return true;
+    }(),
+    "a collective meets its group, and neither sends nor receives messages");
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_KINDS_PHASESETS_H

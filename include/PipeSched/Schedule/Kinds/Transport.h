@@ -1,0 +1,64 @@
+//===- Transport.h - How messages occupy workers ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The assumptions about messages under which a program is timed
+// (docs/CostModel.md, "Transports").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_KINDS_TRANSPORT_H
+#define PIPESCHED_SCHEDULE_KINDS_TRANSPORT_H
+
+#include "PipeSched/Support/EnumNames.h"
+#include <cstdint>
+
+namespace pipesched {
+
+/// How messages occupy workers. A message takes V/BW + L (Hockney).
+enum class Transport : uint8_t {
+  Overlap,  ///< send and receive queues beside compute; both are held for V/BW,
+            ///< and the message arrives L later
+  Delay,    ///< a delay of V/BW + L and no queue
+  Blocking, ///< sends and receives hold the row; the send takes V/BW + L
+  Pairs     ///< the messages of two workers, both directions, share a queue in
+            ///< the order in which each worker issues them; a message starts
+            ///< when both have reached it, takes V/BW and arrives L later
+};
+
+template <>
+struct EnumNames<Transport> {
+  static constexpr EnumName<Transport> values[] = {
+      {Transport::Overlap, "overlap",
+       "Send and receive queues beside compute, busy for V/BW each"},
+      {Transport::Delay, "delay", "A delay of V/BW + L and no queue"},
+      {Transport::Blocking, "blocking",
+       "Sends and receives hold the worker's row"},
+      {Transport::Pairs, "pairs",
+       "A queue per pair of workers, in the order of both, beside compute"}};
+};
+
+/// The part of V/BW + L for which a message holds its queues; it arrives when
+/// the rest has passed.
+enum class HeldPart : uint8_t { None, Bandwidth, All };
+
+constexpr HeldPart heldPart(Transport transport) {
+  switch (transport) {
+  case Transport::Overlap:
+  case Transport::Pairs:
+    return HeldPart::Bandwidth;
+  case Transport::Delay:
+    return HeldPart::None;
+  case Transport::Blocking:
+    return HeldPart::All;
+  }
+  return HeldPart::Bandwidth;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_KINDS_TRANSPORT_H

@@ -1,0 +1,267 @@
+//===- RowSweep.h - Cells in an order they can run in -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the rows of a table against each other: each row advances until a cell
+// waits for another row, which then advances first. Visits all cells, or
+// returns a cycle.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_ROWSWEEP_H
+#define PIPESCHED_SCHEDULE_TABLE_ROWSWEEP_H
+
+#include "PipeSched/Schedule/Table/Dependences.h"
+#include "PipeSched/Schedule/Table/DetachedGroups.h"
+#include <optional>
+#include <vector>
+
+namespace pipesched {
+
+/// An entry of a row, or two overlapped ones, with the cells on other stages
+/// whose outputs they need.
+struct RowStep {
+  int64_t row = 0, index = 0;
+  unsigned count = 1;
+  Dependences::Producer producers[2];
+};
+
+/// The same with the producers of reductions, which are several. They are of
+/// entry index + `half`.
+struct WideRowStep : RowStep {
+  struct Part {
+    unsigned half;
+    Dependences::Producer producer;
+  };
+  llvm::ArrayRef<Part> more;
+};
+
+/// The sweep, compiled for tables with and without groups and reductions, so
+/// that tables without them need not look for any.
+template <bool isWide>
+class RowSweepOf {
+public:
+  RowSweepOf(const TableView &table, const CellIndex &index)
+      : table(table), index(index), dependences(table, index),
+        next(table.rows.size(), 0), isWaiting(table.rows.size(), false) {
+    if (const Groups *groups = index.getGroups()) {
+      numArrived.assign(groups->size(), 0);
+      detached.emplace(table, index);
+    }
+  }
+
+  template <typename Visit>
+  std::vector<CellWait> run(Visit &&visit) {
+    for (int64_t row = 0, end = table.rows.size(); row != end; ++row) {
+      open(row, table.rows[row].size());
+      while (!goals.empty()) {
+        Goal goal = goals.back();
+        if (next[goal.row] >= goal.end) {
+          close(goal.row);
+          continue;
+        }
+        Step step = stepAt(goal.row);
+        bool isMeeting = isWide && meetsOthers(step);
+        if (std::optional<CellWait> wait =
+                isMeeting ? findGroupWait({step.row, step.index})
+                          : findWait(step)) {
+          waits.push_back(*wait);
+          if (isWaiting[wait->awaited.row])
+            return takeCycle(wait->awaited.row);
+          open(wait->awaited.row, wait->awaited.index + (isMeeting ? 0 : 1));
+          continue;
+        }
+        if (std::vector<CellWait> cycle = findDetachedWait(step);
+            !cycle.empty()) {
+          if (cycle.size() > 1)
+            return cycle;
+          waits.push_back(cycle.front());
+          int64_t awaited = cycle.front().awaited.row;
+          if (isWaiting[awaited])
+            return takeCycle(awaited);
+          open(awaited, cycle.front().awaited.index + 1);
+          continue;
+        }
+        visit(step);
+        pass(step);
+      }
+    }
+    return {};
+  }
+
+private:
+  using Step = std::conditional_t<isWide, WideRowStep, RowStep>;
+
+  /// A row to be swept up to an index. The wait of goal i created goal i + 1.
+  struct Goal {
+    int64_t row, end;
+  };
+
+  void open(int64_t row, int64_t end) {
+    isWaiting[row] = true;
+    goals.push_back({row, end});
+  }
+  void close(int64_t row) {
+    isWaiting[row] = false;
+    goals.pop_back();
+    if (!waits.empty())
+      waits.pop_back();
+  }
+
+  Step stepAt(int64_t row) {
+    Step step;
+    step.row = row;
+    step.index = next[row];
+    llvm::ArrayRef<Cell> cells = table.rows[row];
+    Cell cell = cells[step.index];
+    step.producers[0] = dependences.producerOf(cell);
+    if (cell.overlapsNext() && step.index + 1 < int64_t(cells.size())) {
+      step.count = 2;
+      step.producers[1] = dependences.producerOf(cells[step.index + 1]);
+    }
+    if constexpr (isWide)
+      addParts(step);
+    return step;
+  }
+
+  /// Adds the producers of reductions.
+  void addParts(Step &step) {
+    parts.clear();
+    for (unsigned half = 0; half < step.count; ++half)
+      if (!step.producers[half])
+        dependences.forEachProducer(table.rows[step.row][step.index + half],
+                                    [&](Dependences::Producer producer) {
+                                      parts.push_back({half, producer});
+                                    });
+    step.more = parts;
+  }
+
+  bool meetsOthers(const RowStep &step) const {
+    return table.rows[step.row][step.index].isIn(kMeetingPhases);
+  }
+
+  /// The wait of a step for a group beside which rows go on, or a cycle of
+  /// such groups; nothing if there is none.
+  std::vector<CellWait> findDetachedWait(const RowStep &step) const {
+    std::vector<CellWait> found;
+    if (!isWide || !detached)
+      return found;
+    for (unsigned half = 0; half < step.count && found.empty(); ++half) {
+      CellRef at = {step.row, step.index + half};
+      forEachAwaitedGroup(index, table.rows[at.row][at.index],
+                          [&](int64_t group) {
+                            if (found.empty() && !detached->hasMet(group))
+                              found = detached->findWaits(at, group, next);
+                          });
+    }
+    return found;
+  }
+
+  /// The row goes on behind a step.
+  void pass(const RowStep &step) {
+    next[step.row] += step.count;
+    if (isWide && table.rows[step.row][step.index].isIn(kDetachedPhases))
+      detached->pass({step.row, step.index});
+  }
+
+  std::optional<CellWait> findWait(const RowStep &step, unsigned half,
+                                   Dependences::Producer producer) const {
+    int64_t awaited = producer.flat - index.rowBegin(producer.worker);
+    if (awaited < next[producer.worker])
+      return std::nullopt;
+    return CellWait{{step.row, step.index + half}, {producer.worker, awaited}};
+  }
+  std::optional<CellWait> findWait(const Step &step) const {
+    for (unsigned i = 0; i < step.count; ++i)
+      if (Dependences::Producer producer = step.producers[i])
+        if (std::optional<CellWait> wait = findWait(step, i, producer))
+          return wait;
+    if constexpr (isWide)
+      for (const WideRowStep::Part &part : step.more)
+        if (std::optional<CellWait> wait =
+                findWait(step, part.half, part.producer))
+          return wait;
+    return std::nullopt;
+  }
+
+  /// Finds the first member of a group of this cell whose row has not reached
+  /// it.
+  std::optional<CellWait> findGroupWait(CellRef at) {
+    const Groups &groups = *index.getGroups();
+    for (int64_t group : groups.groupsOf(table.rows[at.row][at.index])) {
+      // Members that have arrived stay: none is checked again.
+      llvm::ArrayRef<CellRef> members = groups.membersOf(group);
+      for (uint32_t &i = numArrived[group]; i != members.size(); ++i)
+        if (next[members[i].row] < members[i].index)
+          return CellWait{at, members[i]};
+    }
+    return std::nullopt;
+  }
+
+  /// The waits from the one of `row` on.
+  std::vector<CellWait> takeCycle(int64_t row) {
+    size_t first = 0;
+    while (waits[first].waiting.row != row)
+      ++first;
+    return {waits.begin() + first, waits.end()};
+  }
+
+  const TableView &table;
+  const CellIndex &index;
+  Dependences dependences;
+  std::vector<int64_t> next; ///< by row: number of visited entries
+  std::vector<uint8_t> isWaiting;
+  std::vector<uint32_t> numArrived; ///< by group: members whose row has come
+  std::optional<DetachedGroups> detached; ///< if the table has groups
+  std::vector<Goal> goals;
+  std::vector<CellWait> waits;
+  std::vector<WideRowStep::Part> parts; ///< of the last step
+};
+
+/// Whether a table has groups, or flows between more than neighbours.
+inline bool needsWideSweep(const CellIndex &index) {
+  bool hasWide = false;
+  kWidePhases.forEach([&](Phase phase) { hasWide |= index.has(phase); });
+  return hasWide || index.getGroups();
+}
+
+/// Visits every entry of a table whose rows are verified: producers first, each
+/// row from left to right. Returns nothing, or a cycle of waits w0 .. wk-1: the
+/// awaited cell of w(i) is the waiting cell of w(i+1), or behind it in its row.
+///
+///   row 0   . . . F        each row stops at the first cell that waits;
+///                  \       the row it waits for is swept up to that cell
+///   row 1   . . F . F      first. A row that is waiting already: a cycle
+///              /
+///   row 2   . F
+///
+/// A cell that meets others is visited when the rows of its groups have reached
+/// their cells, which are visited later. Of collectives beside which rows go on
+/// (X, Y, Z) the cells that use them wait, until their group has met.
+/// O(entries): when the sweep returns to a row that waited, it advances by at
+/// least one entry.
+class RowSweep {
+public:
+  RowSweep(const TableView &table, const CellIndex &index)
+      : table(table), index(index) {}
+
+  /// Calls `visit(const RowStep &)` for each entry.
+  template <typename Visit>
+  std::vector<CellWait> run(Visit &&visit) {
+    if (needsWideSweep(index))
+      return RowSweepOf</*isWide=*/true>(table, index).run(visit);
+    return RowSweepOf</*isWide=*/false>(table, index).run(visit);
+  }
+
+private:
+  const TableView &table;
+  const CellIndex &index;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_ROWSWEEP_H

@@ -1,0 +1,212 @@
+//===- BlockExpander.h - Kernels of transformer blocks ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes a block kernel by kernel and tensor by tensor, as the tables of
+// docs/CostModel.md list them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKEXPANDER_H
+#define PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKEXPANDER_H
+
+#include "BlockBuilder.h"
+#include "PipeSched/CostModel/Kernels/TransformerBlock.h"
+
+namespace pipesched {
+
+/// Bytes of an element in FP32.
+inline constexpr int64_t kFloatBytes = 4;
+
+/// Sizes of a microbatch in elements, for layers of one kind.
+struct Sizes {
+  Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow);
+
+  CheckedInt b;            ///< sequences
+  CheckedInt e;            ///< bytes of an element
+  CheckedInt h, f;         ///< hidden, feedforward
+  CheckedInt s;            ///< sequence
+  CheckedInt seen;         ///< tokens that one token sees: s or the window
+  CheckedInt heads;        ///< query heads
+  CheckedInt q, k, v, o;   ///< width of all queries, keys, values, outputs
+  CheckedInt coreK, coreV; ///< of keys and values that the attention reads
+  CheckedInt vocabulary;
+  // NOLINTNEXTLINE(readability-identifier-naming): T = b s in every source
+  CheckedInt T;    ///< tokens
+  CheckedInt x, y; ///< elements of the residual stream and of the MLP
+  CheckedInt n;    ///< number of attention scores
+};
+
+/// The bits in which a precision keeps what the model does not say.
+SavedBits savedBitsOf(const Architecture &arch, Precision precision);
+
+/// FLOPs per element of a vector kernel.
+struct PerElement {
+  int64_t forward, inputGrad, weightGrad;
+};
+
+/// Writes the kernels of one block, in the order in which the forward runs
+/// them, with the tensors that they keep and their parameters.
+class BlockExpander {
+public:
+  BlockExpander(const Architecture &arch, const Sizes &z,
+                const ExpansionOptions &options, BlockBuilder &block)
+      : arch(arch), z(z), block(block),
+        isFused(arch.attention != Attention::Unfused),
+        linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
+                                                    : Engine::Matrix),
+        saved(savedBitsOf(arch, options.precision)),
+        stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
+
+  void embedding();
+  void layer(const LayerRun &kind);
+  void head();
+  /// A layer that predicts one more token, with what it has of its own.
+  void predictionLayer(const LayerRun &kind);
+
+private:
+  /// Which engine runs a linear layer and what its accelerators divide.
+  struct LinearKind {
+    Engine engine = Engine::Matrix;
+    Share work = Share::Divided;   ///< of the whole kernel
+    Share output = Share::Divided; ///< of its output's gradient
+  };
+  /// `rows` times a weight matrix. The kernel reads `copies` such matrices: the
+  /// rows of a mixture of experts go to different ones.
+  void linear(llvm::StringRef name, CheckedInt rows, CheckedInt in,
+              CheckedInt out, LinearKind kind, CheckedInt copies = 1);
+  /// The two splits of tensor parallelism: a split by columns divides the
+  /// outputs; a split by rows has outputs in the residual stream.
+  LinearKind byColumns() const { return {linears}; }
+  LinearKind byRows() const { return {linears, Share::Divided, stream}; }
+  /// Outside tensor parallelism: divided or whole as the residual stream is.
+  LinearKind onStream(Engine engine) const { return {engine, stream, stream}; }
+  /// A GEMM of the attention core between `width` elements of each token and
+  /// the `kept` keys or values; it has no weights.
+  void scores(llvm::StringRef name, CheckedInt width, CheckedInt kept,
+              bool isForward);
+  void vector(llvm::StringRef name, CheckedWork forward, CheckedWork inputGrad,
+              Part part = Part::Rest, Share share = Share::Divided);
+  /// A sweep over the scores that reads and writes `passes` values of each.
+  CheckedWork scorePass(int64_t passes);
+  void norm(llvm::StringRef name, Norm form, CheckedInt elements,
+            Share share = Share::Divided);
+  /// A norm of the residual stream, with its parameters.
+  void streamNorm(llvm::StringRef name);
+  /// A norm before a linear layer that reads its output.
+  void normBefore(llvm::StringRef name, CheckedInt elements);
+  /// Bytes of elements that are kept in this number of bits (SavedBits).
+  CheckedInt keptBytes(CheckedInt elements, int64_t bits) const;
+  /// Casts both operands of a linear layer in 8 bits.
+  void casts(llvm::StringRef name, CheckedInt rows, CheckedInt in,
+             CheckedInt out, Share share);
+  /// Adds the gradients of so many parameters to those of other microbatches.
+  void accumulates(llvm::StringRef name, CheckedInt count);
+  /// Says how many kernels the last one, a linear layer, is.
+  void launchesLinear();
+  /// A linear layer that the backward runs again, with its forward's work.
+  void productAgain(llvm::StringRef name, CheckedInt rows, CheckedInt in,
+                    CheckedInt out);
+  /// Sums the gradients of the users of a value.
+  void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
+            Share share = Share::Divided);
+  void dropout(llvm::StringRef name, CheckedInt elements,
+               Part part = Part::Rest, Share share = Share::Divided);
+  /// A tensor of the residual stream; `lastUse` says whether W reads it.
+  void savesStream(llvm::StringRef name, CheckedInt bytes, LastUse lastUse) {
+    block.saves(name, bytes, lastUse, Part::Rest, stream);
+  }
+  /// Brings rows to the ranks of their experts, or back, and their gradients
+  /// the other way, in these numbers of bits.
+  void exchangeRows(llvm::StringRef name, CheckedInt rows, int64_t bits,
+                    int64_t gradientBits);
+  /// Whether a linear layer's gathered input is whole on every accelerator.
+  Share inputs() const { return arch.gatheredInputs ? Share::Whole : stream; }
+  /// Logits of the stream and their loss.
+  void logits(CheckedInt width);
+  /// An all-reduce of the residual stream among the accelerators of a worker.
+  void reduce(llvm::StringRef name, bool forward, bool inputGrad);
+  /// Dropout and addition to the residual stream.
+  void residual(llvm::StringRef dropoutName, llvm::StringRef name);
+  /// Parameters of `count` equal linear layers, `active` of which a token uses.
+  void weights(llvm::StringRef name, CheckedInt in, CheckedInt out,
+               bool hasBias, CheckedInt count = 1, CheckedInt active = 1);
+
+  // AttentionKernels.cpp
+  void attention();
+  void projections();
+  void latentProjections(const LatentAttention &latent);
+  void joinHeads(const LatentAttention &latent);
+  void queryKeyNorms();
+  void unfusedCore();
+  void repeatKeyValues();
+  void fusedCore();
+  void coreTensors();
+  void gateOutput();
+
+  // LinearKernels.cpp
+  /// A product of a recurrence, which has no weights: FLOPs and bytes of the
+  /// forward. The backward runs two such products, and the forward again if
+  /// `isAgain`.
+  void product(llvm::StringRef name, CheckedWork forward, bool isAgain);
+  void convolve(const LinearAttention &linear, CheckedInt width);
+  void exchangeHeads(CheckedInt width, CheckedInt outputs);
+  void gatedNorm(CheckedInt width, CheckedInt gains);
+  void recurrence(const LinearAttention &linear);
+  void gatedDelta(const LinearAttention &linear);
+  void gatedDeltaCore(const LinearAttention &linear);
+  void mamba2(const LinearAttention &linear);
+  void mamba2Core(const LinearAttention &linear);
+  void mamba(const LinearAttention &linear);
+  void selectiveScan(const LinearAttention &linear);
+  void shortConvolution(const LinearAttention &linear);
+  void outProjection(const LinearAttention &linear);
+
+  // FeedforwardKernels.cpp
+  /// An MLP over `rows`, each of which goes through one of `copies` equal MLPs.
+  struct Mlp {
+    std::string prefix;
+    CheckedInt rows, width, copies;
+    bool isWeighted; ///< the activation kernel also scales results
+  };
+  void denseMlp();
+  void experts(const Experts &experts);
+  void routing(const Experts &experts, CheckedInt rows);
+  void expertBias(const Experts &experts, CheckedInt rows, CheckedInt touched);
+  void sortRows(llvm::StringRef name, CheckedInt rows);
+  void combine(const Experts &experts, CheckedInt rows);
+  void sharedExperts(const Experts &experts);
+  void mlp(const Mlp &mlp);
+  void unfusedActivation(const Mlp &mlp);
+  void fusedActivation(const Mlp &mlp);
+  void runsAgain(const Mlp &mlp, CheckedWork forward);
+  void mlpTensors(const Mlp &mlp);
+  void mlpWeights(llvm::StringRef name, CheckedInt width, bool hasBias,
+                  CheckedInt count = 1, CheckedInt active = 1);
+
+  // TransformerBlock.cpp
+  void sequentialLayer(const LayerRun &kind);
+  void mixerBranch(const LayerRun &kind);
+  void feedforwardBranch(const LayerRun &kind);
+  void parallelLayer(const LayerRun &kind);
+  void mixer(const LayerRun &kind);
+  void feedforward(bool hasExperts);
+
+  const Architecture &arch;
+  const Sizes &z;
+  BlockBuilder &block;
+  bool isFused;
+  Engine linears; ///< of linear layers, except those in 16 bits
+  SavedBits saved;
+  /// Whether the residual stream, its norms and its dropouts are divided along
+  /// the sequence or whole on every accelerator.
+  Share stream;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKEXPANDER_H

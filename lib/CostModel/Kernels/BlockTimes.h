@@ -1,0 +1,63 @@
+//===- BlockTimes.h - What blocks take in each phase ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times of the blocks of a model, which the times of stages are sums of.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKTIMES_H
+#define PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKTIMES_H
+
+#include "KernelTimes.h"
+#include <algorithm>
+#include <vector>
+
+namespace pipesched {
+
+/// Times of one block, which are the same for every stage that holds it. By
+/// Phase; those of R are of what the model recomputes.
+struct BlockTimes {
+  BlockTimes() = default;
+  BlockTimes(const BlockFacts &block, const SystemFacts &system,
+             Recompute recompute);
+
+  /// Adds `count` times what a block takes.
+  void add(const BlockTimes &block, int64_t count);
+
+  /// The host launches ahead of the device, so that of blocks in a row the
+  /// longer of both sums counts. Where it waits within each block, the longer
+  /// time of each counts.
+  double of(Phase phase) const {
+    return waiting[phase] + std::max(ahead[phase], launched[phase]);
+  }
+
+  /// The same if no rows were on their way to experts.
+  double alone(Phase phase) const {
+    return waitingAlone[phase] + std::max(aheadAlone[phase], launched[phase]);
+  }
+
+  /// Of the device and of the host in blocks in which the host does not wait;
+  /// of the others.
+  PhaseMap<double> ahead = {}, launched = {}, waiting = {}, dispatch = {};
+  /// Without the way of rows to experts.
+  PhaseMap<double> aheadAlone = {}, waitingAlone = {};
+  PhaseMap<ContextSums> context = {};
+};
+
+/// By block, the first block of the model whose kernels take the same times in
+/// every phase on any system: itself if no earlier block does. Layers of
+/// several kinds in turn are many blocks of few kinds.
+std::vector<size_t> firstOfEqualTimes(const ModelFacts &model);
+
+/// The times of each block of the model. Equal blocks are computed once.
+std::vector<BlockTimes> timesOfBlocks(const ModelFacts &model,
+                                      const SystemFacts &system);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKTIMES_H

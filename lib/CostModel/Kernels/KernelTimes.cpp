@@ -1,0 +1,590 @@
+//===- KernelTimes.cpp - Times of kernels and of blocks -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Roofline compute and the collectives within a layer, in picoseconds
+// (docs/CostModel.md).
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelTimes.h"
+#include "PipeSched/CostModel/Comm/ExpertTraffic.h"
+#include <cmath>
+
+using namespace pipesched;
+
+static constexpr double kPsPerSecond = 1e12;
+
+double pipesched::transferPs(double bytes, const LinkFacts &link) {
+  return bytes / (double(link.bytesPerSecond) * link.efficiency.at(bytes)) *
+         kPsPerSecond;
+}
+
+/// A transfer with its latency; nothing takes no time.
+static double sendPs(double bytes, const LinkFacts &link) {
+  return bytes == 0 ? 0 : transferPs(bytes, link) + double(link.latencyPs);
+}
+
+//===----------------------------------------------------------------------===//
+// Tensor parallelism
+//===----------------------------------------------------------------------===//
+
+/// A ring all-reduce of `bytes` among n `ranks`, each of which sends 2 (n - 1)
+/// / n times `bytes`.
+static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
+  if (ranks == 1 || bytes == 0)
+    return 0;
+  double share = 2.0 * double(ranks - 1) / double(ranks);
+  return share * transferPs(bytes, link) + double(link.latencyPs);
+}
+
+/// An all-reduce among the accelerators of a tensor-parallel group: first
+/// within each node, then of the parts across nodes, then across pods.
+static double tensorReducePs(double bytes, const SystemFacts &system) {
+  double ps = 0, parts = 1;
+  for (auto [level, size] :
+       llvm::zip_equal(kNetworkLevels, tensorGroup(system).sizes())) {
+    ps += allReducePs(bytes / parts, size, linkOfAccelerator(level, system));
+    parts *= double(size);
+  }
+  return ps;
+}
+
+//===----------------------------------------------------------------------===//
+// Expert parallelism
+//===----------------------------------------------------------------------===//
+
+static double balanceOf(const SystemFacts &system) {
+  return double(system.expertBalancePpm) / double(kEvenBalance);
+}
+
+/// On how many of `numNodes` nodes, or ranks, the experts of a token are, in
+/// the mean. The k experts are any of those on the `open` nodes that the groups
+/// of the token reach; a node has s of them, and none of the token's with
+/// probability
+///
+///   C(open s - s, k) / C(open s, k).
+static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
+  double open = double(numNodes);
+  if (experts.groupsPerToken < experts.groups) {
+    double nodesPerGroup =
+        std::max(double(numNodes) / double(experts.groups), 1.0);
+    open = std::min(open,
+                    std::ceil(nodesPerGroup * double(experts.groupsPerToken)));
+  }
+  double onNode = double(experts.count) / double(numNodes);
+  double none = 1;
+  for (int64_t i = 0; i < experts.perToken && none > 0; ++i)
+    none *= std::max(open * onNode - onNode - double(i), 0.0) /
+            (open * onNode - double(i));
+  return open * (1 - none);
+}
+
+ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
+                                       const SystemFacts &system) {
+  RingGroup group = expertGroup(system);
+  int64_t numNodes = group.numNodes * group.numPods;
+  auto perNode = double(group.perNode), nodes = double(numNodes);
+  auto pods = double(group.numPods);
+  bool isPerNode = system.expertDispatch == ExpertDispatch::PerNode;
+  if (system.expertDispatch == ExpertDispatch::AllToAll ||
+      (isPerNode && numNodes == 1))
+    return {(perNode - 1) / (perNode * nodes), (nodes - 1) / nodes,
+            (pods - 1) / pods};
+  double copies = nodesOfToken(experts, numNodes) / double(experts.perToken);
+  double onNode = system.expertDispatch == ExpertDispatch::PerRank
+                      ? nodesOfToken(experts, system.expertParallel) /
+                            double(experts.perToken)
+                      : 1;
+  return {onNode * (perNode - 1) / perNode, copies * (nodes - 1) / nodes,
+          copies * (pods - 1) / pods};
+}
+
+/// The messages in which an accelerator sends its rows to other nodes, or to
+/// other pods: one for each rank there, or for each node that passes rows on.
+static double messagesOf(NetworkLevel level, const SystemFacts &system) {
+  RingGroup group = expertGroup(system);
+  int64_t inPod = level == NetworkLevel::Spine ? group.numNodes : 1;
+  int64_t numNodes = group.numNodes * group.numPods - inPod;
+  bool isForEachRank = system.expertDispatch == ExpertDispatch::AllToAll;
+  return double(isForEachRank ? numNodes * group.perNode : numNodes);
+}
+
+/// Rows on their way to their experts, or back: what goes over the link and
+/// what goes over the network do so at the same time, and of the latter some go
+/// on over the spine. An adapter sends one message after the other, as in a
+/// ring, while a link reaches all ranks of a node at once. The rank with the
+/// most rows is done last.
+static double allToAllPs(double bytes, const BlockFacts &block,
+                         const SystemFacts &system) {
+  if (system.expertParallel == 1)
+    return 0;
+  double rows = bytes / double(system.accelerators) * balanceOf(system);
+  ExpertTraffic traffic = expertTraffic(*block.experts, system);
+  auto send = [&](double part, NetworkLevel level) {
+    LinkFacts link = linkOfAccelerator(level, system);
+    double ps = sendPs(rows * part, link);
+    bool isOne = ps == 0 || level == NetworkLevel::Link;
+    double others = isOne ? 0 : messagesOf(level, system) - 1;
+    return ps + others * double(link.latencyPs);
+  };
+  return std::max({send(traffic.link, NetworkLevel::Link),
+                   send(traffic.network, NetworkLevel::Network),
+                   send(traffic.spine, NetworkLevel::Spine)});
+}
+
+//===----------------------------------------------------------------------===//
+// Context parallelism
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Passes parts of keys and values among c ranks, each of which begins with one
+/// part. Times are those that the attention waits.
+class ContextTimes {
+public:
+  explicit ContextTimes(const SystemFacts &system)
+      : system(system), group(contextGroup(system)),
+        network(linkOfAccelerator(NetworkLevel::Network, system)),
+        spine(linkOfAccelerator(NetworkLevel::Spine, system)) {}
+
+  /// In c steps each rank works on one part after the other, `step` ps each,
+  /// and passes it on meanwhile:
+  ///
+  ///   step       0       1      ...   c - 1
+  ///   sends     part    part    ...     -
+  double ringForward(double part, double step) const {
+    double steps = double(group.size()) - 1;
+    return steps * std::max(hop(part) - step, 0.0);
+  }
+
+  /// The gradients of a part follow it one step later, and after the last step
+  /// return to the rank that the part began on:
+  ///
+  ///   step       0          1        ...   c - 2       c - 1        after
+  ///   sends     part   part + grad   ...  part + grad   grad        grad
+  double ringBackward(double part, double step) const {
+    double middle = double(group.size()) - 2;
+    return std::max(hop(part) - step, 0.0) +
+           middle * std::max(hop(2 * part) - step, 0.0) +
+           std::max(hop(part) - step, 0.0) + hop(part);
+  }
+
+  /// A ring gather, first across pods, then across the nodes of each, then
+  /// within each node.
+  double gather(double part) const {
+    double pods = double(group.numPods), nodes = double(group.numNodes);
+    double ps = group.numPods > 1 ? (pods - 1) * sendPs(part, spine) : 0;
+    return ps + (nodes - 1) * sendPs(pods * part, network) +
+           (double(group.perNode) - 1) *
+               sendPs(pods * nodes * part, system.link);
+  }
+
+  /// Each rank sends every other one an equal part of what it has, over all
+  /// levels at once, and keeps one.
+  double allToAll(double bytes) const {
+    auto share = [&](int64_t others, int64_t all) {
+      return bytes * double(others - 1) / double(all);
+    };
+    double onLink = share(group.perNode, group.size());
+    double ps = group.perNode > 1 ? sendPs(onLink, system.link) : 0;
+    int64_t nodes = group.numNodes * group.numPods;
+    if (nodes > 1)
+      ps = std::max(ps, sendPs(share(nodes, nodes), network));
+    return group.numPods > 1
+               ? std::max(ps,
+                          sendPs(share(group.numPods, group.numPods), spine))
+               : ps;
+  }
+
+private:
+  /// All ranks pass something on at once, some of them to another node or pod.
+  double hop(double bytes) const {
+    double ps = group.perNode > 1 ? sendPs(bytes, system.link) : 0;
+    if (group.numNodes > 1)
+      ps = std::max(ps, sendPs(bytes, network));
+    return group.numPods > 1 ? std::max(ps, sendPs(bytes, spine)) : ps;
+  }
+
+  const SystemFacts &system;
+  RingGroup group;
+  LinkFacts network, spine;
+};
+} // namespace
+
+/// The time that attention of `attentionPs` waits for keys and values, or in
+/// its backward for half of `bytes`, and hands on gradients, the other half;
+/// and that of an all-to-all, which nothing hides.
+static double contextPs(double bytes, const Kernel &kernel, double attentionPs,
+                        bool isBackward, const SystemFacts &system) {
+  if (system.contextParallel == 1 || bytes == 0)
+    return 0;
+  ContextTimes times(system);
+  double part = bytes / double(system.accelerators);
+  if (!passesKeys(kernel))
+    return times.allToAll(part);
+  if (isBackward)
+    part /= 2;
+  if (system.contextExchange == ContextExchange::Gather)
+    return isBackward ? 2 * times.gather(part) : times.gather(part);
+  double step = attentionPs / double(system.contextParallel);
+  return isBackward ? times.ringBackward(part, step)
+                    : times.ringForward(part, step);
+}
+
+/// What all accelerators of a worker send of `bytes`: each of c ranks passes
+/// its parts on c - 1 times; in a ring gradients return home with one more. In
+/// an all-to-all each keeps its own part.
+static double contextBytes(double bytes, const Kernel &kernel, bool isBackward,
+                           const SystemFacts &system) {
+  if (!passesKeys(kernel))
+    return bytes * (1 - 1 / double(system.contextParallel));
+  double steps = double(system.contextParallel) - 1;
+  bool isRing = system.contextExchange == ContextExchange::Ring;
+  return (steps + (isBackward && isRing ? 0.5 : 0)) * bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// FLOP/s of an attention kernel on one accelerator, which has its part of each
+/// sequence. Without rates nothing is computed (checkRates).
+static double attentionRate(const AttentionShape &shape, bool isBackward,
+                            const SystemFacts &system) {
+  const AttentionRates *rates =
+      findAttentionRates(system, shape.kernel, shape.headSize);
+  assert(rates && "checked before");
+  double tokens = double(shape.sequence) / double(system.contextParallel);
+  return double(rates->flopsPerSecond) *
+         (isBackward ? rates->backward : rates->forward).at(tokens);
+}
+
+/// FLOP/s of a kernel of `flops` on one accelerator.
+static double rateOf(Engine engine, double flops, const SystemFacts &system) {
+  const EngineFacts &matrix = system.matrix;
+  if (engine == Engine::MatrixFp8)
+    return double(matrix.fp8FlopsPerSecond) *
+           (matrix.fp8Efficiency ? *matrix.fp8Efficiency : matrix.efficiency)
+               .at(flops);
+  const EngineFacts &unit =
+      engine == Engine::Vector ? system.vector : system.matrix;
+  return double(unit.flopsPerSecond) * unit.efficiency.at(flops);
+}
+
+namespace {
+/// What one accelerator does of a kernel, in so many products of equal size.
+struct Share {
+  double flops, bytes, products = 1;
+};
+
+/// The kernels of a block on the accelerators of one worker.
+class KernelTimes {
+public:
+  KernelTimes(const BlockFacts &block, const SystemFacts &system)
+      : block(block), system(system) {
+    if (system.contextParallel == 1)
+      return;
+    for (const Kernel &kernel : block.kernels)
+      if (kernel.core && kernel.engine != Engine::Context) {
+        auto count = double(kernel.count);
+        attentionForwardPs += count * kernelPs(kernel.forward, kernel);
+        attentionBackwardPs +=
+            count * kernelPs(kernel.inputGrad, kernel, /*isBackward=*/true);
+      }
+  }
+
+  /// One run of a kernel with this work.
+  double kernelPs(const Work &work, const Kernel &kernel,
+                  bool isBackward = false) const;
+  /// Kernels that the host launches for one run of a kernel with this work.
+  double launchesOf(const Work &work, const Kernel &kernel) const;
+
+private:
+  bool isNeeded(const Kernel &kernel) const;
+  double expertsOfRank(const Kernel &kernel) const;
+  double reducePs(const Work &work, const Kernel &kernel,
+                  bool isBackward) const;
+  double computePs(const Work &work, const Kernel &kernel,
+                   bool isBackward) const;
+  Share shareOf(const Work &work, const Kernel &kernel) const;
+
+  const BlockFacts &block;
+  const SystemFacts &system;
+  double attentionForwardPs = 0, attentionBackwardPs = 0;
+};
+} // namespace
+
+/// Whether anything is to do: transfers and sorting where something is divided.
+bool KernelTimes::isNeeded(const Kernel &kernel) const {
+  bool dividesExperts = system.expertParallel > 1;
+  switch (kernel.engine) {
+  case Engine::Link:
+    // Ranks that divide the experts need no sum of what they compute.
+    return system.tensorParallel() > 1 && !(kernel.routed && dividesExperts);
+  case Engine::AllToAll:
+    return dividesExperts;
+  case Engine::Context:
+    return system.contextParallel > 1;
+  case Engine::Matrix:
+  case Engine::MatrixFp8:
+  case Engine::Vector:
+  case Engine::Attention:
+    // One copy for a rank or node is put in order as it arrives.
+    return !kernel.exchanged ||
+           (dividesExperts &&
+            system.expertDispatch == ExpertDispatch::AllToAll);
+  }
+  llvm_unreachable("all engines are handled");
+}
+
+/// The experts of an accelerator that have a row, of a kernel that reads their
+/// weights.
+double KernelTimes::expertsOfRank(const Kernel &kernel) const {
+  if (!kernel.routed || kernel.weightBytes == 0)
+    return 1;
+  const ExpertFacts &experts = *block.experts;
+  double share = balanceOf(system) / double(system.accelerators);
+  double rows = double(experts.rows) * (system.expertParallel > 1 ? share : 1);
+  double held = double(experts.count) / double(system.expertParallel);
+  return std::max(std::min(held, rows), 1.0);
+}
+
+double KernelTimes::launchesOf(const Work &work, const Kernel &kernel) const {
+  if (work.isZero() || !isNeeded(kernel))
+    return 0;
+  // Their number of rows is not known when a graph is recorded.
+  bool isDynamic = kernel.routed || kernel.engine == Engine::AllToAll;
+  if (system.kernelLaunch == KernelLaunch::Graphs && !isDynamic)
+    return 0;
+  return double(kernel.launches) * expertsOfRank(kernel);
+}
+
+/// Accelerators share work evenly, and that on parameters as they divide them.
+/// Of the rows of experts the fullest rank has
+/// more than the mean, and reads all weights of those of its experts that have
+/// a row.
+Share KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
+  if (kernel.onParameters) {
+    bool isExpert = kernel.routed && system.expertParallel > 1;
+    double parts =
+        double(isExpert ? system.expertParallel : system.tensorParallel());
+    return {double(work.flops) / parts, double(work.bytes) / parts};
+  }
+  double sharers =
+      double(kernel.whole ? system.contextParallel : system.accelerators);
+  double products = expertsOfRank(kernel);
+  if (!kernel.routed || system.expertParallel == 1)
+    return {double(work.flops) / sharers, double(work.bytes) / sharers,
+            products};
+  const ExpertFacts &experts = *block.experts;
+  auto count = double(experts.count), rows = double(experts.rows);
+  double share = balanceOf(system) / sharers;
+  double read = std::min(count / double(system.expertParallel), share * rows) /
+                std::min(count, rows);
+  double weights = work.isZero() ? 0 : double(kernel.weightBytes);
+  return {double(work.flops) * share,
+          (double(work.bytes) - weights) * share + weights * read, products};
+}
+
+/// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or the sum if the
+/// system does not overlap memory and compute. Zero work takes no time. A
+/// grouped GEMM has the rate of the product of one expert.
+double KernelTimes::computePs(const Work &work, const Kernel &kernel,
+                              bool isBackward) const {
+  const EngineFacts &unit =
+      kernel.engine == Engine::Vector ? system.vector : system.matrix;
+  auto [flops, bytes, products] = shareOf(work, kernel);
+  double compute = 0, memory = 0;
+  double rate = kernel.attention
+                    ? attentionRate(*kernel.attention, isBackward, system)
+                    : rateOf(kernel.engine, flops / products, system);
+  if (flops > 0)
+    compute = flops / rate * kPsPerSecond + double(unit.latencyPs);
+  if (bytes > 0)
+    memory = transferPs(bytes, system.memory) + double(system.memory.latencyPs);
+  return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
+}
+
+/// An all-reduce is a reduce-scatter, which the linear layer before it can
+/// hide, and a gather, which the one behind can; the layer behind the last of a
+/// block is the first of the next one. A part of each is always seen.
+double KernelTimes::reducePs(const Work &work, const Kernel &kernel,
+                             bool isBackward) const {
+  double whole = tensorReducePs(
+      double(work.bytes) / double(system.contextParallel), system);
+  double exposed = whole * double(system.tensorExposed) / double(kAllPercent);
+  if (system.tensorExposed == kAllPercent)
+    return whole;
+  auto count = int64_t(block.kernels.size());
+  int64_t place = &kernel - block.kernels.data();
+  auto neighbourPs = [&](int64_t step) {
+    for (int64_t i = 1; i < count; ++i) {
+      const Kernel &other = block.kernels[(place + step * i + count) % count];
+      bool isLinear = (other.engine == Engine::Matrix ||
+                       other.engine == Engine::MatrixFp8) &&
+                      !other.core;
+      const Work &hides = isBackward ? other.inputGrad : other.forward;
+      if (isLinear && !hides.isZero())
+        return computePs(hides, other, isBackward);
+    }
+    return 0.0;
+  };
+  double half = (whole - exposed) / 2;
+  for (int64_t step : {-1, 1})
+    exposed += std::max(half - neighbourPs(step), 0.0);
+  return exposed;
+}
+
+double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,
+                             bool isBackward) const {
+  auto bytes = double(work.bytes);
+  if (!isNeeded(kernel))
+    return 0;
+  switch (kernel.engine) {
+  case Engine::Link:
+    return reducePs(work, kernel, isBackward);
+  case Engine::AllToAll:
+    return allToAllPs(bytes, block, system);
+  case Engine::Context:
+    return contextPs(bytes, kernel,
+                     isBackward ? attentionBackwardPs : attentionForwardPs,
+                     isBackward, system);
+  case Engine::Matrix:
+  case Engine::MatrixFp8:
+  case Engine::Vector:
+  case Engine::Attention:
+    return computePs(work, kernel, isBackward);
+  }
+  llvm_unreachable("all engines are handled");
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+using PhaseWork = std::optional<Work> Kernel::*;
+
+bool pipesched::anyStates(const BlockFacts &block, PhaseWork phase) {
+  return llvm::any_of(block.kernels, [&](const Kernel &kernel) {
+    return (kernel.*phase).has_value();
+  });
+}
+
+/// What one run of a kernel with this work costs, or counts for.
+using RunCost =
+    llvm::function_ref<double(const Work &, const Kernel &, bool isBackward)>;
+
+/// One run of a kernel in a phase of which the block says nothing.
+static double sumImplied(const Kernel &kernel, Phase phase, Recompute recompute,
+                         RunCost costOf) {
+  bool runsAgain =
+      recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
+  bool isBackward = phase == Phase::Backward;
+  double sum = 0;
+  if (phase == Phase::Forward || (phase == Phase::Recompute && runsAgain))
+    sum += costOf(kernel.forward, kernel, false);
+  if (isBackward || phase == Phase::InputGrad)
+    sum += costOf(kernel.inputGrad, kernel, true);
+  if (isBackward || phase == Phase::WeightGrad)
+    sum += costOf(kernel.weightGrad, kernel, false);
+  if (phase == Phase::Logits)
+    sum += costOf(kernel.logits, kernel, false);
+  if (phase == Phase::LogitsGrad)
+    sum += costOf(kernel.logitsGrad, kernel, false);
+  return sum;
+}
+
+/// All that the kernels of a block run in a phase.
+static double sumPhase(const BlockFacts &block, Phase phase,
+                       Recompute recompute, RunCost costOf) {
+  PhaseWork stated = phase == Phase::Backward    ? &Kernel::backward
+                     : phase == Phase::Recompute ? &Kernel::recompute
+                     : phase == Phase::Optimizer ? &Kernel::optimizer
+                                                 : nullptr;
+  bool isStated = stated && anyStates(block, stated);
+  double sum = 0;
+  for (const Kernel &kernel : block.kernels)
+    sum += double(kernel.count) *
+           (isStated ? costOf((kernel.*stated).value_or(Work()), kernel,
+                              phase == Phase::Backward)
+                     : sumImplied(kernel, phase, recompute, costOf));
+  return sum;
+}
+
+double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
+                             const SystemFacts &system, Recompute recompute) {
+  KernelTimes times(block, system);
+  return sumPhase(block, phase, recompute,
+                  [&](const Work &work, const Kernel &kernel, bool isBackward) {
+                    return times.kernelPs(work, kernel, isBackward);
+                  });
+}
+
+HostTime pipesched::hostTime(const BlockFacts &block, Phase phase,
+                             const SystemFacts &system, Recompute recompute) {
+  HostTime time;
+  if (system.launchPs == 0)
+    return time;
+  KernelTimes times(block, system);
+  double launches = 0;
+  auto sum = [&](auto count) {
+    return sumPhase(block, phase, recompute, count);
+  };
+  launches = sum([&](const Work &work, const Kernel &kernel, bool) {
+    return times.launchesOf(work, kernel);
+  });
+  if (system.kernelLaunch == KernelLaunch::Graphs)
+    launches += 1;
+  time.launchPs = launches * double(system.launchPs);
+  double waits =
+      sum([&](const Work &work, const Kernel &kernel, bool isBackward) {
+        return kernel.synchronizes && !isBackward && !work.isZero() ? 1.0 : 0.0;
+      });
+  time.synchronizePs = waits * double(system.synchronizePs);
+  time.waits = waits > 0;
+  return time;
+}
+
+double pipesched::blockPs(const BlockFacts &block, Phase phase,
+                          const SystemFacts &system, Recompute recompute) {
+  HostTime host = hostTime(block, phase, system, recompute);
+  return std::max(rooflinePs(block, phase, system, recompute), host.launchPs) +
+         host.synchronizePs;
+}
+
+double pipesched::enginePs(const BlockFacts &block, Phase phase, Engine engine,
+                           const SystemFacts &system, Recompute recompute) {
+  KernelTimes times(block, system);
+  return sumPhase(block, phase, recompute,
+                  [&](const Work &work, const Kernel &kernel, bool isBackward) {
+                    return kernel.engine == engine
+                               ? times.kernelPs(work, kernel, isBackward)
+                               : 0;
+                  });
+}
+
+ContextSums pipesched::contextSums(const BlockFacts &block, Phase phase,
+                                   const SystemFacts &system,
+                                   Recompute recompute) {
+  auto sum = [&](auto count) {
+    return sumPhase(
+        block, phase, recompute,
+        [&](const Work &work, const Kernel &kernel, bool isBackward) {
+          return kernel.engine == Engine::Context
+                     ? count(double(work.bytes), kernel, isBackward, system)
+                     : 0;
+        });
+  };
+  // Beside no attention at all, everything would be waited for.
+  auto unhiddenPs = [](double bytes, const Kernel &kernel, bool isBackward,
+                       const SystemFacts &facts) {
+    return contextPs(bytes, kernel, /*attentionPs=*/0, isBackward, facts);
+  };
+  return {sum(unhiddenPs),
+          enginePs(block, phase, Engine::Context, system, recompute),
+          sum(contextBytes)};
+}

@@ -1,0 +1,64 @@
+//===- KernelTimes.h - Times of kernels and of blocks -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What roofline costs of stages are summed from: kernels, and transfers among
+// the accelerators that run them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_KERNELS_KERNELTIMES_H
+#define PIPESCHED_LIB_COSTMODEL_KERNELS_KERNELTIMES_H
+
+#include "PipeSched/CostModel/CostModel.h"
+
+namespace pipesched {
+
+/// Whether a kernel on the engine `context` passes keys and values of an
+/// attention core. Any other is an all-to-all around a recurrence, after which
+/// ranks have all tokens of some heads.
+inline bool passesKeys(const Kernel &kernel) {
+  return kernel.core || kernel.seen > 0;
+}
+
+/// Time of a transfer without its latency, ps.
+double transferPs(double bytes, const LinkFacts &link);
+
+/// The part of rooflinePs in kernels on one engine, ps.
+double enginePs(const BlockFacts &block, Phase phase, Engine engine,
+                const SystemFacts &system,
+                Recompute recompute = Recompute::Full);
+
+/// What the host takes for the kernels of a block in a phase, ps.
+struct HostTime {
+  double launchPs = 0;
+  double synchronizePs = 0; ///< after the kernels that it waits for
+  /// Whether it waits for the device, so that it launches nothing ahead.
+  bool waits = false;
+};
+HostTime hostTime(const BlockFacts &block, Phase phase,
+                  const SystemFacts &system,
+                  Recompute recompute = Recompute::Full);
+
+/// A block by itself: the longer of the times of device and host.
+double blockPs(const BlockFacts &block, Phase phase, const SystemFacts &system,
+               Recompute recompute = Recompute::Full);
+
+/// What Exchange says of the context of a block, not rounded.
+struct ContextSums {
+  double ps = 0, exposedPs = 0, bytes = 0;
+};
+ContextSums contextSums(const BlockFacts &block, Phase phase,
+                        const SystemFacts &system,
+                        Recompute recompute = Recompute::Full);
+
+/// Whether a kernel of the block says what it runs in B, R or O.
+bool anyStates(const BlockFacts &block, std::optional<Work> Kernel::*phase);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_KERNELS_KERNELTIMES_H

@@ -1,0 +1,399 @@
+//===- Slices.cpp - What a slice of a microbatch is and does --------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The cut of a sequence, and the share that a slice has of each number of a
+// model. Numbers that grow with tokens are divided so that slices add up to the
+// microbatch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/Layers/Slices.h"
+#include "../Kernels/KernelTimes.h"
+#include "PipeSched/Support/Divisors.h"
+#include "PipeSched/Support/FormatError.h"
+#include "PipeSched/Support/NearestMultiples.h"
+#include <cmath>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+//===----------------------------------------------------------------------===//
+// Cuts
+//===----------------------------------------------------------------------===//
+
+/// The smaller root s of perToken s + perPair (s end - s^2 / 2) = target.
+static double tokensOf(double target, int64_t end, SequenceWork work) {
+  double linear = work.perToken + work.perPair * double(end);
+  if (work.perPair <= 0)
+    return linear > 0 ? target / linear : double(end);
+  double square = linear * linear - 2 * work.perPair * target;
+  return (linear - std::sqrt(std::max(square, 0.0))) / work.perPair;
+}
+
+static Error refuseEmptySlice(int64_t slice, int64_t sequence,
+                              int64_t numSlices, int64_t multiple) {
+  return formatError("slice {0} of {1} would have no token: sequences have {2} "
+                     "tokens, and slices of equal work are rounded down to "
+                     "multiples of {3}; take fewer slices",
+                     slice, numSlices, sequence, multiple);
+}
+
+Expected<std::vector<TokenSpan>> pipesched::cutByWork(int64_t sequence,
+                                                      int64_t numSlices,
+                                                      int64_t multiple,
+                                                      SequenceWork work) {
+  auto all = double(sequence);
+  double target =
+      (work.perToken * all + work.perPair * all * all / 2) / double(numSlices);
+  std::vector<TokenSpan> slices(numSlices);
+  int64_t end = sequence;
+  for (int64_t slice = numSlices - 1; slice > 0; --slice) {
+    auto tokens = static_cast<int64_t>(tokensOf(target, end, work));
+    tokens -= tokens % multiple;
+    if (tokens < 1 || tokens >= end)
+      return refuseEmptySlice(slice, sequence, numSlices, multiple);
+    slices[slice] = {end - tokens, end};
+    end -= tokens;
+  }
+  slices.front() = {0, end};
+  if (end % multiple != 0)
+    return formatError("slice 0 of {0} would have {1} of {2} tokens, which is "
+                       "no multiple of {3}, as ranks divide them",
+                       numSlices, end, sequence, multiple);
+  return slices;
+}
+
+Expected<std::vector<TokenSpan>>
+pipesched::cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
+                      llvm::ArrayRef<int64_t> sizes) {
+  if (int64_t(sizes.size()) != numSlices)
+    return formatError("slice-cut gives the tokens of {0} slices, and "
+                       "microbatches have {1}",
+                       sizes.size(), numSlices);
+  __int128 sum = 0;
+  for (int64_t size : sizes)
+    sum += size;
+  if (sum != sequence)
+    return formatError("slice-cut gives {0} slices of together {1} tokens, and "
+                       "sequences have {2}",
+                       numSlices, int64_t(std::min<__int128>(sum, INT64_MAX)),
+                       sequence);
+  std::vector<TokenSpan> slices;
+  for (int64_t size : sizes) {
+    int64_t begin = slices.empty() ? 0 : slices.back().end;
+    slices.push_back({begin, begin + size});
+  }
+  for (auto [slice, span] : llvm::enumerate(slices))
+    if (span.size() % multiple != 0)
+      return formatError("slice-cut gives slice {0} of {1} {2} tokens, which "
+                         "is no multiple of {3}, as ranks divide them; the "
+                         "nearest that are: {4}",
+                         slice, numSlices, span.size(), multiple,
+                         nearestMultiples(span.size(), multiple));
+  return slices;
+}
+
+/// FLOPs of the forward of one sequence.
+static SequenceWork workOf(const ModelFacts &model) {
+  double core = 0, others = 0;
+  for (const BlockFacts &block : model.blocks)
+    for (const Kernel &kernel : block.kernels)
+      (kernel.seen > 0 ? core : others) += double(block.count) *
+                                           double(kernel.count) *
+                                           double(kernel.forward.flops);
+  auto sequence = double(model.sequence);
+  auto sequences = double(model.microbatchSize);
+  return {others / sequences / sequence,
+          2 * core / sequences / (sequence * sequence)};
+}
+
+/// What ranks divide among them has as many equal parts.
+static int64_t partsOf(const SystemFacts *system) {
+  if (!system)
+    return 1;
+  int64_t pieces =
+      system->contextParallel > 1 ? 2 * system->contextParallel : 1;
+  return system->tensorParallel() * pieces;
+}
+
+Expected<std::vector<TokenSpan>>
+pipesched::cutSequence(const ModelFacts &model, int64_t numSlices,
+                       const SystemFacts *system) {
+  int64_t sequence = model.sequence;
+  if (numSlices == 1)
+    return std::vector<TokenSpan>{{0, sequence}};
+  if (sequence == 0)
+    return formatError("microbatches have {0} slices, and model '{1}' does not "
+                       "say how many tokens a sequence has",
+                       numSlices, model.name);
+  int64_t parts = partsOf(system);
+  if (system && !system->sliceCutSizes.empty())
+    return cutBySizes(sequence, numSlices, parts, system->sliceCutSizes);
+  if (system && system->sliceCut == SliceCut::Work)
+    return cutByWork(sequence, numSlices, parts, workOf(model));
+  if (sequence % parts != 0 || sequence / parts % numSlices != 0)
+    return formatError(
+        "sequences of {0} tokens are not divided into {1} equal slices{2}; the "
+        "nearest numbers of slices that do are {3}, or cut them by work "
+        "(slice-cut=work)",
+        sequence, numSlices,
+        parts == 1 ? std::string()
+                   : llvm::formatv(" of a multiple of {0} tokens, as their "
+                                   "ranks divide them",
+                                   parts)
+                         .str(),
+        nearestDivisors(std::max<int64_t>(sequence / parts, 1), numSlices));
+  std::vector<TokenSpan> slices;
+  int64_t tokens = sequence / numSlices;
+  for (int64_t begin = 0; begin != sequence; begin += tokens)
+    slices.push_back({begin, begin + tokens});
+  return slices;
+}
+
+//===----------------------------------------------------------------------===//
+// Shares
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a slice has of what a microbatch has.
+class SliceShare {
+public:
+  SliceShare(const ModelFacts &model, TokenSpan span, const TokenSpan *other)
+      : span(span), other(other ? *other : span), sequence(model.sequence),
+        tokens(model.microbatchSize * model.sequence),
+        weightBytes(model.weightBytesPerParameter) {}
+
+  /// Of what grows with tokens: slices add up to `whole`.
+  int64_t ofTokens(int64_t whole) const {
+    return before(whole, span.end) - before(whole, span.begin);
+  }
+  /// Of keys and values that the tokens of the slice see, if each sees so many.
+  int64_t ofKeys(int64_t whole, int64_t seen) const {
+    return fraction(whole, std::min(span.end, seen + span.size() - 1),
+                    sequence);
+  }
+  /// Of scores of the slice with all keys up to its end.
+  int64_t ofScores(int64_t whole, int64_t seen) const {
+    return fraction(whole, span.size() * std::min(span.end, seen),
+                    sequence * seen);
+  }
+  /// Of scores that no causal mask hides: slices add up to `whole`, but for
+  /// rounding.
+  int64_t ofPairs(int64_t whole, int64_t seen) const {
+    return fraction(whole, evenPairs(seen), pairsBefore(sequence, seen));
+  }
+  /// The tokens of a sequence whose tokens see as many pairs as those of the
+  /// slice: the size that rates of attention kernels go by.
+  int64_t equivalentSequence(int64_t seen) const {
+    auto length = static_cast<int64_t>(std::sqrt(2 * double(evenPairs(seen))));
+    return std::clamp<int64_t>(length, 1, sequence);
+  }
+
+  BlockFacts of(const BlockFacts &block) const;
+
+  /// The bytes that a core reads and writes of the part of the attention that
+  /// the slice with more pairs gives away, which has as many queries as that
+  /// slice, and keys and values of so many tokens that the pairs are even.
+  int64_t ofPart(int64_t bytes, int64_t keyBytes, int64_t seen) const {
+    __int128 own = pairsOf(span, seen), others = pairsOf(other, seen);
+    if (own == others)
+      return 0;
+    TokenSpan giver = own > others ? span : other;
+    __int128 given = (own > others ? own - others : others - own) / 2;
+    int64_t keys = std::min(keyBytes, bytes);
+    return fraction(bytes - keys, giver.size(), sequence) +
+           fraction(keys, given, __int128(giver.size()) * sequence);
+  }
+  bool gives(int64_t seen) const {
+    return pairsOf(span, seen) > pairsOf(other, seen);
+  }
+
+private:
+  static int64_t fraction(int64_t whole, __int128 part, __int128 all) {
+    return static_cast<int64_t>(double(whole) * double(part) / double(all) +
+                                0.5);
+  }
+  int64_t before(int64_t whole, int64_t end) const {
+    return static_cast<int64_t>(static_cast<__int128>(whole) * end / sequence);
+  }
+  /// Pairs of one of the first `count` tokens and one that it sees.
+  static __int128 pairsBefore(int64_t count, int64_t seen) {
+    __int128 ramp = std::min(count, seen);
+    return ramp * (ramp + 1) / 2 + (__int128(count) - ramp) * seen;
+  }
+
+  __int128 pairsOf(TokenSpan slice, int64_t seen) const {
+    return pairsBefore(slice.end, seen) - pairsBefore(slice.begin, seen);
+  }
+  /// Of the slice, or half of those of both that share them.
+  __int128 evenPairs(int64_t seen) const {
+    return (pairsOf(span, seen) + pairsOf(other, seen)) / 2;
+  }
+
+  Kernel of(const Kernel &kernel, bool keepsScores, int64_t keyBytes) const;
+  Work of(const Work &work, const Kernel &kernel) const;
+  Work ofCore(const Work &work, const Kernel &kernel, bool keepsScores,
+              int64_t keyBytes) const;
+  int64_t weightsOf(const Kernel &kernel) const;
+
+  TokenSpan span;
+  TokenSpan other; ///< with which the attention is shared; else the slice
+  int64_t sequence, tokens, weightBytes;
+};
+} // namespace
+
+/// The bytes of a kernel's weights, which each slice reads again: those that a
+/// kernel on rows of experts states; of a product whose weights have gradients
+/// what its FLOPs need, 2 for each token and weight.
+int64_t SliceShare::weightsOf(const Kernel &kernel) const {
+  if (kernel.routed)
+    return kernel.weightBytes;
+  bool isProduct =
+      kernel.engine == Engine::Matrix || kernel.engine == Engine::MatrixFp8;
+  if (!isProduct || kernel.weightGrad.flops == 0)
+    return 0;
+  return kernel.weightGrad.flops / (2 * tokens) * weightBytes;
+}
+
+Work SliceShare::of(const Work &work, const Kernel &kernel) const {
+  int64_t weights = std::min(weightsOf(kernel), work.bytes);
+  return {ofTokens(work.flops), ofTokens(work.bytes - weights) + weights};
+}
+
+/// Kernels that keep scores compute those that a mask hides too, but none with
+/// keys of later slices. A fused kernel reads queries and writes outputs of the
+/// slice, and reads the keys and values of all that it sees (`keyBytes` in
+/// all); whether or not it skips what a mask hides, slices add up to a
+/// microbatch.
+Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
+                        bool keepsScores, int64_t keyBytes) const {
+  int64_t seen = kernel.seen;
+  if (kernel.engine == Engine::Context)
+    return {0, ofKeys(work.bytes, seen)};
+  if (keepsScores)
+    return {ofScores(work.flops, seen), ofScores(work.bytes, seen)};
+  int64_t keys = std::min(keyBytes, work.bytes);
+  int64_t bytes = ofTokens(work.bytes - keys) + ofKeys(keys, seen);
+  // The taker reads and writes the part too; what the giver spares is little.
+  if (!gives(seen))
+    bytes += ofPart(work.bytes, keyBytes, seen);
+  return {ofPairs(work.flops, seen), bytes};
+}
+
+Kernel SliceShare::of(const Kernel &kernel, bool keepsScores,
+                      int64_t keyBytes) const {
+  Kernel result = kernel;
+  if (kernel.onParameters)
+    return result;
+  bool isCore = kernel.seen > 0;
+  auto take = [&](Work &work, int64_t bytes) {
+    if (!work.isZero())
+      work =
+          isCore ? ofCore(work, kernel, keepsScores, bytes) : of(work, kernel);
+  };
+  take(result.forward, keyBytes);
+  // The backward reads keys and values and writes their gradients.
+  take(result.inputGrad, 2 * keyBytes);
+  take(result.weightGrad, 2 * keyBytes);
+  if (result.backward)
+    take(*result.backward, 2 * keyBytes);
+  if (result.recompute)
+    take(*result.recompute, keyBytes);
+  if (!isCore)
+    return result;
+  result.seen = std::min(kernel.seen, span.end);
+  if (!kernel.attention)
+    return result;
+  result.attention->sequence = equivalentSequence(kernel.seen);
+  result.attention->maskedFlops =
+      ofPairs(kernel.attention->maskedFlops, kernel.seen);
+  return result;
+}
+
+BlockFacts SliceShare::of(const BlockFacts &block) const {
+  BlockFacts result = block;
+  int64_t keyBytes = keyValueBytes(block), seen = 0;
+  bool keepsScores = false;
+  for (const Kernel &kernel : block.kernels)
+    if (kernel.seen > 0) {
+      seen = std::max(seen, kernel.seen);
+      keepsScores |= kernel.engine == Engine::Vector;
+    }
+  for (Kernel &kernel : result.kernels)
+    kernel = of(kernel, keepsScores, keyBytes);
+  result.coreBytes =
+      keepsScores ? ofScores(block.coreBytes, seen) : ofTokens(block.coreBytes);
+  result.activationBytes =
+      ofTokens(block.activationBytes - block.coreBytes) + result.coreBytes;
+  for (auto bytes :
+       {&BlockFacts::weightGradBytes, &BlockFacts::recomputedBytes})
+    result.*bytes = ofTokens(block.*bytes);
+  result.recomputedBytes =
+      std::min(result.recomputedBytes + ofTokens(keyBytes),
+               std::max(result.recomputedBytes, result.activationBytes));
+  for (auto bytes : {&WholeBytes::activation, &WholeBytes::weightGrad,
+                     &WholeBytes::recomputed})
+    result.whole.*bytes = ofTokens(block.whole.*bytes);
+  if (result.messages)
+    result.messages = {ofTokens(result.messages->activation),
+                       ofTokens(result.messages->gradient)};
+  if (ExpertFacts *experts = result.experts ? &*result.experts : nullptr)
+    for (auto number : {&ExpertFacts::rows, &ExpertFacts::activationBytes,
+                        &ExpertFacts::weightGradBytes})
+      experts->*number = ofTokens(experts->*number);
+  return result;
+}
+
+ModelFacts pipesched::takeSlice(const ModelFacts &model, TokenSpan span,
+                                const TokenSpan *sharedWith) {
+  SliceShare share(model, span, sharedWith);
+  ModelFacts slice = model;
+  slice.sequence = span.size();
+  slice.boundaryBytes = share.ofTokens(model.boundaryBytes);
+  for (BlockFacts &block : slice.blocks)
+    block = share.of(block);
+  return slice;
+}
+
+PhaseMap<int64_t> pipesched::exchangedBytes(const ModelFacts &model,
+                                            const BlockFacts &block,
+                                            TokenSpan one, TokenSpan other) {
+  SliceShare share(model, one, &other);
+  int64_t keyBytes = keyValueBytes(block);
+  PhaseMap<int64_t> bytes = {};
+  for (const Kernel &kernel : block.kernels) {
+    if (kernel.seen == 0 || kernel.engine == Engine::Context)
+      continue;
+    auto add = [&](Phase phase, const Work &work, int64_t keys) {
+      if (!work.isZero())
+        bytes[phase] +=
+            kernel.count * share.ofPart(work.bytes, keys, kernel.seen);
+    };
+    add(Phase::Forward, kernel.forward, keyBytes);
+    add(Phase::InputGrad, kernel.inputGrad, 2 * keyBytes);
+    if (model.recompute == Recompute::Selective ? kernel.core
+                                                : kernel.recomputed)
+      add(Phase::Recompute, kernel.forward, keyBytes);
+  }
+  return bytes;
+}
+
+bool pipesched::keepsScores(const BlockFacts &block) {
+  return llvm::any_of(block.kernels, [](const Kernel &kernel) {
+    return kernel.seen > 0 && kernel.engine == Engine::Vector;
+  });
+}
+
+int64_t pipesched::keyValueBytes(const BlockFacts &block) {
+  int64_t bytes = 0;
+  for (const Kernel &kernel : block.kernels)
+    if (kernel.engine == Engine::Context && passesKeys(kernel))
+      bytes += kernel.count * kernel.forward.bytes;
+  return bytes;
+}

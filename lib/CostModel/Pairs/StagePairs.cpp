@@ -1,0 +1,182 @@
+//===- StagePairs.cpp - Overlapped pairs of stages, part by part ----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Schedules the layers of two stages when their pair is first asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StagePairs.h"
+#include "../Kernels/BlockTimes.h"
+#include "../Kernels/RooflineChecks.h"
+#include "PipeSched/CostModel/Pairs/OverlappedLayers.h"
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+
+namespace {
+/// What of a stage a pair depends on. Stages that agree are of one kind.
+struct PairStage {
+  StageBlocks layers; ///< without embedding and head
+  std::vector<Segment> forward, backward;
+  int64_t forwardPs, backwardPs; ///< of these cells by themselves
+
+  bool operator==(const PairStage &other) const {
+    return forward == other.forward && backward == other.backward &&
+           llvm::equal(layers, other.layers, [](BlockCount a, BlockCount b) {
+             return a.block == b.block && a.count == b.count;
+           });
+  }
+};
+
+class StagePairs : public PairTimes {
+public:
+  StagePairs(PairOrder order, std::vector<LayerTimes> blockTimes,
+             std::vector<PairStage> stages)
+      : blockTimes(std::move(blockTimes)) {
+    options.order = order;
+    for (PairStage &stage : stages) {
+      auto *known = llvm::find(kinds, stage);
+      kindOf.push_back(uint32_t(known - kinds.begin()));
+      if (known == kinds.end())
+        kinds.push_back(std::move(stage));
+    }
+    times = std::make_unique<KnownTime[]>(kinds.size() * kinds.size());
+  }
+
+  /// Threads that ask for a pair at once find the same.
+  PairTime timeOf(int64_t forwardStage, int64_t backwardStage) const override {
+    uint32_t first = kindOf[forwardStage], second = kindOf[backwardStage];
+    KnownTime &known = times[first * kinds.size() + second];
+    int64_t ps = known.ps.load(std::memory_order_acquire);
+    if (LLVM_LIKELY(ps != kUnknown))
+      return {ps, known.behindPs.load(std::memory_order_relaxed)};
+    PairTime time = schedule(kinds[first], kinds[second]);
+    known.behindPs.store(time.behindPs, std::memory_order_relaxed);
+    known.ps.store(time.ps, std::memory_order_release);
+    return time;
+  }
+
+private:
+  std::vector<LayerTimes> layersOf(const PairStage &stage) const {
+    std::vector<LayerTimes> layers;
+    for (auto [block, count] : stage.layers)
+      layers.insert(layers.end(), size_t(count), blockTimes[block]);
+    return layers;
+  }
+
+  /// The time of a cell that is not that of its layers. Where the host is
+  /// slower than the device in some layers alone, a cell takes less than its
+  /// layers one by one.
+  static int64_t besidesPs(int64_t cellPs, ArrayRef<LayerTimes> layers,
+                           bool isForward) {
+    for (const LayerTimes &layer : layers)
+      for (const auto &[forward, input, weight] : layer.ps)
+        cellPs -= isForward ? forward : input + weight;
+    return std::max<int64_t>(cellPs, 0);
+  }
+
+  PairTime schedule(const PairStage &first, const PairStage &second) const {
+    std::vector<LayerTimes> forward = layersOf(first);
+    std::vector<LayerTimes> backward = layersOf(second);
+    int64_t forwardPs = first.forwardPs, backwardPs = second.backwardPs;
+    auto fluidPs = int64_t(StageCosts().pairPs(first.forward, second.backward));
+    // The only error is a time over int64: then both are not faster together.
+    Expected<PairSchedule> pair = schedulePair(forward, backward, options);
+    if (!pair) {
+      llvm::consumeError(pair.takeError());
+      return {forwardPs + backwardPs, 0};
+    }
+    int64_t ps = pair->endPs + besidesPs(forwardPs, forward, true) +
+                 besidesPs(backwardPs, backward, false);
+    return {std::clamp(ps, fluidPs, forwardPs + backwardPs),
+            std::min(ps, behindOf(*pair))};
+  }
+
+  /// For how long weight gradients run behind the messages of both cells.
+  /// Megatron-Core sends between the gradient of the first layer's input and
+  /// W of its attention, DualPipe when the pair has ended.
+  int64_t behindOf(const PairSchedule &pair) const {
+    switch (options.order) {
+    case PairOrder::Megatron:
+    case PairOrder::Best:
+      return pair.endPs - std::max(pair.forwardPs, pair.gradientPs);
+    case PairOrder::InTurn:
+    case PairOrder::DeepSeek:
+    case PairOrder::Fluid:
+      return 0;
+    }
+    llvm_unreachable("covered switch");
+  }
+
+  static constexpr int64_t kUnknown = -1;
+  struct KnownTime {
+    std::atomic<int64_t> ps = kUnknown, behindPs = 0;
+  };
+
+  PairOptions options;
+  std::vector<LayerTimes> blockTimes; ///< by block of the model
+  llvm::SmallVector<PairStage, 4> kinds;
+  std::vector<uint32_t> kindOf; ///< by global stage
+  /// By kind of the forward, then of the backward.
+  std::unique_ptr<KnownTime[]> times;
+};
+} // namespace
+
+/// The parts of layers add up to F, I and W, which not all blocks have.
+static bool canDivide(const ModelFacts &model) {
+  Error error = checkBackwards(model, {Phase::InputGrad, Phase::WeightGrad});
+  bool isDivided = !error;
+  llvm::consumeError(std::move(error));
+  return isDivided;
+}
+
+Error pipesched::addPairTimes(const ModelFacts &model,
+                              const SystemFacts &system, PhaseSet phases,
+                              ArrayRef<StageBlocks> blocks,
+                              StageCosts &stageCosts) {
+  if (system.pairOrder == PairOrder::Fluid ||
+      system.expertExposed != kAllPercent ||
+      !phases.contains(Phase::Backward) ||
+      stageCosts.stages.front().cells.getNumSlices() > 1 ||
+      !stageCosts.useAny(Resource::Experts) || !canDivide(model))
+    return Error::success();
+  bool recomputesInBackward =
+      model.recompute != Recompute::None && !phases.contains(Phase::Recompute);
+  std::vector<LayerTimes> blockTimes(model.blocks.size());
+  for (auto [index, first] : llvm::enumerate(firstOfEqualTimes(model))) {
+    if (first != index) {
+      blockTimes[index] = blockTimes[first];
+      continue;
+    }
+    Expected<LayerTimes> layer =
+        costLayer(model.blocks[index], model, system, recomputesInBackward);
+    if (!layer)
+      return layer.takeError();
+    blockTimes[index] = *layer;
+  }
+  std::vector<PairStage> stages;
+  for (auto [held, cost] : llvm::zip_equal(blocks, stageCosts.stages)) {
+    PairStage &stage = stages.emplace_back();
+    llvm::copy_if(
+        held, std::back_inserter(stage.layers), [&](BlockCount entry) {
+          return model.blocks[entry.block].position == BlockPosition::Layer;
+        });
+    stage.forward = cost.cells.of(Phase::Forward, 0).vec();
+    stage.backward = cost.cells.of(Phase::Backward, 0).vec();
+    stage.forwardPs = cost.cells.alonePs(Phase::Forward);
+    stage.backwardPs = cost.cells.alonePs(Phase::Backward);
+  }
+  stageCosts.pairTimes = std::make_shared<StagePairs>(
+      system.pairOrder, std::move(blockTimes), std::move(stages));
+  return Error::success();
+}

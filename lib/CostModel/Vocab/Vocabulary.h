@@ -1,0 +1,43 @@
+//===- Vocabulary.h - Costs of a head in shards -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a head costs if the workers of a path divide its vocabulary (Yeung et
+// al. 2024, arXiv 2411.05288; docs/CostModel.md, "Shards of a vocabulary").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_VOCAB_VOCABULARY_H
+#define PIPESCHED_LIB_COSTMODEL_VOCAB_VOCABULARY_H
+
+#include "PipeSched/CostModel/CostModel.h"
+
+namespace pipesched {
+
+/// The costs of stages without the head, and of S, T, X, Y and Z on each of
+/// them; all stages of a path have the same, since any may run a shard.
+/// `phases` has some of these; with Z the algorithm is Vocab-1. An O of the
+/// last stage of each worker also steps its shard. Errors: those of
+/// costRoofline; a model without a head, or with more blocks behind its layers;
+/// slices; for G those of costShardReductions.
+llvm::Expected<StageCosts> costShards(const Placement &placement,
+                                      const ModelFacts &model,
+                                      const SystemFacts &system,
+                                      PhaseSet phases);
+
+/// Memory of stages without the head and without the parameters of the
+/// embedding; the last stage of each worker on a path has a shard of both, and
+/// all have what a shard of the head keeps from S to T.
+/// Errors: those of computeMemoryFacts and the first two of costShards.
+llvm::Expected<MemoryFacts> computeShardMemory(const Placement &placement,
+                                               const ModelFacts &model,
+                                               const SystemFacts *system,
+                                               PhaseSet phases);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_VOCAB_VOCABULARY_H

@@ -1,0 +1,44 @@
+//===- Cell.cpp - One entry of a schedule table ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Prints cells as IR, diagnostics, traces and CSV write them: 2F0,
+// 2F0.1, _, _12.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Kinds/Cell.h"
+
+using namespace pipesched;
+
+void Cell::print(llvm::raw_ostream &os) const {
+  if (!isIdle()) {
+    os << getStage() << phaseLetter(getPhase()) << getNumber();
+    return;
+  }
+  os << '_';
+  if (getIdleSlots() != 1)
+    os << getIdleSlots();
+}
+
+std::string Cell::str() const { return CellName{*this}.str(); }
+
+std::string CellName::str() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << *this;
+  return text;
+}
+
+llvm::raw_ostream &pipesched::operator<<(llvm::raw_ostream &os, CellName name) {
+  Cell cell = name.cell;
+  if (!name.hasSlice())
+    return os << cell;
+  return os << cell.getStage() << phaseLetter(cell.getPhase())
+            << cell.getUnit() / name.numSlices << '.'
+            << cell.getUnit() % name.numSlices;
+}
