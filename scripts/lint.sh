@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks all that a machine can check about the sources: formatting, licence
-# headers, white space, lengths, repeated code, types defined twice, and the
-# layers of the libraries. Without --fast (minutes) it also builds build/dev,
+# headers, white space, lengths, repeated code, types defined twice, the layers
+# of the libraries, and that neither the sources nor unclear words become more. Without --fast (minutes) it also builds build/dev,
 # compiles each public header by itself and runs clang-tidy. Every check runs,
 # also after one has failed.
 
@@ -35,6 +35,7 @@ check python3 utils/check-size.py
 check python3 utils/check-odr.py
 check python3 utils/check-private.py
 check python3 utils/check-layers.py
+check python3 utils/check-amount.py
 
 if [ "${1:-}" != --fast ]; then
   install_packages "${build_packages[@]}"
