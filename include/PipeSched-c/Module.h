@@ -163,6 +163,23 @@ typedef void (*PipeschedRowCallback)(intptr_t worker, PipeschedRow row,
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleForEachRow(
     MlirOperation schedule, PipeschedRowCallback callback, void *userData);
 
+/// Why rows cannot run to their end, and how far they come if each entry, and
+/// each pair, takes one slot. Cell k of the cycle is entry index[k] of the row
+/// of worker[k]; each waits for the next one, the last for the first.
+typedef struct PipeschedDeadlock {
+  intptr_t numWaiting;
+  const int32_t *worker, *index;
+  intptr_t numEntries; ///< of all rows, by ascending worker
+  const int64_t *slot; ///< in which an entry starts; -1: it never does
+} PipeschedDeadlock;
+/// Takes a deadlock, which lives during the call alone.
+typedef void (*PipeschedDeadlockCallback)(PipeschedDeadlock deadlock,
+                                          void *userData);
+/// Calls `callback` if the rows of a schedule are complete and deadlock.
+/// Errors: no schedule; null in the place of a callback.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleFindDeadlock(
+    MlirOperation schedule, PipeschedDeadlockCallback callback, void *userData);
+
 /// Replaces the rows of a schedule, or fills a problem, and drops the name of
 /// its family. Errors, after which all is as before: no schedule; not one row
 /// per worker; a phase, stage or number that no cell has; rows that the

@@ -14,6 +14,8 @@
 #include "Enums.h"
 #include "PipeSched-c/Program.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 #include "Wrap.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/IR/Verifier.h"
@@ -206,6 +208,39 @@ MlirLogicalResult pipeschedScheduleForEachRow(MlirOperation schedule,
                     [&](Cell cell) { return cellOf(cell, op.getSlices()); });
     callback(worker, {intptr_t(cells.size()), cells.data()}, userData);
   }
+  return wrap(success());
+}
+
+MlirLogicalResult
+pipeschedScheduleFindDeadlock(MlirOperation schedule,
+                              PipeschedDeadlockCallback callback,
+                              void *userData) {
+  pipe::ScheduleOp op = readRowOwner(schedule);
+  if (!op)
+    return wrap(failure());
+  if (!callback)
+    return wrap(pipe::emitTableError(op)
+                << "is not read: expected a callback for a deadlock, found "
+                   "null");
+  if (op.isProblem())
+    return wrap(success());
+  pipe::ScheduleTable loaded(op);
+  TableView table = loaded.view();
+  std::optional<Violation> violation = verifyTable(table);
+  if (!violation || violation->cycle.empty())
+    return wrap(success());
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return wrap(pipe::emitTableError(op, index.takeError()));
+  std::vector<int32_t> workers, indices;
+  for (CellRef cell : violation->cycle) {
+    workers.push_back(cell.row);
+    indices.push_back(cell.index);
+  }
+  SlotAssignment slots = alignUntilDeadlock(table, *index);
+  callback({intptr_t(workers.size()), workers.data(), indices.data(),
+            intptr_t(slots.start.size()), slots.start.data()},
+           userData);
   return wrap(success());
 }
 

@@ -180,6 +180,30 @@ static std::vector<Words> readRows(const Module &module, intptr_t index) {
   });
 }
 
+/// The cells that wait for each other, as worker and index in its row; and the
+/// slot in which each entry of the rows starts, or -1.
+using Deadlock =
+    std::pair<std::vector<std::pair<int32_t, int32_t>>, std::vector<int64_t>>;
+
+/// The deadlock of complete rows; none if they have none.
+static std::optional<Deadlock> findDeadlock(const Module &module,
+                                            intptr_t index) {
+  auto note = [](PipeschedDeadlock found, void *result) {
+    auto &[cycle, slots] =
+        static_cast<std::optional<Deadlock> *>(result)->emplace();
+    for (intptr_t i = 0; i < found.numWaiting; ++i)
+      cycle.emplace_back(found.worker[i], found.index[i]);
+    slots.assign(found.slot, found.slot + found.numEntries);
+  };
+  return module.run([&] {
+    std::optional<Deadlock> result;
+    if (mlirLogicalResultIsFailure(pipeschedScheduleFindDeadlock(
+            module.getSchedule(index), note, &result)))
+      throw Failure();
+    return result;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Making schedules
 //===----------------------------------------------------------------------===//
@@ -411,6 +435,8 @@ void pipesched::python::bindModule(nb::module_ &m) {
       .def("paths", readPaths, nb::arg("index"))
       .def("rename", giveName, nb::arg("name"))
       .def("rows", readRows, nb::arg("index"))
+      .def("deadlock", findDeadlock, nb::arg("index"),
+           "The cells of a deadlock, and the slot of each entry or -1.")
       .def("with_rows", storeRows, nb::arg("rows"), nb::arg("backward").none())
       .def("num_cells", countCells, nb::arg("index"))
       .def("cells", readCells, nb::arg("index"),

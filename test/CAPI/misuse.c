@@ -313,6 +313,7 @@ static void checkOp(MlirOperation op) {
   IS(pipeschedScheduleGetRowSize(op, 0) == -1);
   IS(FAILED(pipeschedScheduleGetRow(op, 0, 0, NULL)));
   IS(FAILED(pipeschedScheduleForEachRow(op, ignoreRow, NULL)));
+  IS(FAILED(pipeschedScheduleFindDeadlock(op, NULL, NULL)));
   IS(FAILED(pipeschedScheduleSetRows(op, 0, NULL)));
   IS(FAILED(
       pipeschedScheduleSetBackward(op, PipeschedGradientAfterInputGrad, 0)));
@@ -397,6 +398,8 @@ static void checkRows(MlirContext context, MlirOperation op) {
   REPORTS(FAILED(pipeschedScheduleGetRow(op, 0, 4, NULL)), "cells, found null");
   REPORTS(FAILED(pipeschedScheduleForEachRow(op, NULL, NULL)),
           "expected a callback for rows, found null");
+  REPORTS(FAILED(pipeschedScheduleFindDeadlock(op, NULL, NULL)),
+          "expected a callback for a deadlock, found null");
   REPORTS(FAILED(pipeschedScheduleSetBackward(op, 2, PipeschedRecomputeNone)),
           "expected gradient-after to be 0");
   REPORTS(FAILED(pipeschedScheduleSetBackward(op, 0, (PipeschedRecompute)3)),

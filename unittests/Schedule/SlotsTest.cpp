@@ -64,6 +64,39 @@ TEST(AlignSlots, ReportsTheCycle) {
             "the rows deadlock: 0B0 waits for itself in a cycle of 4\n");
 }
 
+static std::vector<int64_t>
+startsOf(Placement placement, std::initializer_list<llvm::StringRef> rows) {
+  Table table = makeTable(std::move(placement), rows);
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  return alignUntilDeadlock(view, index).start;
+}
+
+TEST(AlignUntilDeadlock, StartsAllThatCanRun) {
+  EXPECT_EQ(startsOf(makeLinear(2, 2), {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}),
+            (std::vector<int64_t>{0, -1, -1, -1, 1, -1, -1, -1}));
+  // Worker 0 is on no cycle, and the last gradient never comes to it.
+  EXPECT_EQ(startsOf(makeLinear(3, 2), {"0F0 _ 0F1 0B0 0B1", "1F0 1B0 1F1 1B1",
+                                        "2F0 2F1 2B0 2B1"}),
+            (std::vector<int64_t>{0, 1, 2, -1, -1, //
+                                  1, -1, -1, -1,   //
+                                  2, -1, -1, -1}));
+}
+
+TEST(AlignUntilDeadlock, KnowsCollectives) {
+  // The reductions of a queue in different orders.
+  EXPECT_EQ(startsOf(makeLinear(2, 2),
+                     {"0F0 0X0 0F1 0X1 0S0 0S1 0Y1 0Y0 0T0 0T1 0B0 0B1",
+                      "1F0 1X0 1F1 1X1 1S0 1S1 1Y0 1Y1 1T0 1T1 1B0 1B1"}),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1, //
+                                  1, 2, 3, 4, 5, 6, 7, 8, -1, -1, -1, -1}));
+}
+
+TEST(AlignUntilDeadlock, StartsAllOfRowsThatEnd) {
+  EXPECT_EQ(startsOf(makeLinear(2, 1), {"0F0 0D0 0d0 0U0 0u0 0B0", "1F0 1B0"}),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 1, 2}));
+}
+
 TEST(AlignSlots, IsReadBackAndCompactedAway) {
   for (int64_t workers = 1; workers <= 6; ++workers)
     for (int64_t microbatches = 1; microbatches <= 8; ++microbatches) {

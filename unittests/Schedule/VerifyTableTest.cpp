@@ -93,6 +93,9 @@ TEST(VerifyTable, PrintsTheCycleEdgeByEdge) {
             "note: 0F1 on worker 0 runs after 0B0 in its row");
   EXPECT_EQ(violation->notes[1].at->row, 1);
   EXPECT_EQ(violation->notes[1].at->index, 2);
+  ASSERT_EQ(violation->cycle.size(), 4u);
+  EXPECT_EQ(violation->cycle[1].row, 1);
+  EXPECT_EQ(violation->cycle[1].index, 2);
 }
 
 TEST(VerifyTable, FindsCyclesWithinOneRow) {

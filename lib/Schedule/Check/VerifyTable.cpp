@@ -157,33 +157,30 @@ static Violation::Note describeHold(const TableView &table, CellRef awaited,
 }
 
 Violation pipesched::describeCycle(const TableView &table,
-                                   ArrayRef<CellWait> cycle) {
-  std::vector<Violation::Note> edges;
-  for (size_t i = 0; i != cycle.size() && edges.size() <= kMaxEdgeNotes; ++i) {
-    const CellWait &wait = cycle[i];
-    edges.push_back(
-        {wait.waiting, formatv("{0} on worker {1} waits for {2} on "
-                               "worker {3}",
-                               nameAt(table, wait.waiting), wait.waiting.row,
-                               nameAt(table, wait.awaited), wait.awaited.row)});
-    CellRef next = cycle[(i + 1) % cycle.size()].waiting;
-    if (wait.awaited.index != next.index)
-      edges.push_back(describeHold(table, wait.awaited, next));
+                                   ArrayRef<CellWait> waits) {
+  Violation violation;
+  std::vector<CellRef> &cycle = violation.cycle;
+  for (auto [i, wait] : llvm::enumerate(waits)) {
+    auto [waiting, awaited] = wait;
+    cycle.push_back(waiting);
+    violation.notes.push_back(
+        {waiting, formatv("{0} on worker {1} waits for {2} on worker {3}",
+                          nameAt(table, waiting), waiting.row,
+                          nameAt(table, awaited), awaited.row)});
+    CellRef next = waits[(i + 1) % waits.size()].waiting;
+    if (awaited.index == next.index)
+      continue;
+    cycle.push_back(awaited);
+    violation.notes.push_back(describeHold(table, awaited, next));
   }
-  size_t numEdges = cycle.size();
-  for (size_t i = 0; i != cycle.size(); ++i)
-    numEdges +=
-        cycle[i].awaited.index != cycle[(i + 1) % cycle.size()].waiting.index;
-  Violation violation = {cycle.front().waiting,
-                         formatv("the rows deadlock: {0} waits for itself in a "
-                                 "cycle of {1}",
-                                 nameAt(table, cycle.front().waiting),
-                                 numEdges),
-                         std::move(edges)};
-  if (numEdges > kMaxEdgeNotes) {
+  violation.at = cycle.front();
+  violation.message =
+      formatv("the rows deadlock: {0} waits for itself in a cycle of {1}",
+              nameAt(table, cycle.front()), cycle.size());
+  if (cycle.size() > kMaxEdgeNotes) {
     violation.notes.resize(kMaxEdgeNotes);
     violation.notes.push_back(
-        {std::nullopt, formatv("and {0} more", numEdges - kMaxEdgeNotes)});
+        {std::nullopt, formatv("and {0} more", cycle.size() - kMaxEdgeNotes)});
   }
   return violation;
 }

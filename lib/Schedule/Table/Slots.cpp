@@ -35,6 +35,12 @@ static void placeBeforeNext(ArrayRef<Cell> row, int64_t rowEnd,
 }
 
 namespace {
+/// Gives every entry and every pair one slot.
+struct EntrySlots {
+  int64_t of(Cell) const { return 1; }
+  int64_t ofPair(Cell, Cell) const { return 1; }
+};
+
 /// Slots at which groups start. A slot is computed when the first cell of a
 /// group is visited, because all their rows have reached their cells then.
 class Meetings {
@@ -84,16 +90,16 @@ private:
 ///
 ///   row 0   | F | F |   | B |        clock[row]: where the row is free
 ///   row 1       | F | B |
+///
+/// Returns the cycle if there is one, and sets `start` by flat index.
 template <bool isWide, typename Slots>
-static Expected<SlotAssignment> sweepInto(const Slots &lengths,
-                                          const TableView &table,
-                                          const CellIndex &index) {
-  SlotAssignment slots;
-  slots.start.resize(index.rowBegin(table.rows.size()));
-  std::vector<int64_t> clock(table.rows.size(), 0);
+static std::vector<CellWait>
+sweepInto(const Slots &lengths, const TableView &table, const CellIndex &index,
+          std::vector<int64_t> &start, std::vector<int64_t> &clock) {
+  constexpr bool kIsPicture = std::is_same_v<Slots, EntrySlots>;
   Meetings meetings(table, index, clock);
   auto endOf = [&](Dependences::Producer producer) {
-    return slots.start[producer.flat] +
+    return start[producer.flat] +
            slotsOf(lengths, table.rows[producer.worker],
                    producer.flat - index.rowBegin(producer.worker));
   };
@@ -101,25 +107,46 @@ static Expected<SlotAssignment> sweepInto(const Slots &lengths,
     ArrayRef<Cell> row = table.rows[step.row];
     uint32_t flat = index.rowBegin(step.row) + step.index;
     Cell cell = row[step.index];
-    int64_t start = clock[step.row];
+    int64_t slot = clock[step.row];
     if (isWide && cell.isIn(kMeetingPhases))
-      start = std::max(start, meetings.slotOf({step.row, step.index}));
+      slot = std::max(slot, meetings.slotOf({step.row, step.index}));
     for (unsigned i = 0; isWide && index.getGroups() && i < step.count; ++i)
       forEachAwaitedGroup(index, row[step.index + i], [&](int64_t group) {
-        start = std::max(start, meetings.arrivalOf(group, slots.start));
+        slot = std::max(slot, meetings.arrivalOf(group, start));
       });
     for (unsigned i = 0; i < step.count; ++i)
       if (Dependences::Producer producer = step.producers[i])
-        start = std::max(start, endOf(producer));
+        slot = std::max(slot, endOf(producer));
     if constexpr (isWide)
       for (const WideRowStep::Part &part : step.more)
-        start = std::max(start, endOf(part.producer));
+        slot = std::max(slot, endOf(part.producer));
     for (unsigned i = 0; i < step.count; ++i)
-      slots.start[flat + i] = start;
-    if (cell.isCompute())
-      clock[step.row] = start + slotsOf(lengths, row, step.index);
+      start[flat + i] = slot;
+    if (kIsPicture || cell.isCompute())
+      clock[step.row] = slot + slotsOf(lengths, row, step.index);
   };
-  std::vector<CellWait> cycle = RowSweepOf<isWide>(table, index).run(visit);
+  RowSweepOf<isWide> sweep(table, index);
+  return kIsPicture ? sweep.runPastCycles(visit) : sweep.run(visit);
+}
+
+template <typename Slots>
+static std::vector<CellWait>
+sweepBy(const Slots &lengths, const TableView &table, const CellIndex &index,
+        std::vector<int64_t> &start, std::vector<int64_t> &clock) {
+  start.assign(index.rowBegin(table.rows.size()), -1);
+  clock.assign(table.rows.size(), 0);
+  if (needsWideSweep(index))
+    return sweepInto</*isWide=*/true>(lengths, table, index, start, clock);
+  return sweepInto</*isWide=*/false>(lengths, table, index, start, clock);
+}
+
+template <typename Slots>
+static Expected<SlotAssignment>
+alignBy(const Slots &lengths, const TableView &table, const CellIndex &index) {
+  SlotAssignment slots;
+  std::vector<int64_t> clock;
+  std::vector<CellWait> cycle =
+      sweepBy(lengths, table, index, slots.start, clock);
   if (!cycle.empty())
     return llvm::createStringError(toString(describeCycle(table, cycle)));
   for (auto [row, cells] : llvm::enumerate(table.rows)) {
@@ -130,12 +157,13 @@ static Expected<SlotAssignment> sweepInto(const Slots &lengths,
   return slots;
 }
 
-template <typename Slots>
-static Expected<SlotAssignment>
-alignBy(const Slots &lengths, const TableView &table, const CellIndex &index) {
-  if (needsWideSweep(index))
-    return sweepInto</*isWide=*/true>(lengths, table, index);
-  return sweepInto</*isWide=*/false>(lengths, table, index);
+SlotAssignment pipesched::alignUntilDeadlock(const TableView &table,
+                                             const CellIndex &index) {
+  SlotAssignment slots;
+  std::vector<int64_t> clock;
+  sweepBy(EntrySlots(), table, index, slots.start, clock);
+  slots.numSlots = *llvm::max_element(clock);
+  return slots;
 }
 
 Expected<SlotAssignment> pipesched::alignSlots(const TableView &table,

@@ -88,8 +88,8 @@ def _simulated(schedule: Schedule, output: str | None) -> Simulation:
     """The schedule in its slots. One that deadlocks is drawn up to there before it is refused."""
     try:
         return schedule.simulate()
-    except PipeSchedError as error:
-        if picture := stuck.drawn(schedule, error):
+    except PipeSchedError:
+        if picture := stuck.drawn(schedule):
             write_text(picture, output)
         raise
 

@@ -31,6 +31,9 @@ struct Violation {
   std::optional<CellRef> at; ///< absent: the schedule as a whole
   std::string message;
   std::vector<Note> notes;
+  /// Of rows that deadlock: the cells that wait for each other, each for the
+  /// next one and the last for the first.
+  std::vector<CellRef> cycle = {};
 };
 
 /// Checks one row, O(row): every stage is on this worker by its path;

@@ -56,41 +56,27 @@ public:
 
   template <typename Visit>
   std::vector<CellWait> run(Visit &&visit) {
+    std::vector<CellWait> cycle;
+    for (int64_t row = 0, end = table.rows.size(); row != end && cycle.empty();
+         ++row)
+      cycle = sweepRow(row, visit);
+    return cycle;
+  }
+
+  /// The same, but visits all that can run also where there is a cycle.
+  template <typename Visit>
+  std::vector<CellWait> runPastCycles(Visit &&visit) {
+    std::vector<CellWait> first;
     for (int64_t row = 0, end = table.rows.size(); row != end; ++row) {
-      open(row, table.rows[row].size());
-      while (!goals.empty()) {
-        Goal goal = goals.back();
-        if (next[goal.row] >= goal.end) {
-          close(goal.row);
-          continue;
-        }
-        Step step = stepAt(goal.row);
-        bool isMeeting = isWide && meetsOthers(step);
-        if (std::optional<CellWait> wait =
-                isMeeting ? findGroupWait({step.row, step.index})
-                          : findWait(step)) {
-          waits.push_back(*wait);
-          if (isWaiting[wait->awaited.row])
-            return takeCycle(wait->awaited.row);
-          open(wait->awaited.row, wait->awaited.index + (isMeeting ? 0 : 1));
-          continue;
-        }
-        if (std::vector<CellWait> cycle = findDetachedWait(step);
-            !cycle.empty()) {
-          if (cycle.size() > 1)
-            return cycle;
-          waits.push_back(cycle.front());
-          int64_t awaited = cycle.front().awaited.row;
-          if (isWaiting[awaited])
-            return takeCycle(awaited);
-          open(awaited, cycle.front().awaited.index + 1);
-          continue;
-        }
-        visit(step);
-        pass(step);
-      }
+      if (isWaiting[row]) // on a cycle, or for a row that is
+        continue;
+      std::vector<CellWait> cycle = sweepRow(row, visit);
+      goals.clear();
+      waits.clear();
+      if (first.empty())
+        first = std::move(cycle);
     }
-    return {};
+    return first;
   }
 
 private:
@@ -100,6 +86,44 @@ private:
   struct Goal {
     int64_t row, end;
   };
+
+  /// Sweeps a row to its end, or returns a cycle of waits.
+  template <typename Visit>
+  std::vector<CellWait> sweepRow(int64_t row, Visit &&visit) {
+    open(row, table.rows[row].size());
+    while (!goals.empty()) {
+      Goal goal = goals.back();
+      if (next[goal.row] >= goal.end) {
+        close(goal.row);
+        continue;
+      }
+      Step step = stepAt(goal.row);
+      bool isMeeting = isWide && meetsOthers(step);
+      if (std::optional<CellWait> wait =
+              isMeeting ? findGroupWait({step.row, step.index})
+                        : findWait(step)) {
+        waits.push_back(*wait);
+        if (isWaiting[wait->awaited.row])
+          return takeCycle(wait->awaited.row);
+        open(wait->awaited.row, wait->awaited.index + (isMeeting ? 0 : 1));
+        continue;
+      }
+      if (std::vector<CellWait> cycle = findDetachedWait(step);
+          !cycle.empty()) {
+        if (cycle.size() > 1)
+          return cycle;
+        waits.push_back(cycle.front());
+        int64_t awaited = cycle.front().awaited.row;
+        if (isWaiting[awaited])
+          return takeCycle(awaited);
+        open(awaited, cycle.front().awaited.index + 1);
+        continue;
+      }
+      visit(step);
+      pass(step);
+    }
+    return {};
+  }
 
   void open(int64_t row, int64_t end) {
     isWaiting[row] = true;
@@ -202,11 +226,13 @@ private:
     return std::nullopt;
   }
 
-  /// The waits from the one of `row` on.
+  /// The waits from the one of `row` on; all if an earlier cycle stopped it.
   std::vector<CellWait> takeCycle(int64_t row) {
     size_t first = 0;
-    while (waits[first].waiting.row != row)
+    while (first != waits.size() && waits[first].waiting.row != row)
       ++first;
+    if (first == waits.size())
+      return waits;
     return {waits.begin() + first, waits.end()};
   }
 

@@ -39,6 +39,11 @@ llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
 llvm::Expected<SlotAssignment> alignUnitSlots(const TableView &table,
                                               const CellIndex &index);
 
+/// How far rows come that deadlock, for a picture: each entry, also one that is
+/// idle or a copy, and each pair takes one slot; -1 for what never starts.
+SlotAssignment alignUntilDeadlock(const TableView &table,
+                                  const CellIndex &index);
+
 /// The slots as written: idle entries count, nothing moves. For aligned tables.
 SlotAssignment readSlots(const TableView &table, const CellIndex &index);
 
