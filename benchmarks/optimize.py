@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 import pipesched
 from pipesched import Optimization, PipeSchedError, Schedule
 
-DATA = Path(__file__).parents[1] / "test" / "data" / "zero_bubble_iclr24.json"
+DATA = Path(__file__).parents[1] / "studies" / "data" / "zero_bubble_iclr24.json"
 MODEL = "paper-gpt"
 SYSTEMS = ("h100-sxm", "dgx-h100")
 KNOWN = {

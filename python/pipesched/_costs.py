@@ -149,7 +149,7 @@ def has_experts(costs: Costs | None) -> bool:
     """Whether costs are those of a model with experts."""
     if costs is None or costs.model is None:
         return False
-    return bool(json.loads(costs._raw.model())["expert_parameters"])
+    return bool(costs.model_summary()["expert_parameters"])
 
 
 def _path(file: str | os.PathLike[str]) -> str:
@@ -372,6 +372,16 @@ class Costs(Deployment):
     def _accelerators(self) -> int | None:
         """The accelerators of a worker; None without a system."""
         return _core.sizes(self._raw)["accelerators"] or None
+
+    def model_summary(self) -> dict[str, Any]:
+        """Returns the blocks, parameters and FLOPs per token of the model, as `pipesched show
+        --model` prints them.
+
+        >>> Costs(model="llama3-8b").model_summary()["parameters"]
+        8030261248
+        """
+        found: dict[str, Any] = json.loads(self._raw.model())
+        return found
 
     def _given_options(self) -> dict[str, Any]:
         options = ((f, getattr(self, f.name)) for f in argument_fields())

@@ -9,7 +9,7 @@ from ._costs import Costs
 NATURAL_BALANCE = 1.57
 """Rows of the fullest rank divided by the mean, where a router chooses freely. Fitted to one of
 four measured slowdowns of Qwen3-235B with EP 8, without and with forced balance;
-`studies.routing` predicts the others.
+`studies/routing.py` predicts the others.
 """
 
 

@@ -45,8 +45,8 @@ static Published readRow(const llvm::json::Object &row) {
 }
 
 static std::vector<Published> readRows() {
-  auto buffer = llvm::MemoryBuffer::getFile(PIPESCHED_GOLDEN_DIR
-                                            "/../zero_bubble_iclr24.json");
+  auto buffer = llvm::MemoryBuffer::getFile(
+      PIPESCHED_GOLDEN_DIR "/../../../studies/data/zero_bubble_iclr24.json");
   if (!buffer) {
     ADD_FAILURE() << buffer.getError().message();
     return {};

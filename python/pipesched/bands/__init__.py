@@ -1,15 +1,18 @@
 """How sure a predicted step is, by published rows that resemble it: docs/Validation.md, Bands."""
 
 from ._band import NO_BAND, Band, band_of, band_of_traits
-from ._differences import Tolerance, Tolerances, tolerances
+from ._differences import Tolerance, Tolerances, like, of_layouts, of_schedules, tolerances
 from ._order import Order, Step, order_of, told
 from ._residuals import Residual, resembling, residuals
 from ._statistics import LEVEL
-from ._traits import Traits, traits_of
+from ._traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
 
 __all__ = [
+    "DATA_SHEET",
     "LEVEL",
     "NO_BAND",
+    "OF_TIMES",
+    "UNDER_LOAD",
     "Band",
     "Order",
     "Residual",
@@ -19,6 +22,9 @@ __all__ = [
     "Traits",
     "band_of",
     "band_of_traits",
+    "like",
+    "of_layouts",
+    "of_schedules",
     "order_of",
     "resembling",
     "residuals",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -106,7 +105,7 @@ def traits_of(costs: Costs | None, framework: str | None = None) -> Traits | Non
     if costs.model is None:
         return None
     system = _fields_of("system", costs.system)
-    model = json.loads(costs._raw.model())
+    model = costs.model_summary()
     return Traits(
         COMPUTED,
         generation_of(system),

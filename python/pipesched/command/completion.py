@@ -58,7 +58,7 @@ def _words(verb: str, action: argparse.Action) -> str:
     if "FAMILY" in str(action.metavar) or action.dest == "family":
         return "@FAMILIES @FILES"
     if action.dest == "target":
-        from pipesched.studies import TARGETS
+        from pipesched.paper import TARGETS
 
         return " ".join([*TARGETS, "all"])
     return "@FILES"

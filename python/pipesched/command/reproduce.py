@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pipesched import PipeSchedError
 from pipesched._files import check_folder
 from pipesched._options import Slots, Transport, names_of
-from pipesched.studies import TARGETS, Finding, Study, Target, find
-from pipesched.studies.drawing import picture_files
-from pipesched.studies.paper import SYSTEMS, MessageVolume
-from pipesched.studies.table1 import Durations
+from pipesched.paper import TARGETS, Finding, Study, Target, find, picture_files
+from pipesched.paper.setting import SYSTEMS, MessageVolume
+from pipesched.paper.table1 import Durations
 
 from .arguments import UsageError, integers, names, positive
 from .output import (
@@ -59,16 +57,6 @@ def _systems(text: str) -> list[str]:
     return chosen
 
 
-def _factors(text: str) -> list[float]:
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0 < each < math.inf for each in found):
-        raise argparse.ArgumentTypeError(f"expected positive numbers, found {text!r}")
-    return found
-
-
 OPTIONS: dict[str, dict[str, Any]] = {
     "stages": {"type": integers, "metavar": "D", "help": "such as 4,8"},
     "microbatches": {"type": integers, "metavar": "N", "help": "such as 8,16 or 2:64"},
@@ -82,11 +70,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "blocks": {"type": positive, "help": "layers of the model"},
     "slots": {"choices": names_of(Slots), "help": "what tables are filled by"},
     "transport": {"choices": names_of(Transport), "help": "how messages occupy workers"},
-    "families": {"type": names, "metavar": "NAMES", "help": "what is ranked"},
-    "factors": {"type": _factors, "help": "of compute and network, such as 0.1,1,10"},
-    "model": {"metavar": "NAME|FILE", "help": "what is trained"},
-    "system": {"metavar": "NAME|FILE", "help": "what is scaled"},
-    "searched": {"type": names, "metavar": "RUNS", "help": "for which plans are searched, or all"},
 }
 """The arguments of studies that have options."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -353,8 +352,7 @@ class Request(Held):
     def _summary(self) -> dict[str, Any]:
         if self.model is None:
             return {"flops_per_token": None, "attention": None}
-        summary: dict[str, Any] = json.loads(self.described._raw.model())
-        return summary
+        return self.described.model_summary()
 
     @property
     def flops_per_token(self) -> int | None:

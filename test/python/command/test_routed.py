@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pipesched._routing import NATURAL_BALANCE
 from pipesched.command import main
-from pipesched.studies import routing
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,13 +40,6 @@ def said(capsys: Capture, *arguments: str) -> str:
 def rows(capsys: Capture, *arguments: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(said(capsys, *arguments, "--format", "json"))
     return found
-
-
-def test_one_number_is_fitted_to_a_row_and_predicts_the_others() -> None:
-    assert routing.fitted_balance() == NATURAL_BALANCE
-    errors = routing.routing().frame.error_percent.abs()
-    assert errors.iloc[0] < 0.5
-    assert errors.iloc[1:].max() < 3
 
 
 def test_the_step_is_that_of_the_balance(capsys: Capture, model: str) -> None:

@@ -19,7 +19,7 @@ from pipesched.bands._traits import DATA_SHEET
 from pipesched.command import main
 from pipesched.fitting import OwnStep, correct, fit_steps
 from pipesched.fitting._own_steps import seconds_of_log
-from pipesched.studies import recent_runs
+from studies import recent_runs
 
 Capture = pytest.CaptureFixture[str]
 Row = dict[str, Any]

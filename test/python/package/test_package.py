@@ -43,7 +43,9 @@ def test_catalogue() -> None:
 # Types
 
 
-@pytest.mark.parametrize("target", [["-p", "pipesched"], ["test/python"], ["examples/stages"]])
+@pytest.mark.parametrize(
+    "target", [["-p", "pipesched"], ["test/python", "studies"], ["examples/stages"]]
+)
 def test_types(target: list[str]) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", *target]
     mypy = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)

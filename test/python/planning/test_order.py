@@ -7,10 +7,19 @@ from typing import Any
 
 import pipesched
 import pytest
-from pipesched.bands import LEVEL, Residual, Step, Traits, order_of, residuals, told, tolerances
-from pipesched.bands._differences import of_layouts, of_schedules
+from pipesched.bands import (
+    LEVEL,
+    Residual,
+    Step,
+    Traits,
+    of_layouts,
+    of_schedules,
+    order_of,
+    residuals,
+    told,
+    tolerances,
+)
 from pipesched.command import main
-from pipesched.studies import groups, validation
 
 Capture = pytest.CaptureFixture[str]
 
@@ -61,13 +70,6 @@ def test_tolerances_by_hand() -> None:
     assert found is not None and (found.differences, found.runs) == (4, 2)
     assert found.log == pytest.approx(1.8856 * 0.1 * math.sqrt(2))
     assert of_schedules([each for each in more if each.run == "c"]) is None  # one run
-
-
-def test_the_pairs_of_the_page_are_among_them() -> None:
-    """The clusters whose order `groups` counts are those of the residuals, without layers."""
-    rows = [row for row in validation.all_rows() if not row.quantity.startswith("layer")]
-    clusters = {groups.cluster_of(row) for row in rows} - {""}
-    assert {row.cluster for row in residuals()} - {""} == clusters
 
 
 def test_most_pairs_of_schedules_are_within_their_tolerance() -> None:

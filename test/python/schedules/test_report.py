@@ -88,21 +88,6 @@ def test_timeline(point: Configuration) -> None:
         assert lengths.sum() <= simulation.execution.busy_ps[worker] + 0
 
 
-def test_published_rates(data: Path) -> None:
-    """Zero bubble's rates for 1F1B and ZB-H1, from its profiled times (arXiv 2401.10241)."""
-    rows = json.loads((data / "zero_bubble_iclr24.json").read_text())["rows"]
-    points, published = [], []
-    for row in rows:
-        costs = Costs(times={name: f"{ms}ms" for name, ms in row["profiled_ms"].items()})
-        for family in ("1F1B", "ZB-H1"):
-            point = (family, row["workers"], row["microbatches"])
-            points.append(Configuration(*point, costs=costs, transport="delay"))
-            published.append(row["published_bubble_rate"][family])
-    frame = pipesched.simulate_batch(points)
-    assert len(frame) == 2 * len(rows) > 10
-    assert frame.span_bubble_ratio.round(4).tolist() == published
-
-
 def test_costs_from_everywhere() -> None:
     schedule = generate("gpipe", workers=2, microbatches=4)
     root = Path(__file__).parents[3]

@@ -1,0 +1,1 @@
+"""Published measurements beside predictions. README.md lists the studies and how to run them."""
