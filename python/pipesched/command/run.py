@@ -274,7 +274,7 @@ def cores() -> int:
 
 def _job(arguments: argparse.Namespace) -> Job:
     """The job of the arguments. Raises errors of the arguments before any process starts."""
-    from pipesched.torch._budget import Budget
+    from pipesched.torch.autograd.activation import Budget
     from pipesched.torch.training import Job, Source, find
 
     counted = arguments.warmup + arguments.calibration

@@ -19,15 +19,15 @@ except ImportError as error:
 if not _distributed.is_available():
     raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
 
-from ._cut import measure_parts, split_model
-from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
-from ._layers import from_hugging_face, measure_layers
-from ._measure import measure_children
-from ._pipe import measure_pipe, split_pipe
-from ._record import Event, Recording
-from ._runtime import PipelineRuntime
-from ._split import SequentialStages, split_sequential
-from ._values import Arguments
+from .partition.cut import measure_parts, split_model
+from .core.errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
+from .partition.layers import from_hugging_face, measure_layers
+from .partition.measure import measure_children
+from .partition.pipe import measure_pipe, split_pipe
+from .profiling.record import Event, Recording
+from .runtime.runtime import PipelineRuntime
+from .partition.split import SequentialStages, split_sequential
+from .core.values import Arguments
 
 __all__ = [
     "Arguments",

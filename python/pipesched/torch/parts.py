@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from ._errors import PipelineError
+from .core.errors import PipelineError
 
 __all__ = ["AllToAll", "Arriving", "Exchange", "LayerInParts", "Noted", "noted"]
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention as _attention
 
-from ._earlier import first_token, with_earlier
+from .sequence.kv_cache import first_token, with_earlier
 
 __all__ = ["CausalSelfAttention", "first_token", "scaled_dot_product_attention", "with_earlier"]
 

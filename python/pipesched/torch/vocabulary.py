@@ -37,7 +37,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ._errors import PipelineError
+from .core.errors import PipelineError
 
 
 def padded_vocabulary(vocabulary: int, ranks: int) -> int:

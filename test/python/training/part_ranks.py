@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from pipesched.torch import PipelineRuntime, parts, split_sequential
-from pipesched.torch._values import mapped
+from pipesched.torch.core.values import mapped
 from part_runs import PartJob, PartResult
 from runtime_ranks import LIMIT, difference, main
 from torch import Tensor, nn

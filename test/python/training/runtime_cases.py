@@ -17,8 +17,10 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import pipesched.torch
 import torch
 import torch.distributed as dist
 from pipesched import Schedule, generate
@@ -495,6 +497,23 @@ def two_pipelines(rank: int) -> float:
     loss_of(reference(inputs), targets).backward()  # type: ignore[no-untyped-call]
     pairs = zip(model.parameters(), reference.parameters(), strict=True)
     return max((a.grad - b.grad).abs().max().item() for a, b in pairs)  # type: ignore[operator]
+
+
+@case(2)
+def modules_of_a_step(rank: int) -> list[str]:
+    """Lists the modules of the package that a step after the first one enters."""
+    runtime, folder = made(line(2)), str(Path(pipesched.torch.__file__).parent)
+    runtime.step(*batch())
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and (file := frame.f_code.co_filename).startswith(folder):
+            entered.add(file.removeprefix(folder))
+
+    sys.setprofile(note)
+    runtime.step(*batch())
+    sys.setprofile(None)
+    return sorted(entered)
 
 
 # Running them

@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
-from pipesched.torch._lookups import looks_up
-from pipesched.torch._units import units_of
+from pipesched.torch.core.batch import units_of
+from pipesched.torch.vocab_parallel.embedding import looks_up
 from pipesched.torch.vocabulary import (
     VocabularyEmbedding,
     VocabularyHead,

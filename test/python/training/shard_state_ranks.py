@@ -18,8 +18,8 @@ import torch
 import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
-from pipesched.torch._lookups import looks_up
-from pipesched.torch._shards import spreads
+from pipesched.torch.vocab_parallel.embedding import looks_up
+from pipesched.torch.vocab_parallel.head import spreads
 from pipesched.torch.vocabulary import take_head, take_vocabulary
 from runtime_ranks import difference, main
 from shard_ranks import SAMPLES, TOKENS, ShardJob, loss_of, model_of

@@ -261,6 +261,12 @@ def test_evaluation(cases: Cases) -> None:
     assert first["value"] == 2 * (2 * [[False, False]] + 2 * [[True, True]])
 
 
+def test_a_step_enters_few_modules(cases: Cases) -> None:
+    """So that who reads what a step of 1F1B does has few files to open."""
+    for result in cases["modules_of_a_step"]:
+        assert 10 < len(result["value"]) <= 15, result
+
+
 SAME = "accumulation two_pipelines smaller_batches_without_tags input_changed_in_place"
 
 

@@ -17,8 +17,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch._checkpoint import Stored, read_into, write  # noqa: E402
-from pipesched.torch._saves import seal_line, split_seal  # noqa: E402
+from pipesched.torch.checkpoint.reader import Stored, read_into, write  # noqa: E402
+from pipesched.torch.checkpoint.saves import seal_line, split_seal  # noqa: E402
 from torch.distributed.checkpoint import state_dict_loader  # noqa: E402
 from torch.distributed.checkpoint.state_dict_saver import save  # noqa: E402
 

@@ -22,8 +22,8 @@ from pipesched.torch import (  # noqa: E402
     measure_pipe,
     split_pipe,
 )
-from pipesched.torch._origin import origins_of  # noqa: E402
-from pipesched.torch._pipe import _check_alone  # noqa: E402
+from pipesched.torch.partition.origin import origins_of  # noqa: E402
+from pipesched.torch.partition.pipe import _check_alone  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.distributed.pipelining import SplitPoint, pipeline  # noqa: E402
 

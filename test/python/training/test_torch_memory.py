@@ -19,7 +19,7 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 import torch  # noqa: E402
 from pipesched.torch import MemoryBudgetError, PipelineRuntime, split_sequential  # noqa: E402
-from pipesched.torch._reduce import Shared, checksum  # noqa: E402
+from pipesched.torch.grad_sync.reduce import Shared, checksum  # noqa: E402
 from runtime_census import Census, Marked, Storages  # noqa: E402
 from runtime_models import batch_of, loss_of  # noqa: E402
 from torch import nn  # noqa: E402

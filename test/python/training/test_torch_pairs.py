@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesch
 from part_runs import PartJob, PartResult  # noqa: E402
 from pipesched import generate  # noqa: E402
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch._chain import Chain, check_order, steps_of  # noqa: E402
+from pipesched.torch.overlap.chain import Chain, check_order, steps_of  # noqa: E402
 from pipesched.torch.parts import AllToAll, LayerInParts  # noqa: E402
 from runtime_runs import run  # noqa: E402
 

@@ -15,9 +15,9 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 import torch  # noqa: E402
 from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential  # noqa: E402
-from pipesched.torch._activation import Saved  # noqa: E402
-from pipesched.torch._order import early_receives  # noqa: E402
-from pipesched.torch._values import cut  # noqa: E402
+from pipesched.torch.autograd.activation import Saved  # noqa: E402
+from pipesched.torch.core.batch import cut  # noqa: E402
+from pipesched.torch.core.program import early_receives  # noqa: E402
 from runtime_models import WIDTH, Counted, Dropped, Plain, Shared, loss_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402

@@ -14,13 +14,21 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 import torch  # noqa: E402
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch._backward import WeightBackward, input_backward, whole_backward  # noqa: E402
-from pipesched.torch._boxes import Boxes  # noqa: E402
-from pipesched.torch._inputs import Inputs  # noqa: E402
-from pipesched.torch._order import early_receives, needs  # noqa: E402
-from pipesched.torch._prepared import Pair, prepare  # noqa: E402
-from pipesched.torch._shards import FORWARD  # noqa: E402
-from pipesched.torch._values import TENSOR, Packet  # noqa: E402
+from pipesched.torch.autograd.backward import (  # noqa: E402
+    WeightBackward,
+    input_backward,
+    whole_backward,
+)
+from pipesched.torch.autograd.inputs import Inputs  # noqa: E402
+from pipesched.torch.comm.messages import Boxes  # noqa: E402
+from pipesched.torch.core.program import (  # noqa: E402
+    Pair,
+    early_receives,
+    needs,
+    prepare_passes,
+)
+from pipesched.torch.core.values import TENSOR, Packet  # noqa: E402
+from pipesched.torch.vocab_parallel.head import FORWARD  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.autograd.graph import get_gradient_edge  # noqa: E402
 
@@ -43,13 +51,13 @@ def test_a_pass_runs_its_part_of_the_program(family: str) -> None:
     for worker in range(schedule.workers):
         program = schedule.program(worker)
         early = early_receives(program)
-        trained = prepare(program, early, lambda _: True, pair_of)
+        trained = prepare_passes(program, early, lambda _: True, pair_of)
         assert [each.instruction for each in trained] == list(program)
         assert [list(each.awaited) for each in trained] == [needs(i, program) for i in program]
         begun = [each for work in trained for each in work.early]
         assert {i.index for i in begun} == {i.index for i in program if i.kind == "recv"}
         pairs += sum(work.pair is not None for work in trained)
-        evaluated = prepare(program, early, lambda cell: cell.phase in FORWARD, pair_of)
+        evaluated = prepare_passes(program, early, lambda cell: cell.phase in FORWARD, pair_of)
         forwards = [c for i in program for c in i.cells if c.phase == "F"]
         assert [cell for work in evaluated for cell in work.cells] == forwards
         assert all(work.pair is None for work in evaluated)
@@ -67,7 +75,8 @@ def test_an_instruction_of_backwards_begins_receives_of_forwards() -> None:
     program = schedule_of("1f1b").program(3)
     backward = next(i for i in program if i.kind == "compute" and i.cell.phase == "B")
     receive = next(i for i in program if i.kind == "recv" and i.index > backward.index)
-    found = prepare(program, {backward.index: [receive]}, lambda cell: cell.phase == "F", pair_of)
+    early = {backward.index: [receive]}
+    found = prepare_passes(program, early, lambda cell: cell.phase == "F", pair_of)
     (work,) = [work for work in found if work.instruction == backward]
     assert work.cells == () and work.early == [receive]
 

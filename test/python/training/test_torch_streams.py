@@ -19,16 +19,16 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch._activation import Saved  # noqa: E402
-from pipesched.torch._device import device_of, is_captured, prepare  # noqa: E402
-from pipesched.torch._messages import Link, OrderedMessages, batches_of  # noqa: E402
-from pipesched.torch._parallel import Unit  # noqa: E402
-from pipesched.torch._placement import Placement  # noqa: E402
-from pipesched.torch._reduce import Shared  # noqa: E402
-from pipesched.torch._slots import Slots  # noqa: E402
-from pipesched.torch._times import times_of  # noqa: E402
-from pipesched.torch._values import TENSOR, Packet  # noqa: E402
-from pipesched.torch._watch import Watch  # noqa: E402
+from pipesched.torch.autograd.activation import Saved  # noqa: E402
+from pipesched.torch.comm.device import device_of, is_captured, prepare  # noqa: E402
+from pipesched.torch.comm.messages import Link, OrderedMessages, batches_of  # noqa: E402
+from pipesched.torch.comm.slots import Slots  # noqa: E402
+from pipesched.torch.core.values import TENSOR, Packet  # noqa: E402
+from pipesched.torch.core.watch import Watch  # noqa: E402
+from pipesched.torch.grad_sync.data_parallel import Unit  # noqa: E402
+from pipesched.torch.grad_sync.reduce import Shared  # noqa: E402
+from pipesched.torch.partition.placement import Placement  # noqa: E402
+from pipesched.torch.profiling.times import times_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 Clock = dict[str, int]

@@ -19,7 +19,7 @@ from pipesched.torch import (  # noqa: E402
     PipelineRuntime,
     split_sequential,
 )
-from pipesched.torch._values import (  # noqa: E402
+from pipesched.torch.core.values import (  # noqa: E402
     HOST,
     TENSOR,
     Packet,

@@ -14,12 +14,10 @@ from torch import Tensor, nn
 import pipesched
 from pipesched import Measurement, Schedule
 from pipesched.torch import PipelineError, PipelineRuntime
-from pipesched.torch._broadcast import from_first
-from pipesched.torch._lookups import looks_up
-from pipesched.torch._shards import spreads
-from pipesched.torch._tokens import counts_of
-from pipesched.torch._units import units_of
-from pipesched.torch._values import cut
+from pipesched.torch.core.batch import counts_of, cut, units_of
+from pipesched.torch.core.groups import from_first
+from pipesched.torch.vocab_parallel.embedding import looks_up
+from pipesched.torch.vocab_parallel.head import spreads
 from pipesched.torch.vocabulary import take_head, take_vocabulary
 
 from ._job import Job, Outcome, Report

@@ -1,0 +1,1 @@
+"""Forwards, backwards and activations of one stage and microbatch."""

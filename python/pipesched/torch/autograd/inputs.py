@@ -1,0 +1,145 @@
+"""The inputs of a stage, at which its backward ends.
+
+A tensor enters the graph of its stage as the output of a node that does nothing. So the graph does
+not hold the tensor itself: it is free as soon as nothing that is kept for the backward needs it,
+and D can move it. And the stage may change it in place, as a layer of a model may change what the
+layer before it returns. If another stage of this rank made the tensor, it is told of the change, so
+that autograd notices if that stage has kept it for its backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from ..core.errors import PipelineError
+from ..core.values import Packet, is_plain, tensors_in
+
+ROOT = torch.empty(0, requires_grad=True)
+"""A leaf that makes autograd keep the node; it never gets a gradient."""
+
+
+def refuse_graphs(batch: Any, what: str) -> None:
+    """Refuses a batch of which a gradient is wanted: a pipeline computes none."""
+    if any(tensor.requires_grad for tensor in tensors_in(batch)):
+        raise PipelineError(
+            f"a tensor of {what} requires a gradient, which a pipeline does not compute, so that "
+            "what made it would not be trained: let a stage make it, or detach it"
+        )
+
+
+class _Entrance(torch.autograd.Function):
+    """Tensors as they are. Keeps the gradients that arrive."""
+
+    @staticmethod
+    def forward(ctx: Any, arrived: list[Any], root: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.arrived = arrived
+        ctx.set_materialize_grads(False)
+        return tuple([_alias(tensor) for tensor in tensors])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        ctx.arrived[:] = gradients
+        return (None,) * (2 + len(gradients))
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """The same memory in a tensor that is no view, so that it may be changed in place. What is read
+    as the conjugate or the negative of its memory is copied.
+    """
+    if is_plain(tensor) and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference()):
+        return tensor.data  # which has a count of changes of its own
+    tensor = tensor.resolve_conj().resolve_neg()
+    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    place = tensor.storage_offset(), tensor.shape, tensor.stride()
+    return empty.set_(tensor.untyped_storage(), *place)
+
+
+class Inputs:
+    """The tensors of an input, and the way of gradients to them."""
+
+    __slots__ = ("_arrived", "_overlaps", "_sources", "count", "edges", "tensors", "wanted")
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        self.tensors = tensors
+        """Empty once the forward that needs them has run."""
+        self.count = len(tensors)
+        self.wanted: list[int] = []
+        """The numbers of the tensors for which a gradient is wanted."""
+        self.edges: list[GradientEdge] = []
+        """Where their gradients arrive, if anything but a whole backward asks for that."""
+        self._overlaps: dict[int, int] = {}
+        """The versions of the tensors that had memory in common where they were made."""
+        self._arrived: list[Tensor | None] = []
+        self._sources: list[tuple[Tensor, Tensor, int]] = []
+        """What the stage before gave, and the tensors here with their versions."""
+
+    @staticmethod
+    def of(packet: Packet, is_training: bool, has_edges: bool) -> Inputs:
+        """The input that a stage gets from the stage before it. `has_edges`: whether anything needs
+        its edges.
+        """
+        made = Inputs(list(packet.tensors))
+        if is_training:
+            made.wanted = [number for number, wanted in enumerate(packet.wants) if wanted]
+            if made.wanted:
+                made._enter(has_edges)
+        if packet.overlaps:
+            made._overlaps = {number: made.tensors[number]._version for number in packet.overlaps}
+        return made
+
+    def _enter(self, has_edges: bool) -> None:
+        chosen = [self.tensors[number] for number in self.wanted]
+        apply: Any = _Entrance.apply
+        entered: Sequence[Tensor] = apply(self._arrived, ROOT, *chosen)
+        for number, old, new in zip(self.wanted, chosen, entered, strict=True):
+            self.tensors[number] = new
+            if has_edges:
+                self.edges.append(get_gradient_edge(new))
+            self._sources.append((old, new, new._version))
+
+    def gradients(self) -> list[Tensor | None]:
+        """The gradients of the wanted tensors after a whole backward."""
+        return self._arrived or [None] * len(self.wanted)
+
+    def tell(self) -> None:
+        """Tells what the stage before gave of changes in place."""
+        if self._overlaps:
+            now = self._overlaps.items()
+            self.check_apart([i for i, version in now if self.tensors[i]._version != version])
+        for old, new, version in self._sources:
+            if new._version != version:
+                with torch.no_grad():
+                    old.narrow(0, 0, 0).zero_() if old.dim() else old.mul_(1)
+        self._sources = []
+
+    def check_apart(self, changed: Sequence[int]) -> None:
+        """Refuses changes in place of tensors that share memory where they were made: without a
+        pipeline the others would change too, and so would their gradients.
+        """
+        for number in changed:
+            if number in self._overlaps:
+                others = [other for other in self._overlaps if other != number]
+                raise PipelineError(
+                    f"a stage changes tensor {number} of its input in place, which has memory in "
+                    f"common with tensor {', '.join(map(str, others))} of it, as tensors that are "
+                    "one or views of one: they are several here; clone it before"
+                )
+
+    def drop(self) -> None:
+        """Lets the tensors go."""
+        self.tensors = []
+
+
+def listing(found: list[Tensor], device: torch.device) -> Callable[[Tensor], Tensor]:
+    """A function that places a tensor of the batch on a device, and lists it."""
+
+    def place(tensor: Tensor) -> Tensor:
+        found.append(tensor.detach().to(device))
+        return found[-1]
+
+    return place

@@ -1,0 +1,155 @@
+"""Forwards that R runs again: whether R gives what F gave, and which F keep their graph.
+
+R has the random states and the buffers of its F. A stage that keeps anything else from forward to
+forward, as a counter of its own or a generator, would compute gradients of another output without a
+word. So in the first step numbers that F's output gives are compared with those of R's.
+
+F keeps no graph, by hooks of autograd. Transforms of torch.func refuse these, and a stage or loss
+may compute gradients inside of its forward. Such a stage keeps its graph until the end of its F.
+
+R needs the input as it was, and a stage may change its input in place. In the first step each F
+that R will repeat gets a copy, which shows the stages that do so. From then on only these get one,
+in F and in R.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from pipesched import Cell
+
+from ..core.errors import PipelineError
+from ..core.random import RandomState
+from ..core.values import local, mapped
+from ..partition.placement import Placement, StageKey, named
+from .activation import Activation, Buffers, Recomputation
+from .inputs import Inputs
+
+NEAR = {torch.float64: 1e-9, torch.float32: 1e-4}
+"""How near the numbers must be, relative to their size: devices may add in another order."""
+OF_OTHERS = 1e-2
+Result = TypeVar("Result")
+
+
+def numbers_of(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Of each output: the size of its elements, and two sums of them."""
+    with torch.no_grad():
+        return [_numbers(local(each.detach())) for each in outputs if each.layout == torch.strided]
+
+
+def _numbers(values: Tensor) -> Tensor:
+    values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
+    flat = values.reshape(-1).double()
+    weights = torch.arange(flat.numel(), device=flat.device).remainder_(1021).add_(1)
+    return torch.stack([(flat.abs() * weights).sum(), (flat * weights).sum(), flat.sum()])
+
+
+def compare(cell: Cell, outputs: Sequence[Tensor], again: Recomputation) -> None:
+    """Refuses a stage whose R does not give what its F gave."""
+    if again.numbers is None:
+        return
+    found = numbers_of(outputs)
+    plain = [each for each in outputs if each.layout == torch.strided]
+    is_alike = len(found) == len(again.numbers)
+    for output, one, other in zip(plain, found, again.numbers, strict=False):
+        size = torch.maximum(one[0].abs(), other[0].abs()) * NEAR.get(output.dtype, OF_OTHERS)
+        is_near = ((one - other).abs() <= size) | (one == other) | (one.isnan() & other.isnan())
+        is_alike = is_alike and bool(is_near.all())
+    if not is_alike:
+        raise PipelineError(
+            f"{named((cell.path, cell.stage))}: {cell} does not give what its F gave, so that its "
+            "gradients would be those of another output: the stage keeps something between "
+            "forwards that is no buffer and no random state of PyTorch, Python or NumPy, such as "
+            "a counter or a generator of its own; make it a buffer, or do not recompute the stage"
+        )
+
+
+class Again:
+    """The forwards of a rank that R runs again."""
+
+    def __init__(self, placement: Placement, device: torch.device) -> None:
+        self._placement, self._device = placement, device
+        self._keeping: set[StageKey] = set()
+        """The stages whose F keeps its graph while it runs."""
+        self._copies: dict[StageKey, dict[str, Tensor]] = {}
+        self._changing: set[StageKey] = set()
+        """The stages that change their input in place."""
+        self._is_first = True
+
+    def clear(self) -> None:
+        """Begins a pass."""
+        self._copies = {}
+
+    def end_step(self) -> None:
+        """Ends a training step."""
+        self._is_first = False
+
+    @contextmanager
+    def copy_input(self, cell: Cell, activation: Activation) -> Iterator[None]:
+        """Runs an F that R repeats, or R, on a copy of the input where that may be needed."""
+        key = cell.path, cell.stage
+        if not ((self._is_first and cell.phase == "F") or key in self._changing):
+            yield
+            return
+        kept, copies = activation.value, list[Tensor]()
+
+        def copy(tensor: Tensor) -> Tensor:
+            copies.append(tensor.clone())
+            return copies[-1]
+
+        activation.value = mapped(kept, copy)
+        before = [tensor._version for tensor in copies]
+        yield
+        activation.value = kept
+        changed = [i for i, tensor in enumerate(copies) if tensor._version != before[i]]
+        activation.inputs.check_apart(changed)
+        if changed:
+            self._changing.add(key)
+
+    def note(self, outputs: Sequence[Tensor], again: Recomputation) -> None:
+        """Notes what an F has given, in the first step, for its R."""
+        if self._is_first:
+            again.numbers = numbers_of(outputs)
+
+    def remember(self, cell: Cell, inputs: Inputs) -> Recomputation:
+        """What R needs besides the inputs, before its F."""
+        key = cell.path, cell.stage
+        versions = [tensor._version for tensor in inputs.tensors]
+        module, loss = self._placement.modules[key], self._placement.loss
+        if loss is not None and cell.stage == self._placement.last[cell.path]:
+            module = nn.ModuleList([module, loss])  # R runs the loss again too
+        buffers = Buffers(module, self._copies.setdefault(key, {}))
+        return Recomputation(RandomState(self._device), buffers, versions)
+
+    def run(self, cell: Cell, again: Recomputation, call: Callable[[], Result]) -> Result:
+        """Runs a forward whose graph is not needed."""
+        key = cell.path, cell.stage
+        if key not in self._keeping:
+            try:
+                with torch.autograd.graph.saved_tensors_hooks(lambda _: None, _refuse):
+                    return call()
+            except RuntimeError as error:
+                if not (isinstance(error, _Needed) or refuses_hooks(error)):
+                    raise
+            self._keeping.add(key)
+            again.random.restore()
+            again.buffers.restore()
+        return call()
+
+
+class _Needed(PipelineError):
+    """Something that a forward has kept for its backward is needed inside of the forward."""
+
+
+def _refuse(_: Any) -> Tensor:
+    raise _Needed("a stage computes gradients inside of its forward, whose graph is not kept there")
+
+
+def refuses_hooks(error: BaseException) -> bool:
+    """Whether a transform of torch.func cannot run under hooks of autograd."""
+    return "support saved tensor hooks" in str(error)

@@ -1,0 +1,1 @@
+"""State under the names of the whole model, and its files."""

@@ -1,0 +1,400 @@
+"""Files of a checkpoint of `torch.distributed.checkpoint`, written so that a folder always has a
+whole one, and checked before they are read.
+
+    step8-3f9ac21b04de.rank0of2.0.distcp    the values of a rank, and a seal
+    step8-3f9ac21b04de.rank1of2.0.distcp
+    .metadata                               where values are, as PyTorch reads it, and a seal
+
+A save writes files with new names next to those of the last save. When all ranks are done, the
+first rank renames the new `.metadata` over the last one: in this moment the new save takes the
+place of the last one, whose files are then removed. A seal is the last line of a file, which
+PyTorch does not read. It names the save, its step and the rank, and has a checksum of all bytes
+before it; that of `.metadata` lists the files of all ranks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import fcntl
+import io
+import json
+import os
+import re
+import uuid
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemWriter
+from torch.distributed.checkpoint.metadata import Metadata
+from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
+from torch.distributed.checkpoint.storage import WriteResult
+from torch.futures import Future
+
+from ..core.errors import PipelineError
+from .progress import Progress
+
+METADATA = ".metadata"
+MARK = b"\npipesched-save "
+NAME = re.compile(r"(step(\d+)-[0-9a-f]{12})\.rank(\d+)of(\d+)\.\d+\.distcp")
+"""The files of ranks: save, step, rank and number of ranks."""
+SEAL_BYTES = 1024
+"""More than the seal of a file of a rank has."""
+CHUNK_BYTES = 1 << 20
+Seal = dict[str, Any]
+Moved = Callable[[], None]
+"""Is called whenever some bytes are written or read."""
+
+
+def seal_line(seal: Seal) -> bytes:
+    """The last line of a file: a checksum of the seal, and the seal."""
+    text = json.dumps(seal, sort_keys=True).encode()
+    return MARK + f"{zlib.crc32(text):08x} ".encode() + text + b"\n"
+
+
+def split_seal(contents: bytes) -> tuple[int, Seal] | None:
+    """Returns how many bytes come before a seal, and the seal. None if there is none, or if it was
+    changed.
+    """
+    at = contents.rfind(MARK)
+    try:
+        seal = json.loads(contents[at + len(MARK) + 9 :]) if at >= 0 else None
+    except ValueError:
+        return None
+    is_intact = isinstance(seal, dict) and seal_line(seal) == contents[at:]
+    return (at, cast(Seal, seal)) if is_intact else None
+
+
+def seal_of(name: str) -> Seal:
+    """What the name of a file of a rank says."""
+    found = NAME.fullmatch(name)
+    if found is None:
+        return {}
+    save, step, rank, ranks = found.groups()
+    return {"save": save, "step": int(step), "rank": int(rank), "ranks": int(ranks)}
+
+
+def _read_end(path: Path) -> tuple[int, Seal] | None:
+    """Reads the seal of a file of a rank, and how many bytes come before it."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = file.seek(max(0, size - SEAL_BYTES))
+        found = split_seal(file.read())
+    return None if found is None else (begin + found[0], found[1])
+
+
+def _sync(folder: Path) -> None:
+    """Makes the names of the files of a folder last."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# Writing
+
+
+class _Stream(io.RawIOBase):
+    """A file that is written from its beginning to its end, and gets a seal when it is closed."""
+
+    def __init__(self, path: Path, seal: Seal, moved: Moved) -> None:
+        self._file = path.open("xb")
+        self._path, self._seal, self._moved = path, seal, moved
+        self._sum = self._size = 0
+        self.error: OSError | None = None
+        """The first error of the system, which PyTorch may replace by one of its own."""
+
+    def write(self, contents: Any) -> int:
+        with memoryview(contents) as view, view.cast("B") as flat:
+            self._do(lambda: self._file.write(flat))
+            self._sum = zlib.crc32(flat, self._sum)
+            self._size += len(flat)
+            self._moved()
+            return len(flat)
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        pass
+
+    def _do(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except OSError as error:
+            named = OSError(error.errno, os.strerror(error.errno or 0), str(self._path))
+            self.error = self.error or named
+            raise self.error from None
+
+    def close(self) -> None:
+        """Writes the seal, and waits until all is on the disk."""
+        if not self._file.closed:
+            line = seal_line({**self._seal, "crc32": self._sum})
+
+            def end() -> None:
+                self._file.write(line)
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+
+            self._do(end)
+
+    def discard(self) -> None:
+        """Removes the file."""
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            self._path.unlink()
+
+
+class _Files(FileSystem):
+    """Makes files with seals, and puts `.metadata` in its place at once."""
+
+    def __init__(self, save: str, moved: Moved) -> None:
+        self._save, self._moved = save, moved
+        self.sealed: Seal = {}
+        """The seal of `.metadata`."""
+        self.made: list[Path] = []
+
+    def _own(self, path: Path) -> Path:
+        """The temporary name of `.metadata` is one of this save alone."""
+        is_metadata = path.name == f"{METADATA}.tmp"
+        return path.with_name(f"{METADATA}.{self._save}") if is_metadata else path
+
+    @contextmanager
+    def create_stream(self, path: str | os.PathLike[str], mode: str) -> Iterator[io.IOBase]:
+        """Opens a file to be written."""
+        place = self._own(Path(path))
+        self.made.append(place)
+        stream = _Stream(place, seal_of(place.name) or self.sealed, self._moved)
+        try:
+            yield stream
+            stream.close()
+        except BaseException:
+            stream.discard()
+            if stream.error is not None:
+                raise stream.error from None
+            raise
+
+    def exists(self, path: str | os.PathLike[str]) -> bool:
+        """PyTorch asks for an older checkpoint, to remove it: it stays until the rename."""
+        return False
+
+    def rename(self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]) -> None:
+        """Puts `.metadata` in its place. After this nothing may fail: the save is whole."""
+        os.replace(self._own(Path(path)), new_path)
+        with suppress(OSError):
+            _sync(Path(new_path).parent)
+
+
+class Writer(FileSystemWriter):
+    """Writes one save. Raises an OSError or a PipelineError."""
+
+    def __init__(self, folder: str | os.PathLike[str], step: int, progress: Progress) -> None:
+        super().__init__(folder, sync_files=False)
+        self.save_id = f"step{step}-{uuid.uuid4().hex[:12]}"
+        self._folder, self._files = Path(folder), _Files(self.save_id, progress.moved)
+        self.fs = self._files
+        self._progress = progress
+        self._lock = -1
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """Makes the folder, into which one job saves at a time."""
+        super().set_up_storage_writer(is_coordinator, *args, **kwargs)
+        is_new = not self._folder.exists()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if is_new:
+            _sync(self._folder.parent)
+        if is_coordinator:
+            self._lock = os.open(self._folder, os.O_RDONLY)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PipelineError(
+                    "another job is saving into this folder; give each job a folder of its own"
+                ) from None
+            except OSError:  # a file system without locks
+                pass
+
+    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
+        """PyTorch warns here of an older checkpoint."""
+        self._progress.reach("plan")
+        return plan
+
+    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
+        """Gives all ranks the names of their files, on the first rank. Files of saves that did not
+        end are removed here, so that their place on the disk is free.
+        """
+        with suppress(OSError):
+            metadata = self._folder / METADATA
+            known = split_seal(metadata.read_bytes()) if metadata.exists() else (0, {"files": {}})
+            if known is not None:
+                self._remove(known[1]["files"], NAME.fullmatch)
+        return [
+            dataclasses.replace(
+                plan,
+                storage_data=dataclasses.replace(
+                    plan.storage_data, prefix=f"{self.save_id}.rank{rank}of{len(plans)}."
+                ),
+            )
+            for rank, plan in enumerate(super().prepare_global_plan(plans))
+        ]
+
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        """Writes the values of this rank."""
+        written = super().write_data(plan, planner)
+        _sync(self._folder)
+        self._progress.reach("write")
+        return written
+
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+        """Makes the save the one that the folder has, on the first rank when all are done."""
+        names = {each.storage_data.relative_path for theirs in results for each in theirs}
+        files = {name: self._check_written(name) for name in sorted(names)}
+        seal = seal_of(next(iter(files)))
+        del seal["rank"]
+        self._files.sealed = {**seal, "files": files}
+        super().finish(metadata, results)
+        with suppress(OSError):
+            self._remove(files, lambda name: name.endswith(".distcp"))
+
+    def _check_written(self, name: str) -> list[int]:
+        """The bytes and the checksum of a file, as the first rank sees it."""
+        try:
+            found = _read_end(self._folder / name)
+        except FileNotFoundError:
+            raise PipelineError(
+                f"{name!r}, which rank {seal_of(name)['rank']} has written, is not in the folder "
+                "that the first rank sees; wanted a folder that all ranks share and no other job "
+                "saves into"
+            ) from None
+        if found is None:
+            raise PipelineError(f"{name!r} was changed by something else while it was written")
+        return [found[0], found[1]["crc32"]]
+
+    def _remove(self, kept: Any, is_old: Callable[[str], Any]) -> None:
+        for path in self._folder.iterdir():
+            is_part = path.name.startswith(f"{METADATA}.")
+            if path.name not in kept and (is_part or is_old(path.name)):
+                with suppress(OSError):
+                    path.unlink()
+
+    def discard(self) -> None:
+        """Removes the files of this rank, of a save of which all ranks know that it failed."""
+        for path in self._files.made:
+            with suppress(OSError):
+                path.unlink()
+
+    def end(self) -> None:
+        """Lets other jobs save."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def reason_of(error: BaseException) -> str:
+    """An error of a save, in words."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk is full: {error}"
+    is_named = isinstance(error, (OSError, PipelineError))
+    return str(error) if is_named else f"{type(error).__name__}: {error}"
+
+
+# Checks before reading
+
+
+class Sealed:
+    """The contents of `.metadata`, and whether the files that it lists are those of its save."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+        self.contents = self._read()
+        found = split_seal(self.contents)
+        self.seal: Seal = {} if found is None else found[1]
+        """Empty for a checkpoint that PyTorch wrote, or an older PipeSched."""
+        if found is not None:
+            if zlib.crc32(self.contents[: found[0]]) != self.seal["crc32"]:
+                raise PipelineError(f"{METADATA!r} was changed after it was written")
+            self.contents = self.contents[: found[0]]
+
+    def _read(self) -> bytes:
+        try:
+            contents = (self._folder / METADATA).read_bytes()
+        except FileNotFoundError:
+            if not self._folder.is_dir():
+                raise
+            halves = sorted({str(seal_of(p.name).get("save")) for p in self._folder.iterdir()})
+            begun = ", ".join(name for name in halves if name != "None")
+            text = f"; of {begun} only a part was written" if begun else ""
+            raise PipelineError(f"there is no {METADATA!r} in it{text}") from None
+        if not contents:
+            raise PipelineError(f"{METADATA!r} is empty")
+        return contents
+
+    @property
+    def save(self) -> str:
+        """Which save this is; empty if it is not known."""
+        return str(self.seal.get("save", ""))
+
+    def check(self, ends: dict[str, int], part: int, parts: int, moved: Moved) -> None:
+        """Raises a PipelineError for a file that is not of this save or not as it was written. Of
+        `parts` ranks, each checks the contents of some files.
+
+        ends: by the name of a file, how many bytes of it are read at least.
+        """
+        files = self.seal.get("files", {})
+        sealed = [name for name in ends if NAME.fullmatch(name)]
+        if not self.seal and sealed:
+            raise PipelineError(f"{METADATA!r} was cut off or changed after it was written")
+        if self.seal and set(ends) != set(files):
+            raise PipelineError(f"{METADATA!r} lists other files than it uses")
+        for number, (name, least) in enumerate(sorted(ends.items())):
+            try:
+                self._check_size(name, least)
+                if name in files and number % parts == part:
+                    self._check_contents(name, tuple(files[name]), moved)
+            except FileNotFoundError:
+                raise PipelineError(self._missing(name)) from None
+
+    def _missing(self, name: str) -> str:
+        with suppress(OSError, PipelineError):
+            now = Sealed(self._folder).save
+            if now != self.save:
+                return f"it was replaced by {now} while it was read; load it again"
+        return f"the file {name!r} is missing"
+
+    def _check_size(self, name: str, least: int) -> None:
+        size = (self._folder / name).stat().st_size
+        if not size:
+            raise PipelineError(f"the file {name!r} is empty")
+        if size < least:
+            raise PipelineError(f"the file {name!r} has {size} bytes, wanted at least {least}")
+
+    def _check_contents(self, name: str, listed: tuple[int, int], moved: Moved) -> None:
+        """Compares a file with its bytes and checksum in `.metadata`, and with its seal."""
+        path, wanted = self._folder / name, seal_of(name)
+        found = _read_end(path)
+        if found is None:
+            raise PipelineError(f"the file {name!r} was cut off or changed after it was written")
+        own = {key: value for key, value in found[1].items() if key != "crc32"}
+        if own != wanted or wanted["save"] != self.save:
+            raise PipelineError(
+                f"the file {name!r} is of {_named(own)}, but the checkpoint is of "
+                f"{_named({**wanted, 'save': self.save, 'ranks': self.seal['ranks']})}"
+            )
+        total, left = 0, found[0]
+        with path.open("rb") as file:
+            while left and (chunk := file.read(min(left, CHUNK_BYTES))):
+                total, left = zlib.crc32(chunk, total), left - len(chunk)
+                moved()
+        if not listed == (found[0], total) == (found[0], found[1]["crc32"]):
+            raise PipelineError(f"the file {name!r} was changed after it was written")
+
+
+def _named(seal: Seal) -> str:
+    known = {"save": "a save without a name", "step": "?", "rank": "?", "ranks": "?", **seal}
+    return "{save} (step {step}), rank {rank} of {ranks}".format(**known)

@@ -1,0 +1,1 @@
+"""Messages between stages, and the device that they go to."""

@@ -1,0 +1,564 @@
+"""Messages between stages, over process groups with tags and without.
+
+With tags (gloo, MPI) every message is sent when its row reaches it, and nothing waits but what
+needs it. Its trailer has a flag that says whether the receiver knows how it is made:
+
+    tag + 0    tensors [0 | message | 0]                         as the last time
+    tag + 0    [1 | message | header size]  as many bytes as the last time, meaningless
+    tag + 1    header
+    tag + 2    tensors and trailer
+
+So a receiver can post its buffer before it knows whether shapes have changed. Without tags (NCCL)
+messages find each other by their order. Runs of messages are then issued as one batch each, in the
+order that the proofs `batched` and `fifo` of `Schedule.verify` assume. These let a rank wait for
+its batch; here only what uses a message waits for it, and sends are waited for at the end of the
+step, so what they prove holds. Over gloo no message waits for another one, so that each is issued
+by itself, and receives begin as early as with tags, in their order.
+
+A receiver must know sizes before its batch
+begins, and must not wait for them there, since the batch may be what the sender waits for: so the
+first pass goes over a process group of gloo, with tags, and all others rely on what it has shown.
+So does the first one of each kind of batch: at the begin of a pass all ranks tell each other the
+shapes of what they were given, for example of a smaller batch at the end of an epoch, and wait for
+that before their first message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pipesched import Cell, Instruction
+
+from ..core.batch import Mode
+from ..core.errors import PipelineError
+from ..core.program import early_receives
+from ..core.values import HOST, NOTHING, Packet, Spec, read, stamp, tensors_in, words_of
+from ..core.watch import Watch
+from ..partition.placement import StageKey
+from .device import is_captured
+from .slots import Slots
+
+TAGS = 32_768
+"""The number of tags that MPI guarantees."""
+KINDS = 64
+"""How many kinds of batches messages without tags know."""
+Kind = tuple[Mode, tuple[int, ...]]
+"""The mode of a pass, and numbers for the shapes of the batches of all ranks."""
+
+
+def named(instruction: Instruction) -> str:
+    """A message in words."""
+    return f"message {instruction.message} ({instruction})"
+
+
+@dataclass
+class Link:
+    """The process group of a pipeline, and how this rank waits in it."""
+
+    group: dist.ProcessGroup
+    watch: Watch
+    device: torch.device
+    """The device on which received tensors are wanted."""
+    buffers: torch.device
+    """The device on which the process group takes tensors."""
+    host: Any = None
+    """A ProcessGroupGloo of the same ranks, where the group itself has no tags."""
+    observe: Callable[[Instruction, Any], Any] | None = None
+    """Wraps the work of a receive into host memory."""
+    sending: list[tuple[Sequence[Any], Tensor, Callable[[], str]]] = field(default_factory=list)
+    """What a process group without tags sends from a device, and what tells its end."""
+    slots: Slots = field(default_factory=Slots)
+    """Where received tensors lie, if they have fixed places."""
+
+    def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
+        """Sends without waiting; the buffer is kept until it is sent."""
+        carrier, peer = self.host or self.group, instruction.peer
+        assert peer is not None
+        work = self.watch.start_call(
+            lambda: carrier.send([buffer], peer, tag), lambda: named(instruction)
+        )
+        what = lambda: f"the end of {named(instruction)}"  # noqa: E731
+        self.watch.keep(work.wait, buffer, what)
+
+    def place(self, instruction: Instruction, nbytes: int, device: torch.device) -> Tensor:
+        """A buffer for a receive on a device: the slot of the message, if slots are there."""
+        if self.slots.pools and device.type == self.device.type:
+            return self.slots.buffer(instruction, nbytes)
+        return torch.empty(nbytes, dtype=torch.uint8, device=device)
+
+    def arrived(self, buffer: Tensor, instruction: Instruction) -> Tensor:
+        """A buffer that has been received, on the device of received tensors."""
+        if buffer.device.type == self.device.type:
+            return buffer
+        if not self.slots.pools:
+            return buffer.to(self.device)
+        return self.slots.buffer(instruction, buffer.numel()).copy_(buffer)
+
+    def receive(self, buffer: Tensor, instruction: Instruction, tag: int) -> Any:
+        """Begins to receive; returns what to wait for."""
+        carrier, peer = self.host or self.group, instruction.peer
+        assert peer is not None
+        work = self.watch.start_call(
+            lambda: carrier.recv([buffer], peer, tag), lambda: named(instruction)
+        )
+        return work if self.observe is None else self.observe(instruction, work)
+
+    def wait(
+        self,
+        works: Sequence[Any],
+        buffer: Tensor,
+        what: Callable[[], str],
+        words: memoryview | None = None,
+    ) -> None:
+        """Waits for works that a process group without tags has begun with a buffer. `words` are
+        those of the trailer of one that is received into host memory.
+        """
+        if self.buffers != HOST:
+            for work in works:  # only the stream of this thread waits
+                self.watch.start_call(work.wait, what)
+            return
+
+        def wait() -> None:
+            for work in works:
+                work.wait()
+
+        self.watch.wait(wait, what, buffer, words)
+
+    def keep(self, works: Sequence[Any], buffer: Tensor, what: Callable[[], str]) -> None:
+        """Keeps a buffer that a process group without tags sends, until it is sent."""
+        if self.buffers == HOST:
+            for work in works:
+                self.watch.keep(work.wait, buffer, what)
+            return
+        if not is_captured(self.buffers):
+            # Asking a work does not wait for the device.
+            self.sending = [s for s in self.sending if not all(w.is_completed() for w in s[0])]
+        self.sending.append((works, buffer, what))
+
+    def flush(self) -> None:
+        """Lets the device finish what it sends before what it does next."""
+        sending, self.sending = self.sending, []
+        for works, buffer, what in sending:
+            self.wait(works, buffer, what)
+
+    def rank_of(self, instruction: Instruction) -> int:
+        """The global rank of the peer."""
+        assert instruction.peer is not None
+        return dist.get_global_rank(self.group, instruction.peer)
+
+
+class Messages(Protocol):
+    """The messages of one rank."""
+
+    has_tags: bool
+    """Whether messages find each other by tags."""
+    begins_early: bool
+    """Whether receives begin earlier than the program says."""
+    early: dict[int, list[Instruction]]
+    """By index of an instruction: the receives that then begin before it."""
+
+    def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
+        """Begins a pass over a program, with the batch that this rank has."""
+
+    def send(self, instruction: Instruction, packet: Packet) -> None:
+        """Sends a value, now or with the batch of its message."""
+
+    def receive(self, instruction: Instruction) -> None:
+        """Begins to receive, now or with the batch."""
+
+    def coming(self) -> list[Tensor]:
+        """The buffers of receives that have begun."""
+
+    def take(self, index: int) -> Packet:
+        """Waits for the receive with this index, and returns its value, which can be asked for
+        once.
+        """
+
+    def finish(self) -> None:
+        """Ends a pass: what it has sent may be given up."""
+
+
+def _check_number(number: int, instruction: Instruction) -> None:
+    if number != instruction.message:
+        raise PipelineError(f"received message {number} in the place of {named(instruction)}")
+
+
+class TaggedMessages:
+    """Over a process group with tags."""
+
+    has_tags = begins_early = True
+
+    def __init__(self, link: Link, program: Sequence[Instruction]) -> None:
+        self._link = link
+        self.early = early_receives(program)
+        self.known: dict[int | None, Spec] = {}
+        """The header of the last message, by its number."""
+        self._of_mode: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
+        self._coming: dict[int, tuple[Instruction, Tensor, memoryview, Any]] = {}
+
+    def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
+        self.begin_with(self._of_mode[mode])
+
+    def begin_with(self, known: dict[int | None, Spec]) -> None:
+        """Begins a pass whose receivers know these headers."""
+        self.known, self._coming = known, {}
+
+    def send(self, instruction: Instruction, packet: Packet) -> None:
+        message, tag = instruction.message, _tag(instruction)
+        assert message is not None
+        known = self.known.get(message, NOTHING)
+        spec = known if packet.fits(known) else packet.spec()
+        buffer = packet.pack(spec, HOST)
+        stamp(buffer, 0, message)
+        if spec is known or spec == known:
+            self._link.send(buffer, instruction, tag)
+            return
+        header = torch.frombuffer(bytearray(spec.to_bytes()), dtype=torch.uint8)
+        notice = torch.zeros(known.nbytes, dtype=torch.uint8)
+        stamp(notice, 1, message, header.numel())
+        for number, part in enumerate((notice, header, buffer)):
+            self._link.send(part, instruction, tag + number)
+        self.known[message] = spec
+
+    def receive(self, instruction: Instruction) -> None:
+        spec = self.known.get(instruction.message, NOTHING)
+        self._coming[instruction.index] = instruction, *self._begin(instruction, 0, spec)
+
+    def coming(self) -> list[Tensor]:
+        return [buffer for _, buffer, _, _ in self._coming.values()]
+
+    def take(self, index: int) -> Packet:
+        instruction, buffer, words, work = self._coming.pop(index)
+        flag, size = self._finish(instruction, buffer, words, work)
+        spec = self.known.get(instruction.message, NOTHING)
+        if flag:
+            spec = Spec.from_bytes(self._receive_header(instruction, size))
+            del buffer, words, work  # which have the place of the message, if it has one
+            buffer, words, work = self._begin(instruction, 2, spec)
+            self._finish(instruction, buffer, words, work)
+            self.known[instruction.message] = spec
+        return read(self._link.arrived(buffer, instruction), spec)
+
+    def finish(self) -> None:
+        pass  # the watch has the buffers
+
+    def _begin(
+        self, instruction: Instruction, part: int, spec: Spec
+    ) -> tuple[Tensor, memoryview, Any]:
+        """Begins to receive a buffer of a message; returns it with the words of its trailer."""
+        if spec is NOTHING:  # no values come in it
+            buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
+        else:
+            buffer = self._link.place(instruction, spec.nbytes, HOST)
+        words = words_of(buffer)
+        words[1] = 0
+        return buffer, words, self._link.receive(buffer, instruction, _tag(instruction) + part)
+
+    def _finish(
+        self, instruction: Instruction, buffer: Tensor, words: memoryview, work: Any
+    ) -> tuple[int, int]:
+        """Waits for a buffer; returns its flag and the size of a header."""
+        self._link.watch.wait(work.wait, lambda: named(instruction), buffer, words)
+        _check_number(words[1] - 1, instruction)
+        return words[0], words[2]
+
+    def _receive_header(self, instruction: Instruction, size: int) -> bytes:
+        buffer = torch.empty(size, dtype=torch.uint8)
+        work = self._link.receive(buffer, instruction, _tag(instruction) + 1)
+        self._link.watch.wait(work.wait, lambda: named(instruction), buffer)
+        return buffer.numpy().tobytes()
+
+
+def _tag(instruction: Instruction) -> int:
+    assert instruction.sequence is not None
+    return 4 * instruction.sequence % TAGS
+
+
+def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
+    """The runs of messages that are issued together. They stand between computes and all-reduces,
+    and no copy or message in a run needs an earlier message of the run.
+    """
+    batches: list[list[Instruction]] = []
+    run: list[Instruction] = []
+    for instruction in program:
+        is_message = instruction.message is not None
+        indices = {other.index for other in run}
+        breaks = instruction.kind in ("compute", "all_reduce") or (
+            instruction.kind != "wait" and indices.intersection(instruction.waits)
+        )
+        if run and breaks:
+            batches.append(run)
+            run = []
+        if is_message:
+            run.append(instruction)
+    return [*batches, run] if run else batches
+
+
+def _batch_sizes(program: Sequence[Instruction], mode: Mode) -> dict[int, int]:
+    """How many messages are issued together with each. A pass without backwards has the same
+    batches, with the messages of forwards only.
+    """
+    phases = "F" if mode == "evaluate" else "FBIW"
+    chosen = [[i for i in batch if i.cell.phase in phases] for batch in batches_of(program)]
+    return {i.index: len(batch) for batch in chosen for i in batch}
+
+
+class OrderedMessages:
+    """Over a process group without tags."""
+
+    has_tags = False
+
+    def __init__(
+        self, link: Link, program: Sequence[Instruction], is_static: bool, by_one: bool = False
+    ) -> None:
+        self._link = link
+        self._tagged = TaggedMessages(link, program)
+        self._is_static = is_static
+        self._by_one = self.begins_early = by_one
+        self.early = early_receives(program, in_order=True) if by_one else {}
+        self._seen: dict[Kind, dict[int | None, Spec]] = {}
+        """What passes of a kind have shown, the latest last, the same kinds on all ranks."""
+        self._is_tagged = True
+        self._asked: Callable[[], Kind] | None = None
+        """Waits for what kind of pass this is, until that is known."""
+        self._size_of: dict[int, int] = {}
+        self._sizes: dict[Mode, dict[int, int]] = {}
+        """The sizes of batches in passes of each mode."""
+        self._run: list[tuple[Instruction, Packet | None]] = []
+        self._coming: dict[int, tuple[Instruction, Tensor, Sequence[Any], Callable[[], str]]] = {}
+        """What has begun to arrive, by index."""
+
+    def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
+        if not self._is_static:
+            self._is_tagged = True
+            self._tagged.begin(mode, program, batch)
+            return
+        self._run, self._coming = [], {}
+        if mode not in self._sizes:
+            self._sizes[mode] = _batch_sizes(program, mode)
+        self._size_of = self._sizes[mode]
+        await_shapes = self._tell_shapes(batch)
+        self._asked = lambda: (mode, await_shapes())
+
+    def _decide(self) -> None:
+        """Finds out how the messages of this pass go, before the first of them."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            return
+        kind = asked()
+        self._is_tagged = kind not in self._seen
+        self._seen[kind] = known = self._seen.pop(kind, {})
+        while len(self._seen) > KINDS:
+            del self._seen[next(iter(self._seen))]
+        self._tagged.begin_with(known)
+
+    def _tell_shapes(self, batch: Any) -> Callable[[], tuple[int, ...]]:
+        """Begins to exchange numbers that differ if the batch of any rank has other shapes or
+        types; returns what waits for them.
+        """
+        found = [[list(tensor.shape), str(tensor.dtype)] for tensor in tensors_in(batch)]
+        digest = hashlib.sha256(json.dumps(found).encode()).digest()
+        number = int.from_bytes(digest[:8], "big", signed=True)
+        if self._link.watch.size == 1:
+            return lambda: (number,)
+        mine = torch.tensor([number])
+        everyone = [torch.empty_like(mine) for _ in range(self._link.watch.size)]
+        what = lambda: "the shapes of the batches of other ranks"  # noqa: E731
+        begin = lambda: self._link.host.allgather([everyone], [mine])  # noqa: E731
+        work = self._link.watch.start_call(begin, what)
+
+        def wait() -> tuple[int, ...]:
+            kept = mine, everyone
+            self._link.watch.wait(work.wait, what, kept, has_come=work.is_completed)
+            return tuple(int(each) for each in everyone)
+
+        return wait
+
+    def send(self, instruction: Instruction, packet: Packet) -> None:
+        self._decide()
+        if self._is_tagged:
+            self._tagged.send(instruction, packet)
+            return
+        known = self._known(instruction)
+        if not packet.fits(known) and known != (spec := packet.spec()):
+            raise PipelineError(
+                f"{named(instruction)} holds {spec}, but held {known} before with batches of the "
+                "same shapes; pass static_shapes=False if they do not say what messages hold"
+            )
+        self._add(instruction, packet)
+
+    def receive(self, instruction: Instruction) -> None:
+        self._decide()
+        if self._is_tagged:
+            self._tagged.receive(instruction)
+        else:
+            self._add(instruction, None)
+
+    def coming(self) -> list[Tensor]:
+        sending = [buffer for _, buffer, _ in self._link.sending]
+        own = [buffer for _, buffer, _, _ in self._coming.values()]
+        return [*self._tagged.coming(), *own, *sending]
+
+    def take(self, index: int) -> Packet:
+        if self._is_tagged:
+            return self._tagged.take(index)
+        instruction, buffer, works, what = self._coming.pop(index)
+        # Reading a buffer elsewhere would wait for the device.
+        words = words_of(buffer) if buffer.device == HOST else None
+        self._link.wait(works, buffer, what, words)
+        if words is not None:
+            _check_number(words[1] - 1, instruction)
+        return read(self._link.arrived(buffer, instruction), self._known(instruction))
+
+    def finish(self) -> None:
+        self._decide()
+        self._link.flush()
+
+    def _known(self, instruction: Instruction) -> Spec:
+        return self._tagged.known[instruction.message]
+
+    def _add(self, instruction: Instruction, packet: Packet | None) -> None:
+        self._run.append((instruction, packet))
+        if self._by_one or len(self._run) == self._size_of[instruction.index]:
+            self._issue()
+
+    def _call(self, instruction: Instruction, is_sent: bool, buffer: Tensor) -> Any:
+        """A call that sends or receives, or an entry of a batch."""
+        group, peer = self._link.group, instruction.peer
+        if not self._by_one:
+            call = dist.isend if is_sent else dist.irecv
+            return dist.P2POp(call, buffer, self._link.rank_of(instruction), group=group)
+        assert peer is not None
+        return partial(group.send if is_sent else group.recv, [buffer], peer, 0)
+
+    def _issue(self) -> None:
+        run, self._run = self._run, []
+        calls: list[Any] = []
+        buffers = []
+        for instruction, packet in run:
+            spec = self._known(instruction)
+            assert instruction.message is not None
+            if packet is not None:
+                buffer = packet.pack(spec, self._link.buffers)
+                if buffer.device == HOST:  # nobody reads the trailer elsewhere
+                    stamp(buffer, 0, instruction.message)
+            else:
+                buffer = self._link.place(instruction, spec.nbytes, self._link.buffers)
+                if buffer.device == HOST:
+                    words_of(buffer)[1] = 0  # until all is there
+            buffers.append(buffer)
+            calls.append(self._call(instruction, packet is not None, buffer))
+        observe = self._link.observe
+        what = lambda: f"the batch of {', '.join(named(each) for each, _ in run)}"  # noqa: E731
+        if self._by_one:
+            works = [self._link.watch.start_call(call, what) for call in calls]
+        else:
+            works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), what)
+        # A batch has a work of its own for each message, or one for all of them.
+        waits = [[work] for work in works] if len(works) == len(run) else [works] * len(run)
+        for (instruction, packet), buffer, own in zip(run, buffers, waits, strict=True):
+            if packet is not None:
+                self._link.keep(own, buffer, what)
+                continue
+            if observe is not None and self._link.buffers == HOST and len(own) == 1:
+                own = [observe(instruction, own[0])]
+            self._coming[instruction.index] = instruction, buffer, own, what
+
+
+def messages_over(
+    link: Link, program: Sequence[Instruction], has_tags: bool, is_static: bool, by_one: bool
+) -> Messages:
+    """The messages of a process group with tags or without; `by_one` if none of it waits for
+    another one.
+    """
+    if has_tags:
+        return TaggedMessages(link, program)
+    return OrderedMessages(link, program, is_static, by_one)
+
+
+At = tuple[int, int]
+"""(stage, microbatch)."""
+Box = dict[At, Packet]
+
+
+class Boxes:
+    """Keeps what passes between the stages of a rank, and between them and messages, by stage and
+    microbatch:
+
+        inbox       the input of a stage, from the stage before it
+        outbox      the output of a stage, until it is sent
+        gradbox     the gradients of the outputs of a stage, from the stage after it
+        upbox       the gradients of the inputs of a stage, until they are sent
+
+    stages: by path and stage, those of this rank; what passes to another one is sent.
+    """
+
+    __slots__ = ("_stages", "gradbox", "inbox", "outbox", "upbox")
+
+    def __init__(self, stages: Collection[StageKey]) -> None:
+        self._stages = stages
+        self.clear()
+
+    def clear(self) -> None:
+        """Begins or ends a pass."""
+        self.inbox: Box = {}
+        self.outbox: Box = {}
+        self.gradbox: Box = {}
+        self.upbox: Box = {}
+
+    def pop(self, box: Box, cell: Cell) -> Packet:
+        """Takes what a cell needs out of one of the places."""
+        found = box.pop((cell.stage, cell.microbatch), None)
+        if found is None:
+            raise PipelineError(f"the program of this rank runs {cell} before what it needs")
+        return found
+
+    def pop_sent(self, cell: Cell) -> Packet:
+        """Takes what a cell has made for another rank."""
+        return self.pop(self.outbox if cell.phase == "F" else self.upbox, cell)
+
+    def put_received(self, cell: Cell, packet: Packet) -> None:
+        """Stores what a cell of another rank has made."""
+        if cell.phase == "F":
+            self.inbox[cell.stage + 1, cell.microbatch] = packet
+        else:
+            self.gradbox[cell.stage - 1, cell.microbatch] = packet
+
+    def pass_down(self, cell: Cell, packet: Packet) -> None:
+        """Gives an output to the next stage, here or by a message."""
+        if (cell.path, cell.stage + 1) in self._stages:
+            self.inbox[cell.stage + 1, cell.microbatch] = packet
+        else:
+            self.outbox[cell.stage, cell.microbatch] = packet
+
+    def pass_up(self, cell: Cell, packet: Packet) -> None:
+        """Gives the gradients of an input to the stage before, here or by a message."""
+        if (cell.path, cell.stage - 1) in self._stages:
+            self.gradbox[cell.stage - 1, cell.microbatch] = packet
+        else:
+            self.upbox[cell.stage, cell.microbatch] = packet
+
+    def behind(self, cell: Cell) -> tuple[Packet | None, str]:
+        """What a cell has given to the next one, and what that is."""
+        stage, number = cell.stage, cell.microbatch
+        if cell.phase == "F":
+            here = self.outbox.get((stage, number))
+            return here or self.inbox.get((stage + 1, number)), "output"
+        if cell.phase in "BI":
+            here = self.upbox.get((stage, number))
+            return here or self.gradbox.get((stage - 1, number)), "upward"
+        return None, ""
+
+    def tensors(self) -> list[Tensor]:
+        """What lies in them."""
+        boxes = (self.inbox, self.outbox, self.gradbox, self.upbox)
+        return [tensor for box in boxes for packet in box.values() for tensor in packet.tensors]

@@ -1,0 +1,1 @@
+"""Errors, values, waits, process groups and batches, which all packages use."""

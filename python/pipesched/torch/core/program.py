@@ -1,0 +1,107 @@
+"""What the runtime knows of its program before it runs: what the host waits for, and which receives
+begin early. It is found once, since looking for it takes as long as the backward of a small layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pipesched import Cell, Instruction
+
+OF_HEAD = ("broadcast", "combine", "reduce")
+"""The collectives of a head in shards."""
+OF_EMBEDDING = ("reduce_lookups", "broadcast_gradient")
+"""Those of an embedding in shards."""
+COLLECTIVES = (*OF_HEAD, *OF_EMBEDDING)
+AWAITED = frozenset(("recv", "all_reduce", "offload", "reload", *COLLECTIVES))
+AHEAD = 2
+"""How many computes before its position a receive begins. A message that had to wait for its
+receive would take a round trip longer.
+"""
+AHEAD_OF_SPLIT = 4
+"""The same where backwards are split: I and W are shorter than what they are parts of."""
+
+
+def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions for which the host waits before an instruction. It need not wait before
+    messages, offloads and sums: the device runs them behind the instructions that were issued
+    before them.
+    """
+    if instruction.kind in ("recv", "send", "offload", "all_reduce", *COLLECTIVES):
+        return []
+    awaited = [program[index] for index in instruction.waits]
+    return [i for i in awaited if i.kind in AWAITED]
+
+
+def early_receives(
+    program: Sequence[Instruction], in_order: bool = False
+) -> dict[int, list[Instruction]]:
+    """By index of an instruction: the receives that begin before it. They begin AHEAD computes
+    before their position (AHEAD_OF_SPLIT where backwards are split), but not before the
+    instructions that they wait for, and with `in_order` not before receives that stand before
+    them. Nothing waits for the start of a receive, so this cannot make a program hang.
+    """
+    found: dict[int, list[Instruction]] = {}
+    computes: list[int] = []
+    last = 0
+    is_split = any(cell.phase == "I" for i in program if i.kind == "compute" for cell in i.cells)
+    ahead = AHEAD_OF_SPLIT if is_split else AHEAD
+    for instruction in program:
+        if instruction.kind == "compute":
+            computes.append(instruction.index)
+        elif instruction.kind == "recv":
+            begin = computes[-ahead] if len(computes) >= ahead else 0
+            begin = max([begin, *(index + 1 for index in instruction.waits)])
+            begin = max(begin, last) if in_order else begin
+            last = begin
+            found.setdefault(min(begin, instruction.index), []).append(instruction)
+    return found
+
+
+Pair = tuple[Cell, Cell]
+"""A forward and a backward whose layers may run in turn."""
+
+
+class Prepared:
+    """An instruction, as the passes of one mode run it."""
+
+    __slots__ = ("awaited", "cells", "early", "instruction", "pair")
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        cells: tuple[Cell, ...],
+        pair: Pair | None,
+        awaited: Sequence[Instruction],
+        early: Sequence[Instruction],
+    ) -> None:
+        self.instruction = instruction
+        self.cells = cells
+        """Those that run; none if the instruction only has receives before it."""
+        self.pair = pair
+        self.awaited = awaited
+        """What the host waits for before it."""
+        self.early = early
+        """The receives that begin before it."""
+
+
+def prepare_passes(
+    program: Sequence[Instruction],
+    early: Mapping[int, Sequence[Instruction]],
+    runs: Callable[[Cell], bool],
+    pair_of: Callable[[Sequence[Cell]], Pair | None],
+) -> list[Prepared]:
+    """The instructions of a program for which something is to be done, in order.
+
+    runs: whether these passes run a cell.
+    pair_of: the pair among cells that run together, if they are one.
+    """
+    found = []
+    for instruction in program:
+        cells = tuple(cell for cell in instruction.cells if runs(cell))
+        begun = [each for each in early.get(instruction.index, ()) if runs(each.cell)]
+        if cells or begun:
+            pair = pair_of(cells) if instruction.kind == "compute" else None
+            awaited = needs(instruction, program)
+            found.append(Prepared(instruction, cells, pair, awaited, begun))
+    return found

@@ -1,0 +1,555 @@
+"""Waits that cannot hang: every wait ends when its condition holds, when another rank fails, or at
+the time limit.
+
+A thread of its own waits inside PyTorch, since nothing can interrupt that; the runtime waits for
+the thread and looks for failures meanwhile. The store of torch.distributed has three kinds of keys:
+
+    failed        the first failure of any rank, as JSON
+    left          that the rank which failed first ends
+    place/RANK    where a rank was when it saw that failure
+    meet/NAME/RANK  what a rank says when it comes to a meeting of all ranks
+
+The store may be in the process of a rank that is stopped, so that it answers nobody. So the runtime
+asks it in another thread too, and goes on alone if no answer comes.
+
+After a failure threads still wait for messages that never come. Before the interpreter ends they
+are ended (`_break_waits`), since a thread that returns from PyTorch afterwards would abort the
+process. The ranks that did not fail wait with their end for the one that did: launchers such as
+torchrun take the first process that ends for the cause.
+"""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from torch import Tensor
+from torch.distributed.distributed_c10d import Store
+
+from .errors import PipelineError, PipelineTimeout, RemoteError
+
+LOOK_SECONDS = 0.2
+"""How many seconds pass between two looks for failures of other ranks during a step. It is a second
+more per thousand ranks, since one process serves the store of all.
+"""
+CLOSE_SECONDS = 5.0
+"""How long to wait for a thread to end."""
+PLACES_SECONDS = 3.0
+"""How long to wait for the places of other ranks after a time limit."""
+LEAVE_SECONDS = 5.0
+"""How long a rank waits at its end for the end of the rank that failed first."""
+BEHIND_SECONDS = 1.5
+"""How much later it ends. Launchers look at processes ten times a second, and note seconds."""
+SPIN_SECONDS = 0.0002
+"""How long to poll for a message before another thread waits for it. Handing the wait to that
+thread takes about as long.
+"""
+BREAK_TAG = 32_767
+"""A tag that no message has, since these are multiples of 4 and up to 2 more."""
+MOVE_SECONDS = 1.0
+"""How often to look whether something that all ranks do together goes on."""
+KEPT_BYTES = 1 << 16
+"""How many sent bytes may be kept until the end of a step; more are released when they are sent."""
+_pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
+
+
+class Failure(NamedTuple):
+    """The first failure of any rank."""
+
+    rank: int
+    is_timeout: bool
+    text: str
+    origin: str = ""
+    """The name of the pipeline, if the rank belongs to another pipeline beside this one."""
+
+
+What = Callable[[], str]
+"""A description of a wait."""
+Lane = SimpleQueue[Any]
+"""Calls that another thread runs one after the other."""
+
+
+class Job:
+    """Waits inside PyTorch that run one after the other, and the objects that must live until they
+    end.
+    """
+
+    def __init__(self, calls: list[tuple[Callable[[], Any], What]], keeps: Any) -> None:
+        self.calls = calls
+        self.keeps = keeps
+        self.what: What = calls[0][1]
+        """A description of the call that runs, or that failed."""
+        self.error: BaseException | None = None
+        self._running = threading.Lock()
+        self._running.acquire()
+
+    def run(self) -> None:
+        """Runs the calls, in the thread of a watch."""
+        try:
+            for call, self.what in self.calls:
+                call()
+        except BaseException as error:
+            self.error = error
+        self.calls, self.keeps = [], None
+        self._running.release()
+
+    def is_over(self, seconds: float = 0.0) -> bool:
+        """Waits up to some seconds, and returns whether the thread has ended."""
+        is_ended = self._running.acquire(timeout=seconds)
+        if is_ended:
+            self._running.release()
+        return is_ended
+
+
+def _serve(jobs: SimpleQueue[Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+
+
+_failed: list[Watch] = []
+"""The watches of this process that know of the failure of another rank."""
+
+
+def _leave_in_order() -> None:
+    """Lets the process of the rank that failed first end before this one."""
+    for watch in _failed:
+        watch.await_leaving()
+    if _failed:
+        time.sleep(BEHIND_SECONDS)
+
+
+atexit.register(_leave_in_order)
+
+
+def _break_waits(carrier: Any, rank: int, size: int) -> None:
+    """Ends all waits in a process group of gloo, also those of other threads, with an error: it
+    does so when one of its waits ends by a limit.
+    """
+    try:
+        empty = torch.empty(1, dtype=torch.uint8)
+        work = carrier.recv([empty], (rank + 1) % size, BREAK_TAG)
+        work.wait(datetime.timedelta(milliseconds=1))
+    except RuntimeError:
+        pass
+
+
+class Watch:
+    """The waits of one rank, and the failures that it knows of."""
+
+    def __init__(self, store: Store, rank: int, size: int, limit: float) -> None:
+        self.rank, self.size, self.limit = rank, size, limit
+        self.place: Callable[[], str] = lambda: "outside of step()"
+        self.failure: Failure | None = None
+        self.waits_for: What | None = None
+        """A description of the current wait."""
+        self.store = store
+        untyped: Any = store
+        self._second_store: Store = untyped.clone()  # threads that share a store take turns
+        self._shared: list[tuple[Store, str]] = []
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._behind: SimpleQueue[Job | None] = SimpleQueue()
+        self._kept: list[tuple[Callable[[], Any], What]] = []
+        self._kept_buffers: list[Tensor] = []
+        self._kept_bytes = 0
+        self._unseen: list[Job] = []
+        self._questions: SimpleQueue[Job | None] = SimpleQueue()
+        self._lanes: list[Lane] = []
+        self._is_deaf = False
+        """Whether the store has once not answered in time."""
+        self._carriers: list[tuple[Any, int, int]] = []
+        self._inside: list[tuple[Any, int, int]] = []
+        self._active = threading.Event()
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+        for target, arguments in (
+            (_serve, (self._jobs,)),
+            (_serve, (self._behind,)),
+            (_serve, (self._questions,)),
+            (self._look, ()),
+        ):
+            thread = threading.Thread(target=target, args=arguments, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def close(self) -> None:
+        """Ends its threads, and waits for them: the interpreter must not end while one of them is
+        inside PyTorch. A wait that was abandoned after a failure may never end, so that is not
+        waited for.
+        """
+        if not self._closing.is_set() and self.failure is not None:
+            self._leave()
+        self._closing.set()
+        self._jobs.put(None)
+        self._behind.put(None)
+        self._questions.put(None)
+        for lane in self._lanes:
+            lane.put(None)
+        self._active.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(CLOSE_SECONDS if self.failure is None else LOOK_SECONDS)
+
+    def carry(self, carrier: Any, rank: int, size: int, is_inside: bool = False) -> None:
+        """Notes a process group of gloo in which this rank may wait, also inside of a cell, where
+        nothing but the end of that wait lets it go on after a failure.
+        """
+        which = (carrier, rank, size)
+        if size > 1 and which not in self._carriers:
+            self._carriers.append(which)
+        if size > 1 and is_inside:
+            self._inside.append(which)
+
+    def _leave(self) -> None:
+        """Ends the waits of other threads after a failure."""
+        if any(thread.is_alive() for thread in self._threads):
+            for carrier, rank, size in self._carriers:
+                _break_waits(carrier, rank, size)
+        failure = self.failure
+        assert failure is not None
+        if failure.rank == self.rank and not failure.origin:
+            self.ask(lambda: self.store.set("left", ""), None)
+
+    def await_leaving(self) -> None:
+        """Waits until the rank that failed first says that it ends."""
+        end = time.monotonic() + LEAVE_SECONDS
+        try:
+            while time.monotonic() < end and not self._has(["left"]) and not self._is_deaf:
+                time.sleep(0.02)
+        except Exception:  # the store is gone, as the rank may be
+            pass
+
+    def ask(self, call: Callable[[], Any], default: Any, seconds: float = PLACES_SECONDS) -> Any:
+        """Asks the store; the default if it does not answer in time."""
+        found = [default]
+
+        def run() -> None:
+            found[0] = call()
+
+        if self._is_deaf:
+            return default
+        if self._closing.is_set():  # the thread that asks has ended
+            return call()
+        job = Job([(run, lambda: "the store")], None)
+        self._questions.put(job)
+        if not job.is_over(seconds):
+            self._is_deaf = True
+            return default
+        if job.error is not None:
+            raise job.error
+        return found[0]
+
+    # Failures
+
+    def share(self, store: Store, origin: str) -> None:
+        """Passes failures on to the ranks of other pipelines that use this store, and takes theirs.
+        `origin` says in words where those of this pipeline come from.
+        """
+        untyped: Any = store
+        self._shared.append((untyped.clone(), origin))
+        if self.failure is not None:
+            self._pass_on(self.failure)
+
+    def _pass_on(self, failure: Failure) -> None:
+        for store, origin in self._shared:
+            told = failure if failure.origin else failure._replace(origin=origin)
+            store.compare_set("failed", "", json.dumps(told))
+
+    def start(self) -> None:
+        """Begins to look for failures."""
+        self.check()
+        self._active.set()
+
+    def stop(self) -> None:
+        """Ends looking for them."""
+        self._active.clear()
+
+    def _look(self) -> None:
+        seconds = LOOK_SECONDS + self.size / 1000
+        while not self._closing.is_set():
+            self._active.wait()
+            self._closing.wait(seconds)  # most short steps end without a look at the store
+            if self._closing.is_set() or not self._active.is_set():
+                continue
+            self._hear()
+            if self.failure:
+                for carrier, rank, size in self._inside:
+                    _break_waits(carrier, rank, size)
+                self._active.clear()
+
+    def _hear(self) -> None:
+        """Looks for a failure once."""
+        try:
+            for store in (self._second_store, *(store for store, _ in self._shared)):
+                if self.failure is None and store.check(["failed"]):
+                    self._see(Failure(*json.loads(store.get("failed"))))
+        except Exception as error:
+            text = f"the store of torch.distributed does not answer: {error}"
+            self.failure = self.failure or Failure(-1, False, text)
+
+    def hear_inside(self) -> None:
+        """Looks for a failure at once, where modules exchange something with other ranks: what they
+        raise may be the end of one of these, which has told of it before.
+        """
+        if self._inside and self.failure is None:
+            self._hear()
+
+    def _see(self, failure: Failure) -> None:
+        self._second_store.compare_set("failed", "", json.dumps(failure))
+        self._second_store.set(f"place/{self.rank}", self.place())
+        self.failure = failure
+        self._pass_on(failure)
+
+    def check(self) -> None:
+        """Raises if a rank has failed."""
+        failure = self.failure
+        if failure is None:
+            return
+        if failure.is_timeout:
+            raise PipelineTimeout(f"{failure.text}\n{self._places()}")
+        if failure.rank == self.rank and not failure.origin:
+            raise PipelineError(f"this runtime has failed before: {failure.text}")
+        if self not in _failed and failure.rank >= 0:
+            _failed.append(self)
+        name = f"rank {failure.rank}{failure.origin}"
+        raise RemoteError(f"{name} failed: {failure.text}", failure.rank)
+
+    def check_others(self, cause: BaseException) -> None:
+        """Raises the failure of another rank, if there was one before, from what it has caused."""
+        failure = self.failure
+        if failure is not None and (failure.rank != self.rank or failure.origin):
+            try:
+                self.check()
+            except PipelineError as error:
+                raise error from cause
+
+    def fail(self, error: BaseException, where: str, is_timeout: bool = False) -> None:
+        """Reports a failure of this rank to all ranks, unless another rank failed first."""
+        if self.failure is not None:
+            return
+        text = str(error) if is_timeout else f"{where}: {type(error).__name__}: {error}"
+        failure = Failure(self.rank, is_timeout, text)
+        own = json.dumps(failure)
+        place = ""
+
+        def tell() -> Any:
+            first = self.store.compare_set("failed", "", own)
+            self.store.set(f"place/{self.rank}", place)
+            return first
+
+        try:
+            place = self.place()  # which may ask the store as well
+            failure = Failure(*json.loads(self.ask(tell, own)))
+        except Exception:  # the store is gone, and its other users notice that themselves
+            pass
+        self.failure = failure
+        try:
+            self.ask(lambda: self._pass_on(failure), None)
+        except Exception:
+            pass
+
+    def _places(self) -> str:
+        """Where each rank is; first those that do not answer."""
+        end = time.monotonic() + PLACES_SECONDS
+        keys = {rank: f"place/{rank}" for rank in range(self.size)}
+        lines: list[str] = []
+        silent: list[str] = []
+        for rank, key in keys.items():
+            try:
+                while not self._has([key]) and time.monotonic() < end and not self._is_deaf:
+                    time.sleep(0.02)
+                known = self._has([key])
+                found = self.ask(partial(self._read, key), None) if known else None
+            except Exception:
+                found = None
+            lines.append(f"rank {rank}: {found or 'no answer: outside of step(), or gone'}")
+            silent += [] if found else [str(rank)]
+        if silent and not self._is_deaf:
+            lines.insert(0, f"no answer from rank {', '.join(silent)}: stopped, busy, or gone")
+        return "\n".join(lines)
+
+    def _read(self, key: str) -> str:
+        return self.store.get(key).decode()
+
+    def _has(self, keys: list[str], seconds: float = PLACES_SECONDS) -> bool:
+        return bool(self.ask(lambda: self.store.check(keys), False, seconds))
+
+    # Waits
+
+    def wait(
+        self,
+        call: Callable[[], Any],
+        what: What,
+        keeps: Any = None,
+        words: Any = None,
+        has_come: Callable[[], bool] | None = None,
+        moves: Callable[[], Any] | None = None,
+    ) -> None:
+        """Waits until a call of PyTorch returns, and keeps its buffers until then.
+
+        moves: tells how far the call is on all ranks; the limit counts from its last change.
+
+        words: the trailer of a buffer that is received, whose second word is 0 until all is there.
+        A thread that looks at it spares the way over another thread. `has_come` says the same.
+        """
+        if words is not None:
+            has_come = lambda: bool(words[1])  # noqa: E731
+        if has_come is not None and self._sees(has_come):
+            self.start_call(call, what)  # returns at once
+            return
+        job = Job([(call, what)], keeps)
+        self._jobs.put(job)
+        self._await(job, moves)
+
+    def wait_for(self, tensor: Tensor, work: Any, what: What) -> None:
+        """Waits for a collective over a tensor. Of one on an accelerator only the stream of this
+        thread waits; another thread might have another stream, and the host goes on.
+        """
+        if tensor.device.type == "cpu":
+            self.wait(work.wait, what)
+        else:
+            self.start_call(work.wait, what)
+
+    def _sees(self, has_come: Callable[[], bool]) -> bool:
+        """Polls for a message for a short time; returns whether it has arrived."""
+        if has_come():
+            return True
+        end = time.perf_counter() + SPIN_SECONDS
+        while time.perf_counter() < end:
+            _pause()
+            if has_come():
+                return True
+        return False
+
+    def keep(self, call: Callable[[], Any], buffer: Tensor, what: What) -> None:
+        """Keeps the buffer of a send. If many bytes are kept, another thread waits until they are
+        sent and then releases them. `flush` checks how all sends ended.
+        """
+        self._kept.append((call, what))
+        self._kept_buffers.append(buffer)
+        self._kept_bytes += buffer.nbytes
+        if self._kept_bytes > KEPT_BYTES:
+            self._hand_over()
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of messages that are not known to be sent."""
+        waiting = [job.keeps or () for job in self._unseen if not job.is_over()]
+        return self._kept_bytes + sum(int(buffer.nbytes) for kept in waiting for buffer in kept)
+
+    def _hand_over(self) -> None:
+        self._unseen = [job for job in self._unseen if job.error or not job.is_over()]
+        if self._kept:
+            job = Job(self._kept, self._kept_buffers)
+            self._unseen.append(job)
+            self._behind.put(job)
+        self._kept, self._kept_buffers, self._kept_bytes = [], [], 0
+
+    def flush(self) -> None:
+        """Waits for all sends."""
+        self._hand_over()
+        unseen, self._unseen = self._unseen, []
+        for job in unseen:
+            self._await(job)
+
+    def _await(self, job: Job, moves: Callable[[], Any] | None = None) -> None:
+        look, seen = time.monotonic(), None
+        end = look + self.limit
+        self.waits_for = what = lambda: job.what()
+        while not job.is_over(0.05):
+            if moves is not None and time.monotonic() > look:
+                found, look = moves(), time.monotonic() + MOVE_SECONDS
+                if found != seen:
+                    seen, end = found, time.monotonic() + self.limit
+            self._hold(end, what)
+        self.waits_for = None
+        if job.error is not None:
+            self._lose(job.error, what)
+
+    def lane(self) -> Lane:
+        """A thread of its own, for `later`."""
+        made: Lane = SimpleQueue()
+        thread = threading.Thread(target=_serve, args=(made,), daemon=True)
+        thread.start()
+        self._lanes.append(made)
+        self._threads.append(thread)
+        return made
+
+    def later(self, lane: Lane, call: Callable[[], Any], what: What) -> Job:
+        """Runs a call in the thread of a lane, behind all calls before it; `wait_job` waits."""
+        job = Job([(call, what)], None)
+        lane.put(job)
+        return job
+
+    def wait_job(self, job: Job) -> None:
+        """Waits until a call of a lane has run."""
+        self._await(job)
+
+    def start_call(self, call: Callable[[], Any], what: What) -> Any:
+        """Runs a call of PyTorch that begins to send or receive, and returns its result."""
+        try:
+            return call()
+        except RuntimeError as error:
+            self._lose(error, what)
+
+    def _lose(self, error: BaseException, what: What) -> NoReturn:
+        """Raises the error for a peer that is gone. If a rank is known to have failed, its failure
+        is raised instead, because it tells more.
+        """
+        last = time.monotonic() + 3 * LOOK_SECONDS + self.size / 500
+        while time.monotonic() < last:
+            self.check()
+            time.sleep(0.02)
+        raise PipelineError(f"lost {what()}: {error}") from error
+
+    def poll(self, is_done: Callable[[], bool], what: What) -> None:
+        """Waits until a condition holds."""
+        end = time.monotonic() + self.limit
+        pause = 0.0005
+        self.waits_for = what
+        while not is_done():
+            self._hold(end, what)
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        self.waits_for = None
+
+    def _hold(self, end: float, what: What) -> None:
+        self.check()
+        if time.monotonic() >= end:
+            self._time_out(what)
+
+    def _time_out(self, what: What) -> NoReturn:
+        text = f"rank {self.rank} waited {self.limit:g} s for {what()}"
+        self.fail(PipelineTimeout(text), "", is_timeout=True)
+        self.check()
+        raise PipelineTimeout(text)
+
+    def meet(self, name: str, saying: Any, ranks: Sequence[int] | None = None) -> list[Any]:
+        """Waits until all ranks, or these, come to this meeting, and returns the value that each of
+        them brings (JSON).
+        """
+        own = f"meet/{name}/{self.rank}"
+        self.ask(lambda: self.store.set(own, json.dumps(saying)), None, self.limit)
+        everyone = range(self.size) if ranks is None else ranks
+        keys = [f"meet/{name}/{rank}" for rank in everyone]
+
+        def missing() -> str:
+            pairs = zip(everyone, keys, strict=True)
+            absent = [rank for rank, key in pairs if not self._has([key])]
+            if self._is_deaf:
+                return f"the store of torch.distributed to answer about {name!r}"
+            return f"rank {', '.join(map(str, absent))} to come to {name!r}"
+
+        self.poll(lambda: self._has(keys, self.limit), missing)
+        told = self.ask(lambda: [self.store.get(key) for key in keys], None, self.limit)
+        if told is None:
+            self._time_out(missing)
+        return [json.loads(each) for each in told]

@@ -1,0 +1,1 @@
+"""Sums and means of gradients and buffers over ranks."""

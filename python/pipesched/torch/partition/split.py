@@ -1,0 +1,227 @@
+"""Cutting an `nn.Sequential` into the stages of a schedule."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, cast
+
+from torch import nn
+
+from pipesched import Schedule
+
+from ..core.errors import PipelineError
+from .origin import Held, Origin, Whole, refuse_shared
+
+
+class SequentialStage(nn.Sequential):
+    """A stage of a split `nn.Sequential`: one child per block, named by its number."""
+
+    def whole_name(self, name: str) -> str:
+        """The name of a parameter or buffer of the stage in the whole module."""
+        return name.partition(".")[2]
+
+
+HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+"""Where a module keeps what runs beside its forward."""
+
+
+def check_plain(module: nn.Sequential, what: str) -> None:
+    """Refuses an `nn.Sequential` that does more than to call its children in turn: stages would
+    call the children alone.
+    """
+    check_own(module, what)
+    kind, untyped = type(module), cast(Any, module)
+    found = []
+    for name in ("forward", "__call__", "_call_impl"):
+        if getattr(kind, name) is not getattr(nn.Sequential, name) or name in vars(module):
+            found.append(f"a method {name!r} of its own")
+    found += [f"hooks in {name!r}" for name in HOOKS if getattr(untyped, name, None)]
+    if getattr(untyped, "_compiled_call_impl", None) is not None:
+        found.append("a compiled call (compile its children instead)")
+    if found:
+        raise _lost(module, what, found[0])
+
+
+def check_own(module: nn.Module, what: str) -> None:
+    """Refuses a module that has more than its children."""
+    for name, value in (*module._parameters.items(), *module._buffers.items()):
+        if value is not None:
+            kind = "parameter" if isinstance(value, nn.Parameter) else "buffer"
+            raise _lost(module, what, f"a {kind} {name!r} of its own")
+
+
+def _lost(module: nn.Module, what: str, found: str) -> PipelineError:
+    return PipelineError(
+        f"{what} is a {type(module).__qualname__} with {found}, which its parts would lose: they "
+        "are its children, one after the other; move it into a child"
+    )
+
+
+class SequentialStages:
+    """The stages of a split model, as a function of (path, stage)."""
+
+    kind: type[SequentialStage] = SequentialStage
+
+    def __init__(
+        self, blocks: Sequence[nn.Module], schedule: Schedule, sizes: Sequence[int]
+    ) -> None:
+        self.sizes = tuple(sizes)
+        """How many children each block has."""
+        self._blocks = blocks
+        self._spans = {
+            (stage.path, stage.stage): stage.blocks
+            for worker in range(schedule.workers)
+            for stage in schedule.stages(worker)
+        }
+        self._made: dict[range, SequentialStage] = {}
+        self.origin = Origin(blocks)
+        workers = [set[int]() for _ in blocks]
+        for worker in range(schedule.workers):
+            for block in (block for stage in schedule.stages(worker) for block in stage.blocks):
+                workers[block].add(worker)
+        refuse_shared(
+            Held(f"block {number}: ", block, frozenset(ranks))
+            for number, (block, ranks) in enumerate(zip(blocks, workers, strict=True))
+        )
+
+    def __call__(self, path: int, stage: int) -> SequentialStage:
+        span = self._spans[path, stage]
+        if span not in self._made:
+            parts: OrderedDict[str, nn.Module] = OrderedDict()
+            parts.update((str(block), self._blocks[block]) for block in span)
+            self._made[span] = self.kind(parts)
+        return self._made[span]
+
+
+def split_sequential(
+    module: nn.Sequential,
+    schedule: Schedule,
+    *,
+    sizes: Sequence[int] | None = None,
+    times: Sequence[float] | None = None,
+) -> SequentialStages:
+    """The stages of a schedule, as a function of (path, stage).
+
+    The children of the module are divided in order among the `schedule.blocks` blocks: `sizes` says
+    how many each block has. With `times`, one for each child in any unit (`measure_children`), the
+    slowest block is as fast as can be, and among these divisions the sum of the squares of the
+    blocks' times is least; a block has at least one child. A rank with several blocks or longer
+    stages has the sum of theirs: a schedule counts every block as one unit, so equal blocks are
+    what it assumes. By default blocks have as equal numbers of children as possible, the first ones
+    more.
+
+    A stage is an `nn.Sequential` with one child per block, named by its number, whose children are
+    those of the module under their own names. They are the same objects, so all stages together
+    hold the module. Stages of the same blocks are one object. All ranks must divide alike.
+
+    A child may stand in the module several times, and parameters may be one in several children:
+    the runtime ties them. A module that does more than to call its children in turn is refused.
+    """
+    if not isinstance(module, nn.Sequential):
+        raise PipelineError(f"the module is a {type(module).__name__}; wanted an nn.Sequential")
+    check_plain(module, "the module")
+    count, children = schedule.blocks, len(module)
+    sizes = sizes_of(children, count, sizes, times, ("child", "children"))
+    # Not `named_children`, which leaves out a child that stands there a second time.
+    named = list(module._modules.items())
+    ends = itertools.accumulate(sizes)
+    blocks = [
+        nn.Sequential(OrderedDict(named[end - size : end]))
+        for size, end in zip(sizes, ends, strict=True)
+    ]
+    stages = SequentialStages(blocks, schedule, sizes)
+    stages.origin.whole = Whole(module)
+    return stages
+
+
+def sizes_of(
+    parts: int,
+    count: int,
+    sizes: Sequence[int] | None,
+    times: Sequence[float] | None,
+    names: tuple[str, str],
+) -> Sequence[int]:
+    """How many parts of a module each of `count` blocks has. `names` is what a part is called, and
+    several.
+    """
+    if sizes is not None and times is not None:
+        raise PipelineError("both `sizes` and `times` are given; wanted one of them")
+    if times is not None and len(times) != parts:
+        raise PipelineError(
+            f"`times` has {len(times)} entries; wanted {parts}, one per {names[0]} of the module"
+        )
+    if sizes is None:
+        if parts < count:
+            raise PipelineError(
+                f"the module has {parts} {names[1]}, and the placement {count} blocks; at "
+                f"least one {names[0]} per block is needed"
+            )
+        least, more = divmod(parts, count)
+        even = [least + (block < more) for block in range(count)]
+        sizes = even if times is None else divided(times, count)
+    if len(sizes) != count or sum(sizes) != parts or min(sizes) < 0:
+        raise PipelineError(
+            f"sizes {list(sizes)} divide {sum(sizes)} {names[1]} among {len(sizes)} blocks; the "
+            f"module has {parts} {names[1]}, and the placement {count} blocks"
+        )
+    return sizes
+
+
+def divided(times: Sequence[float], count: int) -> list[int]:
+    """The sizes of `count` parts, in order and none empty, of which the slowest is as fast as
+    possible, and then the sum of squares least, and then the first parts largest.
+    """
+    for number, time in enumerate(times):
+        if not (math.isfinite(time) and time >= 0):
+            raise PipelineError(f"`times` has {time!r} for child {number}; wanted a time >= 0")
+    total = len(times)
+    sums = [0.0, *itertools.accumulate(map(float, times))]
+    # slowest[i]: the slowest part in the best division of the first i children into the parts so
+    # far.
+    slowest = [0.0, *[math.inf] * total]
+    for part in range(1, count + 1):
+        slowest = _one_more(slowest, sums, part)
+    limit = slowest[total] * (1 + 1e-12)
+    squares = [0.0, *[math.inf] * total]
+    cuts: list[list[int]] = []
+    for part in range(1, count + 1):
+        found, cut = [math.inf] * (total + 1), [0] * (total + 1)
+        for end in range(part, total + 1):
+            for begin in range(end - 1, part - 2, -1):
+                time = sums[end] - sums[begin]
+                if time > limit:
+                    break
+                square = squares[begin] + time * time
+                if square < found[end]:
+                    found[end], cut[end] = square, begin
+        squares = found
+        cuts.append(cut)
+    ends = [total]
+    for cut in reversed(cuts):
+        ends.append(cut[ends[-1]])
+    return [end - begin for begin, end in itertools.pairwise(reversed(ends))]
+
+
+def _one_more(slowest: list[float], sums: list[float], part: int) -> list[float]:
+    """Adds one part: the time of the slowest part for each end. As the end of the new part moves
+    up, so does its best start.
+    """
+    found = [math.inf] * len(slowest)
+    begin = part - 1
+    for end in range(part, len(slowest)):
+
+        def time(at: int, end: int = end) -> float:
+            return max(slowest[at], sums[end] - sums[at])
+
+        while begin + 1 < end and time(begin + 1) <= time(begin):
+            begin += 1
+        found[end] = time(begin)
+    return found

@@ -1,0 +1,1 @@
+"""Recordings, clocks, times and memory of a rank."""

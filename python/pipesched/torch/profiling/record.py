@@ -1,0 +1,132 @@
+"""When each instruction ran, and when messages arrived."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from pipesched import Instruction, Measurement
+
+JOIN_SECONDS = 1.0
+"""How long to wait for a thread to end."""
+
+
+class Event(NamedTuple):
+    """One instruction of one step, in nanoseconds of `time.perf_counter_ns` of this process.
+
+    On an accelerator these are the times of the device, which are known when the step has ended.
+    """
+
+    step: int
+    """Counts the steps of the runtime, from 0."""
+    instruction: Instruction
+    ready_ns: int
+    """When the process, or the stream of the device, came to it."""
+    start_ns: int
+    """When everything that it waits for was done. For a compute these are the messages that it
+    needs.
+    """
+    end_ns: int
+    """When the process went on. A message that is only issued takes no time here; the compute that
+    needs it waits from its `ready_ns` to its `start_ns`."""
+
+
+class _Observed:
+    """A receive on its way, of which two threads want to know when it arrives: the observer, and
+    the rank itself once it needs the message. PyTorch lets only one of them wait.
+    """
+
+    def __init__(self, work: Any, note: Callable[[], Any]) -> None:
+        self._work = work
+        self._note = note
+        self._claim = threading.Lock()
+        self._done = threading.Event()
+        self._error: BaseException | None = None
+
+    def watch(self, *timeout: Any) -> bool:
+        """Waits inside PyTorch, unless the other thread does so already. Says whether it did."""
+        if not self._claim.acquire(blocking=False):
+            return False
+        try:
+            self._work.wait(*timeout)
+            self._note()
+        except BaseException as error:
+            self._error = error
+        self._work = None  # with the buffer, which may be used again
+        self._done.set()
+        return True
+
+    def wait(self, *timeout: Any) -> bool:
+        """The same method as that of a Work."""
+        if not self.watch(*timeout):
+            seconds = timeout[0].total_seconds() if timeout else None
+            if not self._done.wait(seconds):
+                raise RuntimeError(f"timed out after {seconds} s")
+        if self._error is not None:
+            raise self._error
+        return True
+
+
+def _serve(queue: SimpleQueue[_Observed | None]) -> None:
+    while (observed := queue.get()) is not None:
+        observed.watch()
+
+
+class Recording(list[Event]):
+    """The events of this rank, in order, and further times of them.
+
+    Messages are waited for by a thread for each peer, so that they are known to arrive even while
+    the rank computes.
+    """
+
+    def __init__(self, gather: Callable[[Recording], Measurement]) -> None:
+        super().__init__()
+        self.step = 0
+        """The step that runs."""
+        self.done: dict[tuple[int, int], int] = {}
+        """When this rank saw that a receive, a copy or an all-reduce was done, by step and index of
+        the instruction, in ns."""
+        self.arrived: dict[tuple[int, int], int] = {}
+        """When a message arrived, by step and index of its receive."""
+        self._gather = gather
+        self._queues: dict[int | None, SimpleQueue[_Observed | None]] = {}
+        self._threads: list[threading.Thread] = []
+
+    def gather(self) -> Measurement:
+        """What all ranks have recorded, on one clock. All ranks call this, outside of the `with`
+        block or at its end, and each gets the same `Measurement`. It has the training steps that
+        all ranks recorded from beginning to end. Raises PipelineError if there is none.
+        """
+        return self._gather(self)
+
+    def note_done(self, index: int, at_ns: int) -> None:
+        """An instruction that another one waits for is done."""
+        self.done[self.step, index] = at_ns
+
+    def observe(self, instruction: Instruction, work: Any) -> Any:
+        """Observes a receive; returns what the rank can wait for."""
+        key = self.step, instruction.index
+
+        def note() -> None:
+            self.arrived[key] = time.perf_counter_ns()
+
+        observed = _Observed(work, note)
+        if instruction.peer not in self._queues:
+            queue: SimpleQueue[_Observed | None] = SimpleQueue()
+            thread = threading.Thread(target=_serve, args=(queue,), daemon=True)
+            self._queues[instruction.peer] = queue
+            thread.start()
+            self._threads.append(thread)
+        self._queues[instruction.peer].put(observed)
+        return observed
+
+    def close(self) -> None:
+        """Ends the threads. After a failure they may wait for messages that never come."""
+        for queue in self._queues.values():
+            queue.put(None)
+        for thread in self._threads:
+            thread.join(JOIN_SECONDS)
+        self._queues, self._threads = {}, []

@@ -1,0 +1,1 @@
+"""Builds and runs the program of one rank."""

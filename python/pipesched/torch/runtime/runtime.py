@@ -1,0 +1,588 @@
+"""Training steps of one rank by a schedule."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+
+from pipesched import Measurement, Schedule
+from pipesched._options import PairOrder, ReceivePlacement
+
+from ..autograd.inputs import refuse_graphs
+from ..checkpoint.state import Flat, Misfit, Names, Optimizers as StoredOptimizers, Stateful
+from ..comm.slots import Slots
+from ..core.batch import Batch, Count, Mode, Tokens, counts_of, cut_units, join_slices, units_of
+from ..core.errors import PipelineError
+from ..core.groups import store_of
+from ..core.watch import Watch
+from ..grad_sync.clip import Norm, clip, total_norm, values_of, with_infinity
+from ..grad_sync.data_parallel import BufferRule, check_patterns
+from ..grad_sync.reduce import checksum
+from ..partition.placement import Stages, Tied
+from ..profiling.clocks import Clocks, gather
+from ..profiling.memory import Memory
+from ..profiling.record import Event, Recording
+from ..vocabulary import VocabularyEmbedding, VocabularyHead
+from .executor import Executor
+from .setup import MessageKind, Optimizers, Options, Setup, Steps
+
+
+def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
+    """The group, by default that of all ranks."""
+    if not dist.is_initialized():
+        raise PipelineError("torch.distributed is not initialized: call init_process_group")
+    found = given if given is not None else dist.group.WORLD
+    assert found is not None
+    return found
+
+
+class PipelineRuntime:
+    """One rank of a pipeline. Every rank of the group makes one, with the same arguments except
+    `stages`, `optimizer` and `device`, and calls the same methods in the same order.
+
+    schedule: a schedule or program; worker w is rank w of the group.
+    stages: the modules of this rank, as a mapping or function from (path, stage). Only those that
+        the placement gives to this rank are asked for. Stages that hold the same blocks on one rank
+        are one module object. A stage gets the entries of a tuple as arguments, unless it is
+        an nn.Sequential, and any other value as one argument.
+    loss: from output and target of a microbatch to its loss, a scalar. Without it the output of the
+        last stage is the loss.
+    group: a process group with one rank per worker; by default that of all ranks.
+    optimizer: what O cells call. Either a function from a list of parameters to an optimizer,
+        called once for each stage with an O (`optimizers` has what it returned), or a mapping from
+        (path, stage) to optimizers. Without it O cells do nothing.
+    scaler: a `torch.amp.GradScaler`, which scales losses. After `step` all ranks agree on whether
+        gradients are finite, so that `scaler.step` and `scaler.update` do the same on each.
+    tied: parameters that stages share, for example of embedding and head: a list of ties, each a
+        list of (stage, parameter name), on all paths, (path, stage, parameter name), or ("loss",
+        parameter name). Their gradients are added up. Ties that the runtime sees need no names.
+        Without `tied`, parameters of ranks that do not see each other's stages may not have the
+        same values under different names; `tied=()` says that they are several.
+    vocabulary: the shard of the head of this rank, for a schedule with S and T cells
+        (`pipesched.torch.vocabulary`). The last stage then gives the input of the head, and the
+        loss is the mean cross-entropy; a `loss` that is given is compared with it. All ranks need
+        targets.
+    embedding: the shard of the embedding of this rank, for a schedule with E and V cells. The first
+        stage then takes the output of the embedding, and all ranks need inputs.
+    data_parallel: the same rank in other pipelines, each with batches of its own: a process group,
+        or a dimension of a device mesh (`mesh["dp"]`). Gradients are averaged over it, before O
+        steps. Stages under DistributedDataParallel or fully_shard need it not.
+    expert_parallel: the parameters that the ranks of `data_parallel` divide, as experts under
+        expert parallelism: patterns (`fnmatch`) of names in a stage, as ["*.experts.*"]. Each rank
+        has experts of its own, whose gradients are sums over the pipelines already, by the
+        exchanges of the stages: they are divided by the number of pipelines, and not summed.
+    buffers: what becomes of buffers that several ranks hold, as of a batch normalization, at the
+        end of a step: "own" leaves them to each, "average" makes them the mean, "first" those of
+        the first replica. By default "own", under DDP with `broadcast_buffers` "first".
+    names: what parameters and buffers are called in the whole model, for `state_dict`, `save` and
+        `load`: a function from (path, stage, name), or a mapping from (path, stage) to the name of
+        the stage in the model. Stages of `split_sequential` know it.
+    device: where tensors are wanted; by default that of the first parameter.
+    receives: where the receives of a schedule stand, as in `Schedule.program`.
+    messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
+        the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
+        messages must follow from the shapes of the batch, unless `static_shapes` is False.
+    count: how many tokens the loss of a microbatch is a mean of, from its target, as
+        `lambda target: (target != -100).sum()`. The loss of a step is then the mean over all tokens
+        of it, in all pipelines. Without it microbatches weigh alike.
+    check_slices: whether the first step compares what stages give of the slices of their first
+        microbatch with what they give of all of it, where the schedule has slices.
+    receive_slots: whether what comes in messages lies at fixed addresses, the same in every step,
+        in slots that are counted and kept from the start (`slots`).
+    parts_order: in which order an overlapped pair issues the parts of layers that have some
+        (`pipesched.torch.parts`): "deepseek", "megatron", "in-turn", or the parts,
+        "combine.I,attention.F,...". All ranks have the same.
+    memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
+        keeps, with a unit ("2GiB").
+    timeout: the longest time of every wait, in seconds.
+    on_instruction: called with the times of each instruction.
+
+    Raises PipelineError if the arguments do not fit together, or if the program could hang.
+    """
+
+    _recording: Recording | None = None
+    _passes = _steps = 0
+    _stepped: Sequence[weakref.ref[Tensor]] = ()
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        stages: Stages,
+        loss: Callable[[Any, Any], Tensor] | None = None,
+        group: dist.ProcessGroup | None = None,
+        *,
+        optimizer: Optimizers | None = None,
+        scaler: torch.amp.GradScaler | None = None,
+        tied: Tied | None = None,
+        vocabulary: VocabularyHead | None = None,
+        embedding: VocabularyEmbedding | None = None,
+        data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
+        expert_parallel: Sequence[str] = (),
+        buffers: BufferRule | None = None,
+        names: Names | None = None,
+        device: torch.device | str | None = None,
+        receives: ReceivePlacement | None = None,
+        messages: MessageKind | None = None,
+        static_shapes: bool = True,
+        count: Count | None = None,
+        check_slices: bool = True,
+        receive_slots: bool = False,
+        parts_order: PairOrder | str = "deepseek",
+        memory_budget: int | str | None = None,
+        timeout: float = 300.0,
+        on_instruction: Callable[[Event], Any] | None = None,
+    ) -> None:
+        found = _group_of(group)
+        self._units = units_of(schedule)
+        inside = (stages, loss, found, optimizer, tied, vocabulary, embedding, device)
+        messages_are = (receives, messages, static_shapes)
+        beside = (data_parallel, check_patterns(expert_parallel), buffers)
+        options = Options(
+            self._units,
+            *inside,
+            *messages_are,
+            memory_budget,
+            *beside,
+            receive_slots,
+            parts_order,
+            count is not None,
+        )
+        self.schedule, self.on_instruction = schedule, on_instruction
+        self._group, self._scaler = found, scaler
+        self._count, self._tokens = count, Tokens()
+        self._receives = receives or "arrival" if schedule.kind == "schedule" else None
+        self._watch = self._watch_over(found, timeout)
+        with self._guarded(lambda: "making the runtime"):
+            setup = Setup(options, self._watch)
+            self._parts = setup.parts(schedule.slices, check_slices)
+            self._clocks = Clocks(self._parts.link)
+            self._clocks.compare()
+        self._averages = setup.averages
+        self._state, self._copies = setup.state(names), setup.copies()
+        self._watch.stop()
+        self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
+        """The optimizers of O cells, by path and stage."""
+        self._executor = self._make_executor()
+
+    def _make_executor(self) -> Executor:
+        """Makes it, and lets the watch report where it is without keeping it alive."""
+        made = Executor(self._parts)
+        place = weakref.WeakMethod(made.place)
+        self._watch.place = lambda: (call := place()) is not None and call() or "no step"
+        return made
+
+    def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
+        rank, size = dist.get_rank(group), dist.get_world_size(group)
+        watch = Watch(store_of(group), rank, size, timeout)
+        if "gloo" in str(dist.get_backend(group)):
+            watch.carry(group, rank, size)
+        weakref.finalize(self, watch.close)  # before the interpreter ends
+        watch.start()
+        return watch
+
+    @property
+    def rank(self) -> int:
+        """The rank in the group, which is the worker of the schedule."""
+        return self._watch.rank
+
+    @property
+    def slots(self) -> Slots:
+        """The fixed places for what this rank receives, none without `receive_slots`: `pools`,
+        `addresses` and `nbytes`.
+        """
+        return self._parts.link.slots
+
+    def close(self) -> None:
+        """Ends the threads of the runtime. No step can follow."""
+        self._watch.close()
+
+    # Steps
+
+    def step(self, inputs: Any = None, targets: Any = None) -> Tensor | None:
+        """Runs one step, and adds the gradients of the mean of the losses of all microbatches to
+        the parameters of this rank. Gradients by which O cells have stepped are dropped when the
+        next step begins. Returns the mean of the losses that this rank computed, None if it
+        computed none.
+
+        inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches
+        (a tensor, or a tuple or dict of them), or a list of all microbatches. Ranks without a first
+        stage need no inputs, those without a last stage no targets. Where the schedule has slices,
+        microbatches are cut along dimension 1, that of the tokens, into equal slices, unless a
+        microbatch of the list is a list of its slices; a loss is that of a slice.
+
+        Raises what a stage or the loss raises, with a note that names the cell; RemoteError if
+        another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
+        """
+        self._drop_stepped()
+        batch = self._batch("train", inputs, targets)
+        self._run(batch)
+        if self._scaler is not None:
+            self._watch.start()  # the exchange waits for other ranks, which may fail meanwhile
+            try:
+                with self._guarded(lambda: "looking for gradients that are not finite"):
+                    self._share_overflow()
+            finally:
+                self._watch.stop()
+        self._steps += 1
+        if self.optimizers:
+            found = [p.grad for p in self.parameters() if p.grad is not None]
+            self._stepped = [weakref.ref(gradient) for gradient in found]
+        if batch.tokens is not None:
+            batch.tokens.end()
+        return batch.mean()
+
+    def _drop_stepped(self) -> None:
+        """Drops the gradients by which O has stepped, unless the caller has replaced them."""
+        known = {id(gradient) for each in self._stepped if (gradient := each()) is not None}
+        for parameter in self.parameters() if known else ():
+            if id(parameter.grad) in known:
+                parameter.grad = None
+        self._stepped = []
+
+    def evaluate(self, inputs: Any = None, targets: Any = None) -> Any:
+        """Runs the forwards alone, without gradients and with the modules in evaluation mode. With
+        targets it returns what `step` does; without them a list of the outputs of all microbatches,
+        None for those of other ranks. Ranks without a last stage return None.
+        """
+        batch = self._batch("evaluate", inputs, targets)
+        modules = [m for root in self._parts.placement.roots() for m in root.modules()]
+        modes = [(module, module.training) for module in modules]
+        for module in modules:
+            module.training = False
+        try:
+            self._run(batch)
+        finally:
+            for module, mode in modes:
+                module.training = mode
+        if batch.losses:
+            return batch.mean()
+        if not batch.outputs:
+            return None
+        found = [batch.outputs.get(number) for number in range(self._units.microbatches)]
+        return join_slices(found, self.schedule.slices)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The parameters of this rank, each once, for an optimizer, also those that are frozen now,
+        as `nn.Module.parameters` gives them: they may be unfrozen later. On ranks that compute
+        losses also those of the loss, if it is a module.
+
+        They are a part of the model: `torch.nn.utils.clip_grad_norm_` of them would clip each rank
+        by its own norm. Use `clip_grad_norm_` of the runtime.
+        """
+        return self._parts.placement.distinct_parameters()
+
+    def clip_grad_norm_(
+        self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    ) -> Tensor:
+        """Scales the gradients of all ranks so that their norm together is at most `max_norm`, as
+        `torch.nn.utils.clip_grad_norm_` does with the whole model. Replicas and tied parameters
+        count once, shards of `fully_shard` together. Returns the norm before, the same on all
+        ranks. All ranks of all pipelines call it, between `step` and the step of the optimizer;
+        with a GradScaler behind `scaler.unscale_`.
+        """
+        if self.optimizers:
+            raise PipelineError(
+                "the O cells of the schedule have stepped already when step() returns: to clip "
+                "gradients, take a schedule without O and step after clipping"
+            )
+        parts = self._parts
+        self._watch.start()
+        try:
+            with self._guarded(lambda: "clipping gradients"):
+                norm = Norm(norm_type, self._watch, parts.link.device)
+                mine = self.parameters()
+                chosen = [p for p in mine if id(p) not in self._twice_counted()]
+                total = total_norm(chosen, parts.sums.shared, norm, self._watch, self._averages)
+        finally:
+            self._watch.stop()
+        if error_if_nonfinite and not bool(total.isfinite()):
+            raise RuntimeError(
+                f"the norm of order {norm_type:g} of the gradients is {total.item()}, which is "
+                "not finite, so they cannot be clipped; give error_if_nonfinite=False to scale "
+                "them by it all the same"
+            )
+        clip(mine, total, float(max_norm))
+        return total
+
+    def _twice_counted(self) -> set[int]:
+        """The shard of a head that counts as a part of the embedding to which it is tied."""
+        shards = self._parts.shards
+        return {id(p) for p in shards.tied_parameters[:1]} if shards is not None else set()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Sets the gradients of all modules of this rank to None, or to zero."""
+        for module in self._parts.placement.roots():
+            module.zero_grad(set_to_none)
+
+    @contextmanager
+    def record(self) -> Iterator[Recording]:
+        """Collects the times of all instructions that run inside of the block, as a list of
+        `Event`s. `Recording.gather` makes one `Measurement` of those of all ranks.
+        """
+        recording = Recording(self._gather)
+        before = self.on_instruction, self._recording
+        self.on_instruction, self._recording = recording.append, recording
+        self._parts.link.observe = recording.observe
+        try:
+            yield recording
+        finally:
+            self.on_instruction, self._recording = before
+            outer = self._recording
+            self._parts.link.observe = None if outer is None else outer.observe
+            recording.close()
+
+    @contextmanager
+    def measure_memory(self) -> Iterator[Memory]:
+        """Measures what this rank holds in the training steps of the block: `peak`, in bytes, what
+        a microbatch takes of each stage, and by `predict` the peak of other schedules. With it the
+        runtime looks at every tensor that autograd keeps.
+        """
+        has_slots = bool(self.slots.pools)
+        messages = self._parts.messages
+        kind = messages.has_tags, messages.begins_early
+        found = Memory(self._units, self.rank, *kind, has_slots)
+        self._executor.memory = found
+        try:
+            yield found
+        finally:
+            self._executor.memory = None
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and buffers of this rank under the names of the whole model. A head in
+        shards is whole on the rank of the last stage, and on no other; then all ranks call it.
+        """
+        return self._state.gathered(self._state.model())
+
+    def load_state_dict(self, state: Flat) -> None:
+        """Loads those of this rank from a state of the whole model. All ranks call it, with
+        `expert_parallel` those of all pipelines.
+
+        Raises PipelineError on all ranks, and changes nothing, if a rank misses a name, if a shape
+        differs, or if there is a name that no rank has.
+        """
+        with self._loading():
+            self._state.load_model(state)
+
+    def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
+        """The state of optimizers of this rank, by default of those of O cells, flat: with keys as
+        "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
+        `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
+        For a head in shards that of `state_dict` holds.
+        """
+        return self._state.gathered(self._state.optimizer(self._chosen(optimizer)))
+
+    def load_optimizer_state_dict(
+        self, state: Flat, optimizer: StoredOptimizers | None = None
+    ) -> None:
+        """Loads the state of optimizers of this rank from that of the whole model. All ranks call
+        it. What belongs to other ranks is ignored.
+
+        Raises PipelineError on all ranks, and changes nothing, if a parameter has no entries, or if
+        those of one group have different options.
+        """
+        with self._loading():
+            self._state.load_optimizer(state, self._chosen(optimizer))
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        optimizer: StoredOptimizers | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        *,
+        others: Mapping[str, Stateful] = MappingProxyType({}),
+    ) -> None:
+        """Writes a checkpoint of `torch.distributed.checkpoint`, with "model" and, if there are
+        optimizers, "optimizer". All ranks of all pipelines call it, those of `process_group`; by
+        default the ranks of the pipeline, or of the job if that has pipelines beside it.
+
+        others: what else has a state that is the same on all ranks, by any names: schedulers of
+            learning rates, a GradScaler. That of the first rank is written. Random states of each
+            rank are written always.
+        """
+        self._state.save(folder, self._chosen(optimizer), process_group, others, self._steps)
+
+    def load(
+        self,
+        folder: str | os.PathLike[str],
+        optimizer: StoredOptimizers | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        *,
+        others: Mapping[str, Stateful] = MappingProxyType({}),
+        random: bool = False,
+    ) -> None:
+        """Reads a checkpoint that `save` wrote, or that has the whole model, whatever schedule and
+        placement wrote it. Ranks and errors are as in `save` and `load_state_dict`.
+
+        others: as in `save`; the checkpoint must have these names.
+        random: whether random states are set as they were; the checkpoint must be one of at least
+            as many ranks.
+        """
+        with self._loading():
+            chosen = self._chosen(optimizer)
+            self._steps = self._state.load(folder, chosen, process_group, others, random)
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Tells the other ranks of an error, unless they know it."""
+        self._watch.check()
+        try:
+            yield
+        except Misfit:
+            raise
+        except BaseException as error:
+            self._watch.fail(error, "loading a state")
+            raise
+
+    def _chosen(self, given: StoredOptimizers | None) -> Sequence[torch.optim.Optimizer]:
+        if given is None:
+            own: list[Any] = list(self.optimizers.values())
+            return own
+        return [given] if isinstance(given, torch.optim.Optimizer) else list(given)
+
+    # Inside
+
+    def _batch(self, mode: Mode, inputs: Any, targets: Any) -> Batch:
+        count = self._units.microbatches
+        with self._guarded(lambda: "cutting the batch"):
+            given = None if inputs is None else cut_units(inputs, self.schedule, "inputs")
+            wanted = None if targets is None else cut_units(targets, self.schedule, "targets")
+            if mode == "train":
+                refuse_graphs(given, "inputs")
+                refuse_graphs(wanted, "targets")
+        number, self._passes = self._passes, self._passes + 1
+        found = Batch(mode, given, wanted, self._scaler, number, count, self.on_instruction)
+        if mode == "train" and self._count is None and count > 1 and self._tokens.is_on:
+            found.tokens = self._tokens
+        if self._recording is not None:
+            self._recording.step = number
+            found.note_done = self._recording.note_done
+        return found
+
+    def _weigh(self, batch: Batch) -> None:
+        """Weighs microbatches by their tokens, of which all pipelines together have a sum."""
+        if self._count is None or batch.targets is None:
+            return
+        counts = counts_of(self._count, batch.targets)
+        total, pipelines = counts.sum(), 1
+        for peers in self._averages.peers_of_losses() if batch.mode == "train" else ():
+            work = peers.begin_sum(total)
+            self._watch.wait_for(total, work, lambda: "the number of tokens of other pipelines")
+            pipelines *= peers.size
+        batch.weights = (counts * pipelines / total).nan_to_num(0.0).tolist()
+
+    def _gather(self, recording: Recording) -> Measurement:
+        self._watch.start()
+        with self._guarded(lambda: "gathering what was recorded"):
+            found = gather(
+                recording,
+                self._units,
+                self._receives,
+                self._parts.program,
+                self._watch,
+                self._clocks,
+            )
+        self._watch.stop()
+        if found is None:
+            raise PipelineError(
+                "the recording has no training step that all ranks ran from its beginning to its "
+                "end; call step() inside of `with runtime.record() as recording:`, on all ranks"
+            )
+        return found
+
+    def _run(self, batch: Batch) -> None:
+        self._watch.start()
+        torch.clear_autocast_cache()
+        try:
+            with self._guarded(self._executor.where):
+                for origin in self._parts.placement.origins:
+                    origin.check()
+                if batch.number == 0:
+                    self._check_replicas()
+                if self._scaler is not None:  # the scaler then knows its scale on every rank
+                    self._scaler.scale(torch.zeros((), device=self._parts.link.device))
+                self._weigh(batch)
+                self._executor.run(batch)
+        finally:
+            self._watch.stop()
+            torch.clear_autocast_cache()
+
+    @contextmanager
+    def _guarded(self, place: Callable[[], str]) -> Iterator[None]:
+        """Tells the other ranks of an error."""
+        self._watch.check()
+        try:
+            yield
+        except BaseException as error:
+            where = place()
+            if isinstance(error, RuntimeError) and not isinstance(error, PipelineError):
+                self._watch.hear_inside()
+            if self._watch.failure is None:
+                error.add_note(f"in the pipeline: rank {self.rank}, {where}")
+            self._watch.fail(error, where)
+            if isinstance(error, RuntimeError) and not isinstance(error, PipelineError):
+                self._watch.check_others(error)  # it may be what their failure has led to
+            raise
+
+    def _check_replicas(self) -> None:
+        """Raises if ranks that hold the same parameters have different values of them."""
+        shared = self._parts.sums.shared
+        mine = {each.name: checksum(each.distinct) for each in shared}
+        said = self._watch.meet("values", [mine, self._copies.digests()])
+        self._copies.check([digests for _, digests in said], self._watch)
+        for rank, (theirs, _) in enumerate(said):
+            for name in mine.keys() & theirs.keys():
+                if mine[name] != theirs[name]:
+                    raise PipelineError(
+                        f"{name}: its parameters have other values on rank {rank} than on this "
+                        "rank; initialize or load all replicas alike before the first step"
+                    )
+        for peers in self._averages.known:
+            averaged = {
+                each.name: checksum([p for p in each.distinct if self._averages.of(p) is peers])
+                for each in shared
+            }
+            for number, theirs in enumerate(peers.meet("values", averaged)):
+                wrong = [name for name in averaged if averaged[name] != theirs[name]]
+                if wrong:
+                    raise PipelineError(
+                        f"{wrong[0]}: its parameters have other values in pipeline {number} than "
+                        f"in pipeline {peers.rank}; initialize or load all pipelines alike before "
+                        "the first step"
+                    )
+
+    def _share_overflow(self) -> None:
+        """Makes all gradients of this rank infinite if those of any rank are not finite: every rank
+        then skips the step and lowers its scale.
+        """
+        assert self._scaler is not None
+        found_here = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
+        gradients = [values_of(gradient) for gradient in found_here]
+        scale = self._scaler.get_scale()
+        device = self._parts.link.device
+        found = torch.tensor([0.0, scale, -scale], dtype=torch.float64, device=device)
+        for gradient in gradients:  # on the device, for which only the last line waits
+            found[:1] += (~gradient.isfinite()).any()
+        for group in (self._group, *(peers.group for peers in self._averages.known)):
+            work = dist.all_reduce(found, dist.ReduceOp.MAX, group=group, async_op=True)
+            assert work is not None
+            self._watch.wait_for(found, work, lambda: "the gradients of other ranks to be checked")
+        most = found.tolist()
+        if most[1] != -most[2]:
+            raise PipelineError(
+                f"ranks have scales from {-most[2]:g} to {most[1]:g}; wanted one scale"
+            )
+        if most[0]:
+            for parameter in self._parts.placement.parameters():
+                if parameter.grad is not None:
+                    parameter.grad = with_infinity(parameter.grad)

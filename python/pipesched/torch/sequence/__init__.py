@@ -1,0 +1,1 @@
+"""Slices of microbatches: earlier keys and values, and the comparison with the whole."""

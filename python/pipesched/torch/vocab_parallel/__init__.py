@@ -1,0 +1,1 @@
+"""A head and an embedding whose vocabulary is divided among the ranks."""
