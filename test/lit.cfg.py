@@ -61,6 +61,11 @@ config.substitutions += [
     ("%project_src", config.pipesched_src_root),
     ("%project_obj", config.pipesched_obj_root),
     ("%data", os.path.join(config.test_source_root, "data")),
+    (
+        "%cases",
+        f"{config.python_executable} "
+        + os.path.join(config.test_source_root, "Inputs", "expand-cases.py"),
+    ),
 ]
 
 # What a project that links our libraries compiles with: the sanitizers that they have.

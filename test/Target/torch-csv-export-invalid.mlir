@@ -13,14 +13,6 @@ pipe.schedule @replicated workers 2 microbatches 2 {
 
 // -----
 
-pipe.schedule @recompute workers 1 microbatches 1 {
-  path on [0]
-  // expected-error@+1 {{cell 1 (0R0): PyTorch's CSV has no token for R (recompute)}}
-  worker 0 runs [0F0 0R0 0B0]
-}
-
-// -----
-
 pipe.schedule @optimizer workers 1 microbatches 1 {
   path on [0]
   // expected-error@+1 {{cell 2 (0O0): PyTorch's CSV has no token for O (optimizer)}}
@@ -41,25 +33,6 @@ pipe.schedule @split_in_pair workers 1 microbatches 2 {
   path on [0]
   // expected-error@+1 {{cell 1 (0F1+0I0): PyTorch's CSV overlaps a forward with a whole backward only, in this order}}
   worker 0 runs [0F0 0F1+0I0 0W0 0B1]
-}
-
-// -----
-
-pipe.schedule @late_gradient workers 1 microbatches 1 gradient after W {
-  path on [0]
-  // expected-error@+1 {{cell 1 (0I0): PyTorch sends a gradient after I, this schedule after W; generate it with gradient-after=I, or merge each I with its W (pipe-merge-backward)}}
-  worker 0 runs [0F0 0I0 0W0]
-}
-
-// -----
-
-// PyTorch would start 1B0 from the loss of microbatch 1.
-
-pipe.schedule @unordered workers 2 microbatches 2 {
-  path on [0, 1]
-  worker 0 runs [0F1 0F0 0B1 0B0]
-  // expected-error@+1 {{cell 2 (1F0) comes after 1F1: PyTorch's runtime pairs losses with microbatches by the order of the last stage's forwards, and its gradients would be wrong; number the microbatches in that order}}
-  worker 1 runs [1F1 1B1 1F0 1B0]
 }
 
 // -----
@@ -93,17 +66,6 @@ pipe.schedule @idle_worker workers 2 microbatches 1 {
 pipe.schedule @long workers 1 microbatches 1 {
   path on [0]
   worker 0 runs [0F0 _2147483646 0B0]
-}
-
-// -----
-
-// Only schedules that verify are written.
-
-pipe.schedule @incomplete workers 2 microbatches 1 {
-  path on [0, 1]
-  worker 0 runs [0F0 0B0]
-  // expected-error@+1 {{1B0 is missing: worker 1 runs 1F0 but no backward}}
-  worker 1 runs [1F0]
 }
 
 // -----

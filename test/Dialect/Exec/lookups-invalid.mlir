@@ -1,24 +1,30 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
+
+// CASES
+exec.program @p {
+  worker 0 {
+@@
+  }
+}
 
 // a phase of another collective
-exec.program @p {
-  worker 0 {
     %e0 = compute 0E0
-    // expected-error @+1 {{'exec.reduce_lookups' op cell 0Z0 has phase Z, wanted A}}
+    // error: 'exec.reduce_lookups' op cell 0Z0 has phase Z, wanted A
     %a0 = reduce_lookups 0Z0 after %e0
-  }
-}
-
-// -----
-
 // the broadcast of an output in place of that of a gradient
-exec.program @p {
-  worker 0 {
     %b0 = compute 0B0
-    // expected-error @+1 {{'exec.broadcast' op cell 0C0 has phase C, wanted X}}
+    // error: 'exec.broadcast' op cell 0C0 has phase C, wanted X
     %c0 = broadcast 0C0 after %b0
-  }
-}
+// a sum that does not wait for its lookup
+    %e0 = compute 0E0
+    // error: of cell 0A0 does not wait for 0E0; add the token of 'compute 0E0' of this worker to 'after'
+    %a0 = reduce_lookups 0A0
+// a broadcast that waits for no backward
+    %f0 = compute 0F0
+    %b0 = compute 0B0 after %f0
+    // error: of cell 0C0 waits for no B or I of its microbatch; add the token of 'compute 0B0' or of its split to 'after'
+    %c0 = broadcast_gradient 0C0 after %f0
 
 // -----
 
@@ -31,28 +37,5 @@ exec.program @p {
   }
   worker 1 {
     %e0 = compute 1E0
-  }
-}
-
-// -----
-
-// a sum that does not wait for its lookup
-exec.program @p {
-  worker 0 {
-    %e0 = compute 0E0
-    // expected-error @+1 {{of cell 0A0 does not wait for 0E0; add the token of 'compute 0E0' of this worker to 'after'}}
-    %a0 = reduce_lookups 0A0
-  }
-}
-
-// -----
-
-// a broadcast that waits for no backward
-exec.program @p {
-  worker 0 {
-    %f0 = compute 0F0
-    %b0 = compute 0B0 after %f0
-    // expected-error @+1 {{of cell 0C0 waits for no B or I of its microbatch; add the token of 'compute 0B0' or of its split to 'after'}}
-    %c0 = broadcast_gradient 0C0 after %f0
   }
 }

@@ -20,26 +20,6 @@ pipe.schedule @p workers 1 microbatches 1 {
 
 // -----
 
-// C before the backward that makes the gradient
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+2 {{0C0 is cell 3 of this row}}
-  // expected-error @+1 {{cell 4 (0B0) runs after 0C0, which needs it}}
-  worker 0 runs [0E0 0A0 0F0 0C0 0B0 0V0]
-}
-
-// -----
-
-// the same of a split backward
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+2 {{0C0 is cell 3 of this row}}
-  // expected-error @+1 {{cell 4 (0I0) runs after 0C0, which needs it}}
-  worker 0 runs [0E0 0A0 0F0 0C0 0I0 0W0 0V0]
-}
-
-// -----
-
 // V before the gradient is there
 pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
@@ -55,24 +35,6 @@ pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
   // expected-error @+1 {{0A0 is missing: worker 0 runs 0E0 without it}}
   worker 0 runs [0E0 0F0 0B0 0C0 0V0]
-}
-
-// -----
-
-// E without C and V
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{0C0 is missing: worker 0 runs 0A0 without it}}
-  worker 0 runs [0E0 0A0 0F0 0B0]
-}
-
-// -----
-
-// E without V
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{0V0 is missing: worker 0 runs 0C0 without it}}
-  worker 0 runs [0E0 0A0 0F0 0B0 0C0]
 }
 
 // -----
@@ -125,18 +87,4 @@ pipe.schedule @p workers 2 microbatches 2 {
   // expected-note @+2 {{1A1 on worker 1 runs after 1A0 in its row}}
   // expected-note @+1 {{1A0 on worker 1 waits for 0A0 on worker 0}}
   worker 1 runs [1E0 1A0 1E1 1A1 1F0 1B0 1C0 1V0 1F1 1B1 1C1 1V1]
-}
-
-// -----
-
-// a worker that looks up behind a forward that waits for it
-pipe.schedule @p workers 2 microbatches 2 {
-  path on [0, 1]
-  // expected-note @+3 {{0F1 on worker 0 runs after 0F0 in its row}}
-  // expected-note @+2 {{0F0 on worker 0 waits for 1A0 on worker 1}}
-  // expected-error @+1 {{the rows deadlock: 0F0 waits for itself in a cycle of 4}}
-  worker 0 runs [0E1 0A1 0E0 0A0 0F0 0F1 0B0 0C0 0V0 0B1 0C1 0V1]
-  // expected-note @+2 {{1F1 on worker 1 waits for 0F1 on worker 0}}
-  // expected-note @+1 {{1A0 on worker 1 runs after 1F1 in its row}}
-  worker 1 runs [1E1 1A1 1F1 1E0 1A0 1F0 1B0 1C0 1V0 1B1 1C1 1V1]
 }

@@ -10,26 +10,6 @@ pipe.schedule @p workers 1 microbatches 1 {
 
 // -----
 
-// X before F
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+2 {{0F0 is cell 1 of this row}}
-  // expected-error @+1 {{cell 0 (0X0) runs before its forward 0F0}}
-  worker 0 runs [0X0 0F0 0S0 0Y0 0T0 0B0]
-}
-
-// -----
-
-// T before the softmax
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+2 {{0Y0 is cell 4 of this row}}
-  // expected-error @+1 {{cell 3 (0T0) runs before its softmax over shards 0Y0}}
-  worker 0 runs [0F0 0X0 0S0 0T0 0Y0 0B0]
-}
-
-// -----
-
 // Y behind the backward that waits for it
 pipe.schedule @p workers 1 microbatches 1 {
   path on [0]

@@ -1,4 +1,38 @@
-// RUN: pipesched-opt-raw %s --split-input-file --verify-diagnostics
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt-raw %t.mlir --split-input-file --verify-diagnostics
+
+// CASES
+pipe.schedule @p workers 1 microbatches 1 slices 2 {
+  path on [0]
+  worker 0 runs [@@]
+}
+
+// error: cell 4 (0W0.0) runs before 0W0.1: the backwards of a microbatch run from its last slice to its first
+// note: 0W0.1 is cell 5 of this row
+0F0.0 0F0.1 0I0.1 0I0.0 0W0.0 0W0.1
+// worker_c6: neighbours wait for each other.
+// error: cell 0 (0F0.0) is overlapped with 0F0.1 of the same stage and microbatch: one waits for the other
+0F0.0+0F0.1
+
+// error: '0F0' names no slice; wanted a cell as 2F0.1, with a slice from 0 to 1
+0F0
+
+// error: slice of '0F0.2' is out of range: there are 2 (0 to 1)
+0F0.0 0F0.2
+
+// error: '0O0.1' names a slice, but O and G are of a whole stage
+0F0.0 0F0.1 0B0.1 0B0.0 0O0.1
+
+// error: unknown cell '0F0.'; wanted a cell as 2F0
+0F0.
+
+// error: unknown cell '0F0.1.1'; wanted a cell as 2F0
+0F0.1.1
+
+// error: microbatch of '0F1073741824.1' is above 1073741822
+0F1073741824.1
+
+// -----
 
 // worker_c7: forwards from the first slice to the last.
 pipe.schedule @forwards workers 1 microbatches 1 slices 2 {
@@ -29,29 +63,11 @@ pipe.schedule @split workers 1 microbatches 1 slices 3 {
 
 // -----
 
-pipe.schedule @weights workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{cell 4 (0W0.0) runs before 0W0.1: the backwards of a microbatch run from its last slice to its first}}
-  // expected-note @below {{0W0.1 is cell 5 of this row}}
-  worker 0 runs [0F0.0 0F0.1 0I0.1 0I0.0 0W0.0 0W0.1]
-}
-
-// -----
-
 pipe.schedule @missing workers 1 microbatches 100000 slices 4 {
   path on [0]
   // expected-error @below {{cell 0 (0F9.1) runs before 0F9.0: the forwards of a microbatch run from its first slice to its last}}
   // expected-note @below {{0F9.0 is not in this row}}
   worker 0 runs [0F9.1]
-}
-
-// -----
-
-// worker_c6: neighbours wait for each other.
-pipe.schedule @pair workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{cell 0 (0F0.0) is overlapped with 0F0.1 of the same stage and microbatch: one waits for the other}}
-  worker 0 runs [0F0.0+0F0.1]
 }
 
 // -----
@@ -74,58 +90,10 @@ pipe.schedule @twice workers 1 microbatches 1 slices 2 {
 
 // -----
 
-pipe.schedule @no_slice workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{'0F0' names no slice; wanted a cell as 2F0.1, with a slice from 0 to 1}}
-  worker 0 runs [0F0]
-}
-
-// -----
-
-pipe.schedule @slice_range workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{slice of '0F0.2' is out of range: there are 2 (0 to 1)}}
-  worker 0 runs [0F0.0 0F0.2]
-}
-
-// -----
-
 pipe.schedule @unsliced workers 1 microbatches 1 {
   path on [0]
   // expected-error @below {{'0F0.0' names a slice, but its schedule has no slices}}
   worker 0 runs [0F0.0]
-}
-
-// -----
-
-pipe.schedule @whole_stage workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{'0O0.1' names a slice, but O and G are of a whole stage}}
-  worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0 0O0.1]
-}
-
-// -----
-
-pipe.schedule @no_number workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{unknown cell '0F0.'; wanted a cell as 2F0}}
-  worker 0 runs [0F0.]
-}
-
-// -----
-
-pipe.schedule @two_numbers workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{unknown cell '0F0.1.1'; wanted a cell as 2F0}}
-  worker 0 runs [0F0.1.1]
-}
-
-// -----
-
-pipe.schedule @large workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error @below {{microbatch of '0F1073741824.1' is above 1073741822}}
-  worker 0 runs [0F1073741824.1]
 }
 
 // -----

@@ -1,103 +1,63 @@
-// RUN: pipesched-opt-raw %s --split-input-file --verify-diagnostics
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt-raw %t.mlir --split-input-file --verify-diagnostics
+
+// CASES
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  @@
+}
+
+// stage_c2
+// error: has number -1, wanted zero or more
+stage -1 forward @f
+// stage_c3
+// error: names @f as its forward, which is no function
+stage 0 forward @f
+// data_c2
+// error: names @p as its data, which is no function
+data @p
+// target_c2
+// error: names @t as its target, which is no function
+target @t
+// loss_c2
+// error: names @l as its loss, which is no function
+loss @l
+
+// CASES
+func.func @f() { return }
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+@@
+}
+
+// stage_c2
+  // note: the first one
+  stage 0 forward @f
+  // error: is a second clause of stage 0
+  stage 0 forward @f
+// stage_c2: any number may stand in the text.
+  // note: the first one
+  stage 9223372036854775807 forward @f
+  // error: is a second clause of stage 9223372036854775807
+  stage 9223372036854775807 forward @f
+// stage_c2
+  // note: the first one
+  stage 9223372036854775806 forward @f
+  // error: is a second clause of stage 9223372036854775806
+  stage 9223372036854775806 forward @f
+// data_c1
+  // note: the first one
+  data @f
+  // error: is a second clause of its kind
+  data @f
+
+// -----
 
 // Constraints of the clauses and attributes themselves (PipeStageOps.td).
 
 // stage_c1
 // expected-error @+1 {{must stand in a pipe.schedule or an exec.program}}
 "pipe.stage"() <{stage = 0 : i64, forward = @f}> : () -> ()
-
-// -----
-
-// stage_c2
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{has number -1, wanted zero or more}}
-  stage -1 forward @f
-}
-
-// -----
-
-// stage_c2
-func.func @f() { return }
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+1 {{the first one}}
-  stage 0 forward @f
-  // expected-error @+1 {{is a second clause of stage 0}}
-  stage 0 forward @f
-}
-
-// -----
-
-// stage_c2: any number may stand in the text.
-func.func @f() { return }
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+1 {{the first one}}
-  stage 9223372036854775807 forward @f
-  // expected-error @+1 {{is a second clause of stage 9223372036854775807}}
-  stage 9223372036854775807 forward @f
-}
-
-// -----
-
-// stage_c2
-func.func @f() { return }
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+1 {{the first one}}
-  stage 9223372036854775806 forward @f
-  // expected-error @+1 {{is a second clause of stage 9223372036854775806}}
-  stage 9223372036854775806 forward @f
-}
-
-// -----
-
-// stage_c3
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{names @f as its forward, which is no function}}
-  stage 0 forward @f
-}
-
-// -----
-
-// data_c1
-func.func @f() { return }
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-note @+1 {{the first one}}
-  data @f
-  // expected-error @+1 {{is a second clause of its kind}}
-  data @f
-}
-
-// -----
-
-// data_c2
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{names @p as its data, which is no function}}
-  data @p
-}
-
-// -----
-
-// target_c2
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{names @t as its target, which is no function}}
-  target @t
-}
-
-// -----
-
-// loss_c2
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{names @l as its loss, which is no function}}
-  loss @l
-}
 
 // -----
 

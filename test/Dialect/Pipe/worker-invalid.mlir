@@ -1,56 +1,100 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
+
+// CASES
+pipe.schedule @p workers 1 microbatches 2 {
+  path on [0]
+  @@
+}
 
 // spelling: unknown phase letter
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{unknown phase 'K' in '0K1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V}}
-  worker 0 runs [0F0 0K1]
-}
-
-// -----
-
+// error: unknown phase 'K' in '0K1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V
+worker 0 runs [0F0 0K1]
 // spelling: a hexadecimal number to MLIR's lexer
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{unknown phase 'x' in '0x1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V}}
-  worker 0 runs [0x1]
-}
-
-// -----
-
+// error: unknown phase 'x' in '0x1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V
+worker 0 runs [0x1]
 // spelling: a stage and its phase apart
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{expected a phase letter right behind stage 0, as in 0F0}}
-  worker 0 runs [0 F0]
-}
-
-// -----
-
+// error: expected a phase letter right behind stage 0, as in 0F0
+worker 0 runs [0 F0]
 // spelling: no microbatch
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{no microbatch after '0F'; wanted a cell as 2F0}}
-  worker 0 runs [0F]
-}
-
-// -----
-
+// error: no microbatch after '0F'; wanted a cell as 2F0
+worker 0 runs [0F]
 // spelling: two cells without a space
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{unknown cell '0F0B0'; wanted a cell as 2F0}}
-  worker 0 runs [0F0B0]
-}
-
-// -----
-
+// error: unknown cell '0F0B0'; wanted a cell as 2F0
+worker 0 runs [0F0B0]
 // spelling: a cell that goes on behind its microbatch
-pipe.schedule @s workers 1 microbatches 2 {
+// error: '0F0.5' names a slice, but its schedule has no slices
+worker 0 runs [0F0 0F0.5]
+// spelling: no stage
+// error: expected a cell as 2F0, or _ for idle
+worker 0 runs [F0]
+// spelling: negative stage
+// error: expected a cell as 2F0, or _ for idle
+worker 0 runs [-1F0]
+// spelling: a fraction
+// error: expected a cell as 2F0, or _ for idle
+worker 0 runs [1.5F0]
+// spelling: separated by commas
+// error: expected a cell as 2F0, or _ for idle
+worker 0 runs [0F0, 0B0]
+// spelling: a plus without a second cell
+// error: expected a cell as 2F0, or _ for idle
+worker 0 runs [0F0+]
+// spelling: stage too large
+// error: stage of '16777216F0' is above 16777215
+worker 0 runs [16777216F0]
+// spelling: a stage that overflows 64 bits
+// error: stage of '99999999999999999999999F0' is above 16777215
+worker 0 runs [99999999999999999999999F0]
+// spelling: microbatch too large
+// error: microbatch of '0F2147483648' is above 2147483647
+worker 0 runs [0F2147483648]
+// spelling: a microbatch that overflows 64 bits
+// error: microbatch of '0F18446744073709551616' is above 2147483647
+worker 0 runs [0F18446744073709551616]
+// spelling: no idle slot
+// error: idle slots of '_0' are not from 1 to 2147483647
+worker 0 runs [0F0 _0 0B0]
+// spelling: too many idle slots
+// error: idle slots of '_2147483648' are not from 1 to 2147483647
+worker 0 runs [0F0 _2147483648 0B0]
+// spelling: idle slots that are no number
+// error: unknown cell '_F0'
+worker 0 runs [_F0]
+// generic form: not an array
+// error: expected cells as an i64 array, got "0F0"
+"pipe.worker"() <{cells = "0F0", worker = 0}> : () -> ()
+// generic form: an entry without phase
+// error: entry 1 (-1) is not the bits of a cell
+"pipe.worker"() <{cells = array<i64: 0, -1>, worker = 0}> : () -> ()
+// generic form: an overlap with nothing
+// error: the last cell overlaps a next one
+"pipe.worker"() <{cells = array<i64: 2147483648>, worker = 0}> : () -> ()
+// worker_c2: no such microbatch
+// error: 'pipe.worker' op cell 1 (0F2): microbatch 2 is out of range: there are 2 (0 to 1)
+worker 0 runs [0F0 0F2]
+
+// CASES
+pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
-  // expected-error @+1 {{'0F0.5' names a slice, but its schedule has no slices}}
-  worker 0 runs [0F0 0F0.5]
+  worker @@]
 }
+
+// worker_c1: no such worker
+// error: 'pipe.worker' op is worker 1, which is not one of the 1 workers (0 to 0)
+1 runs [0F0 0B0
+// worker_c1: a negative worker
+// error: 'pipe.worker' op is worker -1, which is not one of the 1 workers (0 to 0)
+-1 runs [0F0 0B0
+// worker_c3: no such stage
+// error: 'pipe.worker' op cell 0 (1F0): stage 1 is out of range: path 0 has 1 stage (0 to 0)
+0 runs [1F0
+// worker_c6: overlapped with idle slots
+// error: 'pipe.worker' op cell 0 (0F0) is overlapped with _2, which is no compute cell
+0 runs [0F0+_2 0B0
+// worker_c6: a copy overlapped
+// error: 'pipe.worker' op cell 1 (0D0) is no compute cell and cannot be overlapped
+0 runs [0F0 0D0+0B0
 
 // -----
 
@@ -59,186 +103,6 @@ pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
   worker 0 runs [0F0 0B0
 // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
-}
-
-// -----
-
-// spelling: no stage
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
-  worker 0 runs [F0]
-}
-
-// -----
-
-// spelling: negative stage
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
-  worker 0 runs [-1F0]
-}
-
-// -----
-
-// spelling: a fraction
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
-  worker 0 runs [1.5F0]
-}
-
-// -----
-
-// spelling: separated by commas
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
-  worker 0 runs [0F0, 0B0]
-}
-
-// -----
-
-// spelling: a plus without a second cell
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
-  worker 0 runs [0F0+]
-}
-
-// -----
-
-// spelling: stage too large
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{stage of '16777216F0' is above 16777215}}
-  worker 0 runs [16777216F0]
-}
-
-// -----
-
-// spelling: a stage that overflows 64 bits
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{stage of '99999999999999999999999F0' is above 16777215}}
-  worker 0 runs [99999999999999999999999F0]
-}
-
-// -----
-
-// spelling: microbatch too large
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{microbatch of '0F2147483648' is above 2147483647}}
-  worker 0 runs [0F2147483648]
-}
-
-// -----
-
-// spelling: a microbatch that overflows 64 bits
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{microbatch of '0F18446744073709551616' is above 2147483647}}
-  worker 0 runs [0F18446744073709551616]
-}
-
-// -----
-
-// spelling: no idle slot
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{idle slots of '_0' are not from 1 to 2147483647}}
-  worker 0 runs [0F0 _0 0B0]
-}
-
-// -----
-
-// spelling: too many idle slots
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{idle slots of '_2147483648' are not from 1 to 2147483647}}
-  worker 0 runs [0F0 _2147483648 0B0]
-}
-
-// -----
-
-// spelling: idle slots that are no number
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{unknown cell '_F0'}}
-  worker 0 runs [_F0]
-}
-
-// -----
-
-// generic form: not an array
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{expected cells as an i64 array, got "0F0"}}
-  "pipe.worker"() <{cells = "0F0", worker = 0}> : () -> ()
-}
-
-// -----
-
-// generic form: an entry without phase
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{entry 1 (-1) is not the bits of a cell}}
-  "pipe.worker"() <{cells = array<i64: 0, -1>, worker = 0}> : () -> ()
-}
-
-// -----
-
-// generic form: an overlap with nothing
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{the last cell overlaps a next one}}
-  "pipe.worker"() <{cells = array<i64: 2147483648>, worker = 0}> : () -> ()
-}
-
-// -----
-
-// worker_c1: no such worker
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op is worker 1, which is not one of the 1 workers (0 to 0)}}
-  worker 1 runs [0F0 0B0]
-}
-
-// -----
-
-// worker_c1: a negative worker
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op is worker -1, which is not one of the 1 workers (0 to 0)}}
-  worker -1 runs [0F0 0B0]
-}
-
-// -----
-
-// worker_c2: no such microbatch
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 1 (0F2): microbatch 2 is out of range: there are 2 (0 to 1)}}
-  worker 0 runs [0F0 0F2]
-}
-
-// -----
-
-// worker_c2: no such path
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 2 (0O1): path 1 is out of range: there is 1 (0 to 0)}}
-  worker 0 runs [0F0 0B0 0O1]
-}
-
-// -----
-
-// worker_c3: no such stage
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 0 (1F0): stage 1 is out of range: path 0 has 1 stage (0 to 0)}}
-  worker 0 runs [1F0]
 }
 
 // -----
@@ -280,82 +144,6 @@ pipe.schedule @s workers 1 microbatches 2 {
   // expected-error @+2 {{'pipe.worker' op cell 3 (0B1) runs before its forward 0F1}}
   // expected-note @+1 {{0F1 is cell 5 of this row}}
   worker 0 runs [_ 0F0 0B0 0B1 _2 0F1]
-}
-
-// -----
-
-// worker_c5: backward without forward
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+2 {{'pipe.worker' op cell 0 (0B0) runs before its forward 0F0}}
-  // expected-note @+1 {{0F0 is not in this row}}
-  worker 0 runs [0B0]
-}
-
-// -----
-
-// worker_c5: weight gradient before input gradient
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+2 {{'pipe.worker' op cell 1 (0W0) runs before its input gradient 0I0}}
-  // expected-note @+1 {{0I0 is cell 2 of this row}}
-  worker 0 runs [0F0 0W0 0I0]
-}
-
-// -----
-
-// worker_c5: reload before offload
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+2 {{'pipe.worker' op cell 1 (0U0) runs before its offload 0D0}}
-  // expected-note @+1 {{0D0 is cell 2 of this row}}
-  worker 0 runs [0F0 0U0 0D0 0B0]
-}
-
-// -----
-
-// worker_c5: a join before its copy
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+2 {{'pipe.worker' op cell 1 (0d0) runs before its offload 0D0}}
-  // expected-note @+1 {{0D0 is cell 2 of this row}}
-  worker 0 runs [0F0 0d0 0D0 0U0 0B0]
-}
-
-// -----
-
-// worker_c6: overlapped with idle slots
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 0 (0F0) is overlapped with _2, which is no compute cell}}
-  worker 0 runs [0F0+_2 0B0]
-}
-
-// -----
-
-// worker_c6: a copy overlapped
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 1 (0D0) is no compute cell and cannot be overlapped}}
-  worker 0 runs [0F0 0D0+0B0]
-}
-
-// -----
-
-// worker_c6: an all-reduce overlapped
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 2 (0G0) is overlapped with 0F1: an all-reduce runs beside compute by itself}}
-  worker 0 runs [0F0 0B0 0G0+0F1]
-}
-
-// -----
-
-// worker_c6: three cells overlapped
-pipe.schedule @s workers 1 microbatches 3 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 1 (0F1) is in two overlapped pairs: a pair has two cells}}
-  worker 0 runs [0F0+0F1+0F2]
 }
 
 // -----

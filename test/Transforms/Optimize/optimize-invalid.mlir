@@ -29,27 +29,6 @@ pipe.schedule @s workers 2 microbatches 2 profile <"F=1us,B=1us,I=1us,W=1us,D=1u
 
 // -----
 
-// copies have no times
-// expected-error @+1 {{'pipe.schedule' op has no times for offload: a profile gives D and U, or model and system do}}
-pipe.schedule @s workers 2 microbatches 2 {
-  path on [0, 1]
-}
-
-// -----
-
-// parameters alone are over the budget
-pipe.model @large microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
-  block "layer" x 2 parameters 101 activation_bytes 10 {
-    kernel "matmul" on matrix F <1 flops, 1 bytes>
-  }
-}
-// expected-error @+1 {{'pipe.schedule' op worker 0 needs 303 bytes for weights, gradients and optimizer state, and 0 in its backwards, of a budget of 300: nothing is left for activations}}
-pipe.schedule @s workers 2 microbatches 2 model @large profile <"F=1us,I=1us,W=1us,D=1us,U=1us"> {
-  path on [0, 1]
-}
-
-// -----
-
 // no room for one activation
 pipe.model @wide microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
   block "layer" x 2 parameters 1 activation_bytes 400 {
@@ -76,15 +55,6 @@ pipe.schedule @s workers 2 microbatches 2 profile <"F=1us,B=1us,D=1us,U=1us"> {
 pipe.schedule @s workers 1 microbatches 1 {
   path on [0]
   worker 0 runs [0F0 0B0 0O0]
-}
-
-// -----
-
-// nobody says which path a microbatch takes
-// expected-error @+1 {{'pipe.schedule' op has several paths, and none says which microbatches it takes}}
-pipe.schedule @s workers 2 microbatches 2 {
-  path on [0, 1]
-  path on [1, 0]
 }
 
 // -----

@@ -28,14 +28,6 @@ pipe.schedule @s workers 2 microbatches 3 profile <"F=1us,B=1us"> {
 
 // -----
 
-// no times of anything
-// expected-error @+1 {{'pipe.schedule' op has no model; with microbatch-sizes a model and a system say what each takes}}
-pipe.schedule @s workers 2 microbatches 3 {
-  path on [0, 1]
-}
-
-// -----
-
 // a model of one size alone
 pipe.model @only microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
   block "layer" x 2 parameters 1 activation_bytes 10 {

@@ -19,15 +19,6 @@ pipe.schedule @missing workers 2 microbatches 1 {
 
 // -----
 
-// stages out of range
-// expected-error @+1 {{'pipe.schedule' op stage 0:2 is out of range: there is 1 (0 to 0)}}
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  worker 0 runs [0F0 0B0]
-}
-
-// -----
-
 // no room: stage 2 stays on the device
 pipe.schedule @s workers 2 microbatches 3 {
   path on [0, 1, 0]

@@ -11,33 +11,12 @@ pipe.schedule @durations workers 1 microbatches 1 profile <"F=1ms,B=1ms"> {
 
 // -----
 
-// durations: all are 0
-// expected-error @+1 {{'pipe.schedule' op no cell takes time, so that a slot has no length; give it one}}
-pipe.schedule @durations workers 1 microbatches 1 profile <"F=0ms,B=0ms"> {
-  path on [0]
-  worker 0 runs [0F0 0B0]
-}
-
-// -----
-
 // durations: a slot of 1 ps
 // expected-remark @+1 {{no slot longer than 1ps divides all durations; one that rounds them, as slot=1us, makes rows shorter}}
 pipe.schedule @durations workers 1 microbatches 2 profile <"F=4000000s,B=1ps"> {
   path on [0]
   // expected-error @+1 {{'pipe.worker' op the cells up to cell 2 (0F1) of worker 0, which takes 4000000000000000000 slots, take more than 4611686018427387904 in all; a longer slot, as in slot=1us, makes fewer}}
   worker 0 runs [0F0 0B0 0F1 0B1]
-}
-
-// -----
-
-// durations: rows of too many entries
-// expected-error @+2 {{'pipe.schedule' op aligned, the rows of 1000000000000000003 slots would have 931322585 entries, of at most 2147483647 idle slots each: a table may have 268435456; a longer slot, as in slot=1us, makes fewer}}
-// expected-remark @+1 {{no slot longer than 1ps divides all durations}}
-pipe.schedule @durations workers 3 microbatches 1 profile <"F=[0ps,1000000s,0ps],B=1ps"> {
-  path on [0, 1, 2]
-  worker 0 runs [0F0 0B0]
-  worker 1 runs [1F0 1B0]
-  worker 2 runs [2F0 2B0]
 }
 
 // -----

@@ -13,25 +13,6 @@ pipe.schedule @s workers 1 microbatches 2 {
 
 // -----
 
-// I runs overlapped
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+2 {{'pipe.worker' op cell 2 (0I0) of worker 0 cannot be merged with 0W0: one of the two runs overlapped}}
-  // expected-note @+1 {{0W0 is cell 3 of this row}}
-  worker 0 runs [0F0 0F1+0I0 0W0 0B1]
-}
-
-// -----
-
-// W is missing
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 1 (0I0) of worker 0 cannot be merged: there is no 0W0}}
-  worker 0 runs [0F0 0I0]
-}
-
-// -----
-
 // an aligned schedule without all its forwards cannot be aligned again
 // expected-error @+1 {{'pipe.schedule' op the table has 1 of 2 forward cells}}
 pipe.schedule @s workers 2 microbatches 1 aligned {

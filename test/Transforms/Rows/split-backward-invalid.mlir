@@ -17,25 +17,6 @@ pipe.schedule @s workers 2 microbatches 2 {
 
 // -----
 
-// split backwards with another rule
-pipe.schedule @s workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 2 (0I0) of worker 0 is split already and sends its gradient after I, as all split backwards of a schedule do; found gradient-after=W}}
-  worker 0 runs [0F0 0F1 0I0 0B1 0W0]
-}
-
-// -----
-
-// lengths of B alone
-pipe.schedule @s workers 1 microbatches 1 slots <F = 1, B = 2> {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op cell 1 (0I0) takes no number of slots: the schedule's slots give B; give I and W too}}
-  worker 0 runs [0F0 0B0]
-}
-
-
-// -----
-
 // expected-no-diagnostics
 pipe.schedule @problem workers 1 microbatches 1 {
   path on [0]

@@ -36,21 +36,6 @@ pipe.schedule @order workers 2 microbatches 2 {
 
 // -----
 
-// an all-reduce in front of what its group needs first
-pipe.schedule @early workers 2 microbatches 3 {
-  path on [0, 1] takes [0]
-  path on [1, 0] takes [1, 2]
-  // expected-error@+3 {{'pipe.worker' op the rows deadlock: 0G0 waits for itself in a cycle of 4}}
-  // expected-note@+2 {{0G0 on worker 0 waits for 0G1 on worker 1}}
-  // expected-note@+1 {{1B2 on worker 0 runs after 0G0 in its row}}
-  worker 0 runs [0F0 1F1 1B1 0B0 0G0 1F2 1B2 1G1]
-  // expected-note@+2 {{0G1 on worker 1 runs after 0B2 in its row}}
-  // expected-note@+1 {{0B2 on worker 1 waits for 1B2 on worker 0}}
-  worker 1 runs [0F1 0F2 1F0 1B0 0B1 0B2 0G1 1G0]
-}
-
-// -----
-
 // in slots, too, a group must meet at the same time
 pipe.schedule @slots workers 2 microbatches 2 aligned {
   path on [0, 1] takes [0]

@@ -13,43 +13,6 @@ pipe.schedule @s workers 2 microbatches 2 {
 
 // -----
 
-// a backward is missing
-pipe.schedule @s workers 2 microbatches 2 {
-  path on [0, 1]
-  worker 0 runs [0F0 0F1 0B0 0B1]
-  // expected-error @+1 {{'pipe.worker' op 1B0 is missing: worker 1 runs 1F0 but no backward, whole (B) or split (I and W)}}
-  worker 1 runs [1F0 1F1 1B1]
-}
-
-// -----
-
-// half a backward is missing
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op 0W0 is missing: worker 0 runs 0I0 without it}}
-  worker 0 runs [0F0 0I0]
-}
-
-// -----
-
-// a reload is missing
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  // expected-error @+1 {{'pipe.worker' op 0U0 is missing: worker 0 offloads with 0D0 and never reloads}}
-  worker 0 runs [0F0 0D0 0B0]
-}
-
-// -----
-
-// a row is empty
-// expected-error @+1 {{'pipe.schedule' op 0F0 is missing: worker 0 never runs it}}
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  worker 0 runs []
-}
-
-// -----
-
 // a cell before its message
 pipe.schedule @s workers 2 microbatches 1 aligned {
   path on [0, 1]
@@ -98,18 +61,4 @@ module {
       %f0 = compute 0F0
     }
   }
-}
-
-// -----
-
-// every schedule with a fault is reported
-// expected-error @+1 {{'pipe.schedule' op 0F0 is missing: worker 0 never runs it}}
-pipe.schedule @first workers 1 microbatches 1 {
-  path on [0]
-  worker 0 runs []
-}
-// expected-error @+1 {{'pipe.schedule' op 0F0 is missing: worker 0 never runs it}}
-pipe.schedule @second workers 1 microbatches 1 {
-  path on [0]
-  worker 0 runs []
 }

@@ -11,15 +11,6 @@ pipe.schedule @missing workers 2 microbatches 2 slices 2 {
 
 // -----
 
-// expected-error @below {{1F1.1 is missing: worker 1 never runs it}}
-pipe.schedule @no_forward workers 2 microbatches 2 slices 2 {
-  path on [0, 1]
-  worker 0 runs [0F0.0 0F0.1 0F1.0 0B0.1 0F1.1 0B0.0 0B1.1 0B1.0]
-  worker 1 runs [1F0.0 1F0.1 1B0.1 1F1.0 1B0.0]
-}
-
-// -----
-
 pipe.schedule @deadlock workers 2 microbatches 2 slices 2 {
   path on [0, 1]
   // expected-error @below {{the rows deadlock: 0B0.1 waits for itself in a cycle of 4}}
