@@ -90,74 +90,6 @@ static void printNames(void) {
   // CHECK-NEXT: A delay of V/BW + L and no queue
 }
 
-static void printOutOfRange(void) {
-  intptr_t most = pipeschedGetNumEnums();
-  printf("empty: %d %d %d %d %d %d\n", (int)pipeschedGetEnumName(most).length,
-         (int)pipeschedGetEnumName(-1).length,
-         (int)pipeschedGetNumEnumValues(most),
-         (int)pipeschedGetEnumValue(0, -1).name.length,
-         (int)pipeschedGetEnumValue(0, 1000).name.length,
-         (int)pipeschedGetEnumValue(most, 0).name.length);
-  // CHECK-NEXT: empty: 0 0 0 0 0 0
-  printf("empty: %d %d %d %d %d %d\n",
-         (int)pipeschedGetFamily(pipeschedGetNumFamilies()).name.length,
-         (int)pipeschedGetFamilyAlias(-1).alias.length,
-         (int)pipeschedGetFamilyOption(-1).name.length,
-         (int)pipeschedFamilyTakesOption(0, -1),
-         (int)pipeschedGetSystem(-1).text.length,
-         (int)pipeschedGetModel(pipeschedGetNumModels()).text.length);
-  // CHECK-NEXT: empty: 0 0 0 0 0 0
-  intptr_t options = pipeschedGetNumDeploymentOptions();
-  printf("empty: %d %d\n",
-         (int)pipeschedGetDeploymentOption(options).name.length,
-         (int)pipeschedGetDeploymentOption(-1).name.length);
-  // CHECK-NEXT: empty: 0 0
-}
-
-//===----------------------------------------------------------------------===//
-// Options of a training
-//===----------------------------------------------------------------------===//
-
-static void printDeploymentOptions(void) {
-  for (intptr_t i = 0; i < pipeschedGetNumDeploymentOptions(); ++i) {
-    PipeschedDeploymentOption option = pipeschedGetDeploymentOption(i);
-    print(option.name, NULL);
-    printf(" %d ", option.kind);
-    print(option.unsaid, NULL);
-    printf(" %lld [", (long long)option.most);
-    print(option.unit, NULL);
-    printf("] [");
-    print(option.title, NULL);
-    printf("] ");
-    print(option.matters, NULL);
-    printf(": ");
-    print(option.summary, NULL);
-    printf("\n");
-  }
-  // CHECK-NEXT: data-parallel 0 1 2147483647 [pipelines] [pipelines] always:
-  // CHECK-SAME: Equal pipelines, which divide the global batch
-  // CHECK-NEXT: sharding 2 none 0 [] [] data-parallel: What
-  // CHECK-NEXT: rank-order 2 data 0 [] [] data-parallel: What
-  // CHECK-NEXT: context-parallel 0 1 9223372036854775807 [accelerators]
-  // CHECK-SAME: [context parallelism] given: Accelerators of a worker
-  // CHECK-NEXT: expert-parallel 0 1 9223372036854775807 [accelerators]
-  // CHECK-SAME: [expert parallelism] experts: Accelerators of a stage
-  // CHECK-NEXT: expert-balance 1 1 1000 [ratio] [] expert-parallel: Rows
-  // CHECK-NEXT: context-exchange 2 ring 0 [] [] context-parallel: How
-  // CHECK-NEXT: expert-dispatch 2 all-to-all 0 [] [] expert-parallel: What
-  // CHECK-NEXT: used-per-node 0 65536 65536 [accelerators]
-  // CHECK-SAME: [used per node] given
-  // CHECK-NEXT: kernel-launch 2 single 0 [] [] given: How the host
-  // CHECK-NEXT: tensor-exposed 0 100 100 [percent]
-  // CHECK-SAME: [tensor collectives exposed] given
-  // CHECK-NEXT: gradient-buckets 2 auto 0 [] [] given: In which
-  // CHECK-NEXT: expert-exposed 0 100 100 [percent]
-  // CHECK-SAME: [expert exchanges exposed] given
-  // CHECK-NEXT: slice-cut 3 tokens 0 [tokens] [] slices: Where
-  // CHECK-NEXT: slice-exchange 2 none 0 [] [] slices: How
-  // CHECK-NEXT: pair-order 2 deepseek 0 [] [] pairs: In which order workers
-}
-
 //===----------------------------------------------------------------------===//
 // Numbers that no value has
 //===----------------------------------------------------------------------===//
@@ -214,45 +146,6 @@ static void refuseCosts(void) {
   createCosts(options);
   // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all), 1
   // CHECK-SAME: (per-node) or 2 (per-rank), found 3
-}
-
-static void refuseDeployment(const char *name, const char *value) {
-  PipeschedOption option = {text(name), text(value)};
-  PipeschedCostOptions options = shippedCosts();
-  options.numDeploymentOptions = 1;
-  options.deploymentOptions = &option;
-  createCosts(options);
-}
-
-/// Options by name.
-static void refuseDeployments(void) {
-  refuseDeployment("data-parallel", "4");
-  refuseDeployment("expert-dispatch", "per-node");
-  refuseDeployment("slice-cut", "4930,4238,3776,3440");
-  printf("deployments\n");
-  // CHECK: deployments
-  refuseDeployment("data_parallel", "4");
-  // CHECK-NEXT: error: system 'h100-sxm': no training has an option
-  // CHECK-SAME: 'data_parallel', the closest is 'data-parallel'
-  refuseDeployment("data-parallel", "0");
-  // CHECK-NEXT: error: system 'h100-sxm': expected 1 to 2147483647
-  // CHECK-SAME: data-parallel pipelines, found 0
-  refuseDeployment("data-parallel", "2.5");
-  // CHECK-NEXT: data-parallel pipelines, found '2.5'
-  refuseDeployment("expert-balance", "nan");
-  // CHECK-NEXT: from 1 to 1000, found nan
-  refuseDeployment("expert-balance", "1000.5");
-  // CHECK-NEXT: from 1 to 1000, found 1000.5
-  refuseDeployment("sharding", "ful");
-  // CHECK-NEXT: error: system 'h100-sxm': expected sharding to be none,
-  // CHECK-SAME: optimizer, gradients, full-kept or full, found 'ful'
-  refuseDeployment("slice-cut", "4096,0");
-  // CHECK-NEXT: error: system 'h100-sxm': expected slice-cut to give each slice
-  // CHECK-SAME: at least 1 of the tokens, found 0 for slice 1 of 2
-  PipeschedCostOptions options = shippedCosts();
-  options.numDeploymentOptions = 1;
-  createCosts(options);
-  // CHECK-NEXT: error: system 'h100-sxm': {{.*}}options of a deployment
 }
 
 static void refuseSources(void) {
@@ -370,10 +263,7 @@ static void refuseWithIR(void) {
 
 int main(void) {
   printNames();
-  printOutOfRange();
-  printDeploymentOptions();
   refuseCosts();
-  refuseDeployments();
   refuseSources();
   takePairs();
   refuseConfigurations();

@@ -133,39 +133,7 @@ static void storeRows(MlirOperation op) {
          mlirLogicalResultIsSuccess(pipeschedScheduleSetRows(op, 2, rows)));
 }
 
-/// What a schedule names, and another name for it.
-static void printCosts(MlirOperation op) {
-  PipeschedScheduleInfo info = pipeschedScheduleGetInfo(op);
-  print(info.name, NULL);
-  printf(": model %d system %d times '", info.hasModel, info.hasSystem);
-  print(info.times, NULL);
-  printf("'\n");
-}
-
 static void run(MlirModule module, const char *pipeline);
-
-static void readCosts(MlirContext context) {
-  MlirModule module =
-      pipeschedModuleParse(context, text(kTwo), text("two.mlir"));
-  MlirOperation op = pipeschedModuleGetSchedule(module, 1);
-  printCosts(op);
-  // CHECK: solution: model 0 system 0 times ''
-  run(module, "pipe-attach-profile{times=F=1ms}");
-  printCosts(op);
-  // CHECK-NEXT: run: 1
-  // CHECK-NEXT: solution: model 0 system 0 times 'F=1ms'
-  run(module, "pipe-attach-model{name=toy},pipe-attach-system{name=toy}");
-  for (const char *name = "problem"; name; name = *name == 'p' ? "\"x\"" : NULL)
-    printf("name: %d\n", mlirLogicalResultIsSuccess(
-                             pipeschedScheduleSetName(op, text(name))));
-  printCosts(op);
-  // CHECK-NEXT: run: 1
-  // CHECK-NEXT: {{.*}}cannot be called @problem, as another op is
-  // CHECK-NEXT: name: 0
-  // CHECK-NEXT: name: 1
-  // CHECK-NEXT: "x": model 1 system 1 times 'F=1ms'
-  mlirModuleDestroy(module);
-}
 
 static void changeRows(MlirContext context) {
   MlirModule module =
@@ -307,46 +275,14 @@ static void convert(MlirContext context) {
   mlirModuleDestroy(module);
 }
 
-//===----------------------------------------------------------------------===//
-// Layouts and rules
-//===----------------------------------------------------------------------===//
-
-static void exportOthers(MlirContext context) {
-  MlirModule module =
-      pipeschedModuleParse(context,
-                           text("pipe.schedule @s workers 2 microbatches 1 {\n"
-                                "  path on [0, 1] blocks [3, 2]\n"
-                                "  worker 0 runs [0F0 0B0]\n"
-                                "  worker 1 runs [1F0 1B0]\n"
-                                "}\n"
-                                "pipe.schedule @p workers 2 microbatches 1 {\n"
-                                "  path on [1, 0] blocks [3, 2]\n"
-                                "}\n"),
-                           text("others.mlir"));
-  MlirOperation schedule = pipeschedModuleGetSchedule(module, 0);
-  pipeschedScheduleExportMegatronLayout(schedule, print, NULL);
-  printf("\n");
-  // CHECK-NEXT: {{^}}Et*3|t*2L
-  pipeschedScheduleExportShardyRules(schedule, print, NULL);
-  // CHECK-NEXT: -mpmd-rule-based-schedule='rules={{.*}}mesh_name="m1"{{.*}}'
-  schedule = pipeschedModuleGetSchedule(module, 1);
-  pipeschedScheduleExportMegatronLayout(schedule, print, NULL);
-  // CHECK-NEXT: loc("others.mlir":6:1): {{.*}}has stage 0 on worker 1; a layout
-  pipeschedScheduleExportShardyRules(schedule, print, NULL);
-  // CHECK-NEXT: loc("others.mlir":6:1): {{.*}}has no rows to export
-  mlirModuleDestroy(module);
-}
-
 int main(void) {
   pipeschedRegisterAllPasses();
   MlirContext context = createContext();
   readModules(context);
-  readCosts(context);
   changeRows(context);
   transform(context);
   generate(context);
   convert(context);
-  exportOthers(context);
   mlirContextDestroy(context);
   print(pipeschedGetVersion(), NULL);
   printf("\n");

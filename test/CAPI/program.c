@@ -212,84 +212,6 @@ static void printReplicas(MlirContext context) {
   pipeschedProgramDestroy(program);
 }
 
-/// Worker 1 holds the middle stage of both paths. Worker 0 holds the second and
-/// third stage of path 1, of which one has no blocks.
-static const char *const kCrossing =
-    "pipe.schedule @crossing workers 3 microbatches 2 {\n"
-    "  path on [0, 1, 2] takes [0] blocks [1, 2, 1]\n"
-    "  path on [2, 1, 0, 0] takes [1] blocks [1, 2, 0, 1]\n"
-    "}\n";
-
-static void printCrossing(MlirContext context) {
-  MlirModule module =
-      pipeschedModuleParse(context, text(kCrossing), text("crossing.mlir"));
-  PipeschedPlacement placement =
-      pipeschedPlacementCreate(pipeschedModuleGetSchedule(module, 0));
-  mlirModuleDestroy(module); // the placement has all it needs
-  printSets(placement, 1);
-  // CHECK-NEXT: set 1.0 blocks 1 to 3 stages 1/0* 1/1
-  // CHECK-NEXT: stage 1/0 sets 0 to 1 owns 0 to 1
-  // CHECK-NEXT: stage 1/1 sets 0 to 1 owns 0 to 0
-  printSets(placement, 0);
-  // CHECK-NEXT: set 0.0 blocks 0 to 1 stages 0/0*
-  // CHECK-NEXT: set 0.1 blocks 3 to 4 stages 3/1*
-  // CHECK-NEXT: stage 0/0 sets 0 to 1 owns 0 to 1
-  // CHECK-NEXT: stage 2/1 sets 0 to 0 owns 0 to 0
-  // CHECK-NEXT: stage 3/1 sets 1 to 2 owns 1 to 2
-  pipeschedPlacementDestroy(placement);
-}
-
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
-
-/// Two channels whose messages are received in the other order.
-static const char *const kWritten = "exec.program @written {\n"
-                                    "  worker 0 {\n"
-                                    "    %f0 = compute 0F0\n"
-                                    "    %f1 = compute 0F1\n"
-                                    "    %s0 = send 0F0 to 1 after %f0\n"
-                                    "    %s1 = send 0F1 to 1 after %f1\n"
-                                    "  }\n"
-                                    "  worker 1 {\n"
-                                    "    %r1 = recv 0F1 from 0\n"
-                                    "    %r0 = recv 0F0 from 0\n"
-                                    "    wait after %r0, %r1\n"
-                                    "    %g1 = compute 1F1 after %r1\n"
-                                    "    %g0 = compute 1F0 after %r0\n"
-                                    "  }\n"
-                                    "}\n";
-
-static void printWritten(MlirContext context) {
-  MlirModule module =
-      pipeschedModuleParse(context, text(kWritten), text("written.mlir"));
-  MlirOperation op = pipeschedModuleGetSchedule(module, 0);
-  PipeschedPlacement placement = pipeschedPlacementCreate(op);
-  printStages(placement, 1);
-  // CHECK-NEXT: worker 1: path 0 stage 1 blocks 1 to 2;
-  printSets(placement, 1);
-  // CHECK-NEXT: set 1.0 blocks 1 to 2 stages 1/0*
-  // CHECK-NEXT: stage 1/0 sets 0 to 1 owns 0 to 1
-  pipeschedPlacementDestroy(placement);
-  PipeschedProgram program =
-      pipeschedProgramCreate(op, PipeschedReceiveAtArrival);
-  for (intptr_t worker = 0; worker < 2; ++worker)
-    printInstructions(program, worker);
-  // CHECK-NEXT: 0.0 compute 0F0/0 waits [ ]
-  // CHECK-NEXT: 0.1 compute 0F1/0 waits [ ]
-  // CHECK-NEXT: 0.2 send 0F0/0 peer 1 message 0 sequence 0 waits [ 0 ]
-  // CHECK-NEXT: 0.3 send 0F1/0 peer 1 message 1 sequence 1 waits [ 1 ]
-  // CHECK-NEXT: 1.0 recv 0F1/0 peer 0 message 1 sequence 1 waits [ ]
-  // CHECK-NEXT: 1.1 recv 0F0/0 peer 0 message 0 sequence 0 waits [ ]
-  // CHECK-NEXT: 1.2 wait 0F0/0 holds 3 waits [ 1 0 ]
-  // CHECK-NEXT: 1.3 compute 1F1/0 waits [ 0 2 ]
-  // CHECK-NEXT: 1.4 compute 1F0/0 waits [ 1 ]
-  printf("groups: %d\n", (int)pipeschedProgramGetGroups(program).numGroups);
-  // CHECK-NEXT: groups: 0
-  pipeschedProgramDestroy(program);
-  mlirModuleDestroy(module);
-}
-
 //===----------------------------------------------------------------------===//
 // Profiles
 //===----------------------------------------------------------------------===//
@@ -329,49 +251,6 @@ static void printProfile(MlirContext context) {
   mlirModuleDestroy(module);
 }
 
-//===----------------------------------------------------------------------===//
-// Errors
-//===----------------------------------------------------------------------===//
-
-static void printError(MlirContext context, const char *source, int receives) {
-  MlirModule module = pipeschedModuleParse(context, text(source), text("e"));
-  if (mlirModuleIsNull(module))
-    return;
-  PipeschedProgram program =
-      pipeschedProgramCreate(pipeschedModuleGetSchedule(module, 0),
-                             (PipeschedReceivePlacement)receives);
-  printf("null: %d\n", pipeschedProgramIsNull(program));
-  mlirModuleDestroy(module);
-}
-
-static void printErrors(MlirContext context) {
-  printError(context,
-             "pipe.schedule @s workers 1 microbatches 1 { path on [0] }", 0);
-  // CHECK-NEXT: {{.*}}has no rows
-  // CHECK-NEXT: null: 1
-  printError(context, kReplicas, 7);
-  // CHECK-NEXT: {{.*}}cannot be lowered: expected receives to be 0 (arrival) or
-  // CHECK-SAME: 1 (consumer), found 7
-  // CHECK-NEXT: null: 1
-  printError(context,
-             "pipe.schedule @s workers 2 microbatches 1 {\n"
-             "  path on [0, 1]\n"
-             "  worker 0 runs [0F0 0B0]\n"
-             "  worker 1 runs [1F0]\n"
-             "}\n",
-             0);
-  // CHECK-NEXT: {{.*}}1B0
-  // CHECK-NEXT: null: 1
-  printError(context,
-             "exec.program @p {\n"
-             "  worker 0 { compute 0F0 }\n"
-             "  worker 1 { compute 0F1 }\n"
-             "}\n",
-             0);
-  // CHECK-NEXT: {{.*}}runs stage 0 on worker 1, which worker 0 runs too
-  // CHECK-NEXT: null: 1
-}
-
 int main(void) {
   MlirDialectRegistry registry = mlirDialectRegistryCreate();
   pipeschedRegisterAllDialects(registry);
@@ -379,10 +258,7 @@ int main(void) {
   mlirDialectRegistryDestroy(registry);
   mlirContextAttachDiagnosticHandler(context, printDiagnostic, NULL, NULL);
   printReplicas(context);
-  printCrossing(context);
-  printWritten(context);
   printProfile(context);
-  printErrors(context);
   mlirContextDestroy(context);
   return 0;
 }
