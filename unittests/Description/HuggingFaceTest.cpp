@@ -53,120 +53,68 @@ static std::string errorOf(StringRef text) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The file of a model (test/data/huggingface/README.md) with its number of
-/// parameters: all, and those that a token goes through.
+/// A row of test/data/huggingface/published.json: a model with its number of
+/// parameters, all, and those that a token goes through.
 struct Published {
-  const char *file;
+  std::string name;
   int64_t parameters;
-  int64_t active = parameters;
+  int64_t active;
+  /// Empty: the configuration is in a file of that name.
+  std::string config;
 };
 } // namespace
 
-static constexpr Published kPublished[] = {
-    {"bamba-9b", 9780235392},
-    {"bloom", 176247271424},
-    {"bloom-560m", 559214592},
-    {"command-r", 34980831232},
-    {"command-r-plus", 103810674688},
-    {"dbrx", 131596523520, 36469708800},
-    {"deepseek-moe-16b", 16375728128, 2828650496},
-    {"deepseek-v2", 235741434880, 21375800320},
-    {"deepseek-v2-lite", 15706484224, 2661150208},
-    {"deepseek-v3", 671026404352, 37552282624},
-    {"falcon-180b", 178557088768},
-    {"falcon-40b", 41303293952},
-    {"falcon-7b", 6921720704},
-    {"falcon-rw-1b", 1311625216},
-    {"falcon-mamba-7b", 7272665088},
-    {"gemma-2-9b", 9241705984},
-    {"gemma-2b", 2506172416},
-    {"gemma-3-1b", 999885952},
-    {"gemma-3-27b", 27009346304},
-    {"gemma-7b", 8537680896},
-    {"glm-4.5", 352797814784, 33632251904},
-    {"glm-4.5-air", 106852245504, 13424123904},
-    {"gpt-j-6b", 6050882784},
-    {"gpt-neo-1.3b", 1315575808},
-    {"gpt-neox-20b", 20554567680},
-    {"gpt-oss-120b", 116829156672, 5711982912},
-    {"gpt-oss-20b", 20914757184, 4187440704},
-    {"gpt2", 124439808},
-    {"gpt2-xl", 1557611200},
-    {"granite-3.1-8b", 8170848256},
-    {"jamba-v0.1", 51570323328, 12110311296},
-    {"kimi-k2", 1026408209408, 32861477888},
-    {"lfm2-1.2b", 1170340608},
-    {"llama-1-7b", 6738415616},
-    {"llama-2-13b", 13015864320},
-    {"llama-2-70b", 68976648192},
-    {"llama-2-7b", 6738415616},
-    {"llama-3-70b", 70553706496},
-    {"llama-3-8b", 8030261248},
-    {"llama-3.1-405b", 405853388800},
-    {"llama-3.2-1b", 1235814400},
-    {"llama-3.2-3b", 3212749824},
-    {"llama-4-maverick", 400711848960, 17184691200},
-    {"llama-4-scout", 107769861120, 17172894720},
-    {"mamba-2.8b", 2768345600},
-    {"minicpm3-4b", 4073875968},
-    {"mistral-7b-v0.1", 7241732096},
-    {"mistral-nemo-12b", 12247782400},
-    {"mixtral-8x22b", 140620634112, 39152031744},
-    {"mixtral-8x7b", 46702792704, 12879925248},
-    {"mpt-7b", 6649286656},
-    {"nemotron-4-340b", 341029195776},
-    {"nemotron-h-8b", 8100852736},
-    {"olmo-2-13b", 13716198400},
-    {"olmo-7b", 6888095744},
-    {"olmoe-1b-7b", 6919161856, 1282017280},
-    {"opt-125m", 125239296},
-    {"opt-350m", 331196416},
-    {"opt-66b", 65719701504},
-    {"phi-2", 2779683840},
-    {"phi-3-mini", 3821079552},
-    {"phi-3.5-moe", 41873153344, 6640999744},
-    {"pythia-1b", 1011781632},
-    {"qwen1.5-moe-a2.7b", 14315784192, 2689173504},
-    {"qwen2-57b-a14b", 57408658944, 14249270784},
-    {"qwen2-7b", 7615616512},
-    {"qwen2.5-0.5b", 494032768},
-    {"qwen2.5-72b", 72706203648},
-    {"qwen3-0.6b", 596049920},
-    {"qwen3-14b", 14768307200},
-    {"qwen3-235b-a22b", 235093634560, 22190763520},
-    {"qwen3-30b-a3b", 30532122624, 3353032704},
-    {"qwen3-32b", 32762123264},
-    {"qwen3-8b", 8190735360},
-    {"qwen3-next-80b-a3b", 79674391296, 3874929408},
-    {"smollm3-3b", 3075098624},
-    {"stablelm-2-1.6b", 1644515328},
-    {"stablelm-2-12b", 12143185920},
-    {"starcoder", 15517456384},
-    {"starcoder2-15b", 15957889024},
-};
+static std::vector<Published> readPublished() {
+  auto buffer = llvm::MemoryBuffer::getFile(pathOf("published"));
+  json::Value file = llvm::cantFail(json::parse((*buffer)->getBuffer()));
+  std::vector<Published> models;
+  for (const json::Value &value : *file.getAsArray()) {
+    const json::Object &row = *value.getAsObject();
+    int64_t parameters = *row.getInteger("parameters");
+    const json::Value *config = row.get("config");
+    models.push_back({row.getString("name")->str(), parameters,
+                      row.getInteger("active").value_or(parameters),
+                      config ? llvm::formatv("{0}", *config).str() : ""});
+  }
+  return models;
+}
+
+static llvm::Expected<Architecture> readModel(const Published &model,
+                                              int64_t sequence = 0) {
+  return model.config.empty() ? readArchitecture(pathOf(model.name), sequence)
+                              : readText(model.config, sequence);
+}
+
+static llvm::Expected<Architecture> readModel(StringRef name,
+                                              int64_t sequence = 0) {
+  static const std::vector<Published> models = readPublished();
+  return readModel(
+      *llvm::find_if(
+          models, [&](const Published &model) { return model.name == name; }),
+      sequence);
+}
 
 class PublishedModels : public testing::TestWithParam<Published> {};
 
 TEST_P(PublishedModels, HaveTheirParameters) {
   const Published &model = GetParam();
-  llvm::Expected<Architecture> arch = readArchitecture(pathOf(model.file));
+  llvm::Expected<Architecture> arch = readModel(model);
   ASSERT_TRUE(bool(arch)) << llvm::toString(arch.takeError());
   ModelSummary summary = summaryOf(*arch);
-  EXPECT_EQ(summary.name, model.file);
   EXPECT_EQ(summary.parameters, model.parameters);
   EXPECT_EQ(summary.activeParameters, model.active);
 }
 
 TEST_P(PublishedModels, UseEveryField) {
-  Architecture arch = llvm::cantFail(readArchitecture(pathOf(GetParam().file)));
+  Architecture arch = llvm::cantFail(readModel(GetParam()));
   for (const std::string &note : arch.notes)
     EXPECT_EQ(note.find("does not use"), std::string::npos) << note;
 }
 
 INSTANTIATE_TEST_SUITE_P(HuggingFace, PublishedModels,
-                         testing::ValuesIn(kPublished),
+                         testing::ValuesIn(readPublished()),
                          [](const testing::TestParamInfo<Published> &info) {
-                           std::string name = info.param.file;
+                           std::string name = info.param.name;
                            for (char &c : name)
                              c = llvm::isAlnum(c) ? c : '_';
                            return name;
@@ -217,22 +165,20 @@ TEST(Hybrids, HaveTheirParameters) {
 //===----------------------------------------------------------------------===//
 
 TEST(HuggingFace, SequencesAreThoseOfTraining) {
-  std::string path = pathOf("llama-3.1-405b");
-  Architecture assumed = llvm::cantFail(readArchitecture(path));
+  Architecture assumed = llvm::cantFail(readModel("llama-3.1-405b"));
   EXPECT_EQ(assumed.sequence, 8192);
   EXPECT_THAT(
       assumed.notes,
       ElementsAre("assumes sequences of 8192 tokens of at most 131072"));
-  Architecture given = llvm::cantFail(readArchitecture(path, 4096));
+  Architecture given = llvm::cantFail(readModel("llama-3.1-405b", 4096));
   EXPECT_EQ(given.sequence, 4096);
   EXPECT_THAT(given.notes, ElementsAre());
   // The published limit itself needs no note.
-  EXPECT_THAT(llvm::cantFail(readArchitecture(pathOf("llama-3-8b"))).notes,
-              ElementsAre());
+  EXPECT_THAT(llvm::cantFail(readModel("llama-3-8b")).notes, ElementsAre());
 }
 
 TEST(HuggingFace, LearnedPositionsLimitTheSequence) {
-  llvm::Expected<Architecture> arch = readArchitecture(pathOf("gpt2"), 2048);
+  llvm::Expected<Architecture> arch = readModel("gpt2", 2048);
   ASSERT_FALSE(bool(arch));
   EXPECT_THAT(llvm::toString(arch.takeError()),
               HasSubstr("gpt2.json: sequence: expected at most the 1024 "
@@ -240,7 +186,7 @@ TEST(HuggingFace, LearnedPositionsLimitTheSequence) {
 }
 
 TEST(HuggingFace, DeepSeekHasDenseLayersFirst) {
-  Architecture arch = llvm::cantFail(readArchitecture(pathOf("deepseek-v3")));
+  Architecture arch = llvm::cantFail(readModel("deepseek-v3"));
   std::vector<LayerRun> runs = layerRuns(arch);
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0].count, 3);
@@ -252,7 +198,7 @@ TEST(HuggingFace, DeepSeekHasDenseLayersFirst) {
 }
 
 TEST(HuggingFace, GemmaHasWindowsInTurn) {
-  Architecture arch = llvm::cantFail(readArchitecture(pathOf("gemma-3-1b")));
+  Architecture arch = llvm::cantFail(readModel("gemma-3-1b"));
   std::vector<LayerRun> runs = layerRuns(arch);
   ASSERT_EQ(runs.size(), 9u);
   EXPECT_TRUE(runs[0].hasWindow);
@@ -263,7 +209,7 @@ TEST(HuggingFace, GemmaHasWindowsInTurn) {
 }
 
 TEST(HuggingFace, TextConfigurationsHaveDefaults) {
-  Architecture arch = llvm::cantFail(readArchitecture(pathOf("gemma-3-27b")));
+  Architecture arch = llvm::cantFail(readModel("gemma-3-27b"));
   EXPECT_EQ(arch.vocabulary, 262208);
   EXPECT_THAT(arch.notes, Contains("reads text_config"));
   EXPECT_THAT(arch.notes,
@@ -304,8 +250,7 @@ TEST(HuggingFace, TextConfigurationsHavePrecedence) {
 }
 
 TEST(HuggingFace, QwenNextHasAttentionInEveryFourthLayer) {
-  Architecture arch =
-      llvm::cantFail(readArchitecture(pathOf("qwen3-next-80b-a3b")));
+  Architecture arch = llvm::cantFail(readModel("qwen3-next-80b-a3b"));
   std::vector<LayerRun> runs = layerRuns(arch);
   ASSERT_EQ(runs.size(), 24u);
   EXPECT_EQ(runs[0].count, 3);
@@ -316,7 +261,7 @@ TEST(HuggingFace, QwenNextHasAttentionInEveryFourthLayer) {
 }
 
 TEST(HuggingFace, NemotronHasLayersOfOnePart) {
-  Architecture arch = llvm::cantFail(readArchitecture(pathOf("nemotron-h-8b")));
+  Architecture arch = llvm::cantFail(readModel("nemotron-h-8b"));
   int64_t recurrences = 0, attentions = 0, mlps = 0;
   for (const LayerRun &run : layerRuns(arch)) {
     EXPECT_NE(run.hasMixer, run.hasFeedforward);

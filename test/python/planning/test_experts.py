@@ -1,7 +1,6 @@
 """Experts and sequences divided over ranks, against counts of published configurations."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +8,8 @@ from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
 
 DATA = ROOT / "test" / "data" / "huggingface"
+PUBLISHED_ROWS = json.loads((DATA / "published.json").read_text())
+CONFIGS = {row["name"]: row.get("config") for row in PUBLISHED_ROWS}
 
 PUBLISHED = {
     # Billions of parameters: of experts, in all, and those that a token uses.
@@ -18,11 +19,16 @@ PUBLISHED = {
 }
 
 
+def config_of(name: str) -> dict[str, Any]:
+    found = CONFIGS[name] or json.loads((DATA / f"{name}.json").read_text())
+    return dict(found)
+
+
 class Count:
     """Experts of a configuration, counted matrix by matrix."""
 
-    def __init__(self, path: Path) -> None:
-        config = json.loads(path.read_text())
+    def __init__(self, name: str) -> None:
+        config = config_of(name)
         names = ("n_routed_experts", "num_experts", "num_local_experts")
         self.experts: int = next(config[name] for name in names if name in config)
         self.per_token: int = config["num_experts_per_tok"]
@@ -45,11 +51,7 @@ class Count:
 
 def costs(name: str, **options: Any) -> Costs:
     sizes: dict[str, Any] = {"system": "h100-sxm", "sequence": 4096, "microbatch_size": 1}
-    return Costs(model=DATA / f"{name}.json", **(sizes | options))
-
-
-def summary_of(name: str) -> dict[str, Any]:
-    return dict(json.loads(costs(name)._raw.model()))
+    return Costs(model=config_of(name), **(sizes | options))
 
 
 def block_of(summary: dict[str, Any], name: str) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def block_of(summary: dict[str, Any], name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_experts_are_counted(name: str) -> None:
-    count, summary = Count(DATA / f"{name}.json"), summary_of(name)
+    count, summary = Count(name), costs(name).model_summary()
     assert summary["expert_parameters"] == count.parameters
     assert summary["expert_weight_bytes"] == 2 * count.parameters
     assert summary["expert_flops_per_token"] == count.flops_per_token
@@ -67,7 +69,7 @@ def test_experts_are_counted(name: str) -> None:
 
 
 def test_dense_models_have_none() -> None:
-    summary = summary_of("llama-3-8b")
+    summary = costs("llama-3-8b").model_summary()
     assert summary["expert_parameters"] is None
     assert summary["expert_flops_per_token"] is None
 
@@ -77,8 +79,8 @@ def test_memory_is_that_of_the_ranks(sharding: str) -> None:
     """DeepSeek-V3's 64-way expert parallelism in 128 pipelines, one layer per stage: a GPU has the
     other parameters of its layer and 4 of 256 experts.
     """
-    count = Count(DATA / "deepseek-v3.json")
-    layer = block_of(summary_of("deepseek-v3"), "expert_layer")
+    count = Count("deepseek-v3")
+    layer = block_of(costs("deepseek-v3").model_summary(), "expert_layer")
     experts = 256 * count.of_one
     others = layer["parameters"] - experts
     divided = costs("deepseek-v3", data_parallel=128, expert_parallel=64, sharding=sharding)
@@ -93,7 +95,7 @@ def test_whole_experts_do_not_fit() -> None:
     whole = costs("deepseek-v3", data_parallel=128, sharding="optimizer")
     memory = Configuration("1f1b", 61, 8, costs=whole).simulate().memory
     assert memory is not None
-    assert memory.persistent_bytes[30] > 4 * 256 * Count(DATA / "deepseek-v3.json").of_one
+    assert memory.persistent_bytes[30] > 4 * 256 * Count("deepseek-v3").of_one
 
 
 def makespan(made: Costs, stages: int = 4) -> int:
