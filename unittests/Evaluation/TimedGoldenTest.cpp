@@ -130,14 +130,11 @@ static void checkCase(const TimedCase &timedCase) {
 TEST(TimedGolden, ZeroBubbleLinear) {
   checkCase({"zbpp_zbh1_D4_N8_F1000_I1200_W800_C100", placeLinear, 4, 8, 1000,
              0, 1200, 800, 100});
-  checkCase({"zbpp_zbh2_D8_N24_F1000_I1200_W800_C100", placeLinear, 8, 24, 1000,
-             0, 1200, 800, 100});
 }
 
 TEST(TimedGolden, ZeroBubbleV) {
   for (StringRef name : {"zbpp_zbv_D4_N8_F1000_I1200_W800_C100",
-                         "zbpp_vhalf_D4_N8_F1000_I1200_W800_C100",
-                         "zbpp_vmin_D4_N8_F1000_I1200_W800_C100"})
+                         "zbpp_vhalf_D4_N8_F1000_I1200_W800_C100"})
     checkCase({name, placeV, 4, 8, 1000, 0, 1200, 800, 100});
 }
 
