@@ -18,10 +18,10 @@ from pipesched import Path, Schedule, generate
 from pipesched.torch import (
     PipelineError,
     PipelineRuntime,
-    _reduce,
     measure_children,
     split_sequential,
 )
+from pipesched.torch.grad_sync import reduce
 from runtime_cases import CASES, COUNT, Failing, batch, broken, case, line, main, whole
 from runtime_models import WIDTH, Counted, Plain, loss_of
 from torch import nn
@@ -238,11 +238,11 @@ def sums_in_a_part_of_the_ranks(rank: int) -> Any:
     group = dist.new_group([0, 1, 2])
     if rank == 3:
         return None
-    untyped: Any = _reduce
+    untyped: Any = reduce
     untyped.dist.get_backend = lambda _: "other"
     untyped.takes_host = lambda _: True
     watch: Any = None
-    sum_up = _reduce.sum_over(group, (0, 2), watch)
+    sum_up = reduce.sum_over(group, (0, 2), watch)
     if sum_up is None:
         return None
     value = torch.tensor([rank + 0.5])
