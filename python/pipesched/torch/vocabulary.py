@@ -30,7 +30,7 @@ shards, so that they do not overflow, however large logits are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -38,6 +38,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .core.errors import PipelineError
+
+Kind = TypeVar("Kind", bound=nn.Module)
 
 
 def padded_vocabulary(vocabulary: int, ranks: int) -> int:
@@ -70,7 +72,28 @@ def broadcast(x: Tensor, source: int, group: dist.ProcessGroup | None = None) ->
     return x
 
 
-class VocabularyHead(nn.Module):
+class _Shard(nn.Module):
+    """Holds the entries of a vocabulary that a rank has."""
+
+    def __init__(
+        self, weight: Tensor, vocabulary: int, group: dist.ProcessGroup | None, name: str
+    ) -> None:
+        super().__init__()
+        self.weight = weight if isinstance(weight, nn.Parameter) else nn.Parameter(weight.clone())
+        self.vocabulary, self.group = vocabulary, group
+        rank, ranks = dist.get_rank(group), dist.get_world_size(group)
+        self.rows = head_rows(vocabulary, rank, ranks)
+        self.name = name
+        """What it is called in the whole model, as in states and checkpoints."""
+        if self.weight.dim() != 2 or len(self.weight) != self.rows.stop - self.rows.start:
+            raise PipelineError(
+                f"the shard of rank {rank} has entries {self.rows.start} to {self.rows.stop} of the"
+                f" vocabulary, [{self.rows.stop - self.rows.start}, hidden]; found"
+                f" {list(self.weight.shape)}"
+            )
+
+
+class VocabularyHead(_Shard):
     """The shard of a head that a rank has: [entries of `head_rows`, hidden].
 
     Args:
@@ -92,15 +115,9 @@ class VocabularyHead(nn.Module):
         bias: Tensor | None = None,
         ignored: int = -100,
     ) -> None:
-        super().__init__()
-        self.weight = weight if isinstance(weight, nn.Parameter) else nn.Parameter(weight.clone())
+        super().__init__(weight, vocabulary, group, "head")
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
-        self.vocabulary, self.group, self.ignored = vocabulary, group, ignored
-        rank, ranks = dist.get_rank(group), dist.get_world_size(group)
-        self.rows = head_rows(vocabulary, rank, ranks)
-        check_shard(self.weight, self.rows, rank)
-        self.name = "head"
-        """What the head is called in the whole model, as in states and checkpoints."""
+        self.ignored = ignored
         self.entrance: HeadInput | None = None
         """Where the head was in the model, if `take_head` has taken it."""
         self._whole: list[nn.Parameter] = []
@@ -339,29 +356,10 @@ def take_head(
     adds up the gradients of both. All ranks take it alike. Raises PipelineError if there is no such
     module.
     """
-    chosen = name
-    if chosen is None:
-        last = [key for key, _ in model.named_children()][-1:]
-        chosen = next(
-            (
-                key
-                for key, module in reversed(list(model.named_modules()))
-                if isinstance(module, nn.Linear) and key.split(".")[0] in last
-            ),
-            None,
-        )
-        if chosen is None:
-            raise PipelineError(
-                "the last child of the model has no nn.Linear, which would be its head; give its"
-                " `name`"
-            )
-    found = dict(model.named_modules()).get(chosen)
-    if not isinstance(found, nn.Linear):
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        raise PipelineError(f"the head {chosen!r} is {what} in the model; wanted an nn.Linear")
-    outer, _, own = chosen.rpartition(".")
+    missing = "nn.Linear, which would be its head; give its `name`"
+    chosen, found = _find(model, nn.Linear, name, "head", missing)
     entrance = HeadInput()
-    model.get_submodule(outer)._modules[own] = entrance
+    _replace(model, chosen, entrance)
     rank, ranks = dist.get_rank(group), dist.get_world_size(group)
     rows = head_rows(len(found.weight), rank, ranks)
     head = VocabularyHead(
@@ -416,7 +414,7 @@ class EmbeddingOutput(nn.Module):
         return output
 
 
-class VocabularyEmbedding(nn.Module):
+class VocabularyEmbedding(_Shard):
     """The shard of an embedding, which may be the parameter of a `VocabularyHead`, tied to it.
 
     Args:
@@ -435,14 +433,8 @@ class VocabularyEmbedding(nn.Module):
         group: dist.ProcessGroup | None = None,
         padding: int | None = None,
     ) -> None:
-        super().__init__()
-        self.weight = weight if isinstance(weight, nn.Parameter) else nn.Parameter(weight.clone())
-        self.vocabulary, self.group, self.padding = vocabulary, group, padding
-        rank = dist.get_rank(group)
-        self.rows = head_rows(vocabulary, rank, dist.get_world_size(group))
-        check_shard(self.weight, self.rows, rank)
-        self.name = "embedding"
-        """What the embedding is called in the whole model, as in states and checkpoints."""
+        super().__init__(weight, vocabulary, group, "embedding")
+        self.padding = padding
         self.entrance: EmbeddingOutput | None = None
         """Where the embedding was in the model, if `take_vocabulary` has taken it."""
 
@@ -510,7 +502,8 @@ def take_vocabulary(
     the model uses its weight too.
     """
     head = take_head(model, group, name=name, ignored=ignored)
-    chosen, found = _embedding_of(model, embedding)
+    missing = "nn.Embedding; give its name in `embedding`"
+    chosen, found = _find(model, nn.Embedding, embedding, "embedding", missing)
     if found.max_norm is not None or found.scale_grad_by_freq or found.sparse:
         raise PipelineError(
             f"the embedding {chosen!r} has max_norm, scale_grad_by_freq or sparse, which shards do"
@@ -521,9 +514,8 @@ def take_vocabulary(
             f"the embedding {chosen!r} has {len(found.weight)} entries and the head {head.name!r} "
             f"{head.vocabulary}; shards of both have the same entries"
         )
-    outer, _, own = chosen.rpartition(".")
     entrance = EmbeddingOutput()
-    model.get_submodule(outer)._modules[own] = entrance
+    _replace(model, chosen, entrance)
     if any(each is found.weight for each in model.parameters()):
         raise PipelineError(
             f"the weight of the embedding {chosen!r} is used by the rest of the model too"
@@ -539,37 +531,31 @@ def take_vocabulary(
     return head, shard
 
 
-def _embedding_of(model: nn.Module, name: str | None) -> tuple[str, nn.Embedding]:
-    """The embedding of a model, with its name."""
-    chosen = name
-    if chosen is None:
-        first = [key for key, _ in model.named_children()][:1]
-        chosen = next(
-            (
-                key
-                for key, module in model.named_modules()
-                if isinstance(module, nn.Embedding) and key.split(".")[0] in first
-            ),
-            None,
-        )
-        if chosen is None:
-            raise PipelineError(
-                "the first child of the model has no nn.Embedding; give its name in `embedding`"
-            )
-    found = dict(model.named_modules()).get(chosen)
-    if not isinstance(found, nn.Embedding):
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        raise PipelineError(f"the embedding {chosen!r} is {what} in the model; wanted nn.Embedding")
+def _find(
+    model: nn.Module, kind: type[Kind], name: str | None, what: str, missing: str
+) -> tuple[str, Kind]:
+    """Finds the head or the embedding of a model by its name, or as the last or first module of its
+    kind in the last or first child. Returns its name and the module.
+    """
+    modules, children = list(model.named_modules()), [key for key, _ in model.named_children()]
+    place = "first"
+    if what == "head":
+        modules, children, place = modules[::-1], children[::-1], "last"
+    inside = [key for key, m in modules if isinstance(m, kind) and key.split(".")[0] in children[:1]]
+    if name is None and not inside:
+        raise PipelineError(f"the {place} child of the model has no {missing}")
+    chosen = inside[0] if name is None else name
+    found = dict(modules).get(chosen)
+    if not isinstance(found, kind):
+        seen = "nothing" if found is None else f"a {type(found).__name__}"
+        wanted = f"{'an ' if what == 'head' else ''}nn.{kind.__name__}"
+        raise PipelineError(f"the {what} {chosen!r} is {seen} in the model; wanted {wanted}")
     return chosen, found
 
 
-def check_shard(weight: Tensor, rows: slice, rank: int) -> None:
-    """Raises PipelineError unless a shard has the rows of its rank."""
-    if weight.dim() != 2 or len(weight) != rows.stop - rows.start:
-        raise PipelineError(
-            f"the shard of rank {rank} has entries {rows.start} to {rows.stop} of the vocabulary,"
-            f" [{rows.stop - rows.start}, hidden]; found {list(weight.shape)}"
-        )
+def _replace(model: nn.Module, name: str, module: nn.Module) -> None:
+    outer, _, own = name.rpartition(".")
+    model.get_submodule(outer)._modules[own] = module
 
 
 def add_gradient(parameter: nn.Parameter, found: Tensor) -> None:

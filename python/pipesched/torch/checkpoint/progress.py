@@ -84,10 +84,7 @@ class Progress:
         def moves() -> Any:
             return self._watch.ask(lambda: self._store.add("moved", 0), None)
 
-        self._watch.start()
-        try:
+        with self._watch.looking():
             self._watch.wait(inside, self._what, moves=moves)
-        finally:
-            self._watch.stop()
         if failures:
             raise failures[0]

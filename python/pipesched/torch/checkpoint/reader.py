@@ -30,7 +30,7 @@ from torch.futures import Future
 
 from ..core.errors import PipelineError
 from .progress import Progress
-from .saves import METADATA, Moved, Sealed, Writer, reason_of
+from .saves import METADATA, Sealed, Writer, reason_of
 
 KINDS = ("model", "optimizer", "loss", "others", "random")
 """The first parts of the names of values."""
@@ -135,14 +135,14 @@ class Stored:
             raise PipelineError(f"has no names under 'model'; it has {', '.join(map(repr, keys))}")
         return found
 
-    def check(self, part: int = 0, parts: int = 1, moved: Moved = lambda: None) -> None:
+    def check(self, part: int = 0, parts: int = 1) -> None:
         """Checks the files of all ranks, of `parts` ranks each the contents of some."""
         ends: dict[str, int] = {}
         for each in self.metadata.storage_data.values():
             end = each.offset + each.length
             ends[each.relative_path] = max(end, ends.get(each.relative_path, 0))
         try:
-            self.sealed.check(ends, part, parts, moved)
+            self.sealed.check(ends, part, parts)
         except OSError as error:
             raise PipelineError(str(error)) from error
 

@@ -340,7 +340,7 @@ class Sealed:
         """Which save this is; empty if it is not known."""
         return str(self.seal.get("save", ""))
 
-    def check(self, ends: dict[str, int], part: int, parts: int, moved: Moved) -> None:
+    def check(self, ends: dict[str, int], part: int, parts: int) -> None:
         """Raises a PipelineError for a file that is not of this save or not as it was written. Of
         `parts` ranks, each checks the contents of some files.
 
@@ -356,7 +356,7 @@ class Sealed:
             try:
                 self._check_size(name, least)
                 if name in files and number % parts == part:
-                    self._check_contents(name, tuple(files[name]), moved)
+                    self._check_contents(name, tuple(files[name]))
             except FileNotFoundError:
                 raise PipelineError(self._missing(name)) from None
 
@@ -374,7 +374,7 @@ class Sealed:
         if size < least:
             raise PipelineError(f"the file {name!r} has {size} bytes, wanted at least {least}")
 
-    def _check_contents(self, name: str, listed: tuple[int, int], moved: Moved) -> None:
+    def _check_contents(self, name: str, listed: tuple[int, int]) -> None:
         """Compares a file with its bytes and checksum in `.metadata`, and with its seal."""
         path, wanted = self._folder / name, seal_of(name)
         found = _read_end(path)
@@ -390,7 +390,6 @@ class Sealed:
         with path.open("rb") as file:
             while left and (chunk := file.read(min(left, CHUNK_BYTES))):
                 total, left = zlib.crc32(chunk, total), left - len(chunk)
-                moved()
         if not listed == (found[0], total) == (found[0], found[1]["crc32"]):
             raise PipelineError(f"the file {name!r} was changed after it was written")
 

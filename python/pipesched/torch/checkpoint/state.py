@@ -211,9 +211,7 @@ class State:
                 "the optimizers of the ranks hold different things of the head in shards: "
                 f"{_listed(chosen)} here"
             )
-        last = self._placement.last[0]
-        holders = enumerate(self._placement.everywhere)
-        to = next(w for w, held in holders if any((s.path, s.stage) == (0, last) for s in held))
+        to = self._placement.find_worker(0, self._placement.last[0])
         most = head_rows(head.vocabulary, 0, self._watch.size)
         is_tied = head.whole is not None
         for name in chosen:
@@ -244,11 +242,8 @@ class State:
     def _meet(self, saying: Any) -> list[Any]:
         """Waits for all ranks, and returns what each of them says."""
         self._meetings += 1
-        self._watch.start()
-        try:
+        with self._watch.looking():
             return self._watch.meet(f"state/{self._meetings}", saying)
-        finally:
-            self._watch.stop()
 
     def _with_beside(self, names: list[str]) -> list[str]:
         """These names, with those of the same rank of the pipelines that divide parameters with
@@ -257,11 +252,8 @@ class State:
         divided = self._averages.divided
         if divided is None:
             return names
-        self._watch.start()
-        try:
+        with self._watch.looking():
             said = divided.beside.meet(f"names/{self._meetings}", names)
-        finally:
-            self._watch.stop()
         return list(dict.fromkeys(name for theirs in said for name in theirs))
 
     def _agree(self, what: str, mine: Mapping[str, str], found: Flat | None, text: str) -> None:

@@ -30,7 +30,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -156,56 +156,28 @@ class Link:
         return dist.get_global_rank(self.group, instruction.peer)
 
 
-class Messages(Protocol):
-    """The messages of one rank."""
-
-    has_tags: bool
-    """Whether messages find each other by tags."""
-    begins_early: bool
-    """Whether receives begin earlier than the program says."""
-    early: dict[int, list[Instruction]]
-    """By index of an instruction: the receives that then begin before it."""
-
-    def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
-        """Begins a pass over a program, with the batch that this rank has."""
-
-    def send(self, instruction: Instruction, packet: Packet) -> None:
-        """Sends a value, now or with the batch of its message."""
-
-    def receive(self, instruction: Instruction) -> None:
-        """Begins to receive, now or with the batch."""
-
-    def coming(self) -> list[Tensor]:
-        """The buffers of receives that have begun."""
-
-    def take(self, index: int) -> Packet:
-        """Waits for the receive with this index, and returns its value, which can be asked for
-        once.
-        """
-
-    def finish(self) -> None:
-        """Ends a pass: what it has sent may be given up."""
-
-
 def _check_number(number: int, instruction: Instruction) -> None:
     if number != instruction.message:
         raise PipelineError(f"received message {number} in the place of {named(instruction)}")
 
 
 class TaggedMessages:
-    """Over a process group with tags."""
+    """The messages of one rank over a process group with tags."""
 
     has_tags = begins_early = True
+    """Whether messages find each other by tags, and receives begin earlier than the program says."""
 
     def __init__(self, link: Link, program: Sequence[Instruction]) -> None:
         self._link = link
         self.early = early_receives(program)
+        """By index of an instruction: the receives that then begin before it."""
         self.known: dict[int | None, Spec] = {}
         """The header of the last message, by its number."""
         self._of_mode: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
         self._coming: dict[int, tuple[Instruction, Tensor, memoryview, Any]] = {}
 
     def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
+        """Begins a pass over a program, with the batch that this rank has."""
         self.begin_with(self._of_mode[mode])
 
     def begin_with(self, known: dict[int | None, Spec]) -> None:
@@ -213,6 +185,7 @@ class TaggedMessages:
         self.known, self._coming = known, {}
 
     def send(self, instruction: Instruction, packet: Packet) -> None:
+        """Sends a value, now or with the batch of its message."""
         message, tag = instruction.message, _tag(instruction)
         assert message is not None
         known = self.known.get(message, NOTHING)
@@ -230,13 +203,16 @@ class TaggedMessages:
         self.known[message] = spec
 
     def receive(self, instruction: Instruction) -> None:
+        """Begins to receive, now or with the batch."""
         spec = self.known.get(instruction.message, NOTHING)
         self._coming[instruction.index] = instruction, *self._begin(instruction, 0, spec)
 
     def coming(self) -> list[Tensor]:
+        """Returns the buffers of receives that have begun."""
         return [buffer for _, buffer, _, _ in self._coming.values()]
 
     def take(self, index: int) -> Packet:
+        """Waits for the receive with this index, and returns its value once."""
         instruction, buffer, words, work = self._coming.pop(index)
         flag, size = self._finish(instruction, buffer, words, work)
         spec = self.known.get(instruction.message, NOTHING)
@@ -249,7 +225,7 @@ class TaggedMessages:
         return read(self._link.arrived(buffer, instruction), spec)
 
     def finish(self) -> None:
-        pass  # the watch has the buffers
+        """Ends a pass; the watch has the buffers that were sent."""
 
     def _begin(
         self, instruction: Instruction, part: int, spec: Spec
@@ -313,7 +289,7 @@ def _batch_sizes(program: Sequence[Instruction], mode: Mode) -> dict[int, int]:
 
 
 class OrderedMessages:
-    """Over a process group without tags."""
+    """The same over a process group without tags."""
 
     has_tags = False
 
@@ -472,6 +448,9 @@ class OrderedMessages:
             if observe is not None and self._link.buffers == HOST and len(own) == 1:
                 own = [observe(instruction, own[0])]
             self._coming[instruction.index] = instruction, buffer, own, what
+
+
+Messages = TaggedMessages | OrderedMessages
 
 
 def messages_over(

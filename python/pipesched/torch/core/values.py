@@ -14,7 +14,8 @@ import itertools
 import json
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -119,6 +120,19 @@ def is_plain(tensor: Tensor) -> bool:
     kind = type(tensor)
     is_own = kind is Tensor or kind is torch.nn.Parameter
     return is_own and tensor.layout is torch.strided and not tensor.is_nested
+
+
+@contextmanager
+def in_mode(modules: Iterable[Any], is_training: bool) -> Iterator[None]:
+    """Runs a block with modules in training or in evaluation mode, each by itself."""
+    modes = [(module, module.training) for module in modules]
+    try:
+        for module, _ in modes:
+            module.training = is_training
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:

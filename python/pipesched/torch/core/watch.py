@@ -26,7 +26,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn
@@ -271,6 +272,15 @@ class Watch:
     def stop(self) -> None:
         """Ends looking for them."""
         self._active.clear()
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Looks for failures while a block runs."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
 
     def _look(self) -> None:
         seconds = LOOK_SECONDS + self.size / 1000

@@ -26,6 +26,7 @@ from torch.distributed.pipelining import SplitPoint
 from pipesched import Schedule
 
 from ..core.errors import PipelineError
+from ..core.values import in_mode
 from .measure import measure_children
 from .split import HOOKS, SequentialStage, SequentialStages, sizes_of
 
@@ -126,14 +127,12 @@ def _drop_held(graph: fx.Graph, module: nn.Module, held: Mapping[str, Any]) -> N
 def _traced(module: nn.Module, names: Sequence[str], inputs: Sequence[str] | None) -> fx.Graph:
     """The graph of the code between the cuts, which must be the same in both modes."""
     held = _held(module, inputs)
-    modes = [(each, each.training) for each in module.modules()]
     before = [(each, dict(vars(each))) for each in module.modules()]
     graphs = []
     try:
         for is_training in (False, True):
-            for each, _ in modes:
-                each.training = is_training
-            graph = _Tracer(names).trace(module, held)
+            with in_mode(module.modules(), is_training):
+                graph = _Tracer(names).trace(module, held)
             _drop_held(graph, module, held)
             graphs.append(graph)
     except PipelineError:
@@ -143,9 +142,6 @@ def _traced(module: nn.Module, names: Sequence[str], inputs: Sequence[str] | Non
             f"the code of the model between the cuts cannot be traced: {type(error).__name__}: "
             f"{error}; move what depends on values into a module that is not cut"
         ) from error
-    finally:
-        for each, mode in modes:
-            each.training = mode
     for each, state in before:
         changed = [name for name, value in vars(each).items() if state.get(name) is not value]
         for name in changed:

@@ -33,7 +33,7 @@ from pipesched import Schedule
 
 from ..core.errors import PipelineError
 from ..core.random import RandomState
-from ..core.values import Arguments, tensors_in
+from ..core.values import Arguments, in_mode, tensors_in
 from .cut import CutStages, Taking
 from .measure import measure_children
 from .split import HOOKS, SequentialStages, sizes_of
@@ -309,20 +309,15 @@ def _candidates(model: nn.Module, layers: str | None) -> list[str]:
 @contextmanager
 def trying(model: nn.Module) -> Iterator[None]:
     """Runs what is tried in evaluation, without gradients, and leaves the model as it was."""
-    modes = [(each, each.training) for each in model.modules()]
     tensor = next(itertools.chain(model.parameters(), model.buffers()), None)
     random = RandomState(torch.device("cpu") if tensor is None else tensor.device)
     try:
-        for each, _ in modes:
-            each.training = False
-        with torch.no_grad(), ExitStack() as stack:
+        with in_mode(model.modules(), is_training=False), torch.no_grad(), ExitStack() as stack:
             if tensor is not None and tensor.is_meta:
                 # Code of models asks for values unless it is traced, as it is with such tensors.
                 stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
             yield
     finally:
-        for each, mode in modes:
-            each.training = mode
         random.restore()
 
 

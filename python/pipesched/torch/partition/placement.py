@@ -120,6 +120,11 @@ class Placement:
             if any(stage.stage == self.last[stage.path] for stage in held)
         )
 
+    def find_worker(self, path: int, stage: int) -> int:
+        """Returns the first worker that has a stage."""
+        held = enumerate(self.everywhere)
+        return next(w for w, own in held if any((s.path, s.stage) == (path, stage) for s in own))
+
     def _ask(self, source: Stages, key: StageKey) -> nn.Module:
         if isinstance(source, Mapping):
             if key not in source:

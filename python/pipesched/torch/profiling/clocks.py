@@ -136,10 +136,14 @@ def _steps(recording: Recording, program: Sequence[Instruction]) -> dict[int, Ta
     return tables
 
 
+def _rate(first: Offset, last: Offset) -> float:
+    """Returns how much faster than that of rank 0 a clock runs."""
+    return (last.ahead - first.ahead) / max(last.at - first.at, 1)
+
+
 def _on_one_clock(table: Table, offsets: Sequence[Offset]) -> Table:
     """Converts times of the clock of a rank to that of rank 0, by its first and last comparison."""
-    first, last = offsets[0], offsets[-1]
-    rate = (last.ahead - first.ahead) / max(last.at - first.at, 1)
+    first, rate = offsets[0], _rate(offsets[0], offsets[-1])
     ahead = first.ahead + np.rint((table - first.at) * rate).astype(np.int64)
     return np.where(table == NEVER, NEVER, table - ahead)
 
@@ -147,13 +151,10 @@ def _on_one_clock(table: Table, offsets: Sequence[Offset]) -> Table:
 def _clock(offsets: Sequence[Sequence[Offset]]) -> Clock:
     first, last = offsets[0], offsets[-1]
     errors = [max(a.error, b.error) for a, b in zip(first, last, strict=True)]
-    rates = [
-        (b.ahead - a.ahead) / max(b.at - a.at, 1) for a, b in zip(first, last, strict=True)
-    ]
     return Clock(
         error_s=max(errors) / 1e9,
         offsets_s=tuple(each.ahead / 1e9 for each in last),
-        drifts_ppm=tuple(1e6 * rate for rate in rates),
+        drifts_ppm=tuple(1e6 * _rate(a, b) for a, b in zip(first, last, strict=True)),
     )
 
 

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -26,46 +26,30 @@ from pipesched import Cell, PipeSchedWarning
 from ..partition.placement import StageKey, named
 
 
-class Times(Protocol):
-    """Takes the times of instructions, in ns of `time.perf_counter_ns` of this process."""
+class HostTimes:
+    """Takes the times of a process that computes itself, in ns of `time.perf_counter_ns`."""
 
     def begin(self) -> None:
         """Begins a step."""
 
-    def now(self) -> Any:
-        """This moment."""
+    def now(self) -> int:
+        """Returns this moment."""
+        return time.perf_counter_ns()
 
-    def ns(self, moment: Any) -> int:
-        """The time of a moment, once it may be read."""
+    def ns(self, moment: int) -> int:
+        """Returns the time of a moment, once it may be read."""
+        return moment
 
     def when_known(self, call: Callable[[], Any]) -> None:
         """Calls something as soon as the times of moments before it may be read."""
+        call()
 
     def end(self) -> None:
         """Ends a step, which the device has finished."""
 
 
-class HostTimes:
-    """Of a process that computes itself."""
-
-    def begin(self) -> None:
-        pass
-
-    def now(self) -> int:
-        return time.perf_counter_ns()
-
-    def ns(self, moment: int) -> int:
-        return moment
-
-    def when_known(self, call: Callable[[], Any]) -> None:
-        call()
-
-    def end(self) -> None:
-        pass
-
-
 class DeviceTimes:
-    """Of an accelerator."""
+    """Takes the times of an accelerator, by events on its stream."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -96,7 +80,7 @@ class DeviceTimes:
             call()
 
 
-def times_of(device: torch.device) -> Times:
+def times_of(device: torch.device) -> HostTimes | DeviceTimes:
     """How the times on a device are taken."""
     return DeviceTimes(device) if device.type == "cuda" else HostTimes()
 

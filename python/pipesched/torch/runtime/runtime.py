@@ -23,6 +23,7 @@ from ..comm.slots import Slots
 from ..core.batch import Batch, Count, Mode, Tokens, counts_of, cut_units, join_slices, units_of
 from ..core.errors import PipelineError
 from ..core.groups import store_of
+from ..core.values import in_mode
 from ..core.watch import Watch
 from ..grad_sync.clip import Norm, clip, total_norm, values_of, with_infinity
 from ..grad_sync.data_parallel import BufferRule, check_patterns
@@ -161,7 +162,7 @@ class PipelineRuntime:
         self._count, self._tokens = count, Tokens()
         self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._watch = self._watch_over(found, timeout)
-        with self._guarded(lambda: "making the runtime"):
+        with self._guard(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
             self._parts = setup.parts(schedule.slices, check_slices)
             self._clocks = Clocks(self._parts.link)
@@ -226,12 +227,10 @@ class PipelineRuntime:
         batch = self._batch("train", inputs, targets)
         self._run(batch)
         if self._scaler is not None:
-            self._watch.start()  # the exchange waits for other ranks, which may fail meanwhile
-            try:
-                with self._guarded(lambda: "looking for gradients that are not finite"):
-                    self._share_overflow()
-            finally:
-                self._watch.stop()
+            # The exchange waits for other ranks, which may fail meanwhile.
+            looking_for = lambda: "looking for gradients that are not finite"  # noqa: E731
+            with self._watch.looking(), self._guard(looking_for):
+                self._share_overflow()
         self._steps += 1
         if self.optimizers:
             found = [p.grad for p in self.parameters() if p.grad is not None]
@@ -255,14 +254,8 @@ class PipelineRuntime:
         """
         batch = self._batch("evaluate", inputs, targets)
         modules = [m for root in self._parts.placement.roots() for m in root.modules()]
-        modes = [(module, module.training) for module in modules]
-        for module in modules:
-            module.training = False
-        try:
+        with in_mode(modules, is_training=False):
             self._run(batch)
-        finally:
-            for module, mode in modes:
-                module.training = mode
         if batch.losses:
             return batch.mean()
         if not batch.outputs:
@@ -295,15 +288,11 @@ class PipelineRuntime:
                 "gradients, take a schedule without O and step after clipping"
             )
         parts = self._parts
-        self._watch.start()
-        try:
-            with self._guarded(lambda: "clipping gradients"):
-                norm = Norm(norm_type, self._watch, parts.link.device)
-                mine = self.parameters()
-                chosen = [p for p in mine if id(p) not in self._twice_counted()]
-                total = total_norm(chosen, parts.sums.shared, norm, self._watch, self._averages)
-        finally:
-            self._watch.stop()
+        with self._watch.looking(), self._guard(lambda: "clipping gradients"):
+            norm = Norm(norm_type, self._watch, parts.link.device)
+            mine = self.parameters()
+            chosen = [p for p in mine if id(p) not in self._find_counted_twice()]
+            total = total_norm(chosen, parts.sums.shared, norm, self._watch, self._averages)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise RuntimeError(
                 f"the norm of order {norm_type:g} of the gradients is {total.item()}, which is "
@@ -313,8 +302,8 @@ class PipelineRuntime:
         clip(mine, total, float(max_norm))
         return total
 
-    def _twice_counted(self) -> set[int]:
-        """The shard of a head that counts as a part of the embedding to which it is tied."""
+    def _find_counted_twice(self) -> set[int]:
+        """Returns the shard of a head that counts as a part of the embedding to which it is tied."""
         shards = self._parts.shards
         return {id(p) for p in shards.tied_parameters[:1]} if shards is not None else set()
 
@@ -454,7 +443,7 @@ class PipelineRuntime:
 
     def _batch(self, mode: Mode, inputs: Any, targets: Any) -> Batch:
         count = self._units.microbatches
-        with self._guarded(lambda: "cutting the batch"):
+        with self._guard(lambda: "cutting the batch"):
             given = None if inputs is None else cut_units(inputs, self.schedule, "inputs")
             wanted = None if targets is None else cut_units(targets, self.schedule, "targets")
             if mode == "train":
@@ -482,8 +471,7 @@ class PipelineRuntime:
         batch.weights = (counts * pipelines / total).nan_to_num(0.0).tolist()
 
     def _gather(self, recording: Recording) -> Measurement:
-        self._watch.start()
-        with self._guarded(lambda: "gathering what was recorded"):
+        with self._watch.looking(), self._guard(lambda: "gathering what was recorded"):
             found = gather(
                 recording,
                 self._units,
@@ -492,7 +480,6 @@ class PipelineRuntime:
                 self._watch,
                 self._clocks,
             )
-        self._watch.stop()
         if found is None:
             raise PipelineError(
                 "the recording has no training step that all ranks ran from its beginning to its "
@@ -504,7 +491,7 @@ class PipelineRuntime:
         self._watch.start()
         torch.clear_autocast_cache()
         try:
-            with self._guarded(self._executor.where):
+            with self._guard(self._executor.where):
                 for origin in self._parts.placement.origins:
                     origin.check()
                 if batch.number == 0:
@@ -518,7 +505,7 @@ class PipelineRuntime:
             torch.clear_autocast_cache()
 
     @contextmanager
-    def _guarded(self, place: Callable[[], str]) -> Iterator[None]:
+    def _guard(self, place: Callable[[], str]) -> Iterator[None]:
         """Tells the other ranks of an error."""
         self._watch.check()
         try:

@@ -102,14 +102,7 @@ class Lookups:
         self.embedding, self._watch, self._device = embedding, watch, device
         self._rank = watch.rank
         self._sums_over, self._gradients_over = groups
-        self._sources = {
-            path: next(
-                worker
-                for worker, held in enumerate(placement.everywhere)
-                if any((s.path, s.stage) == (path, 0) for s in held)
-            )
-            for path in placement.last
-        }
+        self._sources = {path: placement.find_worker(path, 0) for path in placement.last}
         """By path: the rank of its first stage."""
         self._clear()
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,16 +45,6 @@ PROBED, PROBES = 64, 64
 """How many targets a loss is tried with at a time, and how often at most."""
 NEAR = 1e-3
 """How near to the cross-entropy, relative to its size, a loss must be."""
-
-
-@dataclass
-class Step:
-    """What a step of training or evaluation gives to the shards."""
-
-    targets: list[Any] | None
-    is_training: bool
-    scales: Sequence[float]
-    """By what the gradients of the losses of microbatches are multiplied."""
 
 
 def spreads(schedule: Schedule) -> bool:
@@ -115,14 +104,8 @@ class Shards:
         self._has_checked = False
         """Whether the loss was compared with the cross-entropy."""
         self._is_early = all(group.kind != "reduce" for group in schedule.groups)
-        self._sources = {
-            path: next(
-                worker
-                for worker, held in enumerate(placement.everywhere)
-                if any((s.path, s.stage) == (path, last) for s in held)
-            )
-            for path, last in placement.last.items()
-        }
+        last = placement.last.items()
+        self._sources = {path: placement.find_worker(path, stage) for path, stage in last}
         self._ranks, self._rank = schedule.workers, watch.rank
         self._holders = self._find_holders()
         names = ("input", "numbers", "gradient", *(GROUPS if embedding is not None else ()))
@@ -201,16 +184,16 @@ class Shards:
         is_training = batch.mode == "train"
         one = torch.ones((), dtype=torch.float64)
         numbers = range(batch.count if is_training else 0)
-        scales = [float(batch.scaled(one, number)) for number in numbers]
-        self._batch, self._step = batch, Step(batch.targets, is_training, scales)
-        step = self._step
-        if step.targets is None:
-            if step.is_training:
+        self._scales = [float(batch.scaled(one, number)) for number in numbers]
+        """By what the gradients of the losses of microbatches are multiplied."""
+        self._batch, self._is_training = batch, is_training
+        if batch.targets is None:
+            if is_training:
                 raise PipelineError(
                     "this rank has a shard of the head, and needs `targets`, as all ranks do"
                 )
             return
-        self._targets = [mapped(each, self._placed) for each in step.targets]
+        self._targets = [mapped(each, self._placed) for each in batch.targets]
         for number, target in enumerate(self._targets):
             if not isinstance(target, Tensor) or target.dtype != torch.long:
                 found = target.dtype if isinstance(target, Tensor) else type(target).__name__
@@ -223,7 +206,7 @@ class Shards:
         if self._device.type != "cpu":  # waits for the device once
             joined = torch.cat([target.flatten() for target in self._targets])
             self.head.check_targets(joined, " of the batch")
-        if step.is_training and self.tied_parameters:
+        if is_training and self.tied_parameters:
             # What earlier steps have summed is in the shards and in the whole: it counts once.
             assert self.head.whole is not None
             clear_gradients([self.head.whole])
@@ -276,18 +259,17 @@ class Shards:
                     "the head elsewhere; a head in shards must be the end of the model"
                 )
         if cell.phase == "F":
-            targets = self._step.targets
-            if targets is not None and output.numel() // width != self._target(cell).numel():
+            if self._batch.targets is not None and output.numel() // width != self._target(cell).numel():
                 raise PipelineError(
                     f"{named(key)} gives {list(output.shape)} for targets of "
                     f"{list(self._target(cell).shape)}; wanted a target for each token"
                 )
             self._outputs[cell.microbatch] = output.detach()
             self._is_mine.add(cell.microbatch)
-            if self._step.is_training and not self._has_checked:
+            if self._is_training and not self._has_checked:
                 self._has_checked = True
                 self._check_loss(output)
-        return [output] if self._step.is_training else []
+        return [output] if self._is_training else []
 
     def _target(self, cell: Cell) -> Tensor:
         found: Tensor = self._targets[cell.microbatch]
@@ -356,19 +338,18 @@ class Shards:
         number = cell.microbatch
         if cell.phase == "S":
             entered = self._entering.pop(number)
-            step = self._step
-            if step.targets is None:
+            if self._batch.targets is None:
                 targets = torch.full(entered.shape[:1], self.head.ignored, device=entered.device)
                 made = self.head.logits(entered, targets, checked=True)
             else:
                 targets = self._target(cell).flatten()
-                early = self._is_early and step.is_training
+                early = self._is_early and self._is_training
                 made = self.head.logits(entered, targets, early=early, checked=True)
             self._logits[number] = made
             return
         logits = self._logits.pop(number)
         with torch.autocast(self._device.type, enabled=False):
-            logits.backward(self._step.scales[number])
+            logits.backward(self._scales[number])
         if not self._is_early:
             self._sums[number] = logits.part
 
@@ -385,12 +366,12 @@ class Shards:
             self._broadcast(instruction)
         elif instruction.kind == "combine":
             logits = self._logits[number]
-            own = logits.numbers() if self._step.targets is not None else self._padded(logits)
+            own = logits.numbers() if self._batch.targets is not None else self._padded(logits)
             shards = [torch.empty_like(own) for _ in range(self._ranks)]
             call = partial(self._numbers.allgather, [shards], [own])
             work = self._watch.start_call(call, lambda: str(instruction))
             self._coming[number] = own, shards, work
-            if self._is_early and self._step.is_training:
+            if self._is_early and self._is_training:
                 self._begin_early(instruction)
         else:
             self._sum(number, instruction)
@@ -424,7 +405,7 @@ class Shards:
 
     def _rows_of(self, cell: Cell) -> int:
         """How many tokens a microbatch has, -1 if this rank does not know."""
-        if self._step.targets is not None:
+        if self._batch.targets is not None:
             return int(self._target(cell).numel())
         return -1 if self.lookups is None else self.lookups.tokens_of(cell).numel()
 
@@ -503,8 +484,8 @@ class Shards:
 
     def _take(self, number: int, shards: list[Tensor]) -> None:
         """Takes the numbers of all shards."""
-        logits, step = self._logits[number], self._step
-        if step.targets is None:
+        logits = self._logits[number]
+        if self._batch.targets is None:
             joined = torch.cat(shards, 1)[:, : self.head.vocabulary]
             if number in self._outputs:
                 shape = self._outputs[number].shape[:-1]
@@ -517,11 +498,11 @@ class Shards:
             if self._batch.tokens is not None:
                 valid = self._targets[number] != self.head.ignored
                 self._batch.tokens.note_count(number, valid.sum())
-        if not step.is_training:
+        if not self._is_training:
             del self._logits[number]
             self._outputs.pop(number, None)
         elif self._is_early:
-            self._sums[number] = logits.part * step.scales[number]
+            self._sums[number] = logits.part * self._scales[number]
 
     def finish(self, index: int, cell: Cell | None = None) -> bool:
         """Ends X, Y or Z for a cell; returns whether it was under way. Of Y of Vocab-2, T needs the
@@ -537,7 +518,7 @@ class Shards:
             own, shards, work = self._coming.pop(number)
             self._wait(own, work, lambda: str(instruction))
             self._take(number, shards)
-        if instruction.kind == "combine" and self._is_early and self._step.is_training:
+        if instruction.kind == "combine" and self._is_early and self._is_training:
             is_first = cell is not None and cell.phase == "T"
             self._await_early(index, is_first)
             if is_first:
