@@ -541,7 +541,8 @@ def _find(
     place = "first"
     if what == "head":
         modules, children, place = modules[::-1], children[::-1], "last"
-    inside = [key for key, m in modules if isinstance(m, kind) and key.split(".")[0] in children[:1]]
+    outer = children[:1]
+    inside = [key for key, m in modules if isinstance(m, kind) and key.split(".")[0] in outer]
     if name is None and not inside:
         raise PipelineError(f"the {place} child of the model has no {missing}")
     chosen = inside[0] if name is None else name

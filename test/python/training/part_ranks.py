@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from pipesched.torch import PipelineRuntime, parts, split_sequential
-from pipesched.torch.core.values import mapped
+from pipesched.torch.core.values import map_tensors
 from part_runs import PartJob, PartResult
 from runtime_ranks import LIMIT, difference, main
 from torch import Tensor, nn
@@ -104,7 +104,7 @@ def spied(layer: Any, seen: list[str]) -> None:
                 entries[0] = _Spy(entries[0], seen, part)
             else:
                 mark: Any = _Mark.apply
-                entries[0] = mapped(entries[0], lambda t: mark(t, seen, f"runs {part}.I"))
+                entries[0] = map_tensors(entries[0], lambda t: mark(t, seen, f"runs {part}.I"))
             return tuple(entries) if type(found) is tuple else entries[0]
 
         setattr(layer, part, run)

@@ -249,7 +249,7 @@ class Buffers:
         return {name: buffer.detach().clone() for name, buffer in named}
 
     @contextmanager
-    def replayed(self) -> Iterator[None]:
+    def replay(self) -> Iterator[None]:
         """Runs a block with the old buffers, and then restores the current ones."""
         now = self._read() if self._old else {}
         self._write(self._old)

@@ -15,7 +15,7 @@ from pipesched import Cell
 
 from ..core.errors import PipelineError
 from ..core.values import tensors_in
-from ..partition.placement import StageKey, named
+from ..partition.placement import StageKey, show
 
 
 def explain(error: RuntimeError, cell: Cell) -> None:
@@ -24,13 +24,13 @@ def explain(error: RuntimeError, cell: Cell) -> None:
     """
     if "support saved tensor hooks" in str(error) and not cell.recomputed:
         raise PipelineError(
-            f"{named((cell.path, cell.stage))} uses a transform of torch.func ({cell}), which "
+            f"{show((cell.path, cell.stage))} uses a transform of torch.func ({cell}), which "
             "PyTorch does not run under the hooks of autograd that offload (D and U), a memory "
             "budget in bytes and measure_memory need"
         ) from error
     if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
         raise PipelineError(
-            f"{named((cell.path, cell.stage))} changes its input, or a parameter, in place "
+            f"{show((cell.path, cell.stage))} changes its input, or a parameter, in place "
             f"({cell}): autograd cannot go back through that; make a new tensor, for example of a "
             "clone of the input"
         ) from error
@@ -79,7 +79,7 @@ class Left:
         if found:
             names = ", ".join(repr(f"{name}.{each}".lstrip(".")) for name, each in found[:5])
             warnings.warn(
-                f"{named(key)} keeps a tensor of its graph beyond its forward, in {names}: a loss "
+                f"{show(key)} keeps a tensor of its graph beyond its forward, in {names}: a loss "
                 "that reads it there gets that of another microbatch, and its gradient is lost; "
                 "return it from the stage, and pass it between stages, up to the loss",
                 stacklevel=2,

@@ -131,13 +131,13 @@ class Injected:
         at = key, cell.microbatch // self._slices
         return self._decided.setdefault(at, key in self._found)
 
-    def raised(self, cell: Cell, roots: list[Root]) -> list[Root]:
+    def scale_up(self, cell: Cell, roots: list[Root]) -> list[Root]:
         """The gradients of outputs as the backward of a stage takes them."""
         if not self._is_whole(cell):
             return roots
         return [(edge, gradient * self._count) for edge, gradient in roots]
 
-    def lowered(self, cell: Cell, found: list[Tensor | None]) -> list[Tensor | None]:
+    def scale_down(self, cell: Cell, found: list[Tensor | None]) -> list[Tensor | None]:
         """The gradients of inputs as they go on."""
         if not self._is_whole(cell):
             return found

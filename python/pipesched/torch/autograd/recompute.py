@@ -25,8 +25,8 @@ from pipesched import Cell
 
 from ..core.errors import PipelineError
 from ..core.random import RandomState
-from ..core.values import local, mapped
-from ..partition.placement import Placement, StageKey, named
+from ..core.values import local, map_tensors
+from ..partition.placement import Placement, StageKey, show
 from .activation import Activation, Buffers, Recomputation
 from .inputs import Inputs
 
@@ -62,7 +62,7 @@ def compare(cell: Cell, outputs: Sequence[Tensor], again: Recomputation) -> None
         is_alike = is_alike and bool(is_near.all())
     if not is_alike:
         raise PipelineError(
-            f"{named((cell.path, cell.stage))}: {cell} does not give what its F gave, so that its "
+            f"{show((cell.path, cell.stage))}: {cell} does not give what its F gave, so that its "
             "gradients would be those of another output: the stage keeps something between "
             "forwards that is no buffer and no random state of PyTorch, Python or NumPy, such as "
             "a counter or a generator of its own; make it a buffer, or do not recompute the stage"
@@ -102,7 +102,7 @@ class Again:
             copies.append(tensor.clone())
             return copies[-1]
 
-        activation.value = mapped(kept, copy)
+        activation.value = map_tensors(kept, copy)
         before = [tensor._version for tensor in copies]
         yield
         activation.value = kept

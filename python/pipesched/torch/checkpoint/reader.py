@@ -52,7 +52,7 @@ def _member(enumeration: Any, name: str) -> Any:
     return enumeration[name]
 
 
-def _admitted() -> dict[tuple[str, str], Any]:
+def _list_admitted() -> dict[tuple[str, str], Any]:
     """What metadata may name, by module and name."""
     found: dict[tuple[str, str], Any] = {("torch", "Size"): torch.Size}
     found["builtins", "getattr"] = _member
@@ -81,7 +81,7 @@ def _admitted() -> dict[tuple[str, str], Any]:
 class _Unpickler(pickle.Unpickler):
     """Makes the classes of metadata and no others."""
 
-    admitted = _admitted()
+    admitted = _list_admitted()
 
     def find_class(self, module: str, name: str) -> Any:
         """The object that a pickle names, if it is allowed."""
@@ -93,7 +93,7 @@ class _Unpickler(pickle.Unpickler):
         return self.admitted[module, name]
 
 
-def _unpickled(contents: bytes) -> Metadata:
+def _unpickle(contents: bytes) -> Metadata:
     try:
         read = _Unpickler(io.BytesIO(contents)).load()
     except PipelineError:
@@ -114,7 +114,7 @@ class Stored:
         self.folder = folder
         try:
             self.sealed = Sealed(folder)
-            self.metadata = _unpickled(self.sealed.contents)
+            self.metadata = _unpickle(self.sealed.contents)
         except OSError as error:
             raise PipelineError(str(error)) from error
 
@@ -203,7 +203,7 @@ class _Planner(DefaultLoadPlanner):
         return found
 
 
-def _failed(
+def _make_error(
     folder: str | os.PathLike[str], is_not: str, error: CheckpointException
 ) -> PipelineError:
     said = [f"rank {rank}: {reason_of(each[0])}" for rank, each in error.failures.items()]
@@ -226,7 +226,7 @@ def read_into(
     try:
         call() if progress is None else progress.run(call)
     except CheckpointException as error:
-        raise _failed(stored.folder, "cannot be read", error) from error
+        raise _make_error(stored.folder, "cannot be read", error) from error
 
 
 def write(
@@ -246,6 +246,6 @@ def write(
         progress.run(call)
     except CheckpointException as error:
         writer.discard()
-        raise _failed(folder, "is not written, and stays as it was", error) from error
+        raise _make_error(folder, "is not written, and stays as it was", error) from error
     finally:
         writer.end()

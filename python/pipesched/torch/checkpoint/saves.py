@@ -383,8 +383,8 @@ class Sealed:
         own = {key: value for key, value in found[1].items() if key != "crc32"}
         if own != wanted or wanted["save"] != self.save:
             raise PipelineError(
-                f"the file {name!r} is of {_named(own)}, but the checkpoint is of "
-                f"{_named({**wanted, 'save': self.save, 'ranks': self.seal['ranks']})}"
+                f"the file {name!r} is of {_describe(own)}, but the checkpoint is of "
+                f"{_describe({**wanted, 'save': self.save, 'ranks': self.seal['ranks']})}"
             )
         total, left = 0, found[0]
         with path.open("rb") as file:
@@ -394,6 +394,6 @@ class Sealed:
             raise PipelineError(f"the file {name!r} was changed after it was written")
 
 
-def _named(seal: Seal) -> str:
+def _describe(seal: Seal) -> str:
     known = {"save": "a save without a name", "step": "?", "rank": "?", "ranks": "?", **seal}
     return "{save} (step {step}), rank {rank} of {ranks}".format(**known)

@@ -32,7 +32,7 @@ from ..core.random import random_states, set_random_states
 from ..core.watch import Watch
 from ..grad_sync.data_parallel import Averages
 from ..grad_sync.ties import Tie
-from ..partition.placement import Placement, StageKey, named
+from ..partition.placement import Placement, StageKey, show
 from ..partition.split import SequentialStage
 from ..vocabulary import VocabularyEmbedding, VocabularyHead, head_rows
 from .progress import Progress
@@ -73,7 +73,7 @@ SHOWN = 5
 """How many names an error lists."""
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(map(repr, names[:SHOWN])) + more
 
@@ -108,14 +108,14 @@ class State:
             if isinstance(module, SequentialStage):
                 return module.whole_name(name)
             raise PipelineError(
-                f"what {named(key)} is called in the whole model is not known: give `names`, a "
+                f"what {show(key)} is called in the whole model is not known: give `names`, a "
                 "function from (path, stage, name) or a name for each (path, stage), or take "
                 "stages from split_sequential"
             )
         if not isinstance(given, Mapping):
             return given(*key, name)
         if key not in given:
-            raise PipelineError(f"`names` has none for {named(key)}; it has {sorted(given)}")
+            raise PipelineError(f"`names` has none for {show(key)}; it has {sorted(given)}")
         prefix = given[key].removesuffix(".")
         return f"{prefix}.{name}" if prefix else name
 
@@ -127,7 +127,7 @@ class State:
                 whole = self._whole_name(key, name)
                 if whole in found and found[whole] is not value:
                     raise PipelineError(
-                        f"{name!r} of {named(key)} and something else of this rank are both "
+                        f"{name!r} of {show(key)} and something else of this rank are both "
                         f"{whole!r} in the whole model; `names` must tell them apart"
                     )
                 found[whole] = value
@@ -197,7 +197,7 @@ class State:
                 )
         return flat
 
-    def gathered(self, flat: dict[str, Any]) -> dict[str, Any]:
+    def gather_rows_of_head(self, flat: dict[str, Any]) -> dict[str, Any]:
         """The same with the whole head on the rank that runs the last stage of the first path, and
         without it on the others. All ranks call it.
         """
@@ -209,7 +209,7 @@ class State:
         if any(other != chosen for other in said):
             raise PipelineError(
                 "the optimizers of the ranks hold different things of the head in shards: "
-                f"{_listed(chosen)} here"
+                f"{_list_names(chosen)} here"
             )
         to = self._placement.find_worker(0, self._placement.last[0])
         most = head_rows(head.vocabulary, 0, self._watch.size)
@@ -264,7 +264,7 @@ class State:
         given = dict.fromkeys(mine) if found is None else found
         missing = [name for name in mine if name not in given]
         if missing:
-            problems.append(f"misses {_listed(missing)}")
+            problems.append(f"misses {_list_names(missing)}")
         for name in (n for n in mine if isinstance(given.get(n), str) and mine[n]):
             if given[name] != mine[name]:
                 problems.append(f"has {name!r} of {given[name]}, wanted {mine[name]}")
@@ -274,7 +274,7 @@ class State:
         lines = [f"rank {r}: {p}" for r, (_, theirs) in enumerate(said) for p in theirs]
         unexpected = [name for name in given if name not in everywhere]
         if unexpected:
-            lines.append(f"no rank has {_listed(unexpected)}")
+            lines.append(f"no rank has {_list_names(unexpected)}")
         if lines:
             raise Misfit(f"{what} does not fit:\n" + "\n".join(lines))
 
@@ -371,7 +371,7 @@ class State:
     def load_optimizer(self, given: Flat, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         """Writes the state of optimizers."""
         states, groups, missing = self._wanted(given, optimizers, self._tied_names())
-        text = f"misses the optimizer state of {_listed(missing)}" if missing else ""
+        text = f"misses the optimizer state of {_list_names(missing)}" if missing else ""
         made = []
         for optimizer in optimizers:
             try:
@@ -482,7 +482,7 @@ class State:
         wanted_here = {"loss": list(self._loss()), "others": list(others)}
         wanted_here["random"] = [rank] if random else []
         lost = [f"{k}.{n}" for k, names in wanted_here.items() for n in names if n not in stored[k]]
-        self._agree(what, {}, None, f"misses {_listed(lost)}" if lost else "")
+        self._agree(what, {}, None, f"misses {_list_names(lost)}" if lost else "")
         for kind, names in wanted_here.items():
             state[kind] = {name: _place(stored[kind][name]) for name in names}
         read_into(state, file, everyone, self._progress(everyone, READS))
@@ -503,7 +503,7 @@ class State:
     ) -> dict[str, Any]:
         """Tensors of the shapes in a file, to read into, cut as the parameters are."""
         states, groups, missing = self._wanted(stored, optimizers, self._tied_names())
-        text = f"misses the optimizer state of {_listed(missing)}" if missing else ""
+        text = f"misses the optimizer state of {_list_names(missing)}" if missing else ""
         self._agree("the optimizer of the checkpoint", {}, None, text)
         places: dict[str, Any] = {}
         for parameter in _parameters(optimizers):

@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor
 
 from ..core.errors import PipelineError
 from ..core.watch import Watch
-from ..partition.placement import Placement, named
+from ..partition.placement import Placement, show
 
 HOST = torch.device("cpu")
 
@@ -36,7 +36,7 @@ def _check_parameters(placement: Placement, device: torch.device) -> None:
         for name, parameter in module.named_parameters():
             if parameter.device != device and not isinstance(parameter, DTensor):
                 raise PipelineError(
-                    f"{named(key)} has parameter {name!r} on {parameter.device}, and this rank "
+                    f"{show(key)} has parameter {name!r} on {parameter.device}, and this rank "
                     f"computes on {device}; move its stages to one device before"
                 )
 

@@ -55,8 +55,8 @@ Kind = tuple[Mode, tuple[int, ...]]
 """The mode of a pass, and numbers for the shapes of the batches of all ranks."""
 
 
-def named(instruction: Instruction) -> str:
-    """A message in words."""
+def show(instruction: Instruction) -> str:
+    """Returns a message in words."""
     return f"message {instruction.message} ({instruction})"
 
 
@@ -84,9 +84,9 @@ class Link:
         carrier, peer = self.host or self.group, instruction.peer
         assert peer is not None
         work = self.watch.start_call(
-            lambda: carrier.send([buffer], peer, tag), lambda: named(instruction)
+            lambda: carrier.send([buffer], peer, tag), lambda: show(instruction)
         )
-        what = lambda: f"the end of {named(instruction)}"  # noqa: E731
+        what = lambda: f"the end of {show(instruction)}"  # noqa: E731
         self.watch.keep(work.wait, buffer, what)
 
     def place(self, instruction: Instruction, nbytes: int, device: torch.device) -> Tensor:
@@ -95,7 +95,7 @@ class Link:
             return self.slots.buffer(instruction, nbytes)
         return torch.empty(nbytes, dtype=torch.uint8, device=device)
 
-    def arrived(self, buffer: Tensor, instruction: Instruction) -> Tensor:
+    def move_to_device(self, buffer: Tensor, instruction: Instruction) -> Tensor:
         """A buffer that has been received, on the device of received tensors."""
         if buffer.device.type == self.device.type:
             return buffer
@@ -108,7 +108,7 @@ class Link:
         carrier, peer = self.host or self.group, instruction.peer
         assert peer is not None
         work = self.watch.start_call(
-            lambda: carrier.recv([buffer], peer, tag), lambda: named(instruction)
+            lambda: carrier.recv([buffer], peer, tag), lambda: show(instruction)
         )
         return work if self.observe is None else self.observe(instruction, work)
 
@@ -158,14 +158,14 @@ class Link:
 
 def _check_number(number: int, instruction: Instruction) -> None:
     if number != instruction.message:
-        raise PipelineError(f"received message {number} in the place of {named(instruction)}")
+        raise PipelineError(f"received message {number} in the place of {show(instruction)}")
 
 
 class TaggedMessages:
     """The messages of one rank over a process group with tags."""
 
     has_tags = begins_early = True
-    """Whether messages find each other by tags, and receives begin earlier than the program says."""
+    """Whether messages find each other by tags, and receives begin early."""
 
     def __init__(self, link: Link, program: Sequence[Instruction]) -> None:
         self._link = link
@@ -222,7 +222,7 @@ class TaggedMessages:
             buffer, words, work = self._begin(instruction, 2, spec)
             self._finish(instruction, buffer, words, work)
             self.known[instruction.message] = spec
-        return read(self._link.arrived(buffer, instruction), spec)
+        return read(self._link.move_to_device(buffer, instruction), spec)
 
     def finish(self) -> None:
         """Ends a pass; the watch has the buffers that were sent."""
@@ -243,14 +243,14 @@ class TaggedMessages:
         self, instruction: Instruction, buffer: Tensor, words: memoryview, work: Any
     ) -> tuple[int, int]:
         """Waits for a buffer; returns its flag and the size of a header."""
-        self._link.watch.wait(work.wait, lambda: named(instruction), buffer, words)
+        self._link.watch.wait(work.wait, lambda: show(instruction), buffer, words)
         _check_number(words[1] - 1, instruction)
         return words[0], words[2]
 
     def _receive_header(self, instruction: Instruction, size: int) -> bytes:
         buffer = torch.empty(size, dtype=torch.uint8)
         work = self._link.receive(buffer, instruction, _tag(instruction) + 1)
-        self._link.watch.wait(work.wait, lambda: named(instruction), buffer)
+        self._link.watch.wait(work.wait, lambda: show(instruction), buffer)
         return buffer.numpy().tobytes()
 
 
@@ -364,10 +364,10 @@ class OrderedMessages:
         if self._is_tagged:
             self._tagged.send(instruction, packet)
             return
-        known = self._known(instruction)
+        known = self._find_spec(instruction)
         if not packet.fits(known) and known != (spec := packet.spec()):
             raise PipelineError(
-                f"{named(instruction)} holds {spec}, but held {known} before with batches of the "
+                f"{show(instruction)} holds {spec}, but held {known} before with batches of the "
                 "same shapes; pass static_shapes=False if they do not say what messages hold"
             )
         self._add(instruction, packet)
@@ -393,13 +393,13 @@ class OrderedMessages:
         self._link.wait(works, buffer, what, words)
         if words is not None:
             _check_number(words[1] - 1, instruction)
-        return read(self._link.arrived(buffer, instruction), self._known(instruction))
+        return read(self._link.move_to_device(buffer, instruction), self._find_spec(instruction))
 
     def finish(self) -> None:
         self._decide()
         self._link.flush()
 
-    def _known(self, instruction: Instruction) -> Spec:
+    def _find_spec(self, instruction: Instruction) -> Spec:
         return self._tagged.known[instruction.message]
 
     def _add(self, instruction: Instruction, packet: Packet | None) -> None:
@@ -421,7 +421,7 @@ class OrderedMessages:
         calls: list[Any] = []
         buffers = []
         for instruction, packet in run:
-            spec = self._known(instruction)
+            spec = self._find_spec(instruction)
             assert instruction.message is not None
             if packet is not None:
                 buffer = packet.pack(spec, self._link.buffers)
@@ -434,7 +434,7 @@ class OrderedMessages:
             buffers.append(buffer)
             calls.append(self._call(instruction, packet is not None, buffer))
         observe = self._link.observe
-        what = lambda: f"the batch of {', '.join(named(each) for each, _ in run)}"  # noqa: E731
+        what = lambda: f"the batch of {', '.join(show(each) for each, _ in run)}"  # noqa: E731
         if self._by_one:
             works = [self._link.watch.start_call(call, what) for call in calls]
         else:

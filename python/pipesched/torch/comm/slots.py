@@ -127,7 +127,7 @@ class Slots:
             return any(map(self.has, _parts(tensor)))
         return tensor.untyped_storage()._cdata in self._places
 
-    def apart(self, tensor: Tensor) -> Tensor:
+    def copy_out(self, tensor: Tensor) -> Tensor:
         """The tensor, or a copy if it lies in a slot."""
         return tensor.clone() if self.has(tensor) else tensor
 

@@ -122,10 +122,10 @@ def join_slices(outputs: list[Any], count: int) -> list[Any]:
     if count == 1:
         return outputs
     groups = [outputs[i : i + count] for i in range(0, len(outputs), count)]
-    return [None if group[0] is None else joined(group) for group in groups]
+    return [None if group[0] is None else join_values(group) for group in groups]
 
 
-def joined(slices: list[Any]) -> Any:
+def join_values(slices: list[Any]) -> Any:
     """A value of a whole microbatch, from the values of its slices, which have one structure."""
     flat = [flatten(value) for value in slices]
     parts = zip(*(tensors for tensors, _ in flat), strict=True)

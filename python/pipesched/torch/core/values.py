@@ -73,7 +73,7 @@ def _fields(value: Any) -> list[tuple[str, Any]] | None:
     return [(name, getattr(value, name)) for name in names]
 
 
-def _made(kind: Any, values: dict[str, Any]) -> Any:
+def _make(kind: Any, values: dict[str, Any]) -> Any:
     """An object of such a class from its fields."""
     if kind is Arguments:
         return Arguments(*values["args"], **values["kwargs"])
@@ -135,7 +135,7 @@ def in_mode(modules: Iterable[Any], is_training: bool) -> Iterator[None]:
             module.training = mode
 
 
-def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
+def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
     """A value with each tensor in it replaced by the function; what is none of the containers
     stays as it is.
     """
@@ -143,13 +143,13 @@ def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
         return function(value)
     kind = type(value)
     if kind in (tuple, list):
-        return kind([mapped(each, function) for each in value])
+        return kind([map_tensors(each, function) for each in value])
     if kind in (dict, OrderedDict):
-        return kind([(key, mapped(each, function)) for key, each in value.items()])
+        return kind([(key, map_tensors(each, function)) for key, each in value.items()])
     fields = _fields(value)
     if fields is None:
         return value
-    return _made(kind, {name: mapped(each, function) for name, each in fields})
+    return _make(kind, {name: map_tensors(each, function) for name, each in fields})
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
@@ -204,7 +204,7 @@ def _put_together(node: Node, following: Iterator[Tensor]) -> Any:
         pairs = [(key, _put_together(each, following)) for key, each in node[1]]
         return dict(pairs) if kind == "dict" else OrderedDict(pairs)
     if kind == "class":
-        return _made(node[1], {key: _put_together(each, following) for key, each in node[2]})
+        return _make(node[1], {key: _put_together(each, following) for key, each in node[2]})
     parts = [_put_together(each, following) for each in node[1]]
     return tuple(parts) if kind == "tuple" else parts
 

@@ -20,7 +20,7 @@ from ..core.errors import PipelineError
 from ..core.values import local
 from ..core.watch import Watch
 from .data_parallel import Averages, Divided
-from .reduce import Shared, settled
+from .reduce import Shared, redistribute_gradient
 
 
 def values_of(gradient: Tensor) -> Tensor:
@@ -70,7 +70,9 @@ class Norm:
         return total if self._is_most else total ** (1 / self.kind)
 
 
-def _counted(parameters: Sequence[nn.Parameter], shared: Sequence[Shared], rank: int) -> list[Any]:
+def _find_counted(
+    parameters: Sequence[nn.Parameter], shared: Sequence[Shared], rank: int
+) -> list[Any]:
     """The parameters that this rank counts."""
     elsewhere = {id(p) for each in shared if each.workers[0] != rank for p in each.parameters}
     again = {id(p) for each in shared if each.is_tied for p in each.parameters[1:]}
@@ -100,9 +102,9 @@ def total_norm(
     """The norm of the gradients of all ranks, the same on each."""
     found: dict[Any, list[Tensor]] = {}
     for parameter in parameters:  # in one order on all ranks that join a part
-        settled(parameter)
+        redistribute_gradient(parameter)
         found.setdefault(_spread(parameter, averages), [])
-    for parameter in _counted(parameters, shared, watch.rank):
+    for parameter in _find_counted(parameters, shared, watch.rank):
         gradient = parameter.grad
         assert gradient is not None
         found[_spread(parameter, averages)].append(gradient)

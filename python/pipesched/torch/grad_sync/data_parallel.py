@@ -42,7 +42,7 @@ from ..core.errors import PipelineError
 from ..core.groups import Peers
 from ..core.values import local
 from ..core.watch import Watch
-from ..partition.placement import Placement, StageKey, named
+from ..partition.placement import Placement, StageKey, show
 
 
 class Divided(Peers):
@@ -154,7 +154,7 @@ class Unit:
     @property
     def name(self) -> str:
         """The name in messages."""
-        return " and ".join(named(key) for key in sorted(self.keys))
+        return " and ".join(show(key) for key in sorted(self.keys))
 
     def _call(self, call: Callable[[], Any], what: str) -> None:
         """Calls FSDP. On a host its collectives block, so that another thread calls it."""
@@ -258,7 +258,7 @@ def check_modules(placement: Placement) -> None:
     """Refuses modules that the runtime would train wrongly."""
     for key, root in placement.modules.items():
         for name, module in root.named_modules():
-            where = f"{named(key)} has {type(module).__name__} at {name!r}"
+            where = f"{show(key)} has {type(module).__name__} at {name!r}"
             if isinstance(module, FullyShardedDataParallel):
                 raise PipelineError(f"{where}: use fully_shard (FSDP2) instead")
             if isinstance(module, DistributedDataParallel):
@@ -271,7 +271,7 @@ def check_modules(placement: Placement) -> None:
             inside = set(map(id, root.modules())) & set(map(id, module.modules()))
             if module is not root and inside:
                 raise PipelineError(
-                    f"{named(key)} is under fully_shard as a whole, and {named(other)} has some of "
+                    f"{show(key)} is under fully_shard as a whole, and {show(other)} has some of "
                     "its blocks; apply fully_shard to blocks alone"
                 )
 
@@ -286,11 +286,11 @@ def _check_wrapper(key: StageKey, wrapper: DistributedDataParallel) -> None:
     for what, found in lost.items():
         if found:
             raise PipelineError(
-                f"{named(key)} is under DDP with {what}, which the runtime would not use: it "
+                f"{show(key)} is under DDP with {what}, which the runtime would not use: it "
                 "averages gradients itself, behind the last backward of a stage; leave it out"
             )
     if any(isinstance(module, FSDPModule) for module in wrapper.module.modules()):
-        raise PipelineError(f"{named(key)} is under DDP and fully_shard; use a mesh of both (HSDP)")
+        raise PipelineError(f"{show(key)} is under DDP and fully_shard; use a mesh of both (HSDP)")
 
 
 def check_apart(group: dist.ProcessGroup, ranks: Iterable[int], what: str) -> None:
@@ -311,7 +311,7 @@ def check_units(group: dist.ProcessGroup, placement: Placement) -> None:
     for key, root in placement.modules.items():
         meshes = {p.device_mesh for p in root.parameters() if isinstance(p, DTensor)}
         for mesh in meshes:
-            check_apart(group, mesh.mesh.flatten().tolist(), f"a DTensor of {named(key)}")
+            check_apart(group, mesh.mesh.flatten().tolist(), f"a DTensor of {show(key)}")
 
 
 def _data_groups(root: nn.Module) -> list[dist.ProcessGroup]:
@@ -379,10 +379,10 @@ class Averages:
             wrapper = placement.wrappers.get(key)
             peers = self.own
             if wrapper is not None:
-                peers = self._peers(wrapper.process_group, f"DDP of {named(key)}")
+                peers = self._peers(wrapper.process_group, f"DDP of {show(key)}")
                 if self.own not in (None, peers):
                     raise PipelineError(
-                        f"{named(key)} is under DDP over another process group than "
+                        f"{show(key)} is under DDP over another process group than "
                         "`data_parallel`; leave one of them out"
                     )
             self._add(key, root, peers)
@@ -400,20 +400,20 @@ class Averages:
         self._plain[key] = peers
         self._of_stage[key] = [] if peers is None else [peers]
         if groups:
-            what = f"fully_shard of {named(key)}"
+            what = f"fully_shard of {show(key)}"
             self._of_stage[key] = [self._peers(group, what) for group in groups]
         for group in _tensor_groups(root):
-            self._peers(group, f"tensor parallelism of {named(key)}", is_inside=True)
+            self._peers(group, f"tensor parallelism of {show(key)}", is_inside=True)
 
     def look(self) -> None:
         """Finds out over which pipelines the parameters of this rank are averaged."""
         self._of = {}
         for key, root in self._placement.modules.items():
-            self._note(root, self._plain[key], _data_groups(root), named(key))
+            self._note(root, self._plain[key], _data_groups(root), show(key))
             for name, parameter in self._parts_of(root):
                 if id(parameter) not in self._of or self.divided is None:
                     raise PipelineError(
-                        f"`expert_parallel` names {name!r} of {named(key)}, which fully_shard "
+                        f"`expert_parallel` names {name!r} of {show(key)}, which fully_shard "
                         "divides among the same ranks and averages; leave it out there"
                     )
                 self._of[id(parameter)] = self.divided

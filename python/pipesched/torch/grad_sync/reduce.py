@@ -189,7 +189,7 @@ class _Exchange:
         return torch.sparse_coo_tensor(indices, rows, value.shape, is_coalesced=True)
 
 
-def settled(parameter: nn.Parameter) -> Tensor | None:
+def redistribute_gradient(parameter: nn.Parameter) -> Tensor | None:
     """The gradient of a parameter, cut as the parameter is. Under tensor parallelism it may be in
     parts that are still to be summed.
     """
@@ -231,7 +231,7 @@ def _is_dense(gradient: Tensor | None) -> TypeGuard[Tensor]:
 
 def _dense(parameter: nn.Parameter) -> Tensor:
     """The gradient, or zeros, as a dense tensor of the parameter's dtype."""
-    gradient = settled(parameter)
+    gradient = redistribute_gradient(parameter)
     if gradient is None:
         return torch.zeros_like(local(parameter).detach())
     if gradient.layout != torch.strided:
@@ -394,7 +394,7 @@ class Shared:
             exchange.finish(watch, what)
         self._exchanges = []
         for parameter in self._divided:
-            settled(parameter)
+            redistribute_gradient(parameter)
             if parameter.grad is not None:
                 peers = self._peers_of(parameter)
                 assert peers is not None
@@ -411,14 +411,14 @@ class Shared:
 
 def shapes_of(parameters: Sequence[Tensor]) -> list[list[Any]]:
     """What all ranks of an all-reduce must agree on."""
-    return [[list(local(p).shape), str(p.dtype), *_shards(p), *_frozen(p)] for p in parameters]
+    return [[list(local(p).shape), str(p.dtype), *_shards(p), *_list_frozen(p)] for p in parameters]
 
 
 def _shards(parameter: Tensor) -> list[str]:
     return [str(parameter.placements)] if isinstance(parameter, DTensor) else []
 
 
-def _frozen(parameter: Tensor) -> list[str]:
+def _list_frozen(parameter: Tensor) -> list[str]:
     is_frozen = isinstance(parameter, nn.Parameter) and not parameter.requires_grad
     return ["frozen"] if is_frozen else []
 

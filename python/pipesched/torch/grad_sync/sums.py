@@ -25,18 +25,18 @@ from ..core.errors import PipelineError
 from ..core.program import COLLECTIVES
 from ..core.values import local
 from ..core.watch import Watch
-from ..partition.placement import Placement, StageKey, blocks_text, named
+from ..partition.placement import Placement, StageKey, blocks_text, show
 from ..vocabulary import VocabularyHead
 from .buffers import OneBuffer, SharedBuffers
 from .data_parallel import Around, Averages, BufferRule, Divided
 from .reduce import Shared, Sum, is_small, sum_over
-from .ties import Place, Tie, buffers_at, shared_objects
+from .ties import Place, Tie, buffers_at, find_shared_objects
 
 Block = tuple[int | None, range, tuple[int, ...]]
 """The group of the program, blocks, and the ranks that hold them."""
 
 
-def _joined(parameters: Iterable[nn.Parameter]) -> int:
+def _count_joined(parameters: Iterable[nn.Parameter]) -> int:
     trained = [local(p) for p in parameters if p.requires_grad]
     return sum(tensor.nbytes for tensor in trained if is_small(tensor))
 
@@ -66,7 +66,7 @@ class Sums:
         """Called when other parameters are trained than before, if O cells step them."""
         self._versions: list[tuple[nn.Parameter, int]] = []
         self._seen: list[tuple[int, bool]] = self._look()
-        self._objects = shared_objects(placement)
+        self._objects = find_shared_objects(placement)
         self._unchecked = self._to_check()
 
     @property
@@ -84,7 +84,7 @@ class Sums:
         parameters of a stage: of those that a sum of blocks is about, and of those whose gradients
         are complete only at the end of a step.
         """
-        late = self.late()
+        late = self.find_late()
         own = {id(p) for p in self._placement.modules[key].parameters()}
         if self._placement.loss is not None and key[1] == self._placement.last[key[0]]:
             own |= {id(p) for p in self._placement.loss.parameters()}
@@ -94,7 +94,7 @@ class Sums:
 
     def joined_bytes(self, blocks: range) -> int:
         """The size of the copies in which the gradients of blocks travel."""
-        return _joined(self.of_blocks(blocks))
+        return _count_joined(self.of_blocks(blocks))
 
     def mean_bytes(self, key: StageKey) -> int:
         """The size of those in which the gradients of a stage travel to other pipelines, if that
@@ -104,17 +104,17 @@ class Sums:
         chosen = [p for each in self.means for p in each.parameters if id(p) in own]
         over = {id(p): self._averages.of(p) for p in chosen}
         found = {id(p): p for p in chosen if not isinstance(over[id(p)], Divided)}
-        return _joined(found.values())
+        return _count_joined(found.values())
 
-    def tied(self) -> set[int]:
+    def find_tied(self) -> set[int]:
         """The parameters of ties."""
         return {id(p) for tie in self.ties for p in tie.parameters(self._placement)}
 
-    def late(self) -> set[int]:
+    def find_late(self) -> set[int]:
         """The parameters whose gradients are complete only at the end of a step."""
         loss = self._placement.loss
         own = set() if loss is None else {id(p) for p in loss.parameters()}
-        return self.tied() | own | self._late_of_head()
+        return self.find_tied() | own | self._late_of_head()
 
     def _late_of_head(self) -> set[int]:
         """Of a head in shards: what it shares with an embedding, with other pipelines, or with the
@@ -151,7 +151,7 @@ class Sums:
 
     def of_blocks(self, blocks: range) -> list[nn.Parameter]:
         """The parameters of blocks that no tie is about."""
-        tied = self.tied()
+        tied = self.find_tied()
         return [p for p in self._placement.parameters_of(blocks) if id(p) not in tied]
 
     def _over(self, workers: tuple[int, ...]) -> Sum | None:
@@ -207,9 +207,9 @@ class Sums:
             covered = list(self.shared)
             if not self._averages.is_plain(key):
                 continue
-            chosen = self._left(key, covered)
-            name = f"the mean of gradients of {named(key)}"
-            find = partial(self._left, key, covered)
+            chosen = self._find_uncovered(key, covered)
+            name = f"the mean of gradients of {show(key)}"
+            find = partial(self._find_uncovered, key, covered)
             mean = Shared(name, find, None, (rank,), self._averages.of, keeps=True)
             self.means.append(mean)
             self.at_end.append(mean)
@@ -221,7 +221,7 @@ class Sums:
             }
             around.add(cells, keys, partial(mean.start, self._watch))
 
-    def _left(self, key: StageKey, covered: Sequence[Shared]) -> list[nn.Parameter]:
+    def _find_uncovered(self, key: StageKey, covered: Sequence[Shared]) -> list[nn.Parameter]:
         """The averaged parameters of a stage that no other sum is about."""
         seen = {id(p) for each in covered for p in each.parameters}
         found = self._placement.modules[key].parameters()
@@ -235,7 +235,7 @@ class Sums:
         sum_up = self._over(workers) if has_parameters else None
         if loss is None or not has_parameters or self._watch.rank not in workers:
             return
-        find = lambda: [p for p in loss.parameters() if id(p) not in self.tied()]  # noqa: E731
+        find = lambda: [p for p in loss.parameters() if id(p) not in self.find_tied()]  # noqa: E731
         name = "the sum of gradients of the loss"
         keeps = self._watch.rank == workers[0]
         self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of, keeps=keeps))
@@ -278,14 +278,14 @@ class Sums:
         for leaf in leaves_of(outputs, ends):
             if (name := self._placement.elsewhere.name_of(leaf)) is not None:
                 raise PipelineError(
-                    f"{named(key)}, or its loss, uses {name}, which other ranks train: they would "
+                    f"{show(key)}, or its loss, uses {name}, which other ranks train: they would "
                     "not get that gradient, and this rank does not see their values. Pass between "
                     "stages what the loss needs, for example a penalty of weights that each stage "
                     "adds up, or register the parameter in both stages, which ties it"
                 )
             if is_shared and id(leaf) not in known:
                 raise PipelineError(
-                    f"{named(key)}, or its loss, uses a parameter of shape {list(leaf.shape)} that "
+                    f"{show(key)}, or its loss, uses a parameter of shape {list(leaf.shape)} that "
                     "is in no module of this rank, so that nothing would sum its gradients over "
                     "replicas; put it into the stage, or give the loss as a module that has it"
                 )
@@ -305,7 +305,7 @@ class Sums:
                 self._change()
         for each in (*self.groups.values(), *self.at_end):
             each.begin()
-        self._versions = [(p, p._version) for p in self._unstepped()]
+        self._versions = [(p, p._version) for p in self._find_unstepped()]
 
     def end(self) -> None:
         """Sums at the end of a step what the program does not."""
@@ -315,7 +315,7 @@ class Sums:
         for shared in self.at_end:
             shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
 
-    def _unstepped(self) -> Iterator[nn.Parameter]:
+    def _find_unstepped(self) -> Iterator[nn.Parameter]:
         """The parameters that no O steps and that have hooks which could do so."""
         if self.check_steps is None:
             for parameter in self._placement.all_parameters():
@@ -337,7 +337,7 @@ class Sums:
                 )
 
     def _change(self) -> None:
-        if (now := shared_objects(self._placement)) != self._objects:
+        if (now := find_shared_objects(self._placement)) != self._objects:
             raise PipelineError(
                 f"parameters became one parameter after the runtime was made, or two of what was "
                 f"one (blocks and names: {now or self._objects}); tie them before"

@@ -36,8 +36,17 @@ from pipesched import Stage
 from ..core.errors import PipelineError
 from ..core.values import local
 from ..core.watch import Watch
-from ..partition.origin import Held, Name, joined, origin_of, origins_of, refuse_shared
-from ..partition.placement import Placement, StageKey, Stages, Tied, bare, blocks_text, named, once
+from ..partition.origin import Held, Name, join_names, origin_of, origins_of, refuse_shared
+from ..partition.placement import (
+    Placement,
+    StageKey,
+    Stages,
+    Tied,
+    bare,
+    blocks_text,
+    drop_repeated,
+    show,
+)
 
 Place = tuple[int, int, str]
 """The first block, the end of the blocks, and the name in them. A stage without blocks has the path
@@ -90,7 +99,7 @@ def _parameter(placement: Placement, key: StageKey, place: Place) -> nn.Paramete
     except AttributeError:
         first, end, name = place
         raise PipelineError(
-            f"{named(key)} has no parameter {name!r} in blocks {first} to {end - 1}, where another "
+            f"{show(key)} has no parameter {name!r} in blocks {first} to {end - 1}, where another "
             "rank has one that is tied; give all ranks that hold these blocks the same modules"
         ) from None
 
@@ -101,7 +110,7 @@ def buffers_at(placement: Placement, places: Sequence[Place]) -> list[Tensor]:
     return [part.get_buffer(name) for part, name in (each for each in found if each is not None)]
 
 
-def _given(placement: Placement, tied: Tied) -> list[list[Place]]:
+def _find_given(placement: Placement, tied: Tied) -> list[list[Place]]:
     """The places of this rank in the ties that the caller named."""
     found = []
     for members in tied:
@@ -109,7 +118,7 @@ def _given(placement: Placement, tied: Tied) -> list[list[Place]]:
         for member in members:
             *place, name = member
             if place == ["loss"]:
-                places.append(_named_of_loss(placement, str(name)))
+                places.append(_place_of_loss(placement, str(name)))
                 continue
             holders = {
                 (stage.path, stage.stage)
@@ -126,7 +135,7 @@ def _given(placement: Placement, tied: Tied) -> list[list[Place]]:
     return found
 
 
-def _named_of_loss(placement: Placement, name: str) -> Place:
+def _place_of_loss(placement: Placement, name: str) -> Place:
     loss = placement.given_loss
     names = [] if loss is None else [each for each, _ in loss.named_parameters()]
     if name not in names:
@@ -135,12 +144,12 @@ def _named_of_loss(placement: Placement, name: str) -> Place:
     return LOSS, LOSS, name
 
 
-def shared_objects(placement: Placement) -> list[list[Place]]:
+def find_shared_objects(placement: Placement) -> list[list[Place]]:
     """The places of parameter objects that this rank holds several times."""
-    return _shared((placement.stages[key], each) for key, each in placement.modules.items())
+    return _find_shared((placement.stages[key], each) for key, each in placement.modules.items())
 
 
-def _shared(parts: Iterable[tuple[Stage, nn.Module]]) -> list[list[Place]]:
+def _find_shared(parts: Iterable[tuple[Stage, nn.Module]]) -> list[list[Place]]:
     places: dict[int, dict[Place, None]] = {}
     for stage, module in parts:
         for name, parameter in module.named_parameters(remove_duplicate=False):
@@ -169,7 +178,7 @@ def _pieces(placement: Placement, places: Iterable[Place]) -> set[Any]:
     return found
 
 
-def _merged(groups: Iterable[Sequence[Place]]) -> Iterator[list[Place]]:
+def _merge(groups: Iterable[Sequence[Place]]) -> Iterator[list[Place]]:
     """Joins groups that have a place in common."""
     group_of: dict[Place, list[Place]] = {}
     for group in groups:
@@ -202,7 +211,7 @@ class Tie:
         if (loss := placement.loss) is not None:
             names = [name for first, _, name in self.places if first == LOSS]
             found += [loss.get_parameter(name) for name in names]
-        return once(p for p in found if p is not None)
+        return drop_repeated(p for p in found if p is not None)
 
     def __str__(self) -> str:
         return " and ".join(map(place_text, self.places))
@@ -277,9 +286,9 @@ def places_here(placement: Placement, tokens: Iterable[str]) -> dict[str, list[P
             origin = origin_of(module)
             for block, inner in () if origin is None else origin.places_of(module):
                 for name in module._parameters:
-                    _, _, token = _token((block, joined(inner, name)))
+                    _, _, token = _token((block, join_names(inner, name)))
                     if token in wanted:
-                        place = place_of(placement, key, joined(outer, name))
+                        place = place_of(placement, key, join_names(outer, name))
                         found.setdefault(token, []).append(place)
     return found
 
@@ -293,14 +302,14 @@ def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
         parts += _given_stages(placement, stages)
     ranks = [[w for w, held in enumerate(placement.everywhere) if s in held] for s, _ in parts]
     held = [
-        Held(f"{named((stage.path, stage.stage))}: ", module, frozenset(workers))
+        Held(f"{show((stage.path, stage.stage))}: ", module, frozenset(workers))
         for (stage, module), workers in zip(parts, ranks, strict=True)
     ]
     if placement.given_loss is not None:
         held.append(Held("the loss: ", placement.given_loss, frozenset(placement.loss_workers())))
     refuse_shared(held)
-    seen = [*_shared(parts), *_of_model(placement), *_of_loss(placement, parts)]
-    return [_given(placement, tied), seen]
+    seen = [*_find_shared(parts), *_of_model(placement), *_of_loss(placement, parts)]
+    return [_find_given(placement, tied), seen]
 
 
 def find_ties(
@@ -321,7 +330,7 @@ def find_ties(
             [(MODEL, MODEL, token), *map(_read, places)] for token, places in each.items()
         ]
     merged = sorted(
-        [place for place in group if place[0] != MODEL] for group in _merged(groups)
+        [place for place in group if place[0] != MODEL] for group in _merge(groups)
     )
     return [
         Tie(placement, places)
@@ -384,7 +393,7 @@ class Copies:
         self._is_on = tied is None and not (isinstance(stages, Mapping) and keys <= set(stages))
         self._here: dict[str, list[_Copy]] = {}
 
-    def _unseen(self) -> Iterator[tuple[nn.Parameter, _Copy]]:
+    def _find_unseen(self) -> Iterator[tuple[nn.Parameter, _Copy]]:
         placement = self._placement
         for key, module in placement.modules.items():
             if not origins_of([module]):
@@ -398,7 +407,7 @@ class Copies:
         """The values of this rank that are told to the others."""
         if self._is_on:
             tied = {id(p) for tie in self._ties for p in tie.parameters(self._placement)}
-            for parameter, copy in self._unseen():
+            for parameter, copy in self._find_unseen():
                 if parameter.requires_grad and id(parameter) not in tied:
                     if (text := _digest(parameter)) is not None:
                         self._here.setdefault(text, []).append(copy)
@@ -414,7 +423,7 @@ class Copies:
             return
         mine = {text: self._here[text] for text in common if text in self._here}
         told = watch.meet("copies", mine)
-        found = [pair for text in common for pair in _apart([t.get(text, ()) for t in told])]
+        found = [pair for text in common for pair in _find_apart([t.get(text, ()) for t in told])]
         found.sort(key=lambda pair: (pair[0].own_name == pair[1].own_name, pair))
         if not found:
             return
@@ -431,7 +440,7 @@ class Copies:
         warnings.warn(text, stacklevel=2)
 
 
-def _apart(told: Sequence[Sequence[Any]]) -> Iterator[tuple[_Copy, _Copy]]:
+def _find_apart(told: Sequence[Sequence[Any]]) -> Iterator[tuple[_Copy, _Copy]]:
     """Those of one value that are at different places, which no rank has both."""
     held: dict[Place, tuple[_Copy, set[int]]] = {}
     for rank, theirs in enumerate(told):

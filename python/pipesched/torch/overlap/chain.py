@@ -26,7 +26,7 @@ from pipesched._options import PairOrder, code_of
 from ..autograd.activation import Activation
 from ..autograd.backward import Root, WeightBackward, input_backward
 from ..core.errors import PipelineError
-from ..core.values import arguments_of, call, mapped
+from ..core.values import arguments_of, call, map_tensors
 from ..core.watch import Watch
 from ..grad_sync.sums import Sums
 from ..partition.placement import StageKey
@@ -153,9 +153,14 @@ Look = Callable[[list[Tensor], list[GradientEdge]], None]
 """Looks at the outputs of a link, and at where its gradients end."""
 
 
-def _listed(value: Any) -> list[Tensor]:
+def _list_tensors(value: Any) -> list[Tensor]:
     found: list[Tensor] = []
-    mapped(value, lambda tensor: found.append(tensor) or tensor)  # type: ignore[func-returns-value]
+
+    def add(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_tensors(value, add)
     return found
 
 
@@ -200,7 +205,7 @@ class Forward:
     def finish(self) -> Any:
         """Runs the rest. Returns the output, from leaves."""
         self._run_to(len(self.chain.links) - 1)
-        value = self._arrived()
+        value = self._await_leaves()
         self.ends = [_edge(leaf) for leaf in self._leaves]
         self._leaves, self._value, self._entered = [], None, ([], [])
         return value
@@ -216,7 +221,7 @@ class Forward:
             self._leaves, edges = self._entered
             made = _Ran(list(edges))
         else:
-            value = self._arrived()
+            value = self._await_leaves()
             arguments = entries_of(value, bool(link.part) and link.part != "attention")
             made = _Ran([_edge(leaf) for leaf in self._leaves])
         self._note("runs", link)
@@ -241,7 +246,7 @@ class Forward:
                 made.exchanges[len(tensors)] = entry, shape, rows.new_empty(0)
                 entry.rows = rows.new_empty(0)
                 entry = rows
-            tensors += _listed(entry)
+            tensors += _list_tensors(entry)
             entries.append(entry)
         if self._look is not None:
             self._look(tensors, [edge for edge in made.inputs if edge is not None])
@@ -256,7 +261,7 @@ class Forward:
         self._coming = coming
         self._value = tuple(entries) if type(output) is tuple else entries[0]
 
-    def _arrived(self) -> Any:
+    def _await_leaves(self) -> Any:
         """What the link before returned, from leaves, when all of it has arrived."""
         for number, arriving in self._coming.items():
             link = self.chain.links[len(self.ran) - 1]
@@ -266,7 +271,7 @@ class Forward:
             self._leaves[number] = arriving.rows.requires_grad_(needs)
         self._coming = {}
         leaves = iter(self._leaves)
-        return mapped(self._value, lambda _: next(leaves))
+        return map_tensors(self._value, lambda _: next(leaves))
 
     def _note(self, does: str, link: _Link) -> None:
         if link.part:
@@ -363,7 +368,7 @@ class Backward:
             self._run_weights(0, len(self._ran))
         return self._given
 
-    def left(self) -> WeightBackward:
+    def take_weights(self) -> WeightBackward:
         """What is left for W."""
         merged = WeightBackward()
         for each in self._weights.values():
@@ -513,11 +518,11 @@ class StagesInParts:
         """Begins a backward."""
         return Backward(forward, cell, roots, device, self._is_whole)
 
-    def beside(self, backward: Backward) -> None:
+    def put_beside(self, backward: Backward) -> None:
         """Lets the next forward run beside a backward."""
         self._beside = backward
 
-    def alone(self, backward: Backward) -> None:
+    def run_alone(self, backward: Backward) -> None:
         """Runs a backward by itself."""
         for part, phase, layer in steps_of(self._order, 0, backward.layers):
             backward.run(part, phase, layer)

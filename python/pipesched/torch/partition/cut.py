@@ -89,7 +89,7 @@ def _check_names(module: nn.Module, names: Sequence[str]) -> None:
                 )
 
 
-def _held(module: nn.Module, inputs: Sequence[str] | None) -> dict[str, Any]:
+def _find_held(module: nn.Module, inputs: Sequence[str] | None) -> dict[str, Any]:
     """The arguments that keep their defaults, which are traced as constants."""
     parameters = inspect.signature(module.forward).parameters
     if inputs is not None:
@@ -124,9 +124,9 @@ def _drop_held(graph: fx.Graph, module: nn.Module, held: Mapping[str, Any]) -> N
             graph.erase_node(node)
 
 
-def _traced(module: nn.Module, names: Sequence[str], inputs: Sequence[str] | None) -> fx.Graph:
+def _trace(module: nn.Module, names: Sequence[str], inputs: Sequence[str] | None) -> fx.Graph:
     """The graph of the code between the cuts, which must be the same in both modes."""
-    held = _held(module, inputs)
+    held = _find_held(module, inputs)
     before = [(each, dict(vars(each))) for each in module.modules()]
     graphs = []
     try:
@@ -235,12 +235,12 @@ def _places(at: Cuts) -> dict[str, SplitPoint]:
     return dict(at) if isinstance(at, Mapping) else dict.fromkeys(at, SplitPoint.BEGINNING)
 
 
-def _in_order(
+def _order_cuts(
     module: nn.Module, cuts: Mapping[str, SplitPoint], inputs: Sequence[str] | None
 ) -> tuple[dict[str, SplitPoint], list[nn.Module]]:
     """The cuts in the order in which the forward comes to them, and the parts between them."""
     _check_names(module, list(cuts))
-    graph = _traced(module, list(cuts), inputs)
+    graph = _trace(module, list(cuts), inputs)
     parts = parts_of(module, graph, part_of_nodes(graph, cuts))
     called = [str(node.target) for node in graph.nodes if node.op == "call_module"]
     return {name: cuts[name] for name in called if name in cuts}, parts
@@ -258,7 +258,7 @@ def measure_parts(
     """The seconds that each part between the cuts takes for a forward and a backward, for
     `split_model`: see there for `at` and `inputs`, and `measure_children` for the rest.
     """
-    _, parts = _in_order(module, _places(at), inputs)
+    _, parts = _order_cuts(module, _places(at), inputs)
     return measure_children(
         nn.Sequential(*map(Taking, parts)), example, repeats=repeats, group=group
     )
@@ -294,7 +294,7 @@ def split_model(
         chosen = sizes_of(len(cuts) + 1, schedule.blocks, sizes, times, ("part", "parts"))
         if 0 in chosen:
             raise PipelineError(f"sizes {list(chosen)}: a block of a cut module is not empty")
-        known, _ = _in_order(module, cuts, inputs)
+        known, _ = _order_cuts(module, cuts, inputs)
         ends = list(itertools.accumulate(chosen))[:-1]
         names = list(known)
         cuts = {names[end - 1]: known[names[end - 1]] for end in ends}
@@ -303,5 +303,5 @@ def split_model(
             f"`at` has {len(cuts)} names, which make {len(cuts) + 1} blocks; the placement has "
             f"{schedule.blocks}; `sizes` or `times` choose among more names"
         )
-    _, parts = _in_order(module, cuts, inputs)
+    _, parts = _order_cuts(module, cuts, inputs)
     return CutStages(parts, schedule, [1] * len(parts))

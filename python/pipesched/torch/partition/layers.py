@@ -344,7 +344,7 @@ class _Watch:
         )
 
 
-def _watched(model: nn.Module, example: Mapping[str, Any]) -> _Watch:
+def _watch_forward(model: nn.Module, example: Mapping[str, Any]) -> _Watch:
     watch = _Watch(model)
     with ExitStack() as stack:
         for module in model.modules():
@@ -367,7 +367,7 @@ def _watched(model: nn.Module, example: Mapping[str, Any]) -> _Watch:
 
 def _plan(model: nn.Module, layers: str | None, example: Mapping[str, Any]) -> _Plan:
     names = _candidates(model, layers)
-    watch = _watched(model, example)
+    watch = _watch_forward(model, example)
     known: dict[str, Any] = dict(model.named_modules())
     run = [
         name
@@ -397,11 +397,11 @@ def _plan(model: nn.Module, layers: str | None, example: Mapping[str, Any]) -> _
                 f"{name or 'the model'} has hooks, which would run in each stage; put them on "
                 "modules that are not cut",
             )
-    _beside(plan, known, watch)
+    _place_others(plan, known, watch)
     return plan
 
 
-def _beside(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) -> None:
+def _place_others(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) -> None:
     """Finds where the modules with parameters next to the layers run. Refuses towers of images or
     audio, which the configuration has next to that of the text, and which tokens do not run.
     """
@@ -482,7 +482,7 @@ def _near(found: Tensor, like: Tensor) -> bool:
     return torch.allclose(found, like, rtol=limit, atol=limit * float(like.abs().max()))
 
 
-def _planned(model: nn.Module, layers: str | None) -> _Plan:
+def _make_plan(model: nn.Module, layers: str | None) -> _Plan:
     if next(model.parameters(), None) is None:
         raise _refuse(model, "it has no parameters")
     with trying(model):
@@ -494,7 +494,7 @@ def _planned(model: nn.Module, layers: str | None) -> _Plan:
 
 def layers_of(model: nn.Module, layers: str | None = None) -> int:
     """How many layers the model has."""
-    return _planned(model, layers).count
+    return _make_plan(model, layers).count
 
 
 def measure_layers(
@@ -509,7 +509,7 @@ def measure_layers(
     first with the embedding, the last with the norm and the head. See `measure_children` for
     `repeats` and `group`.
     """
-    plan = _planned(model, layers)
+    plan = _make_plan(model, layers)
     parts = [Taking(part) for part in _cut(plan, [1] * plan.count)]
     if isinstance(example, Arguments):
         example = {**_by_name(model, example.args, example.kwargs)}
@@ -541,6 +541,6 @@ def from_hugging_face(
     A model whose layers pass on more than a hidden state is refused: parts of one layer each must
     give what the model gives, which is tried with a few tokens.
     """
-    plan = _planned(model, layers)
+    plan = _make_plan(model, layers)
     chosen = sizes_of(plan.count, schedule.blocks, sizes, times, ("layer", "layers"))
     return CutStages(_cut(plan, chosen), schedule, [1] * len(chosen))

@@ -47,7 +47,7 @@ def _measure(module: nn.Sequential, example: Any, repeats: int) -> list[float]:
     tensors, _ = flatten(example)
     device = tensors[0].device if tensors else torch.device("cpu")
     passes = []
-    with _unchanged(module, device), torch.enable_grad():
+    with _keep_state(module, device), torch.enable_grad():
         for _ in range(repeats + 1):
             value, times = example, []
             for child in module:
@@ -58,7 +58,7 @@ def _measure(module: nn.Sequential, example: Any, repeats: int) -> list[float]:
 
 
 @contextmanager
-def _unchanged(module: nn.Module, device: torch.device) -> Iterator[None]:
+def _keep_state(module: nn.Module, device: torch.device) -> Iterator[None]:
     gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
     buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
     random = RandomState(device)

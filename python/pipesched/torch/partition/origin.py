@@ -76,7 +76,7 @@ _origins: Any = _weak()
 """The origin of each module that was divided, the last one if it was divided several times."""
 
 
-def joined(*names: str) -> str:
+def join_names(*names: str) -> str:
     """A name from its parts, of which some may be empty."""
     return ".".join(filter(None, names))
 
@@ -113,7 +113,7 @@ class Origin:
             if (module := find()) is not None:
                 for own, tensor in getattr(module, kind).items():
                     if tensor is not None:
-                        yield (block, joined(name, own)), tensor
+                        yield (block, join_names(name, own)), tensor
 
     def groups(self, kind: Kind) -> list[list[Name]]:
         """The names of each parameter or buffer that several blocks have now."""

@@ -24,25 +24,25 @@ Tied = Sequence[Sequence[tuple[int, str] | tuple[int, int, str] | tuple[Literal[
 or ("loss", name)."""
 
 
-def named(key: StageKey) -> str:
-    """A stage in messages."""
+def show(key: StageKey) -> str:
+    """Returns a stage in words."""
     return f"path {key[0]}, stage {key[1]}"
 
 
 def blocks_text(blocks: range) -> str:
-    """Blocks in messages."""
+    """Returns blocks in words."""
     first, last = blocks.start, blocks.stop - 1
     return f"block {first}" if first == last else f"blocks {first} to {last}"
 
 
-def once(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+def drop_repeated(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
     """Parameters without repetitions."""
     return list({id(p): p for p in parameters}.values())
 
 
-def trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+def select_trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
     """The parameters that get gradients, each once."""
-    return once(p for p in parameters if p.requires_grad)
+    return drop_repeated(p for p in parameters if p.requires_grad)
 
 
 def module_of(function: Any) -> nn.Module | None:
@@ -110,7 +110,7 @@ class Placement:
             yield from origin.parameters()
         for key, module in source.items() if isinstance(source, Mapping) else ():
             for name, parameter in module.named_parameters():
-                yield f"{name} of {named(key)}", parameter
+                yield f"{name} of {show(key)}", parameter
 
     def loss_workers(self) -> tuple[int, ...]:
         """The ranks that have a last stage, and so compute losses."""
@@ -129,14 +129,14 @@ class Placement:
         if isinstance(source, Mapping):
             if key not in source:
                 raise PipelineError(
-                    f"`stages` has no module for {named(key)}, which the placement gives to rank "
+                    f"`stages` has no module for {show(key)}, which the placement gives to rank "
                     f"{self.rank}; it has {sorted(source)}"
                 )
             module: object = source[key]
         else:
             module = source(*key)
         if not isinstance(module, nn.Module):
-            raise PipelineError(f"`stages` gives {module!r} for {named(key)}; wanted an nn.Module")
+            raise PipelineError(f"`stages` gives {module!r} for {show(key)}; wanted an nn.Module")
         if isinstance(module, DistributedDataParallel):
             self.wrappers[key] = module
         inner: nn.Module = bare(module)
@@ -157,7 +157,7 @@ class Placement:
                     is_same = all(self._block(other, b) is self._block(key, b) for b in common)
                 if not is_same:
                     raise PipelineError(
-                        f"{named(other)} and {named(key)} hold {blocks_text(common)} on rank "
+                        f"{show(other)} and {show(key)} hold {blocks_text(common)} on rank "
                         f"{self.rank}, as modules that are not the same; a rank holds each block "
                         "once, so give one module object for both"
                     )
@@ -168,10 +168,10 @@ class Placement:
         for key in sorted(self.stages):
             other = first.setdefault(id(self.modules[key]), key)
             one, two = self.stages[other].blocks, self.stages[key].blocks
-            if one != two and trained(self.modules[key].parameters()):
+            if one != two and select_trained(self.modules[key].parameters()):
                 raise PipelineError(
-                    f"`stages` gives one module for {named(other)} ({blocks_text(one)}) and "
-                    f"{named(key)} ({blocks_text(two)}), so that each of its parameters "
+                    f"`stages` gives one module for {show(other)} ({blocks_text(one)}) and "
+                    f"{show(key)} ({blocks_text(two)}), so that each of its parameters "
                     "belongs to several stages of this rank; give each stage its own module, and "
                     "name the parameters that are one in `tied`"
                 )
@@ -179,12 +179,12 @@ class Placement:
     def _block(self, key: StageKey, block: int) -> nn.Module:
         stage, module = self.stages[key], self.modules[key]
         if isinstance(module, (nn.Sequential, nn.ModuleList)) and len(module) == len(stage.blocks):
-            check_own(module, named(key))
+            check_own(module, show(key))
             found = module[block - stage.first_block]
             assert isinstance(found, nn.Module)
             return found
         raise PipelineError(
-            f"{named(key)} shares some of its blocks {stage.blocks.start} to "
+            f"{show(key)} shares some of its blocks {stage.blocks.start} to "
             f"{stage.blocks.stop - 1} with a stage that has not all of them; give an nn.Sequential "
             f"with one child per block ({len(stage.blocks)}), as split_sequential does"
         )
@@ -192,7 +192,7 @@ class Placement:
     def parameters_of(self, blocks: range) -> list[nn.Parameter]:
         """The parameters of blocks that a stage of this rank holds. Empty if none holds them."""
         found = self.modules_of(blocks)
-        return once(p for module in found[1] for p in module.parameters()) if found else []
+        return drop_repeated(p for module in found[1] for p in module.parameters()) if found else []
 
     def modules_of(self, blocks: range) -> tuple[StageKey, list[nn.Module]] | None:
         """The modules of blocks that this rank holds, and a stage that has them."""
@@ -218,7 +218,7 @@ class Placement:
         blocks = [block for block in stage.blocks if owner(block) == key]
         if not blocks:
             return []
-        return trained(self.parameters_of(range(blocks[0], blocks[-1] + 1)))
+        return select_trained(self.parameters_of(range(blocks[0], blocks[-1] + 1)))
 
     def pieces(self) -> list[Piece]:
         """The blocks of the model, cut wherever a stage begins or ends, ascending."""
@@ -237,16 +237,16 @@ class Placement:
         except AttributeError:
             names = ", ".join(n for n, _ in self.modules[key].named_parameters())
             raise PipelineError(
-                f"`tied` names parameter {name!r} of {named(key)}, which has {names}"
+                f"`tied` names parameter {name!r} of {show(key)}, which has {names}"
             ) from None
 
     def parameters(self) -> list[nn.Parameter]:
         """All trained parameters of this rank."""
-        return trained(self.all_parameters())
+        return select_trained(self.all_parameters())
 
     def distinct_parameters(self) -> list[nn.Parameter]:
         """All parameters of this rank, each once."""
-        return once(self.all_parameters())
+        return drop_repeated(self.all_parameters())
 
     def roots(self) -> list[nn.Module]:
         """The modules of stages, that of the loss, and the shards of a vocabulary."""
@@ -260,7 +260,7 @@ class Placement:
 
     def shard_parameters(self) -> list[nn.Parameter]:
         """The parameters of the shards; one that head and embedding share stands once."""
-        return once(p for shard in self.shards for p in shard.parameters())
+        return drop_repeated(p for shard in self.shards for p in shard.parameters())
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
         """The parameters of this rank, also those that are not trained."""
@@ -269,6 +269,6 @@ class Placement:
     def empty_stage(self) -> Stage | None:
         """A stage without blocks whose module has parameters, which no G or O is about."""
         for key, stage in self.stages.items():
-            if not stage.blocks and trained(self.modules[key].parameters()):
+            if not stage.blocks and select_trained(self.modules[key].parameters()):
                 return stage
         return None

@@ -166,7 +166,7 @@ def sizes_of(
             )
         least, more = divmod(parts, count)
         even = [least + (block < more) for block in range(count)]
-        sizes = even if times is None else divided(times, count)
+        sizes = even if times is None else divide_times(times, count)
     if len(sizes) != count or sum(sizes) != parts or min(sizes) < 0:
         raise PipelineError(
             f"sizes {list(sizes)} divide {sum(sizes)} {names[1]} among {len(sizes)} blocks; the "
@@ -175,7 +175,7 @@ def sizes_of(
     return sizes
 
 
-def divided(times: Sequence[float], count: int) -> list[int]:
+def divide_times(times: Sequence[float], count: int) -> list[int]:
     """The sizes of `count` parts, in order and none empty, of which the slowest is as fast as
     possible, and then the sum of squares least, and then the first parts largest.
     """

@@ -23,7 +23,7 @@ import torch
 
 from pipesched import Cell, PipeSchedWarning
 
-from ..partition.placement import StageKey, named
+from ..partition.placement import StageKey, show
 
 
 class HostTimes:
@@ -165,7 +165,7 @@ class Repeated:
             ratio = min(pairs) / whole
             if ratio > RATIO:
                 warnings.warn(
-                    f"{named(key)}: I and W take {ratio:.2f} times as long as a whole backward "
+                    f"{show(key)}: I and W take {ratio:.2f} times as long as a whole backward "
                     f"({1e3 * min(pairs):.1f} ms against {1e3 * whole:.1f} ms), since parts of it "
                     "run in both; recompute with R in place of checkpoints inside of the stage, "
                     "compile smaller parts, or take a schedule that does not split backwards",

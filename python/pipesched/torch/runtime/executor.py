@@ -44,7 +44,7 @@ from ..core.values import (
     call,
     flatten,
     local,
-    mapped,
+    map_tensors,
     overlapping,
     places_of,
     storages_of,
@@ -103,7 +103,7 @@ class Executor:
         self._watch, self._device = parts.link.watch, parts.link.device
         self.slots, self.sums = parts.link.slots, parts.sums
         self._copy_from_slot: Callable[[Tensor], Tensor] = (
-            self.slots.apart if self.slots.pools else lambda tensor: tensor
+            self.slots.copy_out if self.slots.pools else lambda tensor: tensor
         )
         self._early = parts.messages.early
         self.current: Instruction | None = None
@@ -255,9 +255,9 @@ class Executor:
             if not self._early:
                 self._parts.messages.receive(instruction)
         elif instruction.kind == "offload":
-            self._saved(cell).offload(self._parts.streams[0])
+            self._find_saved(cell).offload(self._parts.streams[0])
         elif instruction.kind == "reload":
-            saved = self._saved(cell)
+            saved = self._find_saved(cell)
             saved.reload(self._parts.streams[1])
             self._check_budget(cell)
         elif instruction.kind in COLLECTIVES:
@@ -277,7 +277,7 @@ class Executor:
             self.memory.take(instruction.cell, packet)
         self.boxes.put_received(instruction.cell, packet)
 
-    def _saved(self, cell: Cell) -> Saved:
+    def _find_saved(self, cell: Cell) -> Saved:
         activation = self.held.get((cell.stage, cell.microbatch))
         if activation is None or activation.saved is None:
             raise PipelineError(f"the program of this rank runs {cell} without an activation")
@@ -341,7 +341,7 @@ class Executor:
             return self._compute(backward)
         self._before(backward)
         with self._in_parts(backward, activation) as run:
-            self._stages.beside(run)
+            self._stages.put_beside(run)
             self._compute(forward)
         return self._after(backward)
 
@@ -408,12 +408,12 @@ class Executor:
         """Makes the activation of a forward."""
         target = None
         if self._is_last(cell) and self._batch.targets is not None:
-            target = mapped(self._batch.targets[cell.microbatch], lambda t: t.to(self._device))
+            target = map_tensors(self._batch.targets[cell.microbatch], lambda t: t.to(self._device))
         if cell.stage == 0:
             if self._batch.inputs is None:
                 raise PipelineError("this rank has a first stage, and needs `inputs`")
             found: list[Tensor] = []
-            value = mapped(self._batch.inputs[cell.microbatch], listing(found, self._device))
+            value = map_tensors(self._batch.inputs[cell.microbatch], listing(found, self._device))
             inputs = Inputs(found)
             if self._lookups is not None:
                 inputs = self._lookups.inputs(cell, found, self._batch.mode, self._has_edges(cell))
@@ -448,7 +448,7 @@ class Executor:
         is_training = self._batch.mode == "train"
         looks_up, lookup = cell.stage == 0 and self._lookups is not None, NOTHING
         if looks_up:
-            lookup = self._lookups.entered(cell, activation.inputs)
+            lookup = self._lookups.enter_stage(cell, activation.inputs)
         with hooks:
             try:
                 with (
@@ -474,7 +474,7 @@ class Executor:
                 return entering, None
             if is_last:
                 if self._batch.mode == "evaluate" and self._batch.targets is None:
-                    self._batch.outputs[cell.microbatch] = mapped(output, self._copy_from_slot)
+                    self._batch.outputs[cell.microbatch] = map_tensors(output, self._copy_from_slot)
                     return [], None
                 losses = lose(self._parts.loss, self._batch, cell, output, activation.target)
                 self._check(key, losses, activation)
@@ -506,7 +506,7 @@ class Executor:
         again.random.restore()
         begun = self._injected.now()
         try:
-            with again.buffers.replayed(), self._again.copy_input(cell, activation):
+            with again.buffers.replay(), self._again.copy_input(cell, activation):
                 outputs, _ = self._apply(cell, activation)
         finally:
             now.restore()
@@ -531,7 +531,7 @@ class Executor:
             return
         if activation.parts is not None:
             with self._in_parts(cell, activation) as run:
-                self._stages.alone(run)
+                self._stages.run_alone(run)
             return
         roots = self._roots(cell, activation)
         inputs = activation.inputs
@@ -558,11 +558,11 @@ class Executor:
             run = self._stages.backward(activation.parts, cell, roots, self._device)
             yield run
             found = run.finish()
-        activation.weights, activation.parts = run.left(), None
+        activation.weights, activation.parts = run.take_weights(), None
         self._end_backward(cell, activation, found)
 
     def _end_backward(self, cell: Cell, activation: Activation, found: list[Any]) -> None:
-        inputs, found = activation.inputs, self._injected.lowered(cell, found)
+        inputs, found = activation.inputs, self._injected.scale_down(cell, found)
         self._free_gradients(cell)
         if cell.phase == "B":
             self._drop(cell)
@@ -596,9 +596,9 @@ class Executor:
 
     def _roots(self, cell: Cell, activation: Activation) -> list[Root]:
         """Finds what to differentiate, with the gradients of the outputs."""
-        return self._injected.raised(cell, self._given_roots(cell, activation))
+        return self._injected.scale_up(cell, self._find_roots(cell, activation))
 
-    def _given_roots(self, cell: Cell, activation: Activation) -> list[Root]:
+    def _find_roots(self, cell: Cell, activation: Activation) -> list[Root]:
         outputs = activation.roots
         if activation.is_loss:
             return [root_of_loss(edge) for edge in outputs if edge is not None]

@@ -303,7 +303,7 @@ class PipelineRuntime:
         return total
 
     def _find_counted_twice(self) -> set[int]:
-        """Returns the shard of a head that counts as a part of the embedding to which it is tied."""
+        """Returns the shard of a head that counts as a part of a tied embedding."""
         shards = self._parts.shards
         return {id(p) for p in shards.tied_parameters[:1]} if shards is not None else set()
 
@@ -351,7 +351,7 @@ class PipelineRuntime:
         """The parameters and buffers of this rank under the names of the whole model. A head in
         shards is whole on the rank of the last stage, and on no other; then all ranks call it.
         """
-        return self._state.gathered(self._state.model())
+        return self._state.gather_rows_of_head(self._state.model())
 
     def load_state_dict(self, state: Flat) -> None:
         """Loads those of this rank from a state of the whole model. All ranks call it, with
@@ -369,7 +369,7 @@ class PipelineRuntime:
         `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
         For a head in shards that of `state_dict` holds.
         """
-        return self._state.gathered(self._state.optimizer(self._chosen(optimizer)))
+        return self._state.gather_rows_of_head(self._state.optimizer(self._choose(optimizer)))
 
     def load_optimizer_state_dict(
         self, state: Flat, optimizer: StoredOptimizers | None = None
@@ -381,7 +381,7 @@ class PipelineRuntime:
         those of one group have different options.
         """
         with self._loading():
-            self._state.load_optimizer(state, self._chosen(optimizer))
+            self._state.load_optimizer(state, self._choose(optimizer))
 
     def save(
         self,
@@ -399,7 +399,7 @@ class PipelineRuntime:
             learning rates, a GradScaler. That of the first rank is written. Random states of each
             rank are written always.
         """
-        self._state.save(folder, self._chosen(optimizer), process_group, others, self._steps)
+        self._state.save(folder, self._choose(optimizer), process_group, others, self._steps)
 
     def load(
         self,
@@ -418,7 +418,7 @@ class PipelineRuntime:
             as many ranks.
         """
         with self._loading():
-            chosen = self._chosen(optimizer)
+            chosen = self._choose(optimizer)
             self._steps = self._state.load(folder, chosen, process_group, others, random)
 
     @contextmanager
@@ -433,7 +433,7 @@ class PipelineRuntime:
             self._watch.fail(error, "loading a state")
             raise
 
-    def _chosen(self, given: StoredOptimizers | None) -> Sequence[torch.optim.Optimizer]:
+    def _choose(self, given: StoredOptimizers | None) -> Sequence[torch.optim.Optimizer]:
         if given is None:
             own: list[Any] = list(self.optimizers.values())
             return own

@@ -34,7 +34,15 @@ from ..grad_sync.reduce import Shared, shapes_of
 from ..grad_sync.sums import Sums
 from ..grad_sync.ties import Copies, Place, Tie, find_ties, places_here, ties_here, tokens_in
 from ..overlap.chain import check_order
-from ..partition.placement import Placement, StageKey, Stages, Tied, blocks_text, named, trained
+from ..partition.placement import (
+    Placement,
+    StageKey,
+    Stages,
+    Tied,
+    blocks_text,
+    select_trained,
+    show,
+)
 from ..partition.split import SequentialStage, SequentialStages
 from ..vocab_parallel.embedding import check_embedding
 from ..vocab_parallel.head import Shards, check_head
@@ -175,7 +183,7 @@ class Setup:
         self._shard()
         self.sums.make_buffers(options.buffers)
         if self._is_guarded:
-            self.sums.guard_buffers(self._shared_buffers())
+            self.sums.guard_buffers(self._find_shared_buffers())
 
     def parts(self, slices: int, checks_slices: bool) -> Parts:
         """Makes the parts that the executor needs, for microbatches of so many slices."""
@@ -269,20 +277,20 @@ class Setup:
             )
         made: dict[StageKey, Steps] = {}
         stepped: set[int] = set()
-        late = self.sums.late()
+        late = self.sums.find_late()
         for cell in cells:
             key = cell.path, cell.stage
             owned = self.placement.owned(key)
             if self.placement.loss is not None and key[1] == self.placement.last[key[0]]:
-                owned += trained(self.placement.loss.parameters())
+                owned += select_trained(self.placement.loss.parameters())
             if self.placement.runs_shards(key):
-                owned += trained(self.placement.shard_parameters())
+                owned += select_trained(self.placement.shard_parameters())
             owned = [p for p in owned if id(p) not in stepped or id(p) not in late]
             twice = [p for p in owned if id(p) in stepped]
             if twice:
                 raise PipelineError(
                     f"a parameter of shape {list(twice[0].shape)} belongs to several stages of "
-                    f"this rank, also to {named(key)}, so that several O would step it; step after "
+                    f"this rank, also to {show(key)}, so that several O would step it; step after "
                     "each step of the runtime instead"
                 )
             stepped.update(map(id, owned))
@@ -318,7 +326,7 @@ class Setup:
         this rank, so the optimizers of tied parameters step at the end of the step; so do those of
         the parameters of the loss.
         """
-        late = self.sums.late()
+        late = self.sums.find_late()
         steppers: dict[StageKey, Callable[[], Any]] = {}
         for key, optimizer in self.optimizers.items():
             owned = self._owned[key]
@@ -343,7 +351,7 @@ class Setup:
         pipelines = 1 if own is None else own.size
         ties = ties_here(self.placement, self.options.tied or (), self.options.stages)
         used = self.averages.used_patterns
-        buffers = [[list(place) for place in places] for places in self._shared_buffers()]
+        buffers = [[list(place) for place in places] for places in self._find_shared_buffers()]
         said = self.watch.meet("start", [self.options.digest, pipelines, ties, used, buffers])
         self._is_guarded = all(theirs == buffers for *_, theirs in said)
         for rank, (digest, beside, *_) in enumerate(said):
@@ -363,7 +371,7 @@ class Setup:
             held = self.watch.meet("ties", places_here(self.placement, tokens))
         return find_ties(self.placement, known, held)
 
-    def _shared_buffers(self) -> list[list[Place]]:
+    def _find_shared_buffers(self) -> list[list[Place]]:
         """The buffers that several blocks of the model have, if the stages are such blocks."""
         if not all(isinstance(each, SequentialStage) for each in self.placement.modules.values()):
             return []
@@ -378,7 +386,7 @@ class Setup:
         for _, blocks, workers in self.sums.blocks():
             if self.watch.rank in workers:
                 shapes = shapes_of(self.sums.of_blocks(blocks))
-                mine[blocks_text(blocks)] = [*shapes, *self._beside(blocks)]
+                mine[blocks_text(blocks)] = [*shapes, *self._describe_copies(blocks)]
         if self.placement.loss is not None:
             mine["the loss"] = shapes_of(list(self.placement.loss.parameters()))
         if (head := self.head) is not None:
@@ -402,12 +410,12 @@ class Setup:
                         "on this rank"
                     )
         all_shapes = {
-            named(key): shapes_of([*module.parameters(), *module.buffers()])
-            for key, module in self._averaged_modules()
+            show(key): shapes_of([*module.parameters(), *module.buffers()])
+            for key, module in self._list_averaged_modules()
         }
         self.averages.agree([self.watch.rank, self.options.digest, all_shapes])
 
-    def _beside(self, blocks: range) -> list[str]:
+    def _describe_copies(self, blocks: range) -> list[str]:
         """The values on which replicas must agree beside their parameters."""
         found = self.placement.modules_of(blocks)
         if found is None:
@@ -420,7 +428,7 @@ class Setup:
             said.append(f"buffers {rule} of {shapes_of(buffers)}")
         return said
 
-    def _averaged_modules(self) -> list[tuple[StageKey, nn.Module]]:
+    def _list_averaged_modules(self) -> list[tuple[StageKey, nn.Module]]:
         """The shapes of parameters, without shards, which may have different sizes."""
         return [
             (key, module)
@@ -456,13 +464,13 @@ def _optimizer(given: Optimizers, key: StageKey, owned: Sequence[nn.Parameter]) 
     if not isinstance(given, Mapping):
         return given(list(owned))
     if key not in given:
-        raise PipelineError(f"`optimizer` has none for {named(key)}, whose O is on this rank")
+        raise PipelineError(f"`optimizer` has none for {show(key)}, whose O is on this rank")
     found = given[key]
     known = set(map(id, owned))
     for group in getattr(found, "param_groups", []):
         if any(id(p) not in known for p in group["params"]):
             raise PipelineError(
-                f"the optimizer of {named(key)} steps parameters that this stage does not own, "
+                f"the optimizer of {show(key)} steps parameters that this stage does not own, "
                 "before their gradients are complete"
             )
     return found
@@ -484,7 +492,7 @@ def check_program(schedule: Schedule, placement: Placement, program: Sequence[In
             backwards = (at in done["B"]) + (at in done["I"] and at in done["W"])
             if at not in done["F"] or backwards != 1:
                 raise PipelineError(
-                    f"microbatch {number} does not run forward and backward through {named(key)} "
+                    f"microbatch {number} does not run forward and backward through {show(key)} "
                     f"on rank {placement.rank}: the program is not a complete training step"
                 )
     if placement.empty_stage() is not None and len(paths) > 1:

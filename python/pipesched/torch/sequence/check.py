@@ -20,10 +20,10 @@ from torch.func import functional_call
 
 from pipesched import Cell
 
-from ..core.batch import TOKENS, has_tokens, joined
+from ..core.batch import TOKENS, has_tokens, join_values
 from ..core.errors import PipelineError
 from ..core.random import RandomState, calm
-from ..core.values import arguments_of, flatten, mapped
+from ..core.values import arguments_of, flatten, map_tensors
 from .kv_cache import Earlier
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
@@ -60,8 +60,8 @@ class Compared:
         if seen.cells and seen.cells[0].microbatch // self._earlier.count != microbatch:
             return
         seen.cells.append(cell)
-        seen.values.append(mapped(value, Tensor.detach))
-        seen.outputs.append(mapped(output, Tensor.detach))
+        seen.values.append(map_tensors(value, Tensor.detach))
+        seen.outputs.append(map_tensors(output, Tensor.detach))
         if number + 1 == self._earlier.count:
             self._compare(cell, module, self._seen.pop(key))
             self._done.add(key)
@@ -74,7 +74,7 @@ class Compared:
         random = RandomState(device)
         try:
             with self._earlier.whole():
-                found = self._run(module, [joined(seen.values)])
+                found = self._run(module, [join_values(seen.values)])
             problem = self._difference(seen, found[0], seen.outputs)
             if problem and (calmed := self._calmly(cell, module, seen, random)) is not None:
                 problem = calmed
@@ -102,7 +102,7 @@ class Compared:
         with calm() as mode:
             try:
                 with self._earlier.whole():
-                    whole = self._run(module, [joined(seen.values)], random=random)[0]
+                    whole = self._run(module, [join_values(seen.values)], random=random)[0]
                 outputs = self._run(module, seen.values, runs, random)
                 problem = self._difference(seen, whole, outputs)
             except Exception as error:  # PyTorch cannot make some subclasses of tensors here
@@ -132,7 +132,7 @@ class Compared:
         for value, run in zip(values, runs, strict=True):
             if random is not None:
                 random.restore()
-            args, kwargs = arguments_of(module, mapped(value, Tensor.clone))
+            args, kwargs = arguments_of(module, map_tensors(value, Tensor.clone))
             with torch.no_grad(), run():
                 found.append(functional_call(module, buffers, args, kwargs))
         return found
@@ -140,7 +140,7 @@ class Compared:
     def _difference(self, seen: _Seen, whole: Any, outputs: Sequence[Any]) -> str:
         """What differs between the outputs of slices and those of the whole; "" if nothing does."""
         tokens = sum(_tokens(value) for value in seen.values)
-        by_slices = flatten(joined(list(outputs)))[0]
+        by_slices = flatten(join_values(list(outputs)))[0]
         for i, (one, other) in enumerate(zip(flatten(whole)[0], by_slices, strict=True)):
             if not has_tokens(one) or one.shape[TOKENS] != tokens or one.shape != other.shape:
                 continue

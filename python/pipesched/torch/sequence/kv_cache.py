@@ -149,7 +149,7 @@ class _Unit:
         self.number, self._count = at
         self.calls = 0
 
-    def extended(self, tensors: tuple[Tensor, ...], dim: int) -> list[Tensor]:
+    def extend(self, tensors: tuple[Tensor, ...], dim: int) -> list[Tensor]:
         """The parts of all slices up to this one."""
         call, self.calls = self.calls, self.calls + 1
         found = []
@@ -183,7 +183,7 @@ def with_earlier(*tensors: Tensor, dim: int = -2) -> tuple[Tensor, ...]:
     """
     if isinstance(_unit, str):
         raise PipelineError(_unit)
-    return tensors if _unit is None else tuple(_unit.extended(tensors, dim))
+    return tensors if _unit is None else tuple(_unit.extend(tensors, dim))
 
 
 def first_token() -> int:

@@ -31,7 +31,7 @@ from ..core.errors import PipelineError
 from ..core.program import OF_EMBEDDING
 from ..core.values import Packet, flatten, tensors_in
 from ..core.watch import Watch
-from ..partition.placement import Placement, named
+from ..partition.placement import Placement, show
 from ..vocabulary import VocabularyEmbedding, VocabularyHead
 
 GROUPS = ("lookups", "input gradients")
@@ -159,7 +159,7 @@ class Lookups:
         return Inputs.of(Packet([*found, output], wants, structure), mode == "train", has_edges)
 
     @contextmanager
-    def entered(self, cell: Cell, inputs: Inputs) -> Iterator[None]:
+    def enter_stage(self, cell: Cell, inputs: Inputs) -> Iterator[None]:
         """Gives the model the output of the embedding for an F or R. Refuses a first stage that
         does not take it.
         """
@@ -174,7 +174,7 @@ class Lookups:
         yield
         if not entrance.is_used():
             raise PipelineError(
-                f"{named((cell.path, cell.stage))} does not use the embedding that is in shards: "
+                f"{show((cell.path, cell.stage))} does not use the embedding that is in shards: "
                 "the first stage must look up the numbers of its input"
             )
 

@@ -32,10 +32,10 @@ from ..core.batch import Batch
 from ..core.errors import PipelineError
 from ..core.groups import own_gloo
 from ..core.program import OF_EMBEDDING, OF_HEAD
-from ..core.values import mapped
+from ..core.values import map_tensors
 from ..core.watch import Job, Lane, Watch
 from ..grad_sync.reduce import clear_gradients
-from ..partition.placement import Placement, named
+from ..partition.placement import Placement, show
 from ..vocabulary import Logits, VocabularyEmbedding, VocabularyHead, head_rows
 from .embedding import GROUPS, Lookups
 
@@ -193,7 +193,7 @@ class Shards:
                     "this rank has a shard of the head, and needs `targets`, as all ranks do"
                 )
             return
-        self._targets = [mapped(each, self._placed) for each in batch.targets]
+        self._targets = [map_tensors(each, self._placed) for each in batch.targets]
         for number, target in enumerate(self._targets):
             if not isinstance(target, Tensor) or target.dtype != torch.long:
                 found = target.dtype if isinstance(target, Tensor) else type(target).__name__
@@ -243,25 +243,26 @@ class Shards:
         width = self.head.weight.shape[1]
         if not isinstance(output, Tensor) or isinstance(output, DTensor):
             raise PipelineError(
-                f"{named(key)} gives a {type(output).__name__}; wanted the input of the head in "
+                f"{show(key)} gives a {type(output).__name__}; wanted the input of the head in "
                 "shards, a tensor"
             )
         if output.shape[-1:] != (width,):
             raise PipelineError(
-                f"{named(key)} gives {list(output.shape)}; the head in shards takes [..., {width}]"
+                f"{show(key)} gives {list(output.shape)}; the head in shards takes [..., {width}]"
             )
         entrance = self.head.entrance
         if entrance is not None:
             seen = entrance.take()
             if seen is not output:
                 raise PipelineError(
-                    f"{named(key)} computes something with the logits behind the head, or takes "
+                    f"{show(key)} computes something with the logits behind the head, or takes "
                     "the head elsewhere; a head in shards must be the end of the model"
                 )
         if cell.phase == "F":
-            if self._batch.targets is not None and output.numel() // width != self._target(cell).numel():
+            has_targets = self._batch.targets is not None
+            if has_targets and output.numel() // width != self._target(cell).numel():
                 raise PipelineError(
-                    f"{named(key)} gives {list(output.shape)} for targets of "
+                    f"{show(key)} gives {list(output.shape)} for targets of "
                     f"{list(self._target(cell).shape)}; wanted a target for each token"
                 )
             self._outputs[cell.microbatch] = output.detach()
@@ -366,7 +367,7 @@ class Shards:
             self._broadcast(instruction)
         elif instruction.kind == "combine":
             logits = self._logits[number]
-            own = logits.numbers() if self._batch.targets is not None else self._padded(logits)
+            own = logits.numbers() if self._batch.targets is not None else self._pad(logits)
             shards = [torch.empty_like(own) for _ in range(self._ranks)]
             call = partial(self._numbers.allgather, [shards], [own])
             work = self._watch.start_call(call, lambda: str(instruction))
@@ -376,7 +377,7 @@ class Shards:
         else:
             self._sum(number, instruction)
 
-    def _padded(self, logits: Logits) -> Tensor:
+    def _pad(self, logits: Logits) -> Tensor:
         """The logits of the shard, as many entries as the largest shard has."""
         most = head_rows(self.head.vocabulary, 0, self._ranks)
         missing = most.stop - most.start - logits.values.shape[1]
@@ -449,7 +450,7 @@ class Shards:
             self._side.wait_stream(main)
 
         def join() -> None:
-            with self._beside():
+            with self._use_side_stream():
                 work.wait()
                 self._take(number, shards)
                 found = self._sums[number]
@@ -459,7 +460,7 @@ class Shards:
                 self._works[instruction.index] = found, self._gradients.allreduce([found])
 
         def wait() -> None:
-            with self._beside():
+            with self._use_side_stream():
                 self._works[instruction.index][1].wait()
 
         what = lambda: str(instruction)  # noqa: E731
@@ -470,7 +471,7 @@ class Shards:
         later = partial(self._watch.later, self._lane)
         self._jobs[instruction.index] = later(join, what), later(wait, what)
 
-    def _beside(self) -> Any:
+    def _use_side_stream(self) -> Any:
         """Where the rest of a Y runs on an accelerator."""
         return nullcontext() if self._side is None else torch.cuda.stream(self._side)
 
