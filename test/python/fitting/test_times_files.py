@@ -1,7 +1,6 @@
 """Files of times of layers: their schema and their reader agree, and errors name the place."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -10,36 +9,15 @@ from typing import Any
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
+from schemas import is_valid
 
 SCHEMA: dict[str, Any] = json.loads(
     (ROOT / "docs" / "schemas" / "layer-times.schema.json").read_text()
 )
 EXAMPLES: list[dict[str, Any]] = SCHEMA["examples"]
 WRONG = ({"wrong": 1}, ["wrong"], "wrong", 7.5, -1, True)
-TYPES: dict[str, type] = {"string": str, "integer": int, "array": list, "object": dict}
 BETWEEN_FIELDS = ("which the layers", "it is not said how many layers")
 """Mistakes that a schema cannot say."""
-
-
-def is_valid(schema: dict[str, Any], value: Any) -> bool:
-    """The part of JSON Schema that the schema uses."""
-    if "oneOf" in schema:
-        return sum(is_valid(choice, value) for choice in schema["oneOf"]) == 1
-    if isinstance(value, bool) or not isinstance(value, TYPES[schema["type"]]):
-        return False
-    if isinstance(value, str):
-        return re.search(schema.get("pattern", ""), value) is not None
-    if isinstance(value, int):
-        return value >= int(schema.get("minimum", value))
-    if isinstance(value, list):
-        return len(value) >= schema["minItems"] and all(
-            is_valid(schema["items"], item) for item in value
-        )
-    assert isinstance(value, dict) and schema["additionalProperties"] is False
-    known = schema["properties"]
-    return set(schema.get("required", ())) <= set(value) <= set(known) and all(
-        is_valid(known[name], each) for name, each in value.items()
-    )
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pipesched.bands import LEVEL, Traits, band_of, band_of_traits, resembling, 
 from pipesched.bands._statistics import interval, pooled, student
 from pipesched.bands._traits import generation_of
 from pipesched.command import main
+from schemas import is_valid
 
 Capture = pytest.CaptureFixture[str]
 
@@ -22,35 +23,6 @@ SCHEMA = json.loads((ROOT / "docs" / "schemas" / "band.schema.json").read_text()
 PAGE = (ROOT / "docs" / "Validation.md").read_text()
 DENSE = ["--model", "llama3-8b", "--global-batch", "64"]
 SIZE = ["--workers", "4", "--microbatches", "8"]
-TYPES: dict[str, Any] = {
-    "number": (int, float),
-    "integer": int,
-    "string": str,
-    "object": dict,
-    "array": list,
-    "null": type(None),
-}
-
-
-def is_valid(schema: dict[str, Any], value: Any) -> bool:
-    """The part of JSON Schema that the schema uses."""
-    if "enum" in schema:
-        return bool(value in schema["enum"])
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    if isinstance(value, bool) or not any(isinstance(value, TYPES[kind]) for kind in kinds):
-        return False
-    if isinstance(value, (int, float)):
-        above = float(schema.get("exclusiveMinimum", -math.inf))
-        below = float(schema.get("exclusiveMaximum", math.inf))
-        return above < value < below and value >= float(schema.get("minimum", -math.inf))
-    if isinstance(value, list):
-        return all(is_valid(schema["items"], item) for item in value)
-    if isinstance(value, dict):
-        known = schema["properties"]
-        return set(schema.get("required", ())) <= set(value) <= set(known) and all(
-            is_valid(known[name], each) for name, each in value.items()
-        )
-    return True
 
 
 def test_page_shows_a_band(capsys: Capture) -> None:

@@ -1,6 +1,5 @@
 """Which of several predicted steps are told apart, and which runs decide."""
 
-import json
 import math
 from itertools import combinations
 from typing import Any
@@ -20,8 +19,7 @@ from pipesched.bands import (
     tolerances,
 )
 from pipesched.command import main
-
-Capture = pytest.CaptureFixture[str]
+from test_command import Capture, rows_of
 
 LOADED = Traits("computed", "Hopper", "under load", "dense")
 EXPERTS = LOADED._replace(kind="experts")
@@ -138,12 +136,6 @@ def test_sentences() -> None:
 
 
 # Verbs
-
-
-def rows_of(capsys: Capture, *words: str) -> list[dict[str, Any]]:
-    assert main([*words, "--format", "json"]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
-    return found
 
 
 COMPARE = ["compare", "gpipe", "1f1b", "zb-v", "VPP", "--workers", "8", "--microbatches", "16,32"]

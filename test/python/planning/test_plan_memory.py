@@ -190,6 +190,14 @@ DIVIDED: dict[str, dict[str, Any]] = {
 """Experts and sequences divided."""
 
 
+def only(model: str, **given: Any) -> Proposal:
+    """The best plan for microbatches of one sequence, whatever memory it takes."""
+    alone: dict[str, Any] = {"microbatch_size": [1], "recompute": ["none"], "top": 1}
+    made = plan(model, "dgx-h100", global_batch=256, memory="1TiB", reserve=0, **alone, **given)
+    (found,) = made.fitting
+    return found
+
+
 @pytest.mark.parametrize("launcher", ["megatron", "torchtitan"])
 @pytest.mark.parametrize(
     ("model", "given"),
@@ -199,20 +207,8 @@ DIVIDED: dict[str, dict[str, Any]] = {
 def test_memory_is_what_the_framework_holds(
     model: str, given: dict[str, Any], launcher: Any
 ) -> None:
-    made = plan(
-        model,
-        "dgx-h100",
-        global_batch=256,
-        launcher=launcher,
-        schedules=["1f1b"],
-        microbatch_size=[1],
-        recompute=["none"],
-        memory="1TiB",
-        reserve=0,
-        top=1,
-        **{"expert": [1] if MODELS[model].experts else None, **given},
-    )
-    (found,) = made.fitting
+    limits: dict[str, Any] = {"expert": [1] if MODELS[model].experts else None, **given}
+    found = only(model, launcher=launcher, schedules=["1f1b"], **limits)
     assert found.shape.data > 1
     assert found.peak_bytes == pytest.approx(formula_bytes(found), rel=0.03)
     assert getattr(found.launchers(), launcher).lines
@@ -261,21 +257,7 @@ def fsdp_bytes(proposal: Proposal) -> float:
     ],
 )
 def test_memory_without_a_pipeline(model: str, given: dict[str, Any], sharding: Any) -> None:
-    made = plan(
-        model,
-        "dgx-h100",
-        global_batch=256,
-        launcher="torchtitan",
-        stages=[1],
-        sharding=[sharding],
-        microbatch_size=[1],
-        recompute=["none"],
-        memory="1TiB",
-        reserve=0,
-        top=1,
-        **given,
-    )
-    (found,) = made.fitting
+    found = only(model, launcher="torchtitan", stages=[1], sharding=[sharding], **given)
     assert found.shape.pipeline == 1 and found.shape.data > 1
     assert found.peak_bytes == pytest.approx(fsdp_bytes(found), rel=0.03)
     policy = {"gradients": "never", "full": "always"}[sharding]

@@ -9,27 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
+from test_training_step import MODEL as SMALL
+from test_training_step import SYSTEM as ROUND
 
-SYSTEM = {
-    "name": "round",
-    "description": "A byte of memory takes 1 ps, one of the network 10 ps",
-    "matrix": {"tflops": 1},
-    "vector": {"tflops": 1},
-    "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1000},
-    "network": {"bandwidth_gb_per_s": 100},
-}
-MODEL = {
-    "name": "small",
-    "description": "Layers of 12 * 8^2 parameters, and two norms",
-    "hidden": 8,
-    "feedforward": 32,
-    "sequence": 16,
-    "layers": 4,
-    "attention_heads": 2,
-    "norm": "layer_no_bias",
-    "biases": False,
-    "activation": "gelu",
-}
+SYSTEM = {name: part for name, part in ROUND.items() if name != "link"}
+MODEL = {**SMALL, "layers": 4}
 
 
 def step_ps(step: Any, family: str = "1f1b", **given: Any) -> int:
