@@ -6,10 +6,22 @@
 # it prints how long each part took and which tests failed; the last line is
 # `N passed, N failed`, and the exit status is 0 when none failed.
 #
+# With --all also the tests that have a short form and take long in their long one:
+# exhaustive searches, all sizes, every family as a training, Open MPI, LaTeX.
+#
 # The preset dev is not built here: asan is dev with sanitizers, so that it has
 # the same shared libMLIR and the same assertions.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
+
+case ${1:-} in
+'') ;;
+--all)
+  export PIPESCHED_TEST_ALL=1
+  test_packages+=("${long_test_packages[@]}")
+  ;;
+*) fail "$1 is no option of scripts/test.sh; it has --all" ;;
+esac
 
 # Tests of processes wait for each other, so that one test more than cores runs in what
 # they leave. lit reads this.

@@ -17,7 +17,7 @@ config.excludes = ["Inputs", "Unit", "data"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.pipesched_obj_root, "test")
 
-llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP", "PIPESCHED_TEST_ALL"])
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 
 tool_dirs = [os.path.join(config.pipesched_obj_root, "bin"), config.llvm_tools_dir]
@@ -75,7 +75,13 @@ config.substitutions += [
     ("%project_flags", f'"-DCMAKE_C_FLAGS={sanitize}" "-DCMAKE_CXX_FLAGS={sanitize}"'),
 ]
 
-for mpi in ("mpich", "openmpi"):
+# Tests that have a short form, and take long (docs/Contributing.md).
+runs_all = os.environ.get("PIPESCHED_TEST_ALL") == "1"
+if runs_all:
+    config.available_features.add("all")
+# One MPI is enough, and in one preset: what runs under it is compiled without sanitizers.
+mpis = ("mpich", "openmpi") if runs_all else () if config.pipesched_sanitizer else ("mpich",)
+for mpi in mpis:
     needed = (f"mpicc.{mpi}", f"mpirun.{mpi}")
     missing = [name for name in needed if not shutil.which(name, path=config.environment["PATH"])]
     if missing:

@@ -18,7 +18,9 @@ python_packages=(python3-venv python3-dev)
 # for pages, MPI for sweeps and compiled schedules, NumPy as what random functions of stages
 # are compared with.
 test_packages=(g++ gfortran chromium openmpi-bin libopenmpi-dev mpich libmpich-dev
-  python3-numpy zsh texlive-latex-base texlive-latex-recommended texlive-pictures)
+  python3-numpy zsh)
+# What only scripts/test.sh --all runs.
+long_test_packages=(texlive-latex-base texlive-latex-recommended texlive-pictures)
 # A Debian of its own to install the wheel in.
 wheel_packages=(debootstrap debian-archive-keyring binutils)
 sanitizer_packages=(libclang-rt-22-dev)

@@ -30,33 +30,8 @@
 // OVERLAP-NEXT:  compute 1F1 {{.*}} {exec.end_ps = 22 : i64, exec.start_ps = 19 : i64}
 // OVERLAP-NEXT:  compute 1B1 {{.*}} {exec.end_ps = 26 : i64, exec.start_ps = 22 : i64}
 // OVERLAP-NEXT:  send 1B1 {{.*}} {exec.end_ps = 30 : i64, exec.start_ps = 26 : i64}
-
-// DELAY-NEXT:    send 0F0 {{.*}} {exec.end_ps = 3 : i64, exec.start_ps = 3 : i64}
-// DELAY-NEXT:    compute 0F1 {exec.end_ps = 6 : i64, exec.start_ps = 3 : i64}
-// DELAY-NEXT:    send 0F1 {{.*}} {exec.end_ps = 6 : i64, exec.start_ps = 6 : i64}
-// DELAY-NEXT:    recv 1B0 {{.*}} {exec.end_ps = 28 : i64, exec.start_ps = 19 : i64}
-// DELAY-NEXT:    compute 0B0 {{.*}} {exec.end_ps = 32 : i64, exec.start_ps = 28 : i64}
-// DELAY-NEXT:    recv 1B1 {{.*}} {exec.end_ps = 35 : i64, exec.start_ps = 26 : i64}
-// DELAY-NEXT:    compute 0B1 {{.*}} {exec.end_ps = 39 : i64, exec.start_ps = 35 : i64}
-// DELAY:         recv 0F0 {{.*}} {exec.end_ps = 12 : i64, exec.start_ps = 3 : i64}
 // DELAY:         recv 0F1 {{.*}} {exec.end_ps = 15 : i64, exec.start_ps = 6 : i64}
-// DELAY:         compute 1F1 {{.*}} {exec.end_ps = 22 : i64, exec.start_ps = 19 : i64}
-
-// BLOCKING-NEXT: send 0F0 {{.*}} {exec.end_ps = 12 : i64, exec.start_ps = 3 : i64}
-// BLOCKING-NEXT: compute 0F1 {exec.end_ps = 15 : i64, exec.start_ps = 12 : i64}
-// BLOCKING-NEXT: send 0F1 {{.*}} {exec.end_ps = 24 : i64, exec.start_ps = 15 : i64}
-// BLOCKING-NEXT: recv 1B0 {{.*}} {exec.end_ps = 37 : i64, exec.start_ps = 37 : i64}
-// BLOCKING-NEXT: compute 0B0 {{.*}} {exec.end_ps = 41 : i64, exec.start_ps = 37 : i64}
-// BLOCKING-NEXT: recv 1B1 {{.*}} {exec.end_ps = 53 : i64, exec.start_ps = 53 : i64}
-// BLOCKING-NEXT: compute 0B1 {{.*}} {exec.end_ps = 57 : i64, exec.start_ps = 53 : i64}
-// BLOCKING:      recv 0F0 {{.*}} {exec.end_ps = 12 : i64, exec.start_ps = 12 : i64}
-// BLOCKING-NEXT: compute 1F0 {{.*}} {exec.end_ps = 15 : i64, exec.start_ps = 12 : i64}
-// BLOCKING-NEXT: recv 0F1 {{.*}} {exec.end_ps = 24 : i64, exec.start_ps = 24 : i64}
-// BLOCKING-NEXT: compute 1B0 {{.*}} {exec.end_ps = 28 : i64, exec.start_ps = 24 : i64}
-// BLOCKING-NEXT: send 1B0 {{.*}} {exec.end_ps = 37 : i64, exec.start_ps = 28 : i64}
-// BLOCKING-NEXT: compute 1F1 {{.*}} {exec.end_ps = 40 : i64, exec.start_ps = 37 : i64}
-// BLOCKING-NEXT: compute 1B1 {{.*}} {exec.end_ps = 44 : i64, exec.start_ps = 40 : i64}
-// BLOCKING-NEXT: send 1B1 {{.*}} {exec.end_ps = 53 : i64, exec.start_ps = 44 : i64}
+// BLOCKING:      send 1B1 {{.*}} {exec.end_ps = 53 : i64, exec.start_ps = 44 : i64}
 exec.program @one_f_one_b profile <"F=3ps,B=4ps,send=4ps,comm=5ps"> {
   worker 0 {
     %f0 = compute 0F0
@@ -77,34 +52,6 @@ exec.program @one_f_one_b profile <"F=3ps,B=4ps,send=4ps,comm=5ps"> {
     %f1 = compute 1F1 after %act1
     %b1 = compute 1B1 after %f1
     %sg1 = send 1B1 to 0 after %b1
-  }
-}
-
-// -----
-
-// A receive queue takes its messages one by one in the order of the program: 0F0 is
-// ready at 3 and 2B0 at 4, but 2B0 stands first.
-
-// CHECK-LABEL: exec.program @receive_queue
-// OVERLAP:  recv 2B0 {{.*}} {exec.end_ps = 13 : i64, exec.start_ps = 4 : i64}
-// OVERLAP:  recv 0F0 {{.*}} {exec.end_ps = 17 : i64, exec.start_ps = 8 : i64}
-// DELAY:    recv 2B0 {{.*}} {exec.end_ps = 13 : i64, exec.start_ps = 4 : i64}
-// DELAY:    recv 0F0 {{.*}} {exec.end_ps = 12 : i64, exec.start_ps = 3 : i64}
-// BLOCKING: recv 2B0 {{.*}} {exec.end_ps = 13 : i64, exec.start_ps = 13 : i64}
-// BLOCKING: recv 0F0 {{.*}} {exec.end_ps = 13 : i64, exec.start_ps = 13 : i64}
-exec.program @receive_queue profile <"F=3ps,B=4ps,send=4ps,comm=5ps"> {
-  worker 0 {
-    %f0 = compute 0F0
-    %s0 = send 0F0 to 1 after %f0
-  }
-  worker 1 {
-    %g0 = recv 2B0 from 2
-    %act0 = recv 0F0 from 0
-    %f0 = compute 1F0 after %act0
-  }
-  worker 2 {
-    %b0 = compute 2B0
-    %sg0 = send 2B0 to 1 after %b0
   }
 }
 

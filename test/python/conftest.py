@@ -1,5 +1,6 @@
 """Shared set-up of the tests of the package."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,16 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[2]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves out tests marked as long, unless all tests run (scripts/test.sh --all)."""
+    if os.environ.get("PIPESCHED_TEST_ALL") == "1":
+        return
+    skip = pytest.mark.skip(reason="takes long: scripts/test.sh --all")
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(skip)
 
 
 @pytest.fixture

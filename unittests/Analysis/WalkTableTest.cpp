@@ -234,7 +234,7 @@ TEST(WalkTable, LongTables) {
           continue;
         }
         spreadsVocabulary = hasShards(*table);
-        for (int round = 0; round < 3; ++round)
+        for (int round = 0; round < numRounds(3); ++round)
           compare(*table, seed++, compared);
       }
     if (spreadsVocabulary)

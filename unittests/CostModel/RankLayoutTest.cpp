@@ -48,35 +48,6 @@ static std::ostream &operator<<(std::ostream &os, RingGroup group) {
 // By hand
 //===----------------------------------------------------------------------===//
 
-TEST(RankLayout, EightWorkersFillANodeOfEight) {
-  RankLayout layout(cluster(1, 1, 8), 16);
-  EXPECT_TRUE(layout.sharesNode(0, 7));
-  EXPECT_TRUE(layout.sharesNode(6, 5));
-  EXPECT_FALSE(layout.sharesNode(7, 8));
-  EXPECT_FALSE(layout.sharesNode(15, 0));
-}
-
-TEST(RankLayout, WithoutNodesNobodySharesOne) {
-  RankLayout layout(cluster(1, 4, 0), 16);
-  EXPECT_FALSE(layout.sharesNode(0, 1));
-  EXPECT_EQ(layout.groupOf(0, 0, 1), (RingGroup{1, 4}));
-  SystemFacts unlinked = cluster(1, 4, 8);
-  unlinked.link.bytesPerSecond = 0;
-  EXPECT_FALSE(RankLayout(unlinked, 16).sharesNode(0, 1));
-}
-
-/// Two pipelines of two accelerators per worker on nodes of eight: if peers are
-/// adjacent, a node has two workers of both pipelines, else four of one.
-TEST(RankLayout, TheOrderSaysWhoIsNear) {
-  RankLayout byData(cluster(2, 2, 8), 4);
-  EXPECT_TRUE(byData.sharesNode(0, 1));
-  EXPECT_FALSE(byData.sharesNode(1, 2));
-  EXPECT_EQ(byData.groupOf(1, 1, 1), (RingGroup{2, 1}));
-  RankLayout byPipeline(cluster(2, 2, 8, RankOrder::Pipeline), 4);
-  EXPECT_TRUE(byPipeline.sharesNode(1, 2));
-  EXPECT_EQ(byPipeline.groupOf(1, 1, 1), (RingGroup{1, 2}));
-}
-
 /// Sixteen peers, four adjacent ones on each node.
 TEST(RankLayout, GroupsFillNodes) {
   RankLayout layout(cluster(2, 16, 8), 4);

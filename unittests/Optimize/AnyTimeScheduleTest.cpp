@@ -21,7 +21,7 @@ using namespace pipesched::test;
 
 namespace {
 
-constexpr uint32_t kNumSchedules = numRounds(200);
+static const uint32_t kNumSchedules = numRounds(200);
 constexpr int kNumTimes = 100;
 
 /// A problem with a tight budget, and its schedule.

@@ -238,7 +238,7 @@ void walkPeriods(const Problem &problem, uint64_t seed) {
 }
 
 TEST(Evaluator, FindsPeriodsAfterChanges) {
-  constexpr uint32_t numSeeds = numRounds(600);
+  uint32_t numSeeds = numRounds(600);
   for (uint32_t seed = 0; seed < numSeeds; ++seed) {
     SCOPED_TRACE(seed);
     DiverseProblem search(seed);

@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TinyOracle, testing::ValuesIn(tinyKinds()),
 
 /// The solver finds a best schedule and never claims more than is true.
 TEST_P(TinyOracle, FindsTheBestOfAll) {
-  constexpr int numSeeds = numRounds(16);
+  int numSeeds = numRounds(16);
   int64_t numTried = 0;
   for (int seed = 100; seed < 100 + numSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -89,6 +89,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TinyMilp, testing::ValuesIn(milpKinds()),
 
 /// The program and the exhaustive search agree: two models of the same rules.
 TEST_P(TinyMilp, AgreesWithAllSchedules) {
+  if (!runsAll())
+    GTEST_SKIP() << "takes long: scripts/test.sh --all";
   int64_t numTried = 0;
   for (uint32_t seed = 0; numTried < 2; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -110,6 +112,8 @@ struct SmallCase {
 class CbcOracle : public testing::TestWithParam<SmallCase> {};
 
 TEST_P(CbcOracle, AgreesWithTheSolver) {
+  if (!runsAll())
+    GTEST_SKIP() << "takes long: scripts/test.sh --all";
   const SmallCase &size = GetParam();
   Problem problem = makeProblem(makeLinear(size.workers, size.microbatches));
   problem.techniques = size.techniques;

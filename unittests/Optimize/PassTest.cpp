@@ -84,7 +84,7 @@ TEST(PipeOptimizePass, LeavesSignalsAlone) {
 
 /// The output has the same bytes with and without the threads of the context.
 TEST(PipeOptimizePass, DoesNotDependOnThreads) {
-  const char *options = "memory=2 offload=true max-evaluations=1000000 "
+  const char *options = "memory=2 offload=true max-evaluations=200000 "
                         "explain=false";
   MLIRContext sequential(MLIRContext::Threading::DISABLED);
   std::string text = runPass(sequential, options, [] {});

@@ -63,7 +63,7 @@ int checkKind(const TinyKind &kind, MemoryTimes memoryTimes, uint32_t firstSeed,
 }
 
 TEST_P(TinyProof, AgreesWithExhaustiveSearch) {
-  constexpr int numSeeds = kIsSanitized ? 6 : 16;
+  int numSeeds = numRounds(16);
   EXPECT_GT(checkKind(GetParam(), MemoryTimes::Given, 0, numSeeds),
             numSeeds / 4);
 }
@@ -71,13 +71,13 @@ TEST_P(TinyProof, AgreesWithExhaustiveSearch) {
 /// The same rules but for an I that leaves more than it found, and rows that
 /// keep the capacity whatever the times.
 TEST_P(TinyProof, AgreesForAnyTimes) {
-  constexpr int numSeeds = numRounds(16);
+  int numSeeds = numRounds(16);
   EXPECT_GT(checkKind(GetParam(), MemoryTimes::Any, 200, numSeeds),
             numSeeds / 4);
 }
 
 TEST_P(TinyProof, AgreesForWholeBackwards) {
-  constexpr int numSeeds = numRounds(16);
+  int numSeeds = numRounds(16);
   TinyKind kind = GetParam();
   kind.techniques.splitBackward = false;
   EXPECT_GT(checkKind(kind, MemoryTimes::Given, 300, numSeeds), numSeeds / 4);

@@ -118,7 +118,7 @@ SolverResult solveTiny(const Problem &problem) {
 /// copies and recomputation it is proven.
 TEST_P(TinySlices, AgreesWithExhaustiveSearch) {
   constexpr int64_t mostTicks = 60;
-  constexpr int numSeeds = numRounds(10);
+  int numSeeds = numRounds(10);
   int numTried = 0;
   for (uint32_t seed = 0; seed < numSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -34,43 +34,6 @@ Solution time(const Problem &problem,
 // Times
 //===----------------------------------------------------------------------===//
 
-TEST(TimesTest, DelaysMessages) {
-  Solution solution =
-      time(makeProblem(makeLinear(2, 1)), {"0F0 0I0 0W0", "1F0 1I0 1W0"});
-  EXPECT_EQ(solution.starts[0], Times({0, 34, 46}));
-  EXPECT_EQ(solution.starts[1], Times({11, 21, 33}));
-  EXPECT_EQ(solution.makespan, 54);
-}
-
-TEST(TimesTest, SendsGradientsAfterW) {
-  Problem problem = makeProblem(makeLinear(2, 1));
-  problem.gradientAfter = GradientAfter::WeightGrad;
-  Solution solution = time(problem, {"0F0 0I0 0W0", "1F0 1I0 1W0"});
-  EXPECT_EQ(solution.starts[0], Times({0, 42, 54}));
-}
-
-TEST(TimesTest, RunsWholeBackwards) {
-  Problem problem = makeProblem(makeLinear(2, 1));
-  problem.techniques.splitBackward = false;
-  Solution solution = time(problem, {"0F0 0B0", "1F0 1B0"});
-  EXPECT_EQ(solution.starts[0], Times({0, 34}));
-  EXPECT_EQ(solution.makespan, 46);
-}
-
-TEST(TimesTest, IssuesCopiesAfterTheCellBefore) {
-  Problem problem = makeProblem(makeLinear(1, 2));
-  problem.stages[0].offload = 13;
-  // 0D0 is issued at 20; 0U0 starts when it ends, and holds 0I0.
-  Solution solution = time(problem, {"0F0 0F1 0D0 0U0 0I1 0I0 0W0 0W1"});
-  EXPECT_EQ(solution.starts[0], Times({0, 10, 20, 33, 20, 38, 50, 58}));
-}
-
-TEST(TimesTest, HoldsComputeAtJoins) {
-  Problem problem = makeProblem(makeLinear(1, 2));
-  Solution solution = time(problem, {"0F0 0D0 0d0 0F1 0I1 0W1 0U0 0I0 0W0"});
-  EXPECT_EQ(solution.starts[0], Times({0, 10, 15, 15, 25, 37, 45, 50, 62}));
-}
-
 TEST(TimesTest, SharesACopyQueue) {
   Problem problem = makeProblem(makeLinear(1, 2));
   problem.stages[0].offload = 50;
@@ -208,18 +171,6 @@ TEST(RandomRowsTest, HaveTheTimesOfTheTimeline) {
 int64_t periodOf(const Problem &problem,
                  std::initializer_list<llvm::StringRef> rows) {
   return time(problem, rows).period;
-}
-
-TEST(PeriodTest, IsTheBusiestWorker) {
-  Problem problem = makeProblem(makeLinear(1, 2));
-  EXPECT_EQ(periodOf(problem, {"0F0 0F1 0I0 0W0 0I1 0W1"}), 60);
-}
-
-/// 0F0 follows 0I0 of the step before it, which waits for stage 1 and two
-/// messages: 10 + 1 + 10 + 12 + 1 + 12, and W.
-TEST(PeriodTest, IsTheLongestCycle) {
-  Problem problem = makeProblem(makeLinear(2, 1));
-  EXPECT_EQ(periodOf(problem, {"0F0 0I0 0W0", "1F0 1I0 1W0"}), 54);
 }
 
 TEST(PeriodTest, CountsCopyQueues) {

@@ -30,23 +30,6 @@ static Placement makePair(int64_t workers, int64_t microbatches,
       llvm::cantFail(placeBidirectional(workers, microbatches, 1, assign)));
 }
 
-TEST(DualPipe, OverlapsTheDirections) {
-  Table table = llvm::cantFail(generateDualPipe(makePair(2, 4)));
-  EXPECT_EQ(printRows(table.rows),
-            Rows({"0F0 1F2 0F1 1B2 1F3+0B0 1B3 0I1 0W1",
-                  "0F2 1F0 0F3 1B0 1F1+0B2 1B1 0I3 0W3"}));
-  EXPECT_EQ(table.gradientAfter, GradientAfter::InputGrad);
-}
-
-TEST(DualPipe, HasDeepSeeksOrder) {
-  expectGoldenOrder(llvm::cantFail(generateDualPipe(makePair(4, 8))),
-                    "deepseek_dualpipe_D4_N8");
-  expectGoldenOrder(llvm::cantFail(generateDualPipe(makePair(8, 16))),
-                    "deepseek_dualpipe_D8_N16");
-  expectGoldenOrder(llvm::cantFail(generateDualPipe(makePair(8, 20))),
-                    "deepseek_dualpipe_D8_N20");
-}
-
 TEST(DualPipe, TakesHalvesWhateverThePathsTook) {
   Table table =
       llvm::cantFail(generateDualPipe(makePair(4, 8, Assign::Alternate)));
@@ -64,13 +47,6 @@ TEST(DualPipe, AssignsPathsThatTakeNothing) {
                     "deepseek_dualpipe_D4_N8");
 }
 
-TEST(DualPipeV, HasPyTorchsOrder) {
-  expectGoldenOrder(llvm::cantFail(generateDualPipeV(makeV(4, 10))),
-                    "pytorch_dualpipev_D4_N10");
-  expectGoldenOrder(llvm::cantFail(generateDualPipeV(makeV(8, 20))),
-                    "pytorch_dualpipev_D8_N20");
-}
-
 TEST(DualPipe, RefusesSizesWithoutARule) {
   Placement odd = makePlacement(3, 8, {pathOn({0, 1, 2}), pathOn({2, 1, 0})});
   EXPECT_EQ(errorOf(generateDualPipe(odd)),
@@ -85,14 +61,6 @@ TEST(DualPipe, RefusesSizesWithoutARule) {
   EXPECT_EQ(errorOf(generateDualPipeV(makeV(4, 7))),
             "dualpipe-v takes at least two microbatches per worker, found 7 on "
             "4 workers; the nearest is 8");
-}
-
-TEST(DualPipe, ReplacesALinearPath) {
-  Table onLinear = llvm::cantFail(generateDualPipe(makeLinear(4, 8)));
-  Table onPair = llvm::cantFail(generateDualPipe(makePair(4, 8)));
-  EXPECT_EQ(onLinear.rows, onPair.rows);
-  EXPECT_EQ(onLinear.placement.getNumPaths(), 2);
-  EXPECT_EQ(onLinear.placement.countOnPath(1), 4);
 }
 
 TEST(DualPipe, RefusesOtherPlacements) {

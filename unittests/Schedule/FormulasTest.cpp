@@ -24,16 +24,6 @@ static FormulaResult evaluate(llvm::StringRef family, int64_t workers,
       family, FormulaInputs{workers, workers, microbatches, times}));
 }
 
-TEST(Formulas, GiveTheLiteraturesValues) {
-  FormulaResult gpipe = evaluate("gpipe", 4, 8);
-  EXPECT_DOUBLE_EQ(gpipe.bubbleRatio, 3.0 / 11);
-  EXPECT_EQ(gpipe.peakActivations, 8);
-  FormulaResult oneFOneB = evaluate("1f1b", 4, 8);
-  EXPECT_DOUBLE_EQ(oneFOneB.bubbleRatio, 3.0 / 11);
-  EXPECT_EQ(oneFOneB.peakActivations, 4);
-  EXPECT_EQ(evaluate("1f1b", 4, 3).peakActivations, 3);
-}
-
 TEST(Formulas, SayWhyThereIsNoGeneralForm) {
   FormulaResult result = evaluate("1f1b", 4, 8);
   EXPECT_FALSE(result.bubbleRatioGeneral);
@@ -81,25 +71,6 @@ TEST(Formulas, RefuseOtherSizes) {
   EXPECT_EQ(refusalOf("hanayo", {4, 4, 8, std::nullopt}),
             "the formula of hanayo holds for whole waves of 8 stages on 4 "
             "workers, found 4");
-}
-
-TEST(Formulas, GiveTheLiteraturesBubbles) {
-  auto bubble = [](llvm::StringRef family, int64_t workers, int64_t stages,
-                   int64_t microbatches, int64_t paths = 1) {
-    FormulaInputs inputs{workers, stages, microbatches, std::nullopt};
-    inputs.paths = paths;
-    return llvm::cantFail(evaluateFormula(family, inputs)).bubbleRatio;
-  };
-  EXPECT_DOUBLE_EQ(bubble("eager-1f1b", 4, 4, 8), 3.0 / 11);
-  EXPECT_DOUBLE_EQ(bubble("interleaved-1f1b", 4, 8, 8), 3.0 / 19);
-  EXPECT_DOUBLE_EQ(bubble("looped-bfs", 4, 12, 8), 3.0 / 27);
-  EXPECT_DOUBLE_EQ(bubble("mpmd-circular", 4, 8, 8), 3.0 / 19);
-  EXPECT_DOUBLE_EQ(bubble("zb-h1", 4, 4, 8), 3.0 / 27);
-  EXPECT_DOUBLE_EQ(bubble("interleaved-zb", 4, 8, 8), 3.0 / 51);
-  EXPECT_EQ(bubble("zb-h2", 4, 4, 8), 0.0);
-  EXPECT_DOUBLE_EQ(bubble("chimera", 8, 8, 8, 2), 6.0 / 22);
-  EXPECT_DOUBLE_EQ(bubble("chimera", 8, 8, 8, 4), 2.0 / 18);
-  EXPECT_DOUBLE_EQ(bubble("hanayo", 8, 32, 8), 7.0 / 39);
 }
 
 TEST(Formulas, OfGreedyIsThatOfItsPlacement) {

@@ -113,12 +113,6 @@ TEST(Hanayo, ReadsItsWavesFromThePath) {
             "workers, found 2 stages");
 }
 
-TEST(Hanayo, ReplacesTheLinearPath) {
-  Table table = llvm::cantFail(generateHanayo(makeLinear(2, 1)));
-  EXPECT_EQ(printRows(table.rows),
-            Rows({"0F0 3F0 3I0 3W0 0I0 0W0", "1F0 2F0 2I0 2W0 1I0 1W0"}));
-}
-
 //===----------------------------------------------------------------------===//
 // The rule, slot by slot
 //===----------------------------------------------------------------------===//
@@ -256,8 +250,8 @@ static void expectTheRule(const Placement &placement) {
 }
 
 TEST(Greedy, IsTheRuleOnEveryPlacement) {
-  for (int64_t workers = 1; workers <= kMostWorkers; ++workers)
-    for (int64_t microbatches = 1; microbatches <= kMostMicrobatches;
+  for (int64_t workers = 1; workers <= mostWorkers(); ++workers)
+    for (int64_t microbatches = 1; microbatches <= mostMicrobatches();
          microbatches += 3)
       for (int64_t chunks = 1; chunks <= 4; ++chunks) {
         SCOPED_TRACE(testing::Message() << "D=" << workers << " N="

@@ -29,40 +29,6 @@ static LoopOptions withChunks(int64_t chunks) {
   return options;
 }
 
-TEST(LoopedBFS, RunsBackwardsInReverse) {
-  Table table =
-      llvm::cantFail(generateLoopedBFS(makeLinear(2, 2), withChunks(2)));
-  EXPECT_EQ(printRows(table.rows), Rows({"0F0 0F1 2F0 2F1 2B1 2B0 0B1 0B0",
-                                         "1F0 1F1 3F0 3F1 3B1 3B0 1B1 1B0"}));
-}
-
-TEST(MpmdCircular, RunsPhaseByPhase) {
-  Table table =
-      llvm::cantFail(generateMpmdCircular(makeLinear(2, 3), withChunks(2)));
-  EXPECT_EQ(printRow(table.rows[0]),
-            "0F0 0F1 2F0 2F1 0F2 2F2 2B0 2B1 0B0 0B1 2B2 0B2");
-}
-
-TEST(Interleaved1F1B, GroupsTakeTurnsOnTheChunks) {
-  Table table =
-      llvm::cantFail(generateInterleaved1F1B(makeLinear(2, 4), withGroup(2)));
-  EXPECT_EQ(printRows(table.rows),
-            Rows({"0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 "
-                  "0B3",
-                  "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 "
-                  "1B3"}));
-}
-
-TEST(Combined1F1B, PairsEachForwardWithTheBackwardBehindIt) {
-  Table table =
-      llvm::cantFail(generateCombined1F1B(makeLinear(2, 4), withGroup(2)));
-  EXPECT_EQ(printRows(table.rows),
-            Rows({"0F0 0F1 2F0 2F1 0F2 0F3+2B0 2F2+2B1 2F3+0B0 0B1 2B2 2B3 0B2 "
-                  "0B3",
-                  "1F0 1F1 3F0 3F1+3B0 1F2+3B1 1F3+1B0 3F2+1B1 3F3+3B2 3B3 1B2 "
-                  "1B3"}));
-}
-
 TEST(Combined1F1B, TakesASingleChunkOfAnySize) {
   Table table = llvm::cantFail(generateCombined1F1B(makeLinear(2, 5)));
   EXPECT_EQ(printRows(table.rows),
@@ -78,14 +44,6 @@ TEST(Interleaved1F1B, TheLastGroupMayBeRagged) {
       llvm::cantFail(generateInterleaved1F1B(makeLinear(2, 5), withGroup(3)));
   EXPECT_EQ(printRow(table.rows[1]), "1F0 1F1 1F2 3F0 3B0 3F1 3B1 3F2 3B2 1F3 "
                                      "1B0 1F4 1B1 3F3 1B2 3F4 3B3 3B4 1B3 1B4");
-}
-
-TEST(InterleavedZB, PutsWOffByTheWorker) {
-  Table table =
-      llvm::cantFail(generateInterleavedZB(makeLinear(2, 2), withGroup(2)));
-  EXPECT_EQ(printRows(table.rows),
-            Rows({"0F0 0F1 2F0 2F1 2I0 2W0 2I1 2W1 0I0 0W0 0I1 0W1",
-                  "1F0 1F1 3F0 3I0 3F1 3I1 3W0 1I0 3W1 1I1 1W0 1W1"}));
 }
 
 TEST(Loops, SplitBackwardIntoAnAdjacentPair) {
@@ -164,11 +122,4 @@ TEST(ZeroBubble, RefusesTheGradientAfterW) {
   EXPECT_EQ(errorOf(generateInterleavedZB(makeLinear(2, 2), interleaved)),
             "interleaved-zb puts W off, so that it sends the gradient after I; "
             "after W it would wait for itself");
-}
-
-TEST(Loops, RefuseMoreCellsThanATableHolds) {
-  EXPECT_EQ(
-      errorOf(generateMpmdCircular(makeLinear(2, 1 << 28), withChunks(2))),
-      "mpmd-circular of 268435456 microbatches on 2 workers has "
-      "2147483648 cells: a table may have 268435456 at most");
 }

@@ -51,25 +51,10 @@ static FormulaResult evaluate(llvm::StringRef family, int64_t workers,
 // zb-v
 //===----------------------------------------------------------------------===//
 
-TEST(ZBV, DropsMicrobatchesThatAreNotThere) {
-  Table table = llvm::cantFail(generateZBV(makeV(2, 2)));
-  EXPECT_EQ(printRows(table.rows),
-            Rows({"0F0 0F1 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 0I1 0W1",
-                  "1F0 2F0 1F1 2F1 2I0 2W0 1I0 1W0 2I1 2W1 1I1 1W1"}));
-  EXPECT_EQ(table.gradientAfter, GradientAfter::InputGrad);
-}
-
 TEST(ZBV, FollowsThePathAcrossWorkers) {
   Placement placement = makePlacement(2, 1, {pathOn({1, 0, 0, 1})});
   EXPECT_EQ(printRows(llvm::cantFail(generateZBV(placement)).rows),
             Rows({"1F0 2F0 2I0 2W0 1I0 1W0", "0F0 3F0 3I0 3W0 0I0 0W0"}));
-}
-
-TEST(ZBV, HasPyTorchsOrder) {
-  expectGoldenOrder(llvm::cantFail(generateZBV(makeV(4, 8))),
-                    "pytorch_zbv_D4_N8");
-  expectGoldenOrder(llvm::cantFail(generateZBV(makeV(8, 32))),
-                    "pytorch_zbv_D8_N32");
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,19 +167,6 @@ TEST(VSchedules, RefuseOtherPlacements) {
       "one, found stage 1 on worker 0 again");
 }
 
-TEST(VSchedules, ReplaceALinearPath) {
-  auto expectSame = [](auto generate) {
-    Table onLinear = llvm::cantFail(generate(makeLinear(4, 8), {}));
-    EXPECT_EQ(onLinear.rows, llvm::cantFail(generate(makeV(4, 8), {})).rows);
-    EXPECT_EQ(onLinear.placement.getPath(0).workers, placeV(4).workers);
-  };
-  expectSame(generateZBV);
-  expectSame(generateVHalf);
-  expectSame(generateVMin);
-  expectSame(generateZBAuto);
-  expectSame(generateDualPipeV);
-}
-
 TEST(VSchedules, RefuseOptionsThatCannotBeMet) {
   GeneratorOptions options;
   options.gradientAfter = GradientAfter::WeightGrad;
@@ -216,16 +188,6 @@ TEST(VFormulas, Refuse) {
   EXPECT_EQ(errorOf(evaluateFormula("zb-auto", {4, 8, 8, std::nullopt})),
             "no closed formula is known for family 'zb-auto': it is the "
             "shortest of several that the memory allows");
-}
-
-TEST(VFormulas, GiveTheLiteraturesValues) {
-  EXPECT_EQ(evaluate("zb-v", 4, 8).bubbleRatio, 0);
-  EXPECT_DOUBLE_EQ(evaluate("v-half", 4, 8).bubbleRatio, 3.0 / 19);
-  EXPECT_DOUBLE_EQ(evaluate("v-min", 4, 8).bubbleRatio, 4.0 / 20);
-  EXPECT_EQ(evaluate("v-half", 8, 24).peakActivations, 10);
-  EXPECT_EQ(evaluate("v-half", 7, 24).peakActivations, 8);
-  EXPECT_EQ(evaluate("v-min", 8, 24).peakActivations, 8);
-  EXPECT_EQ(evaluate("v-min", 8, 2).peakActivations, 4);
 }
 
 TEST(VFormulas, SayWhyThereIsNoGeneralForm) {

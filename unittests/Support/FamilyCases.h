@@ -152,8 +152,8 @@ void forAllOptions(const Family &family, int64_t workers, int64_t microbatches,
 /// The same for all sizes.
 template <typename Check>
 void forAllCases(const Family &family, Check &&check) {
-  for (int64_t workers = 1; workers <= kMostWorkers; ++workers)
-    for (int64_t microbatches = 1; microbatches <= kMostMicrobatches;
+  for (int64_t workers = 1; workers <= mostWorkers(); ++workers)
+    for (int64_t microbatches = 1; microbatches <= mostMicrobatches();
          ++microbatches)
       forAllOptions(family, workers, microbatches, check);
 }

@@ -6,30 +6,44 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Less with sanitizers: there a test takes several times as long, and whether
-// memory is used well shows in few cases. Whether results are right is for the
-// builds without sanitizers to test.
+// All of it with PIPESCHED_TEST_ALL=1 (scripts/test.sh --all), a quarter
+// without, and less with sanitizers: there a test takes several times as long,
+// and whether memory is used well shows in few cases. Whether results are right
+// is for the builds without sanitizers to test.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_TESTEFFORT_H
 #define PIPESCHED_UNITTESTS_SUPPORT_TESTEFFORT_H
 
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Compiler.h"
 #include <cstdint>
+#include <cstdlib>
 
 namespace pipesched {
 
 constexpr bool kIsSanitized = LLVM_ADDRESS_SANITIZER_BUILD;
 
+/// Whether tests take their longest forms, as under scripts/test.sh --all.
+inline bool runsAll() {
+  const char *all = std::getenv("PIPESCHED_TEST_ALL");
+  return all && llvm::StringRef(all) == "1";
+}
+
 /// Rounds that differ in their random numbers alone.
-constexpr int numRounds(int count) {
-  return kIsSanitized ? (count + 7) / 8 : count;
+inline int numRounds(int count) {
+  int divisor = (runsAll() ? 1 : 4) * (kIsSanitized ? 8 : 1);
+  return (count + divisor - 1) / divisor;
 }
 
 /// The sizes of a test that tries all small ones.
-constexpr int64_t kMostWorkers = kIsSanitized ? 6 : 8;
-constexpr int64_t kMostMicrobatches = kIsSanitized ? 16 : 24;
+inline int64_t mostWorkers() {
+  return (runsAll() ? 8 : 6) - (kIsSanitized ? 1 : 0);
+}
+inline int64_t mostMicrobatches() {
+  return (runsAll() ? 24 : 16) - (kIsSanitized ? 4 : 0);
+}
 
 } // namespace pipesched
 

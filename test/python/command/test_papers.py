@@ -74,6 +74,7 @@ def test_special_characters() -> None:
     assert not re.search(r"(?<!\\)[$#]", table)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_takes_them(tmp_path: Path, capsys: Capture) -> None:
     body = printed(capsys, *LINES["compare"], "--format", "latex")
@@ -117,6 +118,7 @@ def test_tikz_has_a_width(tmp_path: Path) -> None:
         simulation.save(tmp_path / "own.tikz", width="9000mm")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 @pytest.mark.parametrize("family", ["1f1b", "dualpipe-v"])
 def test_latex_takes_pictures(family: str, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_search(opened: Opened) -> None:
     assert len(column(opened, "schedule")) == 7
 
 
-@pytest.mark.parametrize("width", [1400, 1024, 1920])
+@pytest.mark.parametrize("width", [1024, pytest.param(1920, marks=pytest.mark.long)])
 def test_no_column_is_cut_off(opened: Opened, width: int) -> None:
     opened.page.set_viewport_size({"width": width, "height": 900})
     opened.settle()

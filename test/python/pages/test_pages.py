@@ -389,7 +389,7 @@ def large(microbatches: int) -> Simulation:
     return schedule.simulate(times="F=18.522ms,B=27.423ms,comm=0.601ms", transport="delay")
 
 
-@pytest.mark.parametrize("microbatches", [512, 7813])
+@pytest.mark.parametrize("microbatches", [512, pytest.param(7813, marks=pytest.mark.long)])
 def test_large_schedules(opened: Opened, tmp_path: Path, microbatches: int) -> None:
     """64 workers with 65,536 and a million cells: every one is there."""
     simulation = large(microbatches)
