@@ -1,7 +1,6 @@
-"""Attention kernels with rates of their own: order, rates of own systems, and what is refused."""
+"""Attention kernels with rates of their own: their order, and what is refused."""
 
 from dataclasses import replace
-from typing import Any
 
 import pipesched
 import pytest
@@ -11,36 +10,11 @@ from pipesched.command import main
 
 KERNELS: tuple[Attention, ...] = ("flash-3", "cudnn", "fused", "flash-2", "unfused")
 """From fast to slow on H100 with sequences of 8,192 tokens and heads of 128."""
-HEAD, HEADS, TOKENS = 128, 4, 1024
 
 
 def step_ps(costs: Costs) -> int:
     """A step of one microbatch on one worker."""
     return Configuration("1f1b", 1, 1, costs=costs).simulate().execution.makespan_ps
-
-
-def own_model(**fields: Any) -> dict[str, Any]:
-    """A layer whose attention has two key-value heads for four query heads."""
-    sizes = {"hidden": HEAD * HEADS, "feedforward": 8, "sequence": TOKENS, "layers": 1}
-    heads = {"attention_heads": HEADS, "key_value_heads": HEADS // 2}
-    form = {"name": "own", "description": "one layer", "activation": "gelu", "norm": "rms"}
-    return {**form, **sizes, **heads, **fields}
-
-
-def own_system(forward: float, backward: float) -> dict[str, Any]:
-    """A system whose attention has these TFLOP/s, and all else is fast."""
-    fast = {"tflops": 1e5}
-    memory = {"capacity_gb": 1000, "bandwidth_gb_per_s": 1e6}
-    kernel = {"kernel": "flash-2", "head_size": HEAD}
-    rates = {
-        "forward_tflops_by_tokens": [[TOKENS, forward]],
-        "backward_tflops_by_tokens": [[TOKENS, backward]],
-    }
-    return {
-        **{"name": "own", "description": "made up", "matrix": fast, "vector": fast},
-        **{"memory": memory, "network": {"bandwidth_gb_per_s": 1}},
-        "attention": [kernel | rates],
-    }
 
 
 def test_kernels_by_speed() -> None:
@@ -49,25 +23,6 @@ def test_kernels_by_speed() -> None:
     assert steps == sorted(set(steps))
     summaries = {replace(costs, attention=kernel)._raw.model() for kernel in KERNELS}
     assert len(summaries) == len(KERNELS)
-
-
-def test_rates_of_an_own_system() -> None:
-    """A slower backward takes that much longer: half of the scores in five GEMMs of two."""
-    costs = Costs(model=own_model(attention="flash-2"), microbatch_size=1)
-    fast, slow = (
-        step_ps(replace(costs, system=own_system(1.0, backward))) for backward in (1.0, 0.5)
-    )
-    flops = 2.5 * 4 * TOKENS * (TOKENS + 1) / 2 * HEAD * HEADS
-    assert slow - fast == pytest.approx(flops / 1e12 * 1e12, abs=2)
-
-
-@pytest.mark.parametrize("field", ["repeated_key_values", "separate_accumulation"])
-def test_more_kernels_take_longer(field: str) -> None:
-    plain, more = (
-        Costs(model=own_model(**{field: given}), system="h100-sxm", microbatch_size=1)
-        for given in (False, True)
-    )
-    assert step_ps(more) > step_ps(plain)
 
 
 def test_kernels_without_rates_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

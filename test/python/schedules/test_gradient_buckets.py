@@ -1,8 +1,5 @@
-"""Gradients that are reduced under the last backward, and weights that are gathered under the first
-forward (docs/CostModel.md, "Under the backward and the forward").
-"""
+"""Gradients that are reduced under the last backward: docs/CostModel.md, "Under the backward"."""
 
-from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -24,52 +21,6 @@ def step_ps(step: Any, family: str = "1f1b", **given: Any) -> int:
     costs |= {"microbatch_size": 1, "data_parallel": 4}
     point = Configuration(family, costs=Costs(**(costs | given)), optimizer_step=step, **sizes)
     return point.simulate().execution.makespan_ps
-
-
-def cell_ps(phase: str) -> int:
-    """What a cell of the stage takes."""
-    costs = Costs(model=MODEL, system=SYSTEM, microbatch_size=1, data_parallel=4)
-    frame = Configuration("1f1b", 1, 1, costs=costs).simulate().to_frame()
-    return int((frame.end_ps - frame.start_ps)["FB".index(phase)])
-
-
-def reduced_after(computed: list[float], reduced: list[float]) -> float:
-    """How long behind the last of some equal layers its gradients are reduced, one by one."""
-    end = 0.0
-    for ready, took in zip(accumulate(computed), reduced, strict=True):
-        end = max(end, ready) + took
-    return end - sum(computed)
-
-
-@pytest.mark.parametrize("network", [10, 100, 1000, 10000])
-def test_layers_go_when_they_are_there(network: int) -> None:
-    """Against a queue that is walked layer by layer. Four layers, and nothing else: each computes
-    and moves a quarter.
-    """
-    system = {**SYSTEM, "network": {"bandwidth_gb_per_s": network}}
-    exposed = step_ps("exposed", system=system)
-    whole = step_ps("overlapped", system=system, gradient_buckets="whole")
-    assert exposed == whole  # a stage for each worker: G stands at the same place
-    layers = step_ps("overlapped", system=system)
-    # A ring of four members sends 2 * 3 quarters of 4 * 784 * 2 bytes.
-    moved = 6 * 4 * (12 * 64 + 2 * 8) * 2 // 4 * 1000 // network
-    hidden = moved - reduced_after([cell_ps("B") / 4] * 4, [moved / 4] * 4)
-    assert exposed - layers == pytest.approx(hidden, abs=2)
-    assert exposed > layers
-    assert layers == step_ps("overlapped", system=system, gradient_buckets="layers")
-
-
-def test_weights_are_gathered_one_layer_ahead() -> None:
-    """With divided state half of what G moves is weights, under the first forward."""
-    system = {**SYSTEM, "network": {"bandwidth_gb_per_s": 500}}
-    half = 3 * 4 * (12 * 64 + 2 * 8) * 2 // 4 * 2
-    forward, backward = cell_ps("F"), cell_ps("B")
-    exposed = half / 4 + 3 * max(0, half / 4 - forward / 4)
-    left = exposed + reduced_after([backward / 4] * 4, [half / 4] * 4)
-    for sharding in ("optimizer", "full-kept"):
-        options: dict[str, Any] = {"sharding": sharding, "system": system}
-        moved = step_ps("exposed", **options) - step_ps("overlapped", **options)
-        assert moved == pytest.approx(2 * half - left, abs=2)
 
 
 def test_messages_do_not_wait_for_gradients() -> None:

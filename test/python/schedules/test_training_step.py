@@ -1,11 +1,24 @@
-"""Whole training steps: data parallelism, sharding, precision, and how a step ends."""
+"""Whole training steps: what options of costs mean, and how a step ends."""
 
 import pickle
 from typing import Any, get_args
 
 import pytest
-from pipesched import Configuration, Costs, PipeSchedError, simulate_batch
-from pipesched._options import OptimizerStep, Sharding
+from pipesched import Configuration, Costs, PipeSchedError, Simulation, generate, simulate_batch
+from pipesched._options import (
+    Attention,
+    ContextExchange,
+    ExpertDispatch,
+    GradientBuckets,
+    KernelLaunch,
+    OptimizerStep,
+    PairOrder,
+    Precision,
+    RankOrder,
+    Recompute,
+    Sharding,
+    pass_options,
+)
 
 SYSTEM = {
     "name": "round",
@@ -28,7 +41,6 @@ MODEL = {
     "biases": False,
     "activation": "gelu",
 }
-PARAMETERS = 12 * 64 + 2 * 8
 
 
 def costs(**options: Any) -> Costs:
@@ -45,59 +57,6 @@ def makespan(configuration: Configuration) -> int:
     return configuration.simulate().execution.makespan_ps
 
 
-def optimizer_ps(sharers: int) -> int:
-    return PARAMETERS * (2 + 2 + 2 * 12) // sharers
-
-
-def test_step_is_compute_then_reductions_then_optimizer() -> None:
-    alone = makespan(point("none"))
-    assert makespan(point("exposed")) == alone + optimizer_ps(1)
-    # A ring of four: six messages of a quarter.
-    reduced = 6 * PARAMETERS * 2 // 4 * 10
-    assert makespan(point("none", data_parallel=4)) == alone
-    assert makespan(point("exposed", data_parallel=4)) == alone + reduced + optimizer_ps(1)
-    for sharding in ("optimizer", "full-kept"):
-        step = point("exposed", data_parallel=4, sharding=sharding)
-        assert makespan(step) == alone + reduced + optimizer_ps(4)
-    # All on one node.
-    near = costs(system={**SYSTEM, "accelerators_per_node": 8}, data_parallel=4)
-    times = [
-        makespan(Configuration("1f1b", 2, 2, costs=near, optimizer_step=step))
-        for step in get_args(OptimizerStep)
-    ]
-    assert times[2] - times[0] == reduced // 10 + optimizer_ps(1)
-    assert times[0] < times[1] <= times[2]
-
-
-@pytest.mark.parametrize("sharding", get_args(Sharding))
-def test_sharding_divides_the_state(sharding: Sharding) -> None:
-    memory = point("none", data_parallel=8, sharding=sharding).simulate().memory
-    assert memory is not None
-    # Each stage is one layer, which is whole while a cell runs.
-    whole, shard = 2 * PARAMETERS, 2 * PARAMETERS // 8
-    parts = memory.composition
-    weights = whole + shard if sharding == "full" else whole
-    gradients = whole + shard if sharding in ("gradients", "full") else whole
-    assert parts.weight_bytes.tolist() == [weights] * 2
-    assert parts.gradient_bytes.tolist() == [gradients] * 2
-    state = 12 * PARAMETERS if sharding == "none" else 12 * PARAMETERS // 8
-    assert memory.persistent_bytes.tolist() == [weights + gradients + state] * 2
-
-
-@pytest.mark.parametrize(
-    ("sharding", "forward", "backward"), [("gradients", 0, 1), ("full", 1, 2), ("full-kept", 0, 0)]
-)
-def test_sharded_cells_wait(sharding: Sharding, forward: int, backward: int) -> None:
-    kept = point("none", data_parallel=4, sharding="optimizer").simulate().execution
-    sharded = point("none", data_parallel=4, sharding=sharding).simulate().execution
-    # One layer has nothing to hide behind: three messages of a quarter, for two microbatches.
-    sent = 3 * PARAMETERS * 2 // 4
-    moved = 2 * (forward + backward) * sent
-    assert (sharded.bytes_sent - kept.bytes_sent).tolist() == [moved] * 2
-    assert sharded.exposed_sharding_ps.tolist() == [10 * moved] * 2
-    assert (sharded.busy_ps - kept.busy_ps).tolist() == [10 * moved] * 2
-
-
 def test_batch_has_the_whole_step() -> None:
     points = [point(step, data_parallel=4) for step in get_args(OptimizerStep)]
     frame = simulate_batch(points)
@@ -107,50 +66,62 @@ def test_batch_has_the_whole_step() -> None:
     assert [report.family for report in reports] == ["1f1b", None, None]
 
 
-def test_profile_may_give_the_reduction() -> None:
-    times = {"F": "1ms", "B": "2ms", "G": "4ms", "O": "8ms"}
-    steps = [
-        Configuration("1f1b", 1, 1, costs=Costs(times=times), optimizer_step=step)
-        for step in get_args(OptimizerStep)
-    ]
-    assert [makespan(step) for step in steps] == [3 * 10**9, 15 * 10**9, 15 * 10**9]
+OF_MODEL: dict[str, tuple[Any, ...]] = {
+    "recompute": get_args(Recompute),
+    "attention": get_args(Attention),
+    "precision": get_args(Precision),
+    "sequence_parallel": (True, False),
+}
+OF_SYSTEM: dict[str, tuple[Any, ...]] = {
+    "sharding": get_args(Sharding),
+    "rank_order": get_args(RankOrder),
+    "context_exchange": get_args(ContextExchange),
+    "expert_dispatch": get_args(ExpertDispatch),
+    "gradient_buckets": get_args(GradientBuckets)[1:],  # `auto` depends on the step
+    "kernel_launch": get_args(KernelLaunch),
+    "pair_order": get_args(PairOrder),
+    "expert_balance": (1.0, 1.5),
+    "data_parallel": (8, 16),
+    "expert_parallel": (1, 8, 16),
+    "context_parallel": (1, 2, 4),
+    "accelerators": (4, 8),
+}
 
 
-def test_global_batch_is_that_of_all_pipelines() -> None:
-    shared = costs(microbatch_size=None, global_batch=32, data_parallel=4)
-    frame = simulate_batch([Configuration("1f1b", 2, n, costs=shared) for n in (4, 3)])
-    assert frame.microbatch_size[0] == 2
-    assert frame.error[1] == (
-        "the schedule has 3 microbatches in each of 4 pipelines, 12 in all, which do not divide"
-        " the global batch of 32; numbers that do: 8 and 16"
-    )
+@pytest.mark.parametrize("name", [*OF_MODEL, *OF_SYSTEM])
+def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
+    """The package gives the library codes and numbers, and passes read words. What each choice
+    costs is tested by the unit tests of CostModel and Evaluation.
+    """
 
+    def numbers(simulation: Simulation) -> tuple[Any, ...]:
+        assert simulation.memory is not None
+        return simulation.execution.makespan_ps, simulation.memory.peak_bytes.tolist()
 
-def test_rank_order_says_what_is_near() -> None:
-    near = {**SYSTEM, "accelerators_per_node": 2}
-    pipeline = makespan(point("none", system=near, data_parallel=2, rank_order="pipeline"))
-    data = makespan(point("none", system=near, data_parallel=2, rank_order="data"))
-    assert pipeline < data == makespan(point("none", data_parallel=2))
-
-
-def test_sequence_parallelism_divides_the_stream() -> None:
-    def simulation(**options: Any) -> Any:
-        return point("none", accelerators=2, **options).simulate()
-
-    shared, whole = simulation(), simulation(sequence_parallel=False)
-    assert whole.execution.makespan_ps > shared.execution.makespan_ps
-    # Four streams of 2 bytes: inputs of two norms and of what follows them.
-    assert whole.memory.peak_activation_bytes[1] - shared.memory.peak_activation_bytes[1] == (
-        4 * 2 * 16 * 8
-    )
-    alone = [makespan(point("none", sequence_parallel=flag)) for flag in (True, False)]
-    assert alone[0] == alone[1]
-
-
-def test_fp8_needs_a_rate() -> None:
-    assert makespan(point("none", precision="fp8")) < makespan(point("none"))
-    with pytest.raises(PipeSchedError, match="FP8, for which the system 'toy' has no rate"):
-        point("none", precision="fp8", system="toy").simulate()
+    sequence = 65536 if name == "context_exchange" else 4096  # which a short one hides
+    found = set()
+    for value in (OF_MODEL | OF_SYSTEM)[name]:
+        model: dict[str, Any] = {"microbatch_size": 1, "sequence": sequence}
+        system: dict[str, Any] = {"accelerators": 4, "data_parallel": 16}
+        system |= {"expert_parallel": 8, "context_parallel": 2, "gradient_buckets": "layers"}
+        (model if name in OF_MODEL else system)[name] = value
+        names: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": "h100-sxm-load"}
+        step: Any = Configuration(
+            "dualpipe-v",
+            4,
+            8,
+            costs=Costs(**names, **model, **system),
+            optimizer_step="overlapped",
+        )
+        passes = (
+            "pipe-attach-system" + pass_options({"name": names["system"], **system}),
+            "pipe-attach-model" + pass_options({"name": names["model"], **model}),
+            "pipe-add-optimizer{all-reduce=eager}",
+        )
+        made = generate("dualpipe-v", workers=4, microbatches=8).transform(",".join(passes))
+        assert numbers(made.simulate()) == numbers(step.simulate()), value
+        found.add(str(numbers(step.simulate())))
+    assert len(found) > 1
 
 
 @pytest.mark.parametrize(
