@@ -121,7 +121,7 @@ def _waited(arriving: Arriving) -> Tensor:
 
 
 def through(exchange: Exchange) -> Tensor:
-    """The rows that come, by plain autograd."""
+    """Returns the rows that come, by plain autograd."""
     rows, exchange.rows = exchange.rows, exchange.rows.detach()
     apply: Any = _Through.apply
     found: Tensor = apply(exchange, rows)
@@ -136,7 +136,7 @@ class LayerInParts(nn.Module):
     """
 
     def attention(self, value: Any) -> Any:
-        """Everything up to the rows that go to experts: attention, norms, the router."""
+        """Returns everything up to the rows that go to experts: attention, norms, the router."""
         raise self._missing("attention")
 
     def dispatch(self, *values: Any) -> Any:
@@ -144,7 +144,7 @@ class LayerInParts(nn.Module):
         raise self._missing("dispatch")
 
     def mlp(self, *values: Any) -> Any:
-        """The experts of this rank, with the rows that have arrived."""
+        """Returns the experts of this rank, with the rows that have arrived."""
         raise self._missing("mlp")
 
     def combine(self, *values: Any) -> Any:
@@ -152,7 +152,7 @@ class LayerInParts(nn.Module):
         raise self._missing("combine")
 
     def output(self, *values: Any) -> Any:
-        """The output of the layer, with the results that have come back."""
+        """Returns the output of the layer, with the results that have come back."""
         raise self._missing("output")
 
     def _missing(self, part: str) -> PipelineError:
@@ -180,7 +180,7 @@ class LayerInParts(nn.Module):
 
 
 def entries_of(value: Any, is_part: bool) -> tuple[Any, ...]:
-    """The arguments that a part gets for what the one before it returned."""
+    """Returns the arguments that a part gets for what the one before it returned."""
     return value if is_part and type(value) is tuple else (value,)
 
 

@@ -43,8 +43,8 @@ Kind = TypeVar("Kind", bound=nn.Module)
 
 
 def padded_vocabulary(vocabulary: int, ranks: int) -> int:
-    """The size of a vocabulary that ranks divide evenly into even parts: the next multiple of twice
-    their number, as the paper pads it.
+    """Returns the size of a vocabulary that ranks divide evenly into even parts: the next multiple
+    of twice their number, as the paper pads it.
 
     Raises PipelineError for fewer entries than ranks.
     """
@@ -57,16 +57,16 @@ def padded_vocabulary(vocabulary: int, ranks: int) -> int:
 
 
 def head_rows(vocabulary: int, rank: int, ranks: int) -> slice:
-    """The entries of a vocabulary in the shard of a rank; the last ranks may have fewer, or none,
-    since padding is at the end.
+    """Returns the entries of a vocabulary in the shard of a rank; the last ranks may have fewer, or
+    none, since padding is at the end.
     """
     part = padded_vocabulary(vocabulary, ranks) // ranks
     return slice(min(rank * part, vocabulary), min((rank + 1) * part, vocabulary))
 
 
 def broadcast(x: Tensor, source: int, group: dist.ProcessGroup | None = None) -> Tensor:
-    """The input of the head from the rank that has it, a global rank; others give a tensor of its
-    shape and type, which is filled.
+    """Returns the input of the head from the rank that has it, a global rank; others give a tensor
+    of its shape and type, which is filled.
     """
     dist.broadcast(x, source, group=group)
     return x
@@ -215,7 +215,7 @@ class Logits:
         return (self._shifted(self._most).to(weight.dtype) @ weight).to(self.values.dtype)
 
     def _target_part(self) -> Tensor:
-        """The weights of the targets that are in the shard."""
+        """Returns the weights of the targets that are in the shard."""
         weight = self._head.weight
         if not len(weight):
             return self.values.new_zeros((len(self._x), weight.shape[1]))
@@ -231,8 +231,8 @@ class Logits:
 
     @torch.no_grad()
     def numbers(self) -> Tensor:
-        """What other shards need of this one, [3, tokens]: the maximum, the sum of exponentials
-        relative to it, and the logit of the target, 0 if that is in another shard.
+        """Returns what other shards need of this one, [3, tokens]: the maximum, the sum of
+        exponentials relative to it, and the logit of the target, 0 if that is in another shard.
         """
         target = torch.zeros_like(self._most)
         if self.values.shape[1]:
@@ -333,7 +333,7 @@ class HeadInput(nn.Module):
         return x
 
     def take(self) -> Tensor | None:
-        """The last input, once."""
+        """Returns the last input, once."""
         seen, self._seen = self._seen, None
         return seen
 
@@ -395,7 +395,7 @@ class EmbeddingOutput(nn.Module):
         self._given = output, tokens
 
     def is_used(self) -> bool:
-        """Whether the model has asked for what was given last."""
+        """Returns whether the model has asked for what was given last."""
         return self._given is None
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -460,7 +460,7 @@ class VocabularyEmbedding(_Shard):
 
     @torch.no_grad()
     def lookup(self, tokens: Tensor) -> Tensor:
-        """The rows of all tokens, [tokens, hidden], on all ranks."""
+        """Returns the rows of all tokens, [tokens, hidden], on all ranks."""
         found = self.part(tokens)
         dist.all_reduce(found, group=self.group)
         return found

@@ -1,11 +1,7 @@
-"""What else can happen to pipelines beside each other, in real processes: see runtime_cases.py.
-
-usage: compose_cases.py FOLDER
-"""
+"""What else can happen to pipelines beside each other, in real processes: see case_runs.py."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path as File
@@ -14,6 +10,7 @@ from typing import Any
 import torch
 import torch._dynamo  # What fully_shard loads, once for all ranks, which are forked.
 import torch.distributed as dist
+from case_runs import case
 from pipesched import Path, Schedule, generate
 from pipesched.torch import (
     PipelineError,
@@ -22,7 +19,7 @@ from pipesched.torch import (
     split_sequential,
 )
 from pipesched.torch.grad_sync import reduce
-from runtime_cases import CASES, COUNT, Failing, batch, broken, case, line, main, whole
+from runtime_cases import COUNT, Failing, batch, broken, line, whole
 from runtime_models import WIDTH, Counted, Plain, loss_of
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
@@ -32,7 +29,6 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-OTHERS = set(CASES)
 
 
 def mesh_of(pipelines: int, workers: int) -> DeviceMesh:
@@ -459,7 +455,3 @@ def ranks_that_divide_otherwise(rank: int) -> None:
 def measured_by_one_rank(rank: int) -> list[float]:
     model = nn.Sequential(*(Plain(i) for i in range(3)))
     return measure_children(model, batch()[0], repeats=1, group=dist.group.WORLD)
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

@@ -1,7 +1,5 @@
 """Causal language models of transformers and Pipes of PyTorch train as without a pipeline, in real
-processes: see runtime_cases.py.
-
-usage: language_cases.py FOLDER [CASE ...]
+processes: see case_runs.py.
 
 A case returns the largest difference of losses, gradients and parameters, relative to the largest
 value of a tensor, over several steps in float64.
@@ -10,15 +8,14 @@ value of a tensor, over several steps in float64.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path as File
 from typing import Any
 
 import torch
 from beside import STEPS, line, off, sgd
+from case_runs import case
 from pipesched import Schedule
 from pipesched.torch import (
     Arguments,
@@ -26,12 +23,11 @@ from pipesched.torch import (
     from_hugging_face,
     split_pipe,
 )
-from runtime_cases import CASES, COUNT, case, main
+from runtime_cases import COUNT
 from torch import Tensor, nn
 from torch.distributed.pipelining import SplitPoint, pipeline
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-OTHERS = set(CASES)
 WORDS, LENGTH, ROWS = 40, 6, 2
 SMALL: dict[str, Any] = {
     "vocab_size": WORDS,
@@ -265,7 +261,3 @@ def pipes(rank: int) -> dict[str, float]:
             line(), Skipping, partial(split, at=at, **options), loss=logits
         )
     return found
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

@@ -9,6 +9,7 @@ and each rank writes the trace of its profiler there.
 
 from __future__ import annotations
 
+import gc
 import pickle
 import sys
 import time
@@ -136,5 +137,6 @@ if __name__ == "__main__":
     where = Path(sys.argv[1])
     most = max(job.workers for _, job in pickle.loads((where / "jobs.pickle").read_bytes()))
     arguments = where, sys.argv[2], most
+    gc.freeze()  # what is loaded now, so that no rank looks through it again
     start: Any = start_processes
     start(rank_process, arguments, most, start_method="fork")

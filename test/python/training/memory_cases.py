@@ -1,4 +1,4 @@
-"""What ranks hold in bytes, in real processes; module_cases.py runs these cases too."""
+"""What ranks hold in bytes, in real processes: see case_runs.py."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from case_runs import case
 from pipesched import Schedule, generate
 from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential
-from runtime_cases import CASES, COUNT, case
+from runtime_cases import COUNT
 from runtime_census import Storages
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -18,7 +19,6 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-OTHERS = set(CASES)
 
 
 WIDE, ROWS = 128, 256
@@ -239,6 +239,3 @@ def budget_of_all_bytes(rank: int) -> list[str]:
         except PipelineError as error:
             texts.append(type(error).__name__)
     return texts
-
-
-OWN = [name for name in CASES if name not in OTHERS]

@@ -1,6 +1,4 @@
-"""Training that must be right for any module, in real processes: see runtime_cases.py.
-
-usage: module_cases.py FOLDER
+"""Training that must be right for any module, in real processes: see case_runs.py.
 
 A case returns the largest difference, relative to the largest value of a tensor, between gradients
 and parameters of the pipeline and those of the same model without one, over several steps.
@@ -8,18 +6,16 @@ and parameters of the pipeline and those of the same model without one, over sev
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path as File
 from typing import Any
 
-import memory_cases
 import torch
 import torch.distributed as dist
 from beside import STEPS, Beside, layer, line, off, sgd
+from case_runs import case
 from pipesched import Schedule
 from pipesched.torch import (
     Arguments,
@@ -28,13 +24,12 @@ from pipesched.torch import (
     split_model,
     split_sequential,
 )
-from runtime_cases import CASES, COUNT, batch, case, main
+from runtime_cases import COUNT, batch
 from runtime_models import WIDTH, Dropped, Plain, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import SplitPoint
 
-OTHERS = set(CASES) - set(memory_cases.OWN)
 
 
 # Children that stand in a model several times
@@ -51,7 +46,7 @@ def with_one_layer() -> nn.Sequential:
     return nn.Sequential(again, nn.Tanh(), layer(1), again, nn.Tanh(), again)
 
 
-@case(2)
+@case(2, within=1e-9)
 def repeated_children(rank: int) -> dict[str, float]:
     found = {}
     for family in ("1f1b", "zb-v", "chimera"):
@@ -75,7 +70,7 @@ class Counting(nn.Module):
         return x + self.calls
 
 
-@case(2)
+@case(2, refused="'1.calls' is one buffer of the whole model, and a step changed")
 def one_buffer_on_two_ranks(rank: int) -> float:
     """A table that several stages use is right; statistics that they count together are not."""
 
@@ -110,7 +105,7 @@ def tied() -> nn.Sequential:
     return nn.Sequential(first, *(Plain(i) for i in range(4)), Embedded(first.table))
 
 
-@case(2)
+@case(2, within=1e-9)
 def tied_by_the_model(rank: int) -> dict[str, float]:
     found = {}
     for family in ("1f1b", "zb-v", "chimera", "dualpipe-v"):
@@ -122,7 +117,7 @@ def tied_by_the_model(rank: int) -> dict[str, float]:
     return found
 
 
-@case(2)
+@case(2, within=1e-9)
 def tied_on_one_rank_with_replicas(rank: int) -> float:
     """Stages of the caller; gradients of two steps add up before each update."""
     schedule = line(family="chimera")
@@ -173,7 +168,7 @@ class Weighted(nn.Module):
         return (self.weights * (output - target) ** 2).mean()
 
 
-@case(2)
+@case(2, within=1e-9)
 def parameters_that_are_unfrozen(rank: int) -> dict[str, float]:
     found = {}
     for family in ("1f1b", "chimera", "zb-v"):
@@ -194,7 +189,7 @@ def chosen(both: Beside, seed: int) -> None:
             each.requires_grad_(seed == 2 or number % 2 == seed % 2)
 
 
-@case(2)
+@case(2, within=1e-9)
 def parameters_that_are_added(rank: int) -> float:
     """A layer of replicas is replaced by a wider one after the first step."""
     both = Beside(line(family="chimera"), four)
@@ -210,7 +205,7 @@ def parameters_that_are_added(rank: int) -> float:
     return both.finish()
 
 
-@case(2)
+@case(2, within=1e-9)
 def parameters_of_a_loss(rank: int) -> dict[str, float]:
     steps = "pipe-add-optimizer{all-reduce=eager}"
     return {
@@ -222,7 +217,7 @@ def parameters_of_a_loss(rank: int) -> dict[str, float]:
     }
 
 
-@case(2)
+@case(2, within=1e-9)
 def unfrozen_beside(rank: int) -> float:
     """In two pipelines of one rank, with a loss that has parameters."""
     mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("dp", "pp"))
@@ -241,7 +236,7 @@ def unfrozen_beside(rank: int) -> float:
     return both.finish()
 
 
-@case(2)
+@case(2, refused="a parameter of shape [6] that is in no module of this rank")
 def a_parameter_outside_of_replicas(rank: int) -> None:
     """Nothing would sum its gradients."""
     weights = nn.Parameter(torch.ones(WIDTH, dtype=torch.float64))
@@ -255,7 +250,7 @@ def a_parameter_outside_of_replicas(rank: int) -> None:
 # Norms
 
 
-@case(2)
+@case(2, within=1e-9)
 def norms(rank: int) -> list[float]:
     """Of a model with ties and replicas, by several norms, against PyTorch's."""
     found: list[float] = []
@@ -361,7 +356,7 @@ def by_name() -> nn.Sequential:
     return Both(Named(0), Scaled(1))
 
 
-@case(2)
+@case(2, within=1e-9)
 def values_between_stages(rank: int) -> dict[str, float]:
     found = {}
     for family in ("1f1b", "chimera"):
@@ -424,7 +419,7 @@ CUTS: dict[int, Any] = {
 }
 
 
-@case(2)
+@case(2, within=1e-9)
 def cut_at_names(rank: int) -> dict[str, float]:
     def cut(model: nn.Module, schedule: Schedule) -> Any:
         return split_model(model, schedule, at=CUTS[schedule.blocks])
@@ -446,7 +441,7 @@ def cut_at_names(rank: int) -> dict[str, float]:
 # Checkpoints
 
 
-@case(2)
+@case(2, within=1e-9)
 def training_that_goes_on(rank: int) -> float:
     """With a scheduler of learning rates, a scaler, dropout and a loss with parameters, whose
     states a checkpoint has: another training goes on as the first one does.
@@ -530,7 +525,7 @@ def looked(kind: str) -> nn.Sequential:
     return nn.Sequential(first, Plain(2), Plain(3), last[kind])
 
 
-@case(2)
+@case(2, within=1e-9)
 def sparse_gradients(rank: int) -> dict[str, float]:
     """With ties, replicas and a scaler; two steps add up. A gradient is sparse exactly where it is
     so without a pipeline, in the same rows.
@@ -573,7 +568,3 @@ def overflow_of_sparse_gradients(rank: int) -> list[Any]:
     scaler.update()
     same = [torch.equal(a, b) for a, b in zip(before, runtime.parameters(), strict=True)]
     return [scaler.get_scale(), all(same)]
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

@@ -1,20 +1,12 @@
-"""What else can happen to `pipesched.torch` in real processes: failures above all.
-
-usage: runtime_cases.py FOLDER
-
-Runs each case in processes of its own, which are forked so that PyTorch is loaded once, and writes
-how every rank ended to FOLDER/cases.json.
-"""
+"""What else can happen to `pipesched.torch` in real processes: failures above all."""
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -23,27 +15,14 @@ from typing import Any
 import pipesched.torch
 import torch
 import torch.distributed as dist
+from case_runs import case
 from pipesched import Schedule, generate
 from pipesched.torch import PipelineRuntime, split_sequential
 from runtime_models import SAMPLES, WIDTH, Plain, loss_of
 from torch import Tensor, nn
 
-LIMIT = 40.0
-"""Seconds for a case; a process that is left then is killed, and its case has failed."""
 COUNT = 4
 """Microbatches of most cases."""
-
-Case = Callable[[int], Any]
-CASES: dict[str, tuple[int, Case]] = {}
-"""Ranks and what each of them runs, by name."""
-
-
-def case(ranks: int) -> Callable[[Case], Case]:
-    def add(function: Case) -> Case:
-        CASES[function.__name__] = ranks, function
-        return function
-
-    return add
 
 
 class Failing(nn.Module):
@@ -223,7 +202,7 @@ def shapes_that_change_without_tags(rank: int) -> None:
         runtime.step(*batch())
 
 
-@case(2)
+@case(2, within=1e-12)
 def smaller_batches_without_tags(rank: int) -> float:
     """The batch at the end of an epoch has fewer samples, in training and in validation."""
     runtime, model = made(line(2), messages="ordered"), whole(2)
@@ -264,7 +243,7 @@ class Adding(Plain):
         return super().forward(x.add_(1))
 
 
-@case(3)
+@case(3, within=1e-12)
 def input_changed_in_place(rank: int) -> float:
     """As a layer may change what the layer before it returns."""
     modules = [Adding(r) if r else Plain(r) for r in range(3)]
@@ -468,7 +447,7 @@ def evaluation(rank: int) -> list[Any]:
     return found
 
 
-@case(2)
+@case(2, within=1e-12)
 def accumulation(rank: int) -> float:
     """Two steps without zero_grad between them add up, also over replicas."""
     schedule = generate("chimera", workers=2, microbatches=COUNT)
@@ -484,7 +463,7 @@ def accumulation(rank: int) -> float:
     return max((a.grad - b.grad).abs().max().item() for a, b in pairs)  # type: ignore[operator]
 
 
-@case(4)
+@case(4, within=1e-12)
 def two_pipelines(rank: int) -> float:
     """Each in a process group of its own, with replicas."""
     groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
@@ -514,61 +493,3 @@ def modules_of_a_step(rank: int) -> list[str]:
     runtime.step(*batch())
     sys.setprofile(None)
     return sorted(entered)
-
-
-# Running them
-
-
-def text_of(error: BaseException) -> str:
-    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
-
-
-def process(name: str, rank: int, folder: Path) -> None:
-    count, function = CASES[name]
-    with open(folder / f"{name}.{rank}.err", "wb") as errors:
-        os.dup2(errors.fileno(), 2)
-    torch.set_num_threads(1)
-    store = f"file://{folder}/{name}.store"
-    dist.init_process_group("gloo", store, rank=rank, world_size=count)
-    dist.barrier()  # A rank that ends before another has connected to it would make that one fail.
-    begin = time.monotonic()
-    result: dict[str, Any] = {"text": "", "value": None}
-    try:
-        result["value"] = function(rank)
-    except Exception as error:
-        traceback.print_exc()
-        result["text"] = text_of(error)
-    result["seconds"] = time.monotonic() - begin
-    (folder / f"{name}.{rank}.json").write_text(json.dumps(result))
-
-
-def run(name: str, folder: Path) -> list[dict[str, Any]]:
-    count, _ = CASES[name]
-    context = multiprocessing.get_context("fork")
-    ranks = [context.Process(target=process, args=(name, r, folder)) for r in range(count)]
-    for rank in ranks:
-        rank.start()
-    end = time.monotonic() + LIMIT
-    found = []
-    for number, rank in enumerate(ranks):
-        rank.join(max(0.0, end - time.monotonic()))
-        is_left = rank.is_alive()
-        if is_left:
-            rank.kill()
-            rank.join()
-        file = folder / f"{name}.{number}.json"
-        if file.exists():
-            result = json.loads(file.read_text())
-        else:
-            result = {"value": None, "text": (folder / f"{name}.{number}.err").read_text()}
-        found.append({**result, "left": is_left, "exit": rank.exitcode})
-    return found
-
-
-def main(folder: Path, names: list[str]) -> None:
-    found = {name: run(name, folder) for name in names or CASES}
-    (folder / "cases.json").write_text(json.dumps(found, indent=1))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])

@@ -30,6 +30,8 @@ from torch import Tensor, nn
 
 STEPS = 2
 LIMIT = datetime.timedelta(seconds=60)
+GRACE = 2.0
+"""Seconds that others may run on after a rank has failed, whose failure may be theirs too."""
 
 
 class Model:
@@ -220,6 +222,7 @@ def main(work: Work, folder: Path, seconds: float) -> int:
     jobs: list[Any] = pickle.loads((folder / "jobs.pickle").read_bytes())
     world = max(job.ranks for job in jobs)
     torch.set_num_threads(1)
+    gc.freeze()  # what is loaded now, so that no rank looks through it again
     context = multiprocessing.get_context("fork")
     ranks = [
         context.Process(target=rank_process, args=(work, folder, jobs, world, rank))
@@ -229,6 +232,8 @@ def main(work: Work, folder: Path, seconds: float) -> int:
         rank.start()
     end = time.monotonic() + seconds
     while any(rank.is_alive() for rank in ranks) and time.monotonic() < end:
+        if any(rank.exitcode for rank in ranks):
+            end = min(end, time.monotonic() + GRACE)
         time.sleep(0.02)
     left = [rank for rank in ranks if rank.is_alive()]
     for rank in left:

@@ -1,29 +1,24 @@
-"""What would train something else without a word, in real processes: see module_cases.py.
-
-usage: silent_cases.py FOLDER
-"""
+"""What would train something else without a word, in real processes: see module_cases.py."""
 
 from __future__ import annotations
 
 import random
-import sys
 import warnings
-from pathlib import Path as File
 from typing import Any
 
 import numpy as np
 import torch
 from beside import Beside, layer, line, off, sgd
+from case_runs import case
 from module_cases import four, names_of, tied
 from pipesched.torch import PipelineRuntime, split_sequential
-from runtime_cases import CASES, batch, case, main
+from runtime_cases import batch
 from runtime_models import WIDTH, Plain, loss_of
 from torch import Tensor, nn
 
-OTHERS = set(CASES)
 
 
-@case(2)
+@case(2, within=1e-9)
 def repeated_parts(rank: int) -> dict[str, float]:
     """Whole blocks that stand in the model several times, and a layer in several of them."""
 
@@ -35,7 +30,7 @@ def repeated_parts(rank: int) -> dict[str, float]:
     return {f: Beside(line(family=f), build).train() for f in ("1f1b", "zb-v", "dualpipe-v")}
 
 
-@case(2)
+@case(2, within=1e-9)
 def tied_in_a_mapping(rank: int) -> dict[str, float]:
     """Stages of the caller, of which each rank holds one; the mapping has both."""
     found = {}
@@ -56,19 +51,19 @@ def of_one_memory(is_turned: bool) -> nn.Sequential:
     return nn.Sequential(first, nn.Tanh(), last, nn.Tanh())
 
 
-@case(2)
+@case(2, refused="'block 0: 0.weight' and 'block 1: 2.weight' share memory but are")
 def parameters_of_one_memory(rank: int) -> None:
     split_sequential(of_one_memory(is_turned=True), line())
 
 
-@case(2)
+@case(2, refused="and ranks [0, 1] hold only one of them")
 def stages_of_one_memory(rank: int) -> None:
     blocks = list(of_one_memory(is_turned=False))
     stages: dict[Any, nn.Module] = {(0, i): nn.Sequential(*blocks[2 * i :][:2]) for i in range(2)}
     PipelineRuntime(line(), stages, loss_of)
 
 
-@case(2)
+@case(2, refused="0.inner.weight' and 'block 1: 3.table' share memory")
 def a_buffer_of_the_memory_of_a_parameter(rank: int) -> None:
     first, last = Plain(0), Plain(1)
     last.register_buffer("table", first.inner.weight.data[1:])
@@ -87,12 +82,12 @@ def flat() -> nn.Sequential:
     return model
 
 
-@case(2)
+@case(2, within=1e-9)
 def parameters_in_a_row(rank: int) -> dict[str, float]:
     return {family: Beside(line(family=family), flat).train() for family in ("1f1b", "zb-v")}
 
 
-@case(2)
+@case(2, within=1e-9)
 def gradients_that_add_up(rank: int) -> dict[str, float]:
     """Over several steps: what is summed already counts once."""
     found = {}
@@ -144,13 +139,13 @@ class Halves(Views):
         return super().forward(x)[:2]
 
 
-@case(2)
+@case(2, refused="changes tensor 0 of its input in place, which has memory in common with")
 def one_tensor_as_two(rank: int) -> None:
     stages: dict[Any, nn.Module] = {(0, 0): Twice(0), (0, 1): Changing(1)}
     PipelineRuntime(line(), stages, loss_of).step(*batch())
 
 
-@case(1)
+@case(1, refused="in place, which has memory in common with tensor 1, 2 of it")
 def one_tensor_as_two_here(rank: int) -> None:
     """On one rank, where the next stage recomputes."""
     schedule = line(1, "zb-v", "pipe-add-recompute")
@@ -158,7 +153,7 @@ def one_tensor_as_two_here(rank: int) -> None:
     PipelineRuntime(schedule, stages, loss_of).step(*batch())
 
 
-@case(2)
+@case(2, within=1e-9)
 def halves_of_a_tensor(rank: int) -> dict[str, float]:
     """Views without a common element may be changed in place."""
     found = {}
@@ -181,7 +176,7 @@ class Changed(nn.Module):
         return result
 
 
-@case(2)
+@case(2, within=1e-9)
 def recomputed_from_a_changed_input(rank: int) -> dict[str, float]:
     def build() -> nn.Sequential:
         return nn.Sequential(Plain(0), Changed(1), Plain(2), Changed(3))
@@ -201,7 +196,7 @@ class Rolling(Plain):
         return (2 * hidden if random.random() < 0.5 else hidden) * float(np.random.rand())
 
 
-@case(1)
+@case(1, within=1e-9)
 def recomputed_by_other_generators(rank: int) -> float:
     gradients = []
     for transform in ("", "pipe-add-recompute"):
@@ -215,7 +210,7 @@ def recomputed_by_other_generators(rank: int) -> float:
     return max(off(one, other) for one, other in zip(*gradients, strict=True))
 
 
-@case(2)
+@case(2, refused="are trained now that no optimizer of its O cells has")
 def unfrozen_after_its_optimizer(rank: int) -> None:
     def build() -> nn.Sequential:
         model = four()
@@ -230,7 +225,7 @@ def unfrozen_after_its_optimizer(rank: int) -> None:
     both.runtime.step(*batch(1))
 
 
-@case(2)
+@case(2, within=1e-9)
 def unfrozen_and_added_to_its_optimizer(rank: int) -> float:
     def build() -> nn.Sequential:
         model = four()
@@ -260,7 +255,7 @@ def step_now(parameter: Tensor) -> None:
         parameter -= 0.1 * parameter.grad
 
 
-@case(2)
+@case(2, within=1e-9)
 def stepped_inside_without_zero_grad(rank: int) -> dict[str, float]:
     """What O has used does not add up; what the caller adds between steps does."""
     steps, found = "pipe-add-optimizer{all-reduce=eager}", {}
@@ -284,7 +279,7 @@ def stepped_inside_without_zero_grad(rank: int) -> dict[str, float]:
     return found
 
 
-@case(1)
+@case(1, refused="was changed inside of a step, as by an optimizer in a hook")
 def optimizers_in_hooks(rank: int) -> None:
     """Where a microbatch goes back before the next one comes, autograd finds nothing wrong."""
     schedule = line(1)
@@ -308,12 +303,12 @@ class Bounded(nn.Module):
         return rows + x
 
 
-@case(2)
+@case(2, within=1e-9)
 def tables_with_a_largest_norm(rank: int) -> float:
     return Beside(line(), lambda: nn.Sequential(Bounded(), Plain(1))).train()
 
 
-@case(1)
+@case(1, within=1e-9)
 def compiled_stages(rank: int) -> dict[str, float]:
     """Whose backwards would give their buffers away, with I and W, beside B."""
     found = {}
@@ -351,7 +346,7 @@ class Folded(Plain):
         return super().forward(x[0]) + x[1].imag
 
 
-@case(2)
+@case(2, within=1e-9)
 def negatives_and_conjugates(rank: int) -> dict[str, float]:
     def build() -> nn.Sequential:
         return nn.Sequential(Mirrored(0), Mirrored(1), Mirrored(2), Folded(3))
@@ -378,7 +373,7 @@ def penalized(output: Tensor, target: Tensor) -> Tensor:
     return loss + slope.pow(2).sum()
 
 
-@case(2)
+@case(2, within=1e-9)
 def gradients_in_recomputed_forwards(rank: int) -> dict[str, float]:
     schedule = line(transform="pipe-add-recompute")
 
@@ -405,7 +400,7 @@ class Counting(nn.Module):
         return loss_of(output, target) * (1 + 1 / self.calls)
 
 
-@case(2)
+@case(2, within=1e-9)
 def buffers_of_a_recomputed_loss(rank: int) -> float:
     return Beside(line(transform="pipe-add-recompute"), four, Counting).train()
 
@@ -423,7 +418,7 @@ class Turning(Plain):
         return result
 
 
-@case(2)
+@case(2, refused="0R0 does not give what its F gave")
 def recomputed_by_a_counter(rank: int) -> None:
     both = Beside(
         line(transform="pipe-add-recompute"), lambda: nn.Sequential(*map(Turning, range(2)))
@@ -432,7 +427,7 @@ def recomputed_by_a_counter(rank: int) -> None:
     both.runtime.step(*batch())
 
 
-@case(2)
+@case(2, refused="of block 0, which other ranks train: they would not get that")
 def a_penalty_of_all_weights(rank: int) -> None:
     model = four()
 
@@ -454,14 +449,14 @@ class Using(nn.Module):
         return result
 
 
-@case(2)
+@case(2, refused="of path 0, stage 0, which other ranks train: they would not get")
 def a_layer_of_another_rank(rank: int) -> None:
     first = Plain(0)
     stages: dict[Any, nn.Module] = {(0, 0): first, (0, 1): Using(first)}
     PipelineRuntime(line(), stages, loss_of).step(*batch())
 
 
-@case(1)
+@case(1, refused="a tensor of inputs requires a gradient, which a pipeline does")
 def inputs_that_want_a_gradient(rank: int) -> None:
     inputs, targets = batch()
     schedule = line(1)
@@ -469,7 +464,7 @@ def inputs_that_want_a_gradient(rank: int) -> None:
     PipelineRuntime(schedule, stages, loss_of).step(layer(3)(inputs), targets)
 
 
-@case(1)
+@case(1, refused="child '2' of the model was replaced, added or removed after the")
 def a_child_that_was_replaced(rank: int) -> None:
     model, schedule = four(), line(1)
     runtime = PipelineRuntime(schedule, split_sequential(model, schedule), loss_of)
@@ -478,12 +473,12 @@ def a_child_that_was_replaced(rank: int) -> None:
     runtime.step(*batch())
 
 
-@case(1)
+@case(1, refused="'block 0: 0.weight' has no shape yet, as those of lazy modules before their")
 def a_lazy_model(rank: int) -> None:
     split_sequential(nn.Sequential(nn.LazyLinear(WIDTH)), line(1))
 
 
-@case(2)
+@case(2, within=1e-9)
 def frozen_when_the_optimizer_was_made(rank: int) -> float:
     """As an optimizer of `model.parameters()` steps what is unfrozen later."""
 
@@ -525,7 +520,3 @@ def losses_left_on_modules(rank: int) -> list[str]:
         for _ in range(2):
             runtime.step(*batch())
     return [str(each.message) for each in caught]
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

@@ -1,27 +1,22 @@
-"""Receives at fixed addresses, in real processes: see module_cases.py.
-
-usage: slot_cases.py FOLDER
-"""
+"""Receives at fixed addresses, in real processes: see module_cases.py."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path as File
 from typing import Any
 
 import torch
 from beside import Beside, layer, line, off
+from case_runs import case
 from memory_cases import Wide, wide_batch
 from module_cases import CUTS, Skipping, tied
 from pipesched import Schedule, generate
 from pipesched.torch import PipelineRuntime, split_model, split_sequential
-from runtime_cases import CASES, COUNT, batch, case, main
+from runtime_cases import COUNT, batch
 from runtime_census import Storages
 from runtime_models import SAMPLES, WIDTH, Plain, loss_of
 from torch import Tensor, nn
 
-OTHERS = set(CASES)
 
 
 class Noting(nn.Module):
@@ -165,7 +160,7 @@ class Kept(torch.autograd.Function):
         return (w, x) if gradients[0] == 1 else (gradients[0] * w, gradients[0] * x)
 
 
-@case(2)
+@case(2, within=1e-12)
 def what_lives_longer(rank: int) -> dict[str, float]:
     """Parts that give on what they got, so that it lives longer than its slot."""
     ways: dict[str, Callable[[int], nn.Module]] = {"same": lambda _: Same(), "placed": Placed}
@@ -206,7 +201,7 @@ class Keeping(Plain):
         return super().forward(x)
 
 
-@case(2)
+@case(2, refused="would overwrite what came into its slot")
 def kept_inputs(rank: int) -> None:
     """The next message would change what the stage keeps."""
     schedule = line(2)
@@ -216,7 +211,7 @@ def kept_inputs(rank: int) -> None:
         runtime.step(*batch(seed))
 
 
-@case(2)
+@case(2, within=1e-12)
 def batches_of_other_sizes(rank: int) -> list[float]:
     """Smaller batches and evaluations use the same slots; larger ones make them larger, once."""
     found: list[float] = []
@@ -295,7 +290,3 @@ def slots_as_said(rank: int) -> dict[str, list[int]]:
         found[name].append(memory.peak)
         runtime.close()
     return found
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

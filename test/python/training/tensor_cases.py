@@ -1,6 +1,4 @@
-"""Tensor parallelism inside of stages, in real processes: see runtime_cases.py.
-
-usage: tensor_cases.py FOLDER
+"""Tensor parallelism inside of stages, in real processes: see case_runs.py.
 
 Ranks form a mesh of pipelines by parts of tensors. A case returns the largest difference between
 gradients, relative to the largest value of a tensor, of the pipeline and of the whole model.
@@ -8,17 +6,16 @@ gradients, relative to the largest value of a tensor, of the pipeline and of the
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from pathlib import Path as File
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from beside import line, off
+from case_runs import case
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
-from runtime_cases import CASES, COUNT, batch, broken, case, main
+from runtime_cases import COUNT, batch, broken
 from runtime_models import WIDTH, loss_of
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict_loader import load
@@ -34,7 +31,6 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-OTHERS = set(CASES)
 CLASSES = 8
 
 
@@ -125,7 +121,7 @@ def meshed(*sizes: int) -> DeviceMesh:
     return init_device_mesh("cpu", sizes, mesh_dim_names=("dp", "tp", "pp"))
 
 
-@case(4)
+@case(4, within=1e-9)
 def parts_of_tensors(rank: int) -> dict[str, float]:
     """With replicas, recomputation and offload; norms and clipping, too."""
     mesh, found = meshed(1, 2, 2), {}
@@ -150,7 +146,7 @@ def parts_of_tensors(rank: int) -> dict[str, float]:
     return found
 
 
-@case(4)
+@case(4, within=1e-9)
 def losses_of_parts(rank: int) -> dict[str, float]:
     """Logits that no rank has whole."""
     mesh, found = meshed(1, 2, 2), {}
@@ -168,7 +164,7 @@ def losses_of_parts(rank: int) -> dict[str, float]:
     return found
 
 
-@case(4)
+@case(4, within=1e-9)
 def parts_beside(rank: int) -> dict[str, float]:
     """Two pipelines of one rank each with batches of their own, divided into parts of tensors."""
     mesh, found = meshed(2, 2, 1), {}
@@ -196,7 +192,7 @@ def parts_beside(rank: int) -> dict[str, float]:
     return found
 
 
-@case(4)
+@case(4, within=1e-9)
 def states_of_parts(rank: int) -> float:
     """A checkpoint of a pipeline in parts, loaded by the whole model."""
     store: Any = dist.distributed_c10d._get_default_store()
@@ -231,7 +227,3 @@ def exception_in_a_part(rank: int) -> None:
     if rank == 3:
         both.model[1].fails_at = 3  # type: ignore[assignment]
     both.runtime.step(*batch())
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

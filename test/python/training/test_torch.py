@@ -14,7 +14,8 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError, PipeSchedWarning, Schedule
 from points import SLICED, SPREAD
-from torch_runs import Job, RankFailed, Trained, job_of, train
+from runtime_runs import RankFailed
+from torch_runs import Job, Trained, job_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 

@@ -182,7 +182,7 @@ REFUSALS: dict[str, list[str]] = {
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    return run_cases(tmp_path_factory.mktemp("cases"), "compose_cases.py")
+    return run_cases(tmp_path_factory.mktemp("cases"), "compose_cases")
 
 
 @pytest.mark.parametrize("name", REFUSALS)

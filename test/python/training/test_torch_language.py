@@ -35,7 +35,7 @@ FOUR = generate("1f1b", workers=4, microbatches=4)
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    return run_cases(tmp_path_factory.mktemp("language"), "language_cases.py")
+    return run_cases(tmp_path_factory.mktemp("language"), "language_cases")
 
 
 @pytest.mark.parametrize("name", ["language_models", "language_models_by_name", "pipes"])

@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
-from case_runs import Cases, run_cases
+from case_runs import Cases, check, expected, run_cases
 from pipesched import Schedule, generate
 
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
-)
+pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+
+import slot_cases  # noqa: E402, F401
+
 PRECISION = 1e-12
 """Of gradients and parameters in float64."""
 
@@ -81,10 +81,9 @@ def test_an_offload_gives_a_slot_back() -> None:
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    return run_cases(tmp_path_factory.mktemp("slots"), "slot_cases.py")
+    return run_cases(tmp_path_factory.mktemp("slots"), "slot_cases")
 
 
-@needs_torch
 def test_addresses_stay(cases: Cases) -> None:
     for result in cases["places_that_stay"]:
         assert result["text"] == ""
@@ -93,33 +92,16 @@ def test_addresses_stay(cases: Cases) -> None:
             assert moved == outside == unused == 0 < pools, (name, result["value"])
 
 
-@needs_torch
 def test_slots_change_no_bit(cases: Cases) -> None:
     for result in cases["the_same_bits"]:
         assert result["text"] == "" and result["value"] and not any(result["value"])
 
 
-@needs_torch
-def test_what_lives_longer_is_copied(cases: Cases) -> None:
-    for result in cases["what_lives_longer"]:
-        assert result["text"] == ""
-        assert max(result["value"].values()) <= PRECISION, result["value"]
+@pytest.mark.parametrize("name", expected("slot_cases"))
+def test_slots_keep_what_is_needed(cases: Cases, name: str) -> None:
+    check(cases, name)
 
 
-@needs_torch
-def test_what_a_stage_keeps_is_not_overwritten(cases: Cases) -> None:
-    texts = [result["text"] for result in cases["kept_inputs"]]
-    assert all(texts) and any("would overwrite what came into its slot" in text for text in texts)
-
-
-@needs_torch
-def test_batches_of_other_sizes_use_the_same_slots(cases: Cases) -> None:
-    for result in cases["batches_of_other_sizes"]:
-        assert result["text"] == ""
-        assert max(result["value"]) <= PRECISION, result["value"]
-
-
-@needs_torch
 def test_slots_take_what_was_said(cases: Cases) -> None:
     for result in cases["slots_as_said"]:
         assert result["text"] == ""

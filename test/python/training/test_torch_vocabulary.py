@@ -1,11 +1,9 @@
 """Heads in shards: their losses and gradients are those of the whole head, over gloo processes."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from runtime_runs import run
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -16,26 +14,17 @@ from pipesched.torch.vocabulary import (  # noqa: E402
     head_rows,
     padded_vocabulary,
 )
+from vocabulary_ranks import VocabularyJob  # noqa: E402
 
 PRECISION = 1e-12
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_shards_are_the_whole_head(ranks: int, tmp_path: Path) -> None:
-    script = Path(__file__).with_name("vocabulary_ranks.py")
-    line = [sys.executable, str(script)]
-    processes = [
-        subprocess.Popen(
-            [*line, str(rank), str(ranks), str(tmp_path / "store")], stdout=subprocess.PIPE
-        )
-        for rank in range(ranks)
-    ]
-    for process in processes:
-        printed, _ = process.communicate(timeout=300)
-        assert process.returncode == 0
-        for name, differences in json.loads(printed).items():
-            for what, difference in differences.items():
-                assert difference <= PRECISION, (name, what)
+def test_shards_are_the_whole_head(tmp_path: Path) -> None:
+    jobs = [VocabularyJob(f"{ranks} ranks", ranks) for ranks in (1, 2, 3, 4)]
+    for job, ranks in run(jobs, tmp_path, "vocabulary_ranks.py").items():
+        for found in ranks:
+            for name, differences in found.items():
+                assert max(differences.values()) <= PRECISION, (job, name, differences)
 
 
 def test_rows_cover_the_vocabulary() -> None:

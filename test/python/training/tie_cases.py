@@ -1,27 +1,24 @@
 """Parameters that are one in the model, in stages that reach the runtime by other code, and in the
 loss, in real processes: see module_cases.py.
-
-usage: tie_cases.py FOLDER
 """
 
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path as File
 from typing import Any, cast
 
 import torch
 import torch._dynamo  # What fully_shard loads, once for all ranks, which are forked.
 import torch.distributed as dist
-from beside import Beside, line
+from beside import line
+from case_runs import case
 from module_cases import Embedded, tied
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, split_model, split_sequential
-from runtime_cases import CASES, batch, case, main
+from runtime_cases import batch
 from runtime_models import WIDTH, Plain, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -29,7 +26,6 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-OTHERS = set(CASES)
 FAMILIES = "1f1b", "zb-v", "chimera"
 Split = Callable[[nn.Sequential, Schedule], Any]
 
@@ -137,7 +133,7 @@ def trained(split: Split, schedule: Schedule, **options: Any) -> float:
     return worst
 
 
-@case(2)
+@case(2, within=1e-12)
 def ties_of_wrapped_stages(rank: int) -> dict[str, float]:
     found = {}
     for name, split in WRAPPED.items():
@@ -148,7 +144,7 @@ def ties_of_wrapped_stages(rank: int) -> dict[str, float]:
     return found
 
 
-@case(2)
+@case(2, within=1e-12)
 def ties_of_sharded_stages(rank: int) -> dict[str, float]:
     mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "pp"))
 
@@ -161,19 +157,19 @@ def ties_of_sharded_stages(rank: int) -> dict[str, float]:
     return {f: trained(each(shard), line(family=f)) for f in ("1f1b", "zb-v")}
 
 
-@case(2)
+@case(2, refused="(0, 0, '0.0.table') and (0, 1, '1.5.table') of ranks that do not")
 def ties_that_nothing_shows(rank: int) -> None:
     """Copies of the stages, whose parameters nobody has seen in the model."""
     trained(each(copy.deepcopy), line())
 
 
-@case(2)
+@case(2, refused="name it, tied=[[(0, 0, '0.table'), (0, 1, '2.table')]], or give the")
 def ties_of_own_modules(rank: int) -> None:
     model = list(tied())
     trained(lambda *_: lambda path, stage: nn.Sequential(*model[3 * stage :][:3]), line())
 
 
-@case(2)
+@case(2, within=1e-12)
 def ties_that_are_named(rank: int) -> float:
     def split(model: nn.Sequential, schedule: Schedule) -> Any:
         return lambda path, stage: nn.Sequential(*list(model)[3 * stage :][:3])
@@ -262,7 +258,7 @@ def with_loss(schedule: Schedule, split: Split = split_sequential, **options: An
     return worst
 
 
-@case(2)
+@case(2, within=1e-12)
 def ties_of_the_loss(rank: int) -> dict[str, float]:
     found = {}
     for family in (*FAMILIES, "dualpipe-v"):
@@ -279,7 +275,7 @@ def unseen(model: nn.Sequential, schedule: Schedule) -> Any:
     return lambda path, stage: nn.Sequential(*copy.deepcopy(parts[stage]))
 
 
-@case(2)
+@case(2, within=1e-12)
 def a_tie_of_the_loss_with_steps_inside(rank: int) -> float:
     """O of a stage of the tie steps at the end of the step."""
 
@@ -297,19 +293,19 @@ def a_tie_of_the_loss_with_steps_inside(rank: int) -> float:
     return (table_of(model) - table_of(reference)).abs().max().item()
 
 
-@case(2)
+@case(2, refused="tied=[[('loss', 'table'), (0, 0, '0.table')]]")
 def a_tie_of_the_loss_that_nothing_shows(rank: int) -> None:
     with_loss(line(), unseen)
 
 
-@case(2)
+@case(2, refused="0.0.table' and 'the loss: table' share memory but are not")
 def a_loss_in_the_memory_of_a_stage(rank: int) -> None:
     model = nn.Sequential(Embedded(), Plain(1))
     loss = Fused(nn.Parameter(table_of(model).data))
     PipelineRuntime(line(), split_sequential(model, line()), loss)
 
 
-@case(2)
+@case(2, refused="uses 0.table of block 0, which other ranks train")
 def a_loss_function_with_a_weight_of_a_stage(rank: int) -> None:
     """Whose source of stages is wrapped, so that other ranks train what it shows no more."""
     model = nn.Sequential(Embedded(), Plain(1))
@@ -321,11 +317,7 @@ def a_loss_function_with_a_weight_of_a_stage(rank: int) -> None:
     runtime.step(*batch())
 
 
-@case(2)
+@case(2, refused="'table' of the loss and '0.table' of block 0")
 def a_tie_of_a_sharded_stage_and_a_whole_loss(rank: int) -> None:
     mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "pp"))
     with_loss(line(), each(lambda stage: fully_shard(stage, mesh=mesh["dp"])))
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

@@ -1,26 +1,22 @@
 """Trains a model of torchtitan by schedules in CSV, as torchtitan does, on gloo and CPUs.
 
-usage: titan_ranks.py FOLDER
-
-FOLDER/jobs.json has the jobs: name, file, and what `pipeline_parallel_schedule` says. Each rank
-writes the largest errors of losses and gradients to FOLDER/<rank>.json.
+usage: titan_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib.util
-import json
-import multiprocessing
-import os
 import sys
-import traceback
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from runtime_ranks import main, train_each
+from test_torch_titan import RANKS, TitanJob
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
@@ -35,7 +31,7 @@ from torchtitan.config import JobConfig  # noqa: E402
 from torchtitan.distributed.pipeline_parallel import pipeline_llm  # noqa: E402
 from torchtitan.models.llama3 import Transformer, TransformerModelArgs  # noqa: E402
 
-RANKS, MICROBATCHES, STEPS = 2, 4, 2
+MICROBATCHES, STEPS = 4, 2
 LENGTH, VOCABULARY = 16, 64
 
 
@@ -57,13 +53,13 @@ def model() -> Any:
     return made.double()
 
 
-def config(job: dict[str, str]) -> Any:
+def config(job: TitanJob) -> Any:
     found = JobConfig()
     found.training.local_batch_size = MICROBATCHES
     found.parallelism.pipeline_parallel_degree = RANKS
     found.parallelism.pipeline_parallel_microbatch_size = 1
-    found.parallelism.pipeline_parallel_schedule = job["kind"]
-    found.parallelism.pipeline_parallel_schedule_csv = job["file"]
+    found.parallelism.pipeline_parallel_schedule = job.kind
+    found.parallelism.pipeline_parallel_schedule_csv = job.file
     return found
 
 
@@ -73,8 +69,9 @@ def batch(step: int) -> tuple[Tensor, Tensor]:
     return tokens[:, :-1], tokens[:, 1:]
 
 
-def run(job: dict[str, str], mesh: Any) -> list[float]:
-    whole = model()
+def run(job: TitanJob, _: dist.ProcessGroup) -> list[float]:
+    """Returns the largest errors of losses and gradients."""
+    mesh, whole = init_device_mesh("cpu", (RANKS,), mesh_dim_names=("pp",)), model()
     dims: Any = SimpleNamespace(pp=RANKS, get_mesh=lambda name: mesh)
     schedule, parts, is_first, is_last = pipeline_llm(
         copy.deepcopy(whole),
@@ -108,33 +105,6 @@ def run(job: dict[str, str], mesh: Any) -> list[float]:
     return worst
 
 
-def rank_process(folder: Path, rank: int) -> None:
-    with open(folder / f"{rank}.err", "wb") as errors:
-        os.dup2(errors.fileno(), 2)
-    torch.set_num_threads(1)
-    try:
-        dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=RANKS)
-        mesh = init_device_mesh("cpu", (RANKS,), mesh_dim_names=("pp",))
-        jobs = json.loads((folder / "jobs.json").read_text())
-        found = {job["name"]: run(job, mesh) for job in jobs}
-        (folder / f"{rank}.json").write_text(json.dumps(found))
-        dist.barrier()
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
-
-
-def main(folder: Path) -> int:
-    context = multiprocessing.get_context("fork")
-    ranks = [context.Process(target=rank_process, args=(folder, rank)) for rank in range(RANKS)]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join(120)
-        rank.kill()
-    return int(any(rank.exitcode for rank in ranks))
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    train = partial(train_each, run=run)
+    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

@@ -1,20 +1,10 @@
-"""Trains with PyTorch's pipelines on gloo, one process per rank; `torch_runs` starts it.
+"""Trains with PyTorch's pipelines on gloo; `torch_runs` starts it.
 
-usage: torch_ranks.py FOLDER SECONDS
-
-FOLDER/jobs.json has the jobs, which all ranks take in turn. Each rank writes the largest errors of
-its losses and gradients, one line of JSON per job, to FOLDER/<rank>.jsonl, and what it has to say
-to FOLDER/<rank>.err. A job of fewer ranks than there are leaves the last ones out. The first rank
-that fails, or the end of the time, ends all others and makes the exit status 1.
+usage: torch_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 """
 
-import datetime
-import json
-import multiprocessing
-import os
+import pickle
 import sys
-import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,18 +13,16 @@ import torch
 import torch.distributed as dist
 from runtime_models import SAMPLES, WIDTH
 from runtime_models import Plain as Stage
+from runtime_ranks import LIMIT, main
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, schedules
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+from torch_runs import Job
 
 STEPS = 2
-LIMIT = datetime.timedelta(seconds=60)
-"""For every wait for another rank."""
-
-Job = dict[str, Any]
 
 
 def loss_of(output: Tensor, target: Tensor) -> Tensor:
@@ -43,7 +31,7 @@ def loss_of(output: Tensor, target: Tensor) -> Tensor:
 
 def batch_of(job: Job, step: int, pipeline: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1000 * pipeline + step)
-    shape = (2, SAMPLES * job["microbatches"], WIDTH)
+    shape = (2, SAMPLES * job.microbatches, WIDTH)
     both = torch.randn(shape, generator=generator, dtype=torch.float64)
     return both[0], both[1]
 
@@ -52,8 +40,8 @@ def reference(job: Job, step: int, pipelines: int) -> tuple[list[list[float]], l
     """The losses of each pipeline's microbatches, and the stages with the gradients of the mean of
     all losses, computed in one process without a pipeline.
     """
-    stages = [Stage(number) for number in range(len(job["stages"]))]
-    count = job["microbatches"]
+    stages = [Stage(number) for number in range(len(job.stages))]
+    count = job.microbatches
     losses: list[list[float]] = []
     for pipeline in range(pipelines):
         x, target = batch_of(job, step, pipeline)
@@ -61,7 +49,7 @@ def reference(job: Job, step: int, pipelines: int) -> tuple[list[list[float]], l
             loss_of(nn.Sequential(*stages)(part), wanted)
             for part, wanted in zip(x.chunk(count), target.chunk(count), strict=True)
         ]
-        (sum(each) / (count * pipelines)).backward()
+        torch.autograd.backward(torch.stack(each).sum() / (count * pipelines))
         losses.append([loss.item() for loss in each])
     return losses, stages
 
@@ -72,19 +60,19 @@ class Pipeline:
     def __init__(self, job: Job, group: dist.ProcessGroup, data: DeviceMesh | None) -> None:
         self.job = job
         rank = dist.get_rank(group)
-        self.numbers = [stage for stage, worker in enumerate(job["stages"]) if worker == rank]
+        self.numbers = [stage for stage, worker in enumerate(job.stages) if worker == rank]
         self.modules = [Stage(number) for number in self.numbers]
         stages = [
-            PipelineStage(module, number, len(job["stages"]), torch.device("cpu"), group=group)
+            PipelineStage(module, number, len(job.stages), torch.device("cpu"), group=group)
             for number, module in zip(self.numbers, self.wrapped(data), strict=True)
         ]
-        runtime = getattr(schedules, job["runtime"])
-        self.schedule = runtime(stages, job["microbatches"], loss_fn=loss_of, **job["options"])
-        self.schedule._load_csv(job["file"], format=job["format"])
+        runtime = getattr(schedules, job.runtime)
+        self.schedule = runtime(stages, job.microbatches, loss_fn=loss_of, **job.options)
+        self.schedule._load_csv(job.file, format=job.format)
 
     def wrapped(self, data: DeviceMesh | None) -> Sequence[nn.Module]:
         """The modules under data parallelism."""
-        if data is not None and self.job["wrapper"] == "DDP":
+        if data is not None and self.job.wrapper == "DDP":
             group = data.get_group()
             return [DistributedDataParallel(each, process_group=group) for each in self.modules]
         if data is not None:
@@ -98,7 +86,7 @@ class Pipeline:
             module.zero_grad()
         losses: list[Tensor] = []
         arguments = [x] if 0 in self.numbers else []
-        last = len(self.job["stages"]) - 1 in self.numbers
+        last = len(self.job.stages) - 1 in self.numbers
         options = {"target": target, "losses": losses} if last else {}
         self.schedule.step(*arguments, **options)
         return [loss.item() for loss in losses]
@@ -131,10 +119,10 @@ def run(job: Job, group: dist.ProcessGroup, data: DeviceMesh | None) -> dict[str
             errors = [abs(a - b) / abs(b) for a, b in zip(found, wanted[mine], strict=True)]
             result["losses"] = max(*errors, result["losses"] or 0.0)
         result["gradients"] = max(result["gradients"], pipeline.gradient_error(stages))
-    if job["runtime"] == "_PipelineScheduleRuntime":
+    if job.runtime == "_PipelineScheduleRuntime":
         order = pipeline.schedule.pipeline_order_with_comms
         result["actions"] = [str(action) for action in order[pipeline.schedule.rank]]
-    if job["profile"]:
+    if job.profile:
         result["products"] = matrix_products(pipeline, *batch_of(job, 0, mine))
     return result
 
@@ -155,67 +143,27 @@ def matrix_products(pipeline: Pipeline, x: Tensor, target: Tensor) -> dict[str, 
     }
 
 
-def train(folder: Path, content: dict[str, Any], rank: int) -> None:
-    world = content["ranks"]
+def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
     meeting = f"file://{folder}/store"
     dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
     groups: dict[int, dist.ProcessGroup] = {}
-    for ranks in sorted({job["ranks"] for job in content["jobs"] if job["pipelines"] == 1}):
-        groups[ranks] = dist.new_group(list(range(ranks)), timeout=LIMIT)
+    for workers in sorted({job.workers for job in jobs if job.pipelines == 1}):
+        groups[workers] = dist.new_group(list(range(workers)), timeout=LIMIT)
     meshes: dict[int, DeviceMesh] = {}
-    for pipelines in sorted({job["pipelines"] for job in content["jobs"]} - {1}):
+    for pipelines in sorted({job.pipelines for job in jobs} - {1}):
         shape = (pipelines, world // pipelines)
         meshes[pipelines] = init_device_mesh("cpu", shape, mesh_dim_names=("data", "pipeline"))
-    with open(folder / f"{rank}.jsonl", "w") as results:
-        for job in content["jobs"]:
-            if rank >= job["ranks"] * job["pipelines"]:
-                continue
-            mesh = meshes.get(job["pipelines"])
-            group = mesh.get_group("pipeline") if mesh else groups[job["ranks"]]
-            print("job", job["name"], file=sys.stderr, flush=True)
-            result = run(job, group, mesh["data"] if mesh else None)
-            results.write(json.dumps({"name": job["name"], **result}) + "\n")
+    results = {}
+    for job in jobs:
+        if rank < job.ranks:
+            mesh = meshes.get(job.pipelines)
+            group = mesh.get_group("pipeline") if mesh else groups[job.workers]
+            print("job", job.name, file=sys.stderr, flush=True)
+            results[job.name] = run(job, group, mesh["data"] if mesh else None)
+    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
     dist.barrier()
     dist.destroy_process_group()
 
 
-def rank_process(folder: Path, content: dict[str, Any], rank: int) -> None:
-    with open(folder / f"{rank}.err", "wb") as errors:
-        os.dup2(errors.fileno(), 1)
-        os.dup2(errors.fileno(), 2)
-    try:
-        train(folder, content, rank)
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)  # Without waiting for the peers, which wait for this rank.
-
-
-def main(folder: Path, seconds: float) -> int:
-    content = json.loads((folder / "jobs.json").read_text())
-    torch.set_num_threads(1)
-    context = multiprocessing.get_context("fork")  # PyTorch is loaded once.
-    ranks = [
-        context.Process(target=rank_process, args=(folder, content, rank))
-        for rank in range(content["ranks"])
-    ]
-    for rank in ranks:
-        rank.start()
-    end = time.monotonic() + seconds
-    while any(rank.is_alive() for rank in ranks):
-        if time.monotonic() > end:
-            print(f"no end after {seconds} seconds", file=sys.stderr)
-            break
-        if any(rank.exitcode for rank in ranks):
-            time.sleep(0.5)  # A rank whose peer has failed may fail at the same time.
-            break
-        time.sleep(0.02)
-    for rank in ranks:
-        if rank.is_alive():
-            rank.kill()
-        rank.join()
-    return int(any(rank.exitcode for rank in ranks))
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), float(sys.argv[2])))
+    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

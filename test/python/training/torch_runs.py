@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pipesched import Schedule
-
-LIMIT = 300
-"""Seconds for all jobs of a run, on a machine with other work."""
+from runtime_runs import run
 
 
 @dataclass(frozen=True)
@@ -36,15 +31,16 @@ class Job:
     profile: bool = False
     """Whether to count matrix products."""
 
+    file: str = ""
+    """Where the text is."""
+
     @property
-    def ranks(self) -> int:
+    def workers(self) -> int:
         return max(self.stages) + 1
 
-    def entry(self, file: Path) -> dict[str, Any]:
-        """What a rank reads; the text goes to the file."""
-        file.write_text(self.text)
-        entry = {name: value for name, value in vars(self).items() if name != "text"}
-        return {**entry, "stages": list(self.stages), "ranks": self.ranks, "file": str(file)}
+    @property
+    def ranks(self) -> int:
+        return self.workers * self.pipelines
 
 
 @dataclass(frozen=True)
@@ -59,10 +55,6 @@ class Trained:
     products: list[dict[str, int]]
 
 
-class RankFailed(Exception):
-    """A rank ended with an error, or the time ended; the text has the last lines of all ranks."""
-
-
 def job_of(schedule: Schedule, name: str, format: str, pipelines: int = 1) -> Job:
     """The export of a schedule."""
     text = schedule.to_csv(format)  # type: ignore[arg-type]
@@ -70,32 +62,15 @@ def job_of(schedule: Schedule, name: str, format: str, pipelines: int = 1) -> Jo
     return Job(name, text, path.workers, schedule.microbatches, format, pipelines)
 
 
-def _last_lines(folder: Path) -> str:
-    texts = []
-    for file in sorted(folder.glob("*.err")):
-        lines = file.read_text(errors="replace").splitlines()
-        jobs = [line for line in lines if line.startswith("job ")][-1:]
-        texts.append("\n".join([f"rank {file.stem}:", *jobs, *lines[-12:]]))
-    return "\n\n".join(texts)
-
-
-def train(jobs: Sequence[Job], folder: Path, limit: float = LIMIT) -> dict[str, Trained]:
+def train(jobs: Sequence[Job], folder: Path) -> dict[str, Trained]:
     """Trains all jobs, one after the other, in one set of processes. Raises RankFailed with what
     the ranks said last.
     """
-    world = max(job.ranks * job.pipelines for job in jobs)
-    entries = [job.entry(folder / f"{number}.csv") for number, job in enumerate(jobs)]
-    (folder / "jobs.json").write_text(json.dumps({"ranks": world, "jobs": entries}))
-    script = Path(__file__).with_name("torch_ranks.py")
-    command = [sys.executable, str(script), str(folder), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RankFailed(f"{done.stderr}\n{_last_lines(folder)}")
-    found: dict[str, list[dict[str, Any]]] = {job.name: [] for job in jobs}
-    for rank in range(world):
-        for line in (folder / f"{rank}.jsonl").read_text().splitlines():
-            result = json.loads(line)
-            found[result["name"]].append(result)
+    placed = []
+    for number, job in enumerate(jobs):
+        file = folder / f"{number}.csv"
+        file.write_text(job.text)
+        placed.append(replace(job, file=str(file)))
     return {
         name: Trained(
             max(result["losses"] for result in results if result["losses"] is not None),
@@ -103,5 +78,5 @@ def train(jobs: Sequence[Job], folder: Path, limit: float = LIMIT) -> dict[str, 
             [result.get("actions", []) for result in results],
             [result.get("products", {}) for result in results],
         )
-        for name, results in found.items()
+        for name, results in run(placed, folder, "torch_ranks.py").items()
     }

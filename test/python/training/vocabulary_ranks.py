@@ -1,10 +1,14 @@
-"""A rank of test_torch_vocabulary.py: a head in shards beside the whole head, in float64.
+"""Compares a head in shards with the whole head, in float64.
 
-Usage: vocabulary_ranks.py RANK RANKS STORE; prints the largest relative differences as JSON.
+usage: vocabulary_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 """
 
-import json
+from __future__ import annotations
+
 import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +19,7 @@ from pipesched.torch.vocabulary import (
     broadcast,
     head_rows,
 )
+from runtime_ranks import main, train_each
 from torch import Tensor
 from torch.nn import functional
 
@@ -31,6 +36,14 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+@dataclass(frozen=True)
+class VocabularyJob:
+    """All cases over some ranks."""
+
+    name: str
+    ranks: int
+
+
 def apart(found: Tensor, wanted: Tensor) -> float:
     """The largest difference, relative to the largest number."""
     largest = float(wanted.abs().max()) if wanted.numel() else 0.0
@@ -38,7 +51,8 @@ def apart(found: Tensor, wanted: Tensor) -> float:
     return difference / largest if largest else difference
 
 
-def run(case: dict[str, Any], early: bool, rank: int, ranks: int) -> dict[str, float]:
+def compare(case: dict[str, Any], early: bool, group: dist.ProcessGroup) -> dict[str, float]:
+    rank, ranks = dist.get_rank(group), dist.get_world_size(group)
     vocabulary = case["vocabulary"] or ranks
     torch.manual_seed(7)
     weight = torch.randn(vocabulary, HIDDEN, dtype=torch.float64)
@@ -56,9 +70,9 @@ def run(case: dict[str, Any], early: bool, rank: int, ranks: int) -> dict[str, f
     (loss * scale).backward()
 
     rows = head_rows(vocabulary, rank, ranks)
-    head = VocabularyHead(weight[rows], vocabulary, bias=None if bias is None else bias[rows])
+    head = VocabularyHead(weight[rows], vocabulary, group, None if bias is None else bias[rows])
     own = x.clone() if rank == ranks - 1 else torch.empty_like(x)
-    logits = head.logits(broadcast(own, ranks - 1), targets, early=early)
+    logits = head.logits(broadcast(own, ranks - 1, group), targets, early=early)
     found = logits.combine()
     logits.backward(scale)
     gradient = logits.reduce()
@@ -75,15 +89,15 @@ def run(case: dict[str, Any], early: bool, rank: int, ranks: int) -> dict[str, f
     return result
 
 
-def run_tied(rank: int, ranks: int) -> dict[str, float]:
-    """Two microbatches through an embedding and a head with one weight."""
+def compare_tied(group: dist.ProcessGroup) -> dict[str, float]:
+    """Takes two microbatches through an embedding and a head with one weight."""
     torch.manual_seed(8)
     weight = torch.randn(21, HIDDEN, dtype=torch.float64)
     tokens = torch.randint(21, (2, TOKENS))
     whole = weight.clone().requires_grad_()
-    rows = head_rows(21, rank, ranks)
-    head = VocabularyHead(weight[rows], 21)
-    embedding = VocabularyEmbedding(head.weight, 21)
+    rows = head_rows(21, dist.get_rank(group), dist.get_world_size(group))
+    head = VocabularyHead(weight[rows], 21, group)
+    embedding = VocabularyEmbedding(head.weight, 21, group)
     worst = 0.0
     for each in tokens:
         wanted = functional.cross_entropy(
@@ -100,19 +114,16 @@ def run_tied(rank: int, ranks: int) -> dict[str, float]:
     return {"loss": worst, "weight": apart(head.weight.grad, whole.grad[rows])}
 
 
-def main() -> None:
-    rank, ranks = int(sys.argv[1]), int(sys.argv[2])
-    place = f"file://{sys.argv[3]}"
-    dist.init_process_group("gloo", init_method=place, rank=rank, world_size=ranks)
+def run(job: VocabularyJob, group: dist.ProcessGroup) -> dict[str, dict[str, float]]:
+    """Returns the largest relative differences of all cases."""
     found = {
-        f"{name} {algorithm}": run(case, algorithm == "vocab-2", rank, ranks)
+        f"{name} {'vocab-2' if early else 'vocab-1'}": compare(case, early, group)
         for name, case in CASES.items()
-        for algorithm in ("vocab-1", "vocab-2")
+        for early in (False, True)
     }
-    found["tied"] = run_tied(rank, ranks)
-    print(json.dumps(found))
-    dist.destroy_process_group()
+    return {**found, "tied": compare_tied(group)}
 
 
 if __name__ == "__main__":
-    main()
+    train = partial(train_each, run=run)
+    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

@@ -1,30 +1,24 @@
-"""How much microbatches and injected gradients weigh, in real processes: see module_cases.py.
-
-usage: weight_cases.py FOLDER
-"""
+"""How much microbatches and injected gradients weigh, in real processes: see module_cases.py."""
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path as File
 from typing import Any
 
 import torch
 import torch._dynamo  # What torch.compile and fully_shard load, once for all ranks.
-import torch.distributed as dist
 from beside import line, off
+from case_runs import case
 from pipesched import Schedule, generate
 from pipesched.torch import PipelineRuntime, slices, split_sequential
 from pipesched.torch.vocabulary import take_head
-from runtime_cases import CASES, batch, case, main
+from runtime_cases import batch
 from runtime_models import SAMPLES, WIDTH, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
-OTHERS = set(CASES)
 COUNT = 6
 """Microbatches, by which floating point does not divide exactly."""
 
@@ -135,7 +129,7 @@ def made(family: str, transform: str = "") -> Schedule:
     return schedule.transform(transform) if transform else schedule
 
 
-@case(2)
+@case(2, within=1e-12)
 def injected_gradients(rank: int) -> dict[str, float]:
     found = {}
     for family in ("1f1b", "gpipe", "zb-h1", "zb-v", "chimera", "dualpipe-v"):
@@ -147,7 +141,7 @@ def injected_gradients(rank: int) -> dict[str, float]:
     return found
 
 
-@case(2)
+@case(2, within=1e-12)
 def injected_gradients_of_wrapped_stages(rank: int) -> dict[str, float]:
     mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "pp"))
 
@@ -167,7 +161,7 @@ def injected_gradients_of_wrapped_stages(rank: int) -> dict[str, float]:
     }
 
 
-@case(2)
+@case(2, within=1e-12)
 def injected_gradients_of_tied_stages(rank: int) -> float:
     """One layer in both stages, of which one injects."""
 
@@ -185,7 +179,7 @@ def injected_gradients_of_tied_stages(rank: int) -> float:
     return off(layers[0].layer.weight.grad, layers[1].layer.weight.grad)
 
 
-@case(2)
+@case(2, within=1e-12)
 def injected_gradients_as_in_pytorch(rank: int) -> float:
     models = [model_of([Routed] * 2, True) for _ in range(2)]
     inputs, targets = batch(0, COUNT)
@@ -221,7 +215,7 @@ class Sliced(nn.Module):
         return result
 
 
-@case(2)
+@case(2, within=1e-12)
 def injected_gradients_of_slices(rank: int) -> dict[str, float]:
     """Beside the same slices of one microbatch after the other on one rank without a pipeline."""
     found = {}
@@ -340,7 +334,7 @@ def off_from_tokens(
     return worst
 
 
-@case(2)
+@case(2, within=1e-12)
 def means_over_tokens(rank: int) -> dict[str, float]:
     found = {}
     for family in ("1f1b", "zb-v", "chimera"):
@@ -356,7 +350,7 @@ def means_over_tokens(rank: int) -> dict[str, float]:
     return found
 
 
-@case(4)
+@case(4, within=1e-12)
 def means_over_tokens_of_pipelines(rank: int) -> float:
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
     batches = [text_of(), text_of(1, [6, 6, 5, 0, 6, 6])]
@@ -428,7 +422,3 @@ def warnings_of_tokens(rank: int) -> dict[str, str]:
 @case(2)
 def a_count_that_is_none(rank: int) -> None:
     said_of(cross_entropy, *text_of(), count=lambda target: target != -100)
-
-
-if __name__ == "__main__":
-    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

@@ -77,7 +77,7 @@ class _Handle:
             )
 
     def read(self) -> Tensor:
-        """The tensor."""
+        """Returns the tensor."""
         self.check()
         if self.alias is not None:
             return self.alias
@@ -96,7 +96,7 @@ class _Cut:
         self._shape, self._stride = whole.shape, whole.stride()
 
     def read(self) -> Tensor:
-        """The tensor."""
+        """Returns the tensor."""
         return DTensor.from_local(
             self._handle.read(),
             self._mesh,
@@ -325,7 +325,9 @@ class Activation:
         return [edge for edge in self.parts.ends if edge is not None]
 
     def tensors(self) -> list[Tensor]:
-        """What it holds on the device, without what autograd keeps where `saved` does not look."""
+        """Returns what it holds on the device, without what autograd keeps where `saved` does not
+        look.
+        """
         weights = self.weights.tensors() if self.weights is not None else []
         saved = self.saved.storages if self.saved is not None else []
         return [*self.inputs.tensors, *saved, *weights]
@@ -378,8 +380,8 @@ class Budget:
             )
 
     def growing(self, cell: Cell, places: dict[int, int], kept: int) -> Callable[[int, int], None]:
-        """A function that checks the bytes when one more storage is kept, beside those of places
-        and `kept`.
+        """Returns a function that checks the bytes when one more storage is kept, beside those of
+        places and `kept`.
         """
         total = sum(places.values()) + kept
 

@@ -47,7 +47,7 @@ Root = tuple[GradientEdge, Tensor]
 
 
 def root_of_loss(edge: GradientEdge) -> Root:
-    """The root of a loss, whose gradient is 1."""
+    """Returns the root of a loss, whose gradient is 1."""
     untyped: Any = edge.node
     metadata = untyped._input_metadata[edge.output_nr]
     return edge, torch.ones(metadata.shape, dtype=metadata.dtype, device=metadata.device)
@@ -56,7 +56,9 @@ def root_of_loss(edge: GradientEdge) -> Root:
 def roots_of(
     cell: Cell, outputs: list[GradientEdge | None], gradients: list[Tensor | None]
 ) -> list[Root]:
-    """The roots of the outputs of a stage, with the gradients that the next one gave for them."""
+    """Returns the roots of the outputs of a stage, with the gradients that the next one gave for
+    them.
+    """
     if len(gradients) != len(outputs):
         raise PipelineError(
             f"{cell} received {len(gradients)} gradients for {len(outputs)} outputs"
@@ -110,7 +112,7 @@ def _accumulate(
 def _gradients(
     roots: Sequence[Root], inputs: Sequence[GradientEdge]
 ) -> Sequence[Tensor | None]:
-    """The gradients of inputs, by the same way; the graph is kept."""
+    """Returns the gradients of inputs, by the same way; the graph is kept."""
     edges, given = tuple([edge for edge, _ in roots]), tuple([each for _, each in roots])
     if not _are_plain(given):
         return torch.autograd.grad(edges, inputs, given, retain_graph=True, allow_unused=True)
@@ -162,7 +164,7 @@ class WeightBackward:
         self.groups, self.noted, self.loose = [], {}, []
 
     def tensors(self) -> list[Tensor]:
-        """The gradients that wait for W."""
+        """Returns the gradients that wait for W."""
         noted = [t for given in self.noted.values() for t in given if t is not None]
         kept = [gradient for group in self.groups for _, gradient in group.kept]
         return [*noted, *kept, *(given for _, given in self.loose)]
@@ -192,7 +194,7 @@ class WeightBackward:
 
 
 def _replacing(given: Gradients) -> Callable[[Any], Any]:
-    """A hook that does not refer to its node: otherwise the node could not be collected."""
+    """Returns a hook that does not refer to its node: otherwise the node could not be collected."""
     return lambda _: given
 
 
@@ -204,7 +206,7 @@ def _noting(noted: dict[int, Gradients], number: int) -> Callable[[Any], None]:
 
 
 def _keeping(kept: dict[int, Gradients], number: int, outside: list[int]) -> Callable[..., None]:
-    """A hook that keeps what a node gives to the edges out of the part above the inputs."""
+    """Returns a hook that keeps what a node gives to the edges out of the part above the inputs."""
 
     def keep(gradients: Any, _: Any) -> None:
         found = tuple(gradients[i] for i in outside)
@@ -262,7 +264,8 @@ def _reversed_edges(
 
 
 def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[Tensor]:
-    """The leaves that get gradients from outputs, without inputs, whose edges are the ends."""
+    """Returns the leaves that get gradients from outputs, without inputs, whose edges are the ends.
+    """
     roots = [get_gradient_edge(output).node for output in outputs if output.requires_grad]
     inputs = {edge.node for edge in ends}
     above = _reversed_edges(roots, inputs)
@@ -271,7 +274,7 @@ def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[T
 
 
 def _reach(starts: Iterable[Node], above: dict[Node, list[Node]]) -> set[Node]:
-    """The nodes from which a gradient flows to the starts, these included."""
+    """Returns the nodes from which a gradient flows to the starts, these included."""
     found = {start for start in starts if start in above}
     stack = list(found)
     while stack:
@@ -283,7 +286,9 @@ def _reach(starts: Iterable[Node], above: dict[Node, list[Node]]) -> set[Node]:
 
 
 def _boundary(leaf: Node, above: dict[Node, list[Node]], inner: set[Node]) -> list[Node]:
-    """The nodes above the inputs from which a gradient flows to a leaf by an edge out of them."""
+    """Returns the nodes above the inputs from which a gradient flows to a leaf by an edge out of
+    them.
+    """
     seen, stack = {leaf}, [leaf]
     found: dict[Node, None] = {}
     while stack:
@@ -297,7 +302,7 @@ def _boundary(leaf: Node, above: dict[Node, list[Node]], inner: set[Node]) -> li
 
 
 def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
-    """The leaves other than inputs, grouped so that groups have no node in common."""
+    """Returns the leaves other than inputs, grouped so that groups have no node in common."""
     group_of: dict[Node, _Group] = {}
     groups: dict[int, _Group] = {}
     for node in above:

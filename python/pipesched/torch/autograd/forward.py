@@ -40,7 +40,7 @@ NOTHING = nullcontext()
 
 
 def _with_graph(module: nn.Module) -> set[tuple[str, str]]:
-    """The attributes of a module and its parts that have a tensor with a graph."""
+    """Returns the attributes of a module and its parts that have a tensor with a graph."""
     return {
         (name, key)
         for name, part in module.named_modules()

@@ -33,7 +33,7 @@ KNOWN = ("pipesched.torch.", "torch.distributed.")
 
 
 def _may_add(node: Node) -> bool:
-    """Whether a node may add something to the gradients that come to it."""
+    """Returns whether a node may add something to the gradients that come to it."""
     kind: Any = type(node)
     if isinstance(node, BackwardCFunction):
         return not f"{kind._forward_cls.__module__}.".startswith(KNOWN)
@@ -41,8 +41,8 @@ def _may_add(node: Node) -> bool:
 
 
 def _walk(activation: Activation) -> tuple[bool, list[Tensor]]:
-    """Whether the graph of a stage has a node that may add something; and its leaves. One that ran
-    part by part has several graphs, of which the next one begins at leaves too.
+    """Returns whether the graph of a stage has a node that may add something; and its leaves. One
+    that ran part by part has several graphs, of which the next one begins at leaves too.
     """
     parts = activation.parts
     ran, ends = ([], []) if parts is None else (parts.ran, parts.ends)
@@ -93,7 +93,7 @@ class Injected:
 
     @staticmethod
     def now() -> int:
-        """A number that grows by 1 with each node of a graph."""
+        """Returns a number that grows by 1 with each node of a graph."""
         untyped: Any = torch.autograd
         number: int = untyped._get_sequence_nr()
         return number
@@ -122,8 +122,8 @@ class Injected:
         return gradient / self._count if self._is_on else None
 
     def _is_whole(self, cell: Cell) -> bool:
-        """Whether a stage goes backward with whole gradients, in all slices of a microbatch and in
-        I and W alike.
+        """Returns whether a stage goes backward with whole gradients, in all slices of a microbatch
+        and in I and W alike.
         """
         if not self._found:
             return False
@@ -132,13 +132,13 @@ class Injected:
         return self._decided.setdefault(at, key in self._found)
 
     def scale_up(self, cell: Cell, roots: list[Root]) -> list[Root]:
-        """The gradients of outputs as the backward of a stage takes them."""
+        """Returns the gradients of outputs as the backward of a stage takes them."""
         if not self._is_whole(cell):
             return roots
         return [(edge, gradient * self._count) for edge, gradient in roots]
 
     def scale_down(self, cell: Cell, found: list[Tensor | None]) -> list[Tensor | None]:
-        """The gradients of inputs as they go on."""
+        """Returns the gradients of inputs as they go on."""
         if not self._is_whole(cell):
             return found
         return [None if each is None else each / self._count for each in found]

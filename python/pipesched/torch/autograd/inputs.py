@@ -48,8 +48,8 @@ class _Entrance(torch.autograd.Function):
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """The same memory in a tensor that is no view, so that it may be changed in place. What is read
-    as the conjugate or the negative of its memory is copied.
+    """Returns the same memory in a tensor that is no view, so that it may be changed in place. What
+    is read as the conjugate or the negative of its memory is copied.
     """
     if is_plain(tensor) and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference()):
         return tensor.data  # which has a count of changes of its own
@@ -80,8 +80,8 @@ class Inputs:
 
     @staticmethod
     def of(packet: Packet, is_training: bool, has_edges: bool) -> Inputs:
-        """The input that a stage gets from the stage before it. `has_edges`: whether anything needs
-        its edges.
+        """Returns the input that a stage gets from the stage before it. `has_edges`: whether
+        anything needs its edges.
         """
         made = Inputs(list(packet.tensors))
         if is_training:
@@ -103,7 +103,7 @@ class Inputs:
             self._sources.append((old, new, new._version))
 
     def gradients(self) -> list[Tensor | None]:
-        """The gradients of the wanted tensors after a whole backward."""
+        """Returns the gradients of the wanted tensors after a whole backward."""
         return self._arrived or [None] * len(self.wanted)
 
     def tell(self) -> None:
@@ -136,7 +136,7 @@ class Inputs:
 
 
 def listing(found: list[Tensor], device: torch.device) -> Callable[[Tensor], Tensor]:
-    """A function that places a tensor of the batch on a device, and lists it."""
+    """Returns a function that places a tensor of the batch on a device, and lists it."""
 
     def place(tensor: Tensor) -> Tensor:
         found.append(tensor.detach().to(device))

@@ -117,7 +117,7 @@ class Again:
             again.numbers = numbers_of(outputs)
 
     def remember(self, cell: Cell, inputs: Inputs) -> Recomputation:
-        """What R needs besides the inputs, before its F."""
+        """Returns what R needs besides the inputs, before its F."""
         key = cell.path, cell.stage
         versions = [tensor._version for tensor in inputs.tensors]
         module, loss = self._placement.modules[key], self._placement.loss
@@ -151,5 +151,5 @@ def _refuse(_: Any) -> Tensor:
 
 
 def refuses_hooks(error: BaseException) -> bool:
-    """Whether a transform of torch.func cannot run under hooks of autograd."""
+    """Returns whether a transform of torch.func cannot run under hooks of autograd."""
     return "support saved tensor hooks" in str(error)

@@ -53,7 +53,7 @@ def _member(enumeration: Any, name: str) -> Any:
 
 
 def _list_admitted() -> dict[tuple[str, str], Any]:
-    """What metadata may name, by module and name."""
+    """Returns what metadata may name, by module and name."""
     found: dict[tuple[str, str], Any] = {("torch", "Size"): torch.Size}
     found["builtins", "getattr"] = _member
     for name, value in vars(torch).items():
@@ -84,7 +84,7 @@ class _Unpickler(pickle.Unpickler):
     admitted = _list_admitted()
 
     def find_class(self, module: str, name: str) -> Any:
-        """The object that a pickle names, if it is allowed."""
+        """Returns the object that a pickle names, if it is allowed."""
         if (module, name) not in self.admitted:
             raise PipelineError(
                 f"{METADATA} names {module}.{name}, which no checkpoint needs; wanted only classes "
@@ -124,7 +124,9 @@ class Stored:
         return int(self.sealed.seal.get("step", 0))
 
     def kinds(self) -> dict[str, dict[str, Any]]:
-        """What it has, by the first part of the names ("model", "optimizer") and by the rest."""
+        """Returns what it has, by the first part of the names ("model", "optimizer") and by the
+        rest.
+        """
         found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         for key, value in self.metadata.state_dict_metadata.items():
             kind, _, name = key.partition(".")
@@ -155,7 +157,7 @@ class Reader(FileSystemReader):
         self._stored, self._progress = stored, progress
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """The metadata of all ranks."""
+        """Returns the metadata of all ranks."""
         found = self._stored.metadata
         assert found.storage_meta is not None
         found.storage_meta.load_id = self.load_id
@@ -196,7 +198,7 @@ class _Planner(DefaultLoadPlanner):
             self.state_dict[name] = loaded
 
     def resolve_tensor(self, read_item: ReadItem) -> torch.Tensor:
-        """The place of a tensor."""
+        """Returns the place of a tensor."""
         if self._progress is not None:
             self._progress.moved()
         found: torch.Tensor = super().resolve_tensor(read_item)

@@ -42,7 +42,7 @@ class Rows(Tensor):
         return self.as_subclass(Tensor)
 
     def size(self, dim: int | None = None) -> Any:
-        """The size of the whole."""
+        """Returns the size of the whole."""
         found = torch.Size([self.whole, *self.own.shape[1:]])
         return found if dim is None else found[dim]
 
@@ -70,8 +70,8 @@ class Rows(Tensor):
 def gather_rows(
     own: Tensor, rows: slice, most: int, whole: int, group: dist.ProcessGroup, to: int
 ) -> Tensor | None:
-    """The whole on the rank `to` of a group, all ranks of which call it; None on the others. The
-    first rank has `most` rows, as all have that do not end the whole.
+    """Returns the whole on the rank `to` of a group, all ranks of which call it; None on the
+    others. The first rank has `most` rows, as all have that do not end the whole.
     """
     sent = own.new_zeros((most, *own.shape[1:]))
     sent[: len(own)] = own

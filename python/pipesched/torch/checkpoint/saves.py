@@ -50,7 +50,7 @@ Moved = Callable[[], None]
 
 
 def seal_line(seal: Seal) -> bytes:
-    """The last line of a file: a checksum of the seal, and the seal."""
+    """Returns the last line of a file: a checksum of the seal, and the seal."""
     text = json.dumps(seal, sort_keys=True).encode()
     return MARK + f"{zlib.crc32(text):08x} ".encode() + text + b"\n"
 
@@ -69,7 +69,7 @@ def split_seal(contents: bytes) -> tuple[int, Seal] | None:
 
 
 def seal_of(name: str) -> Seal:
-    """What the name of a file of a rank says."""
+    """Returns what the name of a file of a rank says."""
     found = NAME.fullmatch(name)
     if found is None:
         return {}
@@ -161,7 +161,7 @@ class _Files(FileSystem):
         self.made: list[Path] = []
 
     def _own(self, path: Path) -> Path:
-        """The temporary name of `.metadata` is one of this save alone."""
+        """Returns the temporary name of `.metadata` is one of this save alone."""
         is_metadata = path.name == f"{METADATA}.tmp"
         return path.with_name(f"{METADATA}.{self._save}") if is_metadata else path
 
@@ -263,7 +263,7 @@ class Writer(FileSystemWriter):
             self._remove(files, lambda name: name.endswith(".distcp"))
 
     def _check_written(self, name: str) -> list[int]:
-        """The bytes and the checksum of a file, as the first rank sees it."""
+        """Returns the bytes and the checksum of a file, as the first rank sees it."""
         try:
             found = _read_end(self._folder / name)
         except FileNotFoundError:
@@ -297,7 +297,7 @@ class Writer(FileSystemWriter):
 
 
 def reason_of(error: BaseException) -> str:
-    """An error of a save, in words."""
+    """Returns an error of a save, in words."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full: {error}"
     is_named = isinstance(error, (OSError, PipelineError))

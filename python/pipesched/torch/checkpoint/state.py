@@ -162,8 +162,8 @@ class State:
         return next((each for each in shards if isinstance(each, VocabularyHead)), None)
 
     def _rows_of_head(self) -> dict[str, nn.Parameter]:
-        """The parameters of a head in shards, and of an embedding, of which this rank has some
-        rows. What both share has the name in the embedding first, as in the whole model.
+        """Returns the parameters of a head in shards, and of an embedding, of which this rank has
+        some rows. What both share has the name in the embedding first, as in the whole model.
         """
         found: dict[str, nn.Parameter] = {}
         for shard in reversed(self._placement.shards):
@@ -172,7 +172,7 @@ class State:
         return found
 
     def _whole_shape(self, own: Any) -> str:
-        """The shape of a value of this rank in the whole model."""
+        """Returns the shape of a value of this rank in the whole model."""
         if self._is_shard(own):
             assert self._head is not None
             return f"shape {[self._head.vocabulary, *own.shape[1:]]}"
@@ -182,7 +182,9 @@ class State:
         return any(own is parameter for parameter in self._rows_of_head().values())
 
     def _as_rows(self, flat: dict[str, Any], cut: Mapping[str, nn.Parameter]) -> dict[str, Any]:
-        """Values by name, of which those that are `cut` as a parameter of the head become rows."""
+        """Returns values by name, of which those that are `cut` as a parameter of the head become
+        rows.
+        """
         head = self._head
         for name, parameter in cut.items() if head is not None else ():
             assert head is not None
@@ -198,8 +200,8 @@ class State:
         return flat
 
     def gather_rows_of_head(self, flat: dict[str, Any]) -> dict[str, Any]:
-        """The same with the whole head on the rank that runs the last stage of the first path, and
-        without it on the others. All ranks call it.
+        """Returns the same with the whole head on the rank that runs the last stage of the first
+        path, and without it on the others. All ranks call it.
         """
         head = self._head
         if head is None:
@@ -227,7 +229,7 @@ class State:
         return flat
 
     def _is_of_head(self, name: str) -> bool:
-        """Whether a name of a flat state is about the head."""
+        """Returns whether a name of a flat state is about the head."""
         parts = [part for part in ("", "state.", "param_groups.") if name.startswith(part)]
         own = self._rows_of_head()
         return any(f"{name[len(part):]}.".startswith(f"{each}.") for part in parts for each in own)
@@ -299,7 +301,7 @@ class State:
             module.load_state_dict({name: cut[self._whole_name(key, name)] for name in names})
 
     def _like(self, own: Any, value: Any) -> Any:
-        """A value, sharded like the rank's own value."""
+        """Returns a value, sharded like the rank's own value."""
         if isinstance(value, Rows):
             return value.own
         if isinstance(value, Tensor) and self._is_shard(own):
@@ -308,7 +310,7 @@ class State:
         return _like(own, value)
 
     def optimizer(self, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
-        """The state of optimizers, flat; of a head in shards the rows that are here."""
+        """Returns the state of optimizers, flat; of a head in shards the rows that are here."""
         names = self._parameter_names()
         flat: dict[str, Any] = {}
         cut: dict[str, nn.Parameter] = {}
@@ -345,8 +347,8 @@ class State:
         optimizers: Sequence[torch.optim.Optimizer],
         tied: Mapping[int, list[str]],
     ) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]], list[str]]:
-        """The keys of a flat state by parameter: of its state and of its group; and the names of
-        parameters without any.
+        """Returns the keys of a flat state by parameter: of its state and of its group; and the
+        names of parameters without any.
         """
         names = self._parameter_names()
         by_name: dict[str, list[str]] = {}
@@ -383,7 +385,7 @@ class State:
             optimizer.load_state_dict(state)
 
     def _nested(self, parameter: nn.Parameter, flat: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter, with the dicts in it, of tensors of its own."""
+        """Returns the state of a parameter, with the dicts in it, of tensors of its own."""
         state: dict[str, Any] = {}
         whole = self._whole_shape(parameter)
         for name, value in flat.items():
@@ -400,7 +402,7 @@ class State:
     # Files
 
     def _everyone(self, group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
-        """The ranks that write and read together; None for all."""
+        """Returns the ranks that write and read together; None for all."""
         if group is not None:
             return group
         pipelines = math.prod(peers.size for peers in self._averages.known)
@@ -441,7 +443,7 @@ class State:
         return Progress(chosen, self._watch, places)
 
     def _whole(self, folder: str | os.PathLike[str]) -> tuple[Stored, dict[str, dict[str, Any]]]:
-        """A checkpoint, once its files are checked on all ranks, and what it has."""
+        """Returns a checkpoint, once its files are checked on all ranks, and what it has."""
         what = f"checkpoint {os.fspath(folder)!r}"
         stored, found, text = None, {}, ""
         try:
@@ -533,14 +535,14 @@ def _place(stored: Any) -> Tensor:
 
 
 def _shape(value: Any) -> str:
-    """The shape of a tensor, or of one in a file; an empty text for anything else."""
+    """Returns the shape of a tensor, or of one in a file; an empty text for anything else."""
     if isinstance(value, Tensor):
         return f"shape {list(value.size())}"
     return f"shape {list(value.size)}" if isinstance(value, TensorStorageMetadata) else ""
 
 
 def _like(own: Any, value: Any) -> Any:
-    """A value, sharded like the rank's own value."""
+    """Returns a value, sharded like the rank's own value."""
     if not isinstance(own, DTensor) or not isinstance(value, Tensor):
         if isinstance(value, DTensor):
             raise PipelineError("the state has shards (DTensor) of what is whole here: load files")
@@ -581,7 +583,7 @@ def _as_state_dict(
     groups: dict[int, dict[str, str]],
     nested: Callable[[nn.Parameter, dict[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
-    """A flat state in the form that an optimizer loads."""
+    """Returns a flat state in the form that an optimizer loads."""
     state: dict[int, dict[str, Any]] = {}
     made: list[dict[str, Any]] = []
     number = 0

@@ -18,8 +18,8 @@ HOST = torch.device("cpu")
 def device_of(
     placement: Placement, given: torch.device | str | None, is_ordered: bool
 ) -> torch.device:
-    """The device of a rank: the one that was given, or that of its first parameter. A rank without
-    parameters whose group has no tags, as NCCL, takes the current accelerator.
+    """Returns the device of a rank: the one that was given, or that of its first parameter. A rank
+    without parameters whose group has no tags, as NCCL, takes the current accelerator.
     """
     first = next((p.device for m in placement.roots() for p in m.parameters()), None)
     found = torch.device(given) if given is not None else first
@@ -69,8 +69,8 @@ def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ord
 
 
 def is_captured(device: torch.device) -> bool:
-    """Whether what is issued on a device now becomes a CUDA graph. Nothing runs meanwhile, so that
-    neither may the host wait for the device nor ask it.
+    """Returns whether what is issued on a device now becomes a CUDA graph. Nothing runs meanwhile,
+    so that neither may the host wait for the device nor ask it.
     """
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 

@@ -90,13 +90,14 @@ class Link:
         self.watch.keep(work.wait, buffer, what)
 
     def place(self, instruction: Instruction, nbytes: int, device: torch.device) -> Tensor:
-        """A buffer for a receive on a device: the slot of the message, if slots are there."""
+        """Returns a buffer for a receive on a device: the slot of the message, if slots are there.
+        """
         if self.slots.pools and device.type == self.device.type:
             return self.slots.buffer(instruction, nbytes)
         return torch.empty(nbytes, dtype=torch.uint8, device=device)
 
     def move_to_device(self, buffer: Tensor, instruction: Instruction) -> Tensor:
-        """A buffer that has been received, on the device of received tensors."""
+        """Returns a buffer that has been received, on the device of received tensors."""
         if buffer.device.type == self.device.type:
             return buffer
         if not self.slots.pools:
@@ -151,7 +152,7 @@ class Link:
             self.wait(works, buffer, what)
 
     def rank_of(self, instruction: Instruction) -> int:
-        """The global rank of the peer."""
+        """Returns the global rank of the peer."""
         assert instruction.peer is not None
         return dist.get_global_rank(self.group, instruction.peer)
 
@@ -260,8 +261,8 @@ def _tag(instruction: Instruction) -> int:
 
 
 def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
-    """The runs of messages that are issued together. They stand between computes and all-reduces,
-    and no copy or message in a run needs an earlier message of the run.
+    """Returns the runs of messages that are issued together. They stand between computes and
+    all-reduces, and no copy or message in a run needs an earlier message of the run.
     """
     batches: list[list[Instruction]] = []
     run: list[Instruction] = []
@@ -280,8 +281,8 @@ def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
 
 
 def _batch_sizes(program: Sequence[Instruction], mode: Mode) -> dict[int, int]:
-    """How many messages are issued together with each. A pass without backwards has the same
-    batches, with the messages of forwards only.
+    """Returns how many messages are issued together with each. A pass without backwards has the
+    same batches, with the messages of forwards only.
     """
     phases = "F" if mode == "evaluate" else "FBIW"
     chosen = [[i for i in batch if i.cell.phase in phases] for batch in batches_of(program)]
@@ -408,7 +409,7 @@ class OrderedMessages:
             self._issue()
 
     def _call(self, instruction: Instruction, is_sent: bool, buffer: Tensor) -> Any:
-        """A call that sends or receives, or an entry of a batch."""
+        """Returns a call that sends or receives, or an entry of a batch."""
         group, peer = self._link.group, instruction.peer
         if not self._by_one:
             call = dist.isend if is_sent else dist.irecv
@@ -456,8 +457,8 @@ Messages = TaggedMessages | OrderedMessages
 def messages_over(
     link: Link, program: Sequence[Instruction], has_tags: bool, is_static: bool, by_one: bool
 ) -> Messages:
-    """The messages of a process group with tags or without; `by_one` if none of it waits for
-    another one.
+    """Returns the messages of a process group with tags or without; `by_one` if none of it waits
+    for another one.
     """
     if has_tags:
         return TaggedMessages(link, program)
@@ -527,7 +528,7 @@ class Boxes:
             self.upbox[cell.stage, cell.microbatch] = packet
 
     def behind(self, cell: Cell) -> tuple[Packet | None, str]:
-        """What a cell has given to the next one, and what that is."""
+        """Returns what a cell has given to the next one, and what that is."""
         stage, number = cell.stage, cell.microbatch
         if cell.phase == "F":
             here = self.outbox.get((stage, number))
@@ -538,6 +539,6 @@ class Boxes:
         return None, ""
 
     def tensors(self) -> list[Tensor]:
-        """What lies in them."""
+        """Returns what lies in them."""
         boxes = (self.inbox, self.outbox, self.gradbox, self.upbox)
         return [tensor for box in boxes for packet in box.values() for tensor in packet.tensors]

@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 0.5
 
 
 def _count(tensor: Tensor) -> int:
-    """How many tensors and other objects refer to the storage of a tensor."""
+    """Returns how many tensors and other objects refer to the storage of a tensor."""
     untyped: Any = torch._C
     return int(untyped._storage_Use_Count(tensor.untyped_storage()._cdata))
 
@@ -68,8 +68,8 @@ class Slots:
         self._places: dict[int, int] = {}
 
     def buffer(self, instruction: Instruction, nbytes: int) -> Tensor:
-        """The place for a message. The slot becomes larger if a message is larger than any before
-        it, as in the first step.
+        """Returns the place for a message. The slot becomes larger if a message is larger than any
+        before it, as in the first step.
         """
         slot = self._of[instruction.index]
         if slot.bytes is not None and slot.bytes.numel() >= nbytes:
@@ -120,7 +120,7 @@ class Slots:
         return sum(self._places.values())
 
     def has(self, tensor: Tensor) -> bool:
-        """Whether a tensor lies in a slot."""
+        """Returns whether a tensor lies in a slot."""
         if not self._places:
             return False
         if tensor.layout != torch.strided:
@@ -128,7 +128,7 @@ class Slots:
         return tensor.untyped_storage()._cdata in self._places
 
     def copy_out(self, tensor: Tensor) -> Tensor:
-        """The tensor, or a copy if it lies in a slot."""
+        """Returns the tensor, or a copy if it lies in a slot."""
         return tensor.clone() if self.has(tensor) else tensor
 
     def free_gradients(self, placement: Placement, cell: Cell) -> None:
@@ -146,7 +146,7 @@ class Slots:
 
 
 def _parts(tensor: Tensor) -> list[Tensor]:
-    """The dense tensors of a sparse one."""
+    """Returns the dense tensors of a sparse one."""
     if tensor.layout == torch.sparse_coo:
         return [tensor._indices(), tensor._values()]
     return []

@@ -36,8 +36,8 @@ PARTS = "microbatch", "microbatches"
 def cut(
     value: Any, count: int, what: str, dimension: int = 0, kind: tuple[str, str] = PARTS
 ) -> list[Any]:
-    """The microbatches of a batch, or parts of another kind: a list as it is; tensors, and tuples
-    and dicts of them, along a dimension into equal parts.
+    """Returns the microbatches of a batch, or parts of another kind: a list as it is; tensors, and
+    tuples and dicts of them, along a dimension into equal parts.
     """
     if isinstance(value, list):
         if len(value) != count:
@@ -67,8 +67,8 @@ _CELL = re.compile(r"(\d+)([A-NP-Za-z])(\d+)(?:\.(\d+))?")
 
 
 def units_of(schedule: Schedule) -> Schedule:
-    """The schedule in which each slice is a microbatch: slice s of microbatch m of k slices is
-    microbatch m * k + s. A schedule without slices is returned as it is.
+    """Returns the schedule in which each slice is a microbatch: slice s of microbatch m of k slices
+    is microbatch m * k + s. A schedule without slices is returned as it is.
     """
     count = schedule.slices
     if count == 1:
@@ -101,13 +101,13 @@ def units_of(schedule: Schedule) -> Schedule:
 
 
 def has_tokens(tensor: Tensor) -> bool:
-    """Whether a tensor has a dimension of tokens."""
+    """Returns whether a tensor has a dimension of tokens."""
     return tensor.dim() > TOKENS
 
 
 def cut_units(value: Any, schedule: Schedule, what: str) -> list[Any]:
-    """The slices of the microbatches of a batch, one after the other. A microbatch of a list may be
-    a list of its slices; all others are cut along their tokens into equal slices.
+    """Returns the slices of the microbatches of a batch, one after the other. A microbatch of a
+    list may be a list of its slices; all others are cut along their tokens into equal slices.
     """
     microbatches = cut(value, schedule.microbatches, what)
     count = schedule.slices
@@ -118,7 +118,9 @@ def cut_units(value: Any, schedule: Schedule, what: str) -> list[Any]:
 
 
 def join_slices(outputs: list[Any], count: int) -> list[Any]:
-    """The outputs of whole microbatches, from those of their slices; None where there are none."""
+    """Returns the outputs of whole microbatches, from those of their slices; None where there are
+    none.
+    """
     if count == 1:
         return outputs
     groups = [outputs[i : i + count] for i in range(0, len(outputs), count)]
@@ -126,7 +128,9 @@ def join_slices(outputs: list[Any], count: int) -> list[Any]:
 
 
 def join_values(slices: list[Any]) -> Any:
-    """A value of a whole microbatch, from the values of its slices, which have one structure."""
+    """Returns a value of a whole microbatch, from the values of its slices, which have one
+    structure.
+    """
     flat = [flatten(value) for value in slices]
     parts = zip(*(tensors for tensors, _ in flat), strict=True)
     whole = [torch.cat(part, TOKENS) if has_tokens(part[0]) else part[0] for part in parts]
@@ -157,12 +161,12 @@ class Batch:
     outputs: dict[int, Any] = field(default_factory=dict)
 
     def scaled(self, loss: Tensor, number: int) -> Tensor:
-        """The value that is differentiated for the loss of a microbatch."""
+        """Returns the value that is differentiated for the loss of a microbatch."""
         scaled: Tensor = loss if self.scaler is None else self.scaler.scale(loss)
         return scaled / self.count if self.weights is None else scaled * self.weights[number]
 
     def mean(self) -> Tensor | None:
-        """The mean of the losses that this rank has computed."""
+        """Returns the mean of the losses that this rank has computed."""
         numbers = sorted(self.losses)
         if self.weights is not None:
             numbers = [number for number in numbers if self.weights[number]] or numbers
@@ -182,8 +186,8 @@ def lose(
     output: Any,
     target: Any,
 ) -> list[Tensor]:
-    """What to differentiate of the loss of a microbatch, whose value the batch gets. Without a
-    function the output is the loss.
+    """Returns what to differentiate of the loss of a microbatch, whose value the batch gets.
+    Without a function the output is the loss.
     """
     if batch.targets is None and function is not None:
         raise PipelineError("this rank has a last stage, and needs `targets`")
@@ -205,7 +209,7 @@ def lose(
 
 
 def _nothing_of(output: Any) -> list[Tensor]:
-    """What to differentiate of a microbatch without tokens, whose loss may be 0 / 0."""
+    """Returns what to differentiate of a microbatch without tokens, whose loss may be 0 / 0."""
     sums = [each.sum() for each in tensors_in(output) if each.requires_grad]
     return [sum(sums[1:], sums[0]) * 0] if sums else []
 
@@ -226,7 +230,7 @@ MEAN = 1
 
 
 def counts_of(count: Count, targets: Sequence[Any]) -> Tensor:
-    """The counts of all microbatches."""
+    """Returns the counts of all microbatches."""
     found = []
     for number, target in enumerate(targets):
         given: Any = count(target)
@@ -241,8 +245,8 @@ def counts_of(count: Count, targets: Sequence[Any]) -> Tensor:
 
 
 def _weights_in(loss: Tensor, target: Any) -> list[Any]:
-    """How much a token weighs in each cross-entropy of a loss, as its graph says; if it has none,
-    in a mean over the target.
+    """Returns how much a token weighs in each cross-entropy of a loss, as its graph says; if it has
+    none, in a mean over the target.
     """
     nodes = [] if loss.grad_fn is None else [loss.grad_fn]
     found: list[Any] = []

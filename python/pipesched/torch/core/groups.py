@@ -21,20 +21,20 @@ from .watch import Watch
 
 
 def takes_host(group: dist.ProcessGroup) -> bool:
-    """Whether a process group takes tensors of the host."""
+    """Returns whether a process group takes tensors of the host."""
     name = str(dist.get_backend(group))
     return any(kind in name for kind in ("gloo", "mpi", "cpu:"))
 
 
 def own_gloo(workers: Sequence[int], watch: Watch, name: str) -> Any:
-    """A process group of gloo of some ranks of a pipeline, this one among them."""
+    """Returns a process group of gloo of some ranks of a pipeline, this one among them."""
     store = PrefixStore(f"{name}/{'-'.join(map(str, workers))}", watch.store)
     number, size = workers.index(watch.rank), len(workers)
     return gloo_over(store, number, size, watch, f"ranks {list(workers)}")
 
 
 def gloo_over(store: Store, number: int, size: int, watch: Watch, who: str) -> Any:
-    """A process group of gloo of all ranks that meet in a store of their own."""
+    """Returns a process group of gloo of all ranks that meet in a store of their own."""
     limit = datetime.timedelta(days=1)  # the watch limits waits itself
     made: list[Any] = []
     watch.wait(
@@ -49,8 +49,8 @@ _numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
 
 
 def store_of(group: dist.ProcessGroup) -> Store:
-    """A part of the store of torch.distributed for one runtime, the same on all ranks, since these
-    make their runtimes in the same order.
+    """Returns a part of the store of torch.distributed for one runtime, the same on all ranks,
+    since these make their runtimes in the same order.
     """
     number = next(_numbers.setdefault(group, count()))
     prefix = f"pipesched/{group.group_name}/{number}"
@@ -98,7 +98,7 @@ class Peers:
 
 
 def _device(group: dist.ProcessGroup) -> torch.device:
-    """The device from which the group takes tensors: NCCL takes them only from GPUs."""
+    """Returns the device from which the group takes tensors: NCCL takes them only from GPUs."""
     untyped: Any = group
     if torch.device("cpu") in untyped._device_types:
         return torch.device("cpu")

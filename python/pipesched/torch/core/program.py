@@ -23,9 +23,9 @@ AHEAD_OF_SPLIT = 4
 
 
 def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions for which the host waits before an instruction. It need not wait before
-    messages, offloads and sums: the device runs them behind the instructions that were issued
-    before them.
+    """Returns the instructions for which the host waits before an instruction. It need not wait
+    before messages, offloads and sums: the device runs them behind the instructions that were
+    issued before them.
     """
     if instruction.kind in ("recv", "send", "offload", "all_reduce", *COLLECTIVES):
         return []
@@ -91,7 +91,7 @@ def prepare_passes(
     runs: Callable[[Cell], bool],
     pair_of: Callable[[Sequence[Cell]], Pair | None],
 ) -> list[Prepared]:
-    """The instructions of a program for which something is to be done, in order.
+    """Returns the instructions of a program for which something is to be done, in order.
 
     runs: whether these passes run a cell.
     pair_of: the pair among cells that run together, if they are one.

@@ -30,7 +30,7 @@ class RandomState:
         self._numpy: Any = np.random.get_state()
 
     def is_now(self) -> bool:
-        """Whether the generators are in these states."""
+        """Returns whether the generators are in these states."""
         if self._cuda is not None:
             if not torch.equal(self._cuda, torch.cuda.get_rng_state(self._device)):
                 return False
@@ -52,7 +52,7 @@ class RandomState:
 
 
 def random_states() -> dict[str, Any]:
-    """The states of PyTorch's random generators of this rank."""
+    """Returns the states of PyTorch's random generators of this rank."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {"cpu": torch.get_rng_state(), "cuda": cuda}
 

@@ -52,8 +52,8 @@ class Arguments:
 
 
 def _fields(value: Any) -> list[tuple[str, Any]] | None:
-    """The fields of an object that is made of them: of a dataclass (also a ModelOutput), a named
-    tuple or arguments. None for anything else.
+    """Returns the fields of an object that is made of them: of a dataclass (also a ModelOutput), a
+    named tuple or arguments. None for anything else.
     """
     kind = type(value)
     if kind is Arguments:
@@ -74,7 +74,7 @@ def _fields(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _make(kind: Any, values: dict[str, Any]) -> Any:
-    """An object of such a class from its fields."""
+    """Returns an object of such a class from its fields."""
     if kind is Arguments:
         return Arguments(*values["args"], **values["kwargs"])
     if not dataclasses.is_dataclass(kind):
@@ -97,8 +97,8 @@ def _name_of_class(kind: type) -> dict[str, str]:
 
 
 def _class_of(name: str) -> type:
-    """The class that another rank has named. It must be one that this process has imported, and
-    that only holds values.
+    """Returns the class that another rank has named. It must be one that this process has imported,
+    and that only holds values.
     """
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
@@ -116,7 +116,7 @@ def _class_of(name: str) -> type:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether a tensor is a dense one of PyTorch itself, whose memory is all that it is."""
+    """Returns whether a tensor is a dense one of PyTorch itself, whose memory is all that it is."""
     kind = type(tensor)
     is_own = kind is Tensor or kind is torch.nn.Parameter
     return is_own and tensor.layout is torch.strided and not tensor.is_nested
@@ -136,8 +136,8 @@ def in_mode(modules: Iterable[Any], is_training: bool) -> Iterator[None]:
 
 
 def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """A value with each tensor in it replaced by the function; what is none of the containers
-    stays as it is.
+    """Returns a value with each tensor in it replaced by the function; what is none of the
+    containers stays as it is.
     """
     if isinstance(value, Tensor):
         return function(value)
@@ -153,7 +153,7 @@ def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """The tensors in a value, whatever else is in it."""
+    """Yields the tensors in a value, whatever else is in it."""
     if isinstance(value, Tensor):
         yield value
         return
@@ -171,7 +171,7 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 # These functions are not nested in their callers: a nested function that calls itself is part of a
 # cycle of references, which would keep tensors and their graphs until the garbage collector runs.
 def _take_apart(part: Any, tensors: list[Tensor]) -> Node:
-    """The structure of a value, whose tensors it appends."""
+    """Returns the structure of a value, whose tensors it appends."""
     if isinstance(part, Tensor):
         tensors.append(part)
         return TENSOR
@@ -220,7 +220,7 @@ def _scalar(kind: str, text: str) -> Any:
 
 
 def flatten(value: Any) -> tuple[list[Tensor], Node]:
-    """The tensors of a value in order, and its structure without them."""
+    """Returns the tensors of a value in order, and its structure without them."""
     if isinstance(value, Tensor):
         return [value], TENSOR
     tensors: list[Tensor] = []
@@ -228,12 +228,12 @@ def flatten(value: Any) -> tuple[list[Tensor], Node]:
 
 
 def unflatten(tensors: Sequence[Tensor], structure: Node) -> Any:
-    """The value of that structure with these tensors."""
+    """Returns the value of that structure with these tensors."""
     return tensors[0] if structure is TENSOR else _put_together(structure, iter(tensors))
 
 
 def _node_of(read: Any) -> Any:
-    """A structure from its JSON, in which tuples are lists and classes have names."""
+    """Returns a structure from its JSON, in which tuples are lists and classes have names."""
     if isinstance(read, dict):
         return _class_of(read["class"])
     if not isinstance(read, list):
@@ -242,8 +242,8 @@ def _node_of(read: Any) -> Any:
 
 
 def _order(tensor: Tensor) -> tuple[int, ...] | None:
-    """The strides of a tensor that fills its memory in another order, for example channels last;
-    None for all others, which travel as contiguous ones.
+    """Returns the strides of a tensor that fills its memory in another order, for example channels
+    last; None for all others, which travel as contiguous ones.
     """
     if tensor.is_contiguous():
         return None
@@ -343,7 +343,7 @@ class Spec:
         return [tensor.requires_grad for tensor in self.tensors]
 
     def to_bytes(self) -> bytes:
-        """The header."""
+        """Returns the header."""
         rows = [[list(t.shape), t.name, t.requires_grad, t.strides] for t in self.tensors]
         parts = [self.structure, rows, self.overlaps]
         return json.dumps(parts, default=_name_of_class).encode()
@@ -398,8 +398,8 @@ class Packet:
         return Spec(self.structure, tuple(specs), self.overlaps)
 
     def fits(self, known: Spec) -> bool:
-        """Whether that is its header, found without making it. False does not say that it is not:
-        for tensors that are no plain contiguous ones, only `spec` tells.
+        """Returns whether that is its header, found without making it. False does not say that it
+        is not: for tensors that are no plain contiguous ones, only `spec` tells.
         """
         if len(self.tensors) != len(known.tensors):
             return False
@@ -412,7 +412,7 @@ class Packet:
         return self.structure == known.structure and self.overlaps == known.overlaps
 
     def pack(self, spec: Spec, device: torch.device) -> Tensor:
-        """The bytes, with a trailer that is still empty."""
+        """Returns the bytes, with a trailer that is still empty."""
         buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=device)
         with torch.no_grad():
             for place, tensor in zip(views(buffer, spec), self.tensors, strict=True):
@@ -421,8 +421,8 @@ class Packet:
 
 
 def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
-    """The tensors that lie in a buffer. They are no views of it: views have one version together,
-    so that a change of one in place would seem to be a change of all.
+    """Returns the tensors that lie in a buffer. They are no views of it: views have one version
+    together, so that a change of one in place would seem to be a change of all.
     """
     return [
         buffer.view(dtype).as_strided(shape, strides, place).data
@@ -431,13 +431,13 @@ def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
 
 
 def read(buffer: Tensor, spec: Spec) -> Packet:
-    """What a buffer holds, without a copy."""
+    """Returns what a buffer holds, without a copy."""
     return Packet(views(buffer, spec), spec.wants, spec.structure, spec.overlaps)
 
 
 def words_of(buffer: Tensor) -> memoryview:
-    """The numbers of the trailer of a buffer in host memory: a flag, the number of the message from
-    1, and the size of a header.
+    """Returns the numbers of the trailer of a buffer in host memory: a flag, the number of the
+    message from 1, and the size of a header.
     """
     array: Any = buffer.numpy()
     return memoryview(array)[-TRAILER:].cast("q")
@@ -450,12 +450,12 @@ def stamp(buffer: Tensor, flag: int, message: int, size: int = 0) -> None:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """The part of a tensor, which may be sharded, that this rank has."""
+    """Returns the part of a tensor, which may be sharded, that this rank has."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def places_of(tensors: Sequence[Tensor], spared: Collection[int]) -> dict[int, int]:
-    """The storages of tensors with their bytes, without those of `spared`."""
+    """Returns the storages of tensors with their bytes, without those of `spared`."""
     found: dict[int, int] = {}
     for tensor in tensors:
         if tensor.layout == torch.strided:
@@ -480,7 +480,8 @@ class _Extent:
 
 
 def overlapping(tensors: Sequence[Tensor]) -> tuple[int, ...]:
-    """The numbers of those tensors that have elements in common with another one of them."""
+    """Returns the numbers of those tensors that have elements in common with another one of them.
+    """
     if len(tensors) < 2:
         return ()
     groups: dict[int, list[int]] = {}
@@ -497,7 +498,7 @@ def overlapping(tensors: Sequence[Tensor]) -> tuple[int, ...]:
 
 
 def have_common(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one device have elements in common."""
+    """Returns whether two tensors of one device have elements in common."""
     return _have_common(np.asarray(_Extent(one)), np.asarray(_Extent(other)))
 
 
@@ -510,14 +511,14 @@ def _have_common(one: Any, other: Any) -> bool:
 
 
 def storages_of(values: Any) -> set[int]:
-    """The storages of the tensors in a value."""
+    """Returns the storages of the tensors in a value."""
     found = [tensor for tensor in tensors_in(values) if tensor.layout == torch.strided]
     return {tensor.untyped_storage()._cdata for tensor in found}
 
 
 def as_sent(output: Tensor, buffered: Collection[int]) -> Tensor:
-    """An output without its graph. A buffer of a stage is copied: another forward may change it
-    before the next stage reads it.
+    """Returns an output without its graph. A buffer of a stage is copied: another forward may
+    change it before the next stage reads it.
 
     buffered: the storages of buffers.
     """
@@ -528,8 +529,8 @@ def as_sent(output: Tensor, buffered: Collection[int]) -> Tensor:
 
 
 def arguments_of(module: nn.Module, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that a stage is given for a value. An nn.Sequential takes a tuple as it is, as
-    its children do.
+    """Returns the arguments that a stage is given for a value. An nn.Sequential takes a tuple as it
+    is, as its children do.
     """
     if isinstance(value, Arguments):
         return tuple(value.args), dict(value.kwargs)

@@ -367,7 +367,7 @@ class Watch:
             pass
 
     def _places(self) -> str:
-        """Where each rank is; first those that do not answer."""
+        """Returns where each rank is; first those that do not answer."""
         end = time.monotonic() + PLACES_SECONDS
         keys = {rank: f"place/{rank}" for rank in range(self.size)}
         lines: list[str] = []
@@ -485,7 +485,7 @@ class Watch:
             self._lose(job.error, what)
 
     def lane(self) -> Lane:
-        """A thread of its own, for `later`."""
+        """Returns a thread of its own, for `later`."""
         made: Lane = SimpleQueue()
         thread = threading.Thread(target=_serve, args=(made,), daemon=True)
         thread.start()

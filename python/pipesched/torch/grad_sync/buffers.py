@@ -52,7 +52,7 @@ class SharedBuffers:
         self._is_due = False
 
     def buffers(self) -> dict[str, Tensor]:
-        """The buffers by their names in the modules."""
+        """Returns the buffers by their names in the modules."""
         found: dict[str, Tensor] = {}
         for number, module in enumerate(self._modules):
             found.update((f"{number}.{name}", b) for name, b in module.named_buffers())

@@ -24,7 +24,7 @@ from .reduce import Shared, redistribute_gradient
 
 
 def values_of(gradient: Tensor) -> Tensor:
-    """The numbers of a gradient that this rank has, once each if it is sparse."""
+    """Returns the numbers of a gradient that this rank has, once each if it is sparse."""
     own = local(gradient).detach()
     return own if own.layout == torch.strided else own.coalesce().values()
 
@@ -39,7 +39,7 @@ class Norm:
         self._watch, self._device = watch, device
 
     def part(self, gradients: Iterable[Tensor]) -> Tensor:
-        """What the gradients of this rank add to the norm."""
+        """Returns what the gradients of this rank add to the norm."""
         total = torch.zeros((), dtype=torch.float64, device=self._device)
         for gradient in gradients:
             values = values_of(gradient)
@@ -66,22 +66,22 @@ class Norm:
         self._watch.wait_for(total, work, lambda: "the norms of the gradients of other ranks")
 
     def whole(self, total: Tensor) -> Tensor:
-        """The norm from the joined parts."""
+        """Returns the norm from the joined parts."""
         return total if self._is_most else total ** (1 / self.kind)
 
 
 def _find_counted(
     parameters: Sequence[nn.Parameter], shared: Sequence[Shared], rank: int
 ) -> list[Any]:
-    """The parameters that this rank counts."""
+    """Returns the parameters that this rank counts."""
     elsewhere = {id(p) for each in shared if each.workers[0] != rank for p in each.parameters}
     again = {id(p) for each in shared if each.is_tied for p in each.parameters[1:]}
     return [p for p in parameters if id(p) not in elsewhere | again and p.grad is not None]
 
 
 def _spread(parameter: nn.Parameter, averages: Averages) -> tuple[dist.ProcessGroup, ...]:
-    """The groups beside the pipeline whose ranks have different parts of what a parameter is in the
-    model.
+    """Returns the groups beside the pipeline whose ranks have different parts of what a parameter
+    is in the model.
     """
     found = []
     if isinstance(parameter, DTensor):
@@ -99,7 +99,7 @@ def total_norm(
     watch: Watch,
     averages: Averages,
 ) -> Tensor:
-    """The norm of the gradients of all ranks, the same on each."""
+    """Returns the norm of the gradients of all ranks, the same on each."""
     found: dict[Any, list[Tensor]] = {}
     for parameter in parameters:  # in one order on all ranks that join a part
         redistribute_gradient(parameter)
@@ -131,7 +131,9 @@ def clip(parameters: Iterable[nn.Parameter], total: Tensor, most: float) -> None
 
 
 def with_infinity(gradient: Tensor) -> Tensor:
-    """A gradient that holds an infinity: a dense one is changed in place, a sparse one is new."""
+    """Returns a gradient that holds an infinity: a dense one is changed in place, a sparse one is
+    new.
+    """
     own = local(gradient)
     if own.layout == torch.strided:
         own.view(-1)[:1].fill_(math.inf) if own.is_contiguous() else own.fill_(math.inf)

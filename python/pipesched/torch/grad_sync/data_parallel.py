@@ -71,7 +71,7 @@ class _Done:
 
 
 def check_patterns(patterns: Any) -> tuple[str, ...]:
-    """The argument `expert_parallel`."""
+    """Returns the argument `expert_parallel`."""
     is_list = isinstance(patterns, Sequence) and not isinstance(patterns, str)
     if not is_list or not all(isinstance(each, str) for each in patterns):
         raise PipelineError(
@@ -82,7 +82,7 @@ def check_patterns(patterns: Any) -> tuple[str, ...]:
 
 
 def is_divided(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a parameter of this name in its stage is a part."""
+    """Returns whether a parameter of this name in its stage is a part."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -98,7 +98,7 @@ def refuse_unused(patterns: Sequence[str], used: Iterable[Sequence[str]]) -> Non
 
 
 def group_of(given: dist.ProcessGroup | DeviceMesh) -> dist.ProcessGroup:
-    """The process group of the argument `data_parallel`."""
+    """Returns the process group of the argument `data_parallel`."""
     if not isinstance(given, DeviceMesh):
         return given
     if given.ndim != 1:
@@ -116,7 +116,7 @@ Mark = tuple[str, int, int]
 
 
 def mark(cell: Cell) -> Mark:
-    """The key of a cell among those of a step on one rank."""
+    """Returns the key of a cell among those of a step on one rank."""
     return cell.phase, cell.stage, cell.microbatch
 
 
@@ -213,7 +213,7 @@ class Unit:
 
 
 def units_of(placement: Placement, watch: Watch, device: torch.device) -> list[Unit]:
-    """The FSDP units of this rank."""
+    """Returns the FSDP units of this rank."""
     units: list[Unit] = []
     for key, root in placement.modules.items():
         modules: list[FSDPModule] = [m for m in root.modules() if isinstance(m, FSDPModule)]
@@ -236,7 +236,9 @@ def units_of(placement: Placement, watch: Watch, device: torch.device) -> list[U
 
 
 def _reshards(module: FSDPModule) -> bool:
-    """Whether the caller has asked for it; what `fully_shard` chooses by itself does not count."""
+    """Returns whether the caller has asked for it; what `fully_shard` chooses by itself does not
+    count.
+    """
     untyped: Any = module
     state = untyped._get_fsdp_state()
     is_chosen = state._auto_reshard_after_forward is False
@@ -315,7 +317,7 @@ def check_units(group: dist.ProcessGroup, placement: Placement) -> None:
 
 
 def _data_groups(root: nn.Module) -> list[dist.ProcessGroup]:
-    """The groups over which FSDP averages the gradients of a stage."""
+    """Returns the groups over which FSDP averages the gradients of a stage."""
     found: dict[tuple[int, ...], dist.ProcessGroup] = {}
     for module in root.modules():
         untyped: Any = module
@@ -327,7 +329,7 @@ def _data_groups(root: nn.Module) -> list[dist.ProcessGroup]:
 
 
 def _tensor_groups(root: nn.Module) -> list[dist.ProcessGroup]:
-    """The groups over which the parameters of a stage are divided otherwise."""
+    """Returns the groups over which the parameters of a stage are divided otherwise."""
     data = set(map(_ranks, _data_groups(root)))
     meshes = [p.device_mesh for p in root.parameters() if isinstance(p, DTensor)]
     groups = [group for mesh in meshes for group in mesh.get_all_groups()]
@@ -469,7 +471,7 @@ class Averages:
         return [each for each in self.patterns if any(is_divided(n, [each]) for n in names)]
 
     def is_plain(self, key: StageKey) -> bool:
-        """Whether the runtime averages the gradients of a stage itself."""
+        """Returns whether the runtime averages the gradients of a stage itself."""
         return self._plain[key] is not None
 
     @property
@@ -478,16 +480,17 @@ class Averages:
         return list(self._known.values())
 
     def of(self, parameter: nn.Parameter) -> Peers | None:
-        """The ranks over which a parameter is averaged."""
+        """Returns the ranks over which a parameter is averaged."""
         return self._of.get(id(parameter))
 
     def peers_of_stage(self, key: StageKey) -> list[Peers]:
-        """The ranks of other pipelines that hold the same stage, by dimension of the mesh."""
+        """Returns the ranks of other pipelines that hold the same stage, by dimension of the mesh.
+        """
         return self._of_stage[key]
 
     def peers_of_losses(self) -> list[Peers]:
-        """The ranks of other pipelines that compute losses as this one does, or that have the same
-        shard of a head, by dimension of the mesh.
+        """Returns the ranks of other pipelines that compute losses as this one does, or that have
+        the same shard of a head, by dimension of the mesh.
         """
         last = [key for key in self._placement.modules if key[1] == self._placement.last[key[0]]]
         if last and not self._placement.shards:
@@ -495,7 +498,7 @@ class Averages:
         return [] if self.own is None else [self.own]
 
     def buffer_rule(self, key: StageKey) -> BufferRule:
-        """How DDP itself treats the buffers of a stage."""
+        """Returns how DDP itself treats the buffers of a stage."""
         wrapper: Any = self._wrappers.get(key)
         return "first" if wrapper is not None and wrapper.broadcast_buffers else "own"
 

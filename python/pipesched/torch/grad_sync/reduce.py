@@ -42,8 +42,8 @@ _groups: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _over(group: dist.ProcessGroup, host: Any = None) -> Sum:
-    """The sum over a group. One that takes tensors of accelerators alone has another group, of
-    gloo, for those of the host.
+    """Returns the sum over a group. One that takes tensors of accelerators alone has another group,
+    of gloo, for those of the host.
     """
 
     def begin(tensor: Tensor) -> Any:
@@ -55,8 +55,8 @@ def _over(group: dist.ProcessGroup, host: Any = None) -> Sum:
 
 
 def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -> Sum | None:
-    """The sum over some ranks of a group, None on the others. All ranks of the group ask for it, in
-    the same order.
+    """Returns the sum over some ranks of a group, None on the others. All ranks of the group ask
+    for it, in the same order.
     """
     rank = dist.get_rank(group)
     known = _groups.setdefault(group, {})
@@ -124,7 +124,7 @@ class _Exchange:
         self._works: list[tuple[Tensor, Any]] = []
 
     def tensors(self) -> list[Tensor]:
-        """What it holds beside gradients."""
+        """Returns what it holds beside gradients."""
         return [t for t in (self._joined, self._flags) if t is not None]
 
     def start(self, watch: Watch) -> None:
@@ -174,8 +174,8 @@ class _Exchange:
         watch: Watch,
         what: Callable[[], str],
     ) -> Tensor:
-        """A sum with the rows that any rank has, also those of zeros, which an optimizer such as
-        SparseAdam steps.
+        """Returns a sum with the rows that any rank has, also those of zeros, which an optimizer
+        such as SparseAdam steps.
         """
         mask = torch.zeros(value.shape[:dims], dtype=torch.int32, device=value.device)
         if parameter.grad is not None:
@@ -190,8 +190,8 @@ class _Exchange:
 
 
 def redistribute_gradient(parameter: nn.Parameter) -> Tensor | None:
-    """The gradient of a parameter, cut as the parameter is. Under tensor parallelism it may be in
-    parts that are still to be summed.
+    """Returns the gradient of a parameter, cut as the parameter is. Under tensor parallelism it may
+    be in parts that are still to be summed.
     """
     gradient = parameter.grad
     if isinstance(parameter, DTensor) and isinstance(gradient, DTensor):
@@ -201,14 +201,14 @@ def redistribute_gradient(parameter: nn.Parameter) -> Tensor | None:
 
 
 def is_small(tensor: Tensor) -> bool:
-    """Whether a gradient travels in a buffer with others."""
+    """Returns whether a gradient travels in a buffer with others."""
     return tensor.nbytes < SMALL
 
 
 def _adds_up(parameter: nn.Parameter) -> bool:
-    """Whether a sum may go through a gradient that is summed already: a mean over pipelines counts
-    it as often as there are pipelines, and divides, which 16 bits of a small range may not hold.
-    The parts of a DTensor may be still to be summed.
+    """Returns whether a sum may go through a gradient that is summed already: a mean over pipelines
+    counts it as often as there are pipelines, and divides, which 16 bits of a small range may not
+    hold. The parts of a DTensor may be still to be summed.
     """
     return not isinstance(parameter, DTensor) and parameter.dtype != torch.float16
 
@@ -230,7 +230,7 @@ def _is_dense(gradient: Tensor | None) -> TypeGuard[Tensor]:
 
 
 def _dense(parameter: nn.Parameter) -> Tensor:
-    """The gradient, or zeros, as a dense tensor of the parameter's dtype."""
+    """Returns the gradient, or zeros, as a dense tensor of the parameter's dtype."""
     gradient = redistribute_gradient(parameter)
     if gradient is None:
         return torch.zeros_like(local(parameter).detach())
@@ -240,7 +240,7 @@ def _dense(parameter: nn.Parameter) -> Tensor:
 
 
 def _sparse(parameter: nn.Parameter) -> tuple[float, float]:
-    """Whether the gradient is sparse, and in how many dimensions."""
+    """Returns whether the gradient is sparse, and in how many dimensions."""
     gradient = parameter.grad
     if gradient is None or gradient.layout != torch.sparse_coo:
         return 0.0, 0.0
@@ -248,7 +248,7 @@ def _sparse(parameter: nn.Parameter) -> tuple[float, float]:
 
 
 def _as_gradient(parameter: nn.Parameter, value: Tensor) -> Tensor:
-    """A local tensor as the gradient of a parameter."""
+    """Returns a local tensor as the gradient of a parameter."""
     if not isinstance(parameter, DTensor):
         return value
     return DTensor.from_local(
@@ -262,8 +262,8 @@ def _as_gradient(parameter: nn.Parameter, value: Tensor) -> Tensor:
 
 
 def _plus(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """The sum of two gradients, which changes the first one if both are dense, as autograd does.
-    It is sparse only if both are.
+    """Returns the sum of two gradients, which changes the first one if both are dense, as autograd
+    does. It is sparse only if both are.
     """
     if one is None or other is None:
         return other if one is None else one
@@ -353,13 +353,15 @@ class Shared:
                 parameter.grad *= peers.divisor
 
     def tensors(self) -> list[Tensor]:
-        """What is held beside the gradients of this step: those of earlier steps, and buffers."""
+        """Returns what is held beside the gradients of this step: those of earlier steps, and
+        buffers.
+        """
         aside = [tensor for _, tensor in self.aside()]
         return [*aside, *(t for each in self._exchanges for t in each.tensors())]
 
     def aside(self) -> list[tuple[nn.Parameter, Tensor]]:
-        """The parameters that have a gradient of this step beside one of earlier steps, and the
-        part of the latter that this rank has.
+        """Returns the parameters that have a gradient of this step beside one of earlier steps, and
+        the part of the latter that this rank has.
         """
         pairs = zip(self._trained, self._before, strict=bool(self._before))
         return [(p, local(b)) for p, b in pairs if b is not None and p.grad is not None]
@@ -410,7 +412,7 @@ class Shared:
 
 
 def shapes_of(parameters: Sequence[Tensor]) -> list[list[Any]]:
-    """What all ranks of an all-reduce must agree on."""
+    """Returns what all ranks of an all-reduce must agree on."""
     return [[list(local(p).shape), str(p.dtype), *_shards(p), *_list_frozen(p)] for p in parameters]
 
 
@@ -428,7 +430,9 @@ CHUNK = 1 << 16
 
 
 def checksum(parameters: Iterable[nn.Parameter]) -> list[float]:
-    """Numbers that differ if the values differ: of each parameter its sum and a weighted sum."""
+    """Returns numbers that differ if the values differ: of each parameter its sum and a weighted
+    sum.
+    """
     return [number for parameter in parameters for number in _sums(local(parameter).detach())]
 
 
@@ -449,7 +453,7 @@ def _sums(values: Tensor) -> tuple[float, float]:
 
 
 def _chunks(values: Tensor) -> Iterator[Tensor]:
-    """The elements in the order of their indices, without a copy of all of them."""
+    """Yields the elements in the order of their indices, without a copy of all of them."""
     if values.is_contiguous():
         yield from torch.split(values.view(-1), CHUNK) if values.numel() else ()
     elif values.dim() == 1 or values[0].numel() <= CHUNK:

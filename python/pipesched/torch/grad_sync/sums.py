@@ -76,13 +76,13 @@ class Sums:
         return [each for each in known if isinstance(each, Shared)]
 
     def tensors(self) -> list[Tensor]:
-        """What the sums hold beside the gradients of this step."""
+        """Returns what the sums hold beside the gradients of this step."""
         return [tensor for each in self.shared for tensor in each.tensors()]
 
     def bytes_aside(self, key: StageKey) -> tuple[int, int]:
-        """The size of the gradients of earlier steps that lie beside those of this one, of the
-        parameters of a stage: of those that a sum of blocks is about, and of those whose gradients
-        are complete only at the end of a step.
+        """Returns the size of the gradients of earlier steps that lie beside those of this one, of
+        the parameters of a stage: of those that a sum of blocks is about, and of those whose
+        gradients are complete only at the end of a step.
         """
         late = self.find_late()
         own = {id(p) for p in self._placement.modules[key].parameters()}
@@ -93,12 +93,12 @@ class Sums:
         return sum(found.values()) - at_end, at_end
 
     def joined_bytes(self, blocks: range) -> int:
-        """The size of the copies in which the gradients of blocks travel."""
+        """Returns the size of the copies in which the gradients of blocks travel."""
         return _count_joined(self.of_blocks(blocks))
 
     def mean_bytes(self, key: StageKey) -> int:
-        """The size of those in which the gradients of a stage travel to other pipelines, if that
-        begins behind its last backward.
+        """Returns the size of those in which the gradients of a stage travel to other pipelines, if
+        that begins behind its last backward.
         """
         own = {id(p) for p in self._placement.modules[key].parameters()}
         chosen = [p for each in self.means for p in each.parameters if id(p) in own]
@@ -107,11 +107,11 @@ class Sums:
         return _count_joined(found.values())
 
     def find_tied(self) -> set[int]:
-        """The parameters of ties."""
+        """Returns the parameters of ties."""
         return {id(p) for tie in self.ties for p in tie.parameters(self._placement)}
 
     def find_late(self) -> set[int]:
-        """The parameters whose gradients are complete only at the end of a step."""
+        """Returns the parameters whose gradients are complete only at the end of a step."""
         loss = self._placement.loss
         own = set() if loss is None else {id(p) for p in loss.parameters()}
         return self.find_tied() | own | self._late_of_head()
@@ -131,7 +131,9 @@ class Sums:
     # Which there are
 
     def blocks(self) -> list[Block]:
-        """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
+        """Returns the blocks whose gradients are summed: groups of the program, and what it leaves
+        out.
+        """
         groups = self._schedule.groups
         for kind in {group.kind for group in groups} - {"all_reduce", *COLLECTIVES}:
             raise PipelineError(f"ranks do not run {kind.replace('_', '-')}s")
@@ -150,7 +152,7 @@ class Sums:
         return found
 
     def of_blocks(self, blocks: range) -> list[nn.Parameter]:
-        """The parameters of blocks that no tie is about."""
+        """Returns the parameters of blocks that no tie is about."""
         tied = self.find_tied()
         return [p for p in self._placement.parameters_of(blocks) if id(p) not in tied]
 
@@ -222,7 +224,7 @@ class Sums:
             around.add(cells, keys, partial(mean.start, self._watch))
 
     def _find_uncovered(self, key: StageKey, covered: Sequence[Shared]) -> list[nn.Parameter]:
-        """The averaged parameters of a stage that no other sum is about."""
+        """Returns the averaged parameters of a stage that no other sum is about."""
         seen = {id(p) for each in covered for p in each.parameters}
         found = self._placement.modules[key].parameters()
         return [p for p in found if id(p) not in seen and self._averages.of(p) is not None]
@@ -243,7 +245,7 @@ class Sums:
     # What no module has
 
     def _is_shared(self, key: StageKey) -> bool:
-        """Whether gradients that a stage computes are summed over ranks."""
+        """Returns whether gradients that a stage computes are summed over ranks."""
         blocks = self._placement.stages[key].blocks
         is_held = any(
             len(piece.workers) > 1 and piece.blocks.start in blocks
@@ -268,7 +270,7 @@ class Sums:
         self.look(key, outputs, ends)
 
     def is_unchecked(self, key: StageKey) -> bool:
-        """Whether `check` will look at a stage."""
+        """Returns whether `check` will look at a stage."""
         return key in self._unchecked
 
     def look(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
@@ -316,7 +318,7 @@ class Sums:
             shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
 
     def _find_unstepped(self) -> Iterator[nn.Parameter]:
-        """The parameters that no O steps and that have hooks which could do so."""
+        """Yields the parameters that no O steps and that have hooks which could do so."""
         if self.check_steps is None:
             for parameter in self._placement.all_parameters():
                 untyped: Any = parameter

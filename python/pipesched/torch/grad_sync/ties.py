@@ -56,12 +56,12 @@ LOSS, MODEL = -1, -2
 
 
 def _in_blocks(module: nn.Module, count: int) -> bool:
-    """Whether a stage has one child per block."""
+    """Returns whether a stage has one child per block."""
     return isinstance(module, (nn.Sequential, nn.ModuleList)) and len(module) == count > 0
 
 
 def place_of(placement: Placement, key: StageKey, name: str) -> Place:
-    """The place of a parameter or buffer of a stage that this rank holds."""
+    """Returns the place of a parameter or buffer of a stage that this rank holds."""
     return _place_in(placement.stages[key], placement.modules[key], name)
 
 
@@ -77,7 +77,7 @@ def _place_in(stage: Stage, module: nn.Module, name: str) -> Place:
 
 
 def _at(placement: Placement, key: StageKey, place: Place) -> tuple[nn.Module, str] | None:
-    """The part of a stage that has this place, if there is one, and the name in it."""
+    """Returns the part of a stage that has this place, if there is one, and the name in it."""
     first, end, name = place
     stage, module = placement.stages[key], placement.modules[key]
     if first == end:
@@ -105,13 +105,13 @@ def _parameter(placement: Placement, key: StageKey, place: Place) -> nn.Paramete
 
 
 def buffers_at(placement: Placement, places: Sequence[Place]) -> list[Tensor]:
-    """The buffers of this rank that have these places."""
+    """Returns the buffers of this rank that have these places."""
     found = [_at(placement, key, place) for key in placement.modules for place in places]
     return [part.get_buffer(name) for part, name in (each for each in found if each is not None)]
 
 
 def _find_given(placement: Placement, tied: Tied) -> list[list[Place]]:
-    """The places of this rank in the ties that the caller named."""
+    """Returns the places of this rank in the ties that the caller named."""
     found = []
     for members in tied:
         places: list[Place] = []
@@ -145,7 +145,7 @@ def _place_of_loss(placement: Placement, name: str) -> Place:
 
 
 def find_shared_objects(placement: Placement) -> list[list[Place]]:
-    """The places of parameter objects that this rank holds several times."""
+    """Returns the places of parameter objects that this rank holds several times."""
     return _find_shared((placement.stages[key], each) for key, each in placement.modules.items())
 
 
@@ -160,7 +160,7 @@ def _find_shared(parts: Iterable[tuple[Stage, nn.Module]]) -> list[list[Place]]:
 def _given_stages(
     placement: Placement, stages: Mapping[Any, Any]
 ) -> Iterator[tuple[Stage, nn.Module]]:
-    """The stages of a mapping, also those of other ranks that it has."""
+    """Yields the stages of a mapping, also those of other ranks that it has."""
     for stage in (each for held in placement.everywhere for each in held):
         module = bare(stages.get((stage.path, stage.stage)))
         if isinstance(module, nn.Module):
@@ -168,7 +168,7 @@ def _given_stages(
 
 
 def _pieces(placement: Placement, places: Iterable[Place]) -> set[Any]:
-    """The parts of the model, which the same stages hold whole, that have these places."""
+    """Returns the parts of the model, which the same stages hold whole, that have these places."""
     pieces = placement.pieces()
     found: set[Any] = set()
     for first, end, name in places:
@@ -205,7 +205,7 @@ class Tie:
         """The ranks that hold any of it."""
 
     def parameters(self, placement: Placement) -> list[nn.Parameter]:
-        """Those of this rank, each object once."""
+        """Returns those of this rank, each object once."""
         inside = [place for place in self.places if place[0] != LOSS]
         found = [_parameter(placement, key, p) for key in placement.modules for p in inside]
         if (loss := placement.loss) is not None:
@@ -218,7 +218,7 @@ class Tie:
 
 
 def place_text(place: Place) -> str:
-    """A place in messages."""
+    """Returns a place in messages."""
     first, end, name = place
     if first == LOSS:
         return f"{name!r} of the loss"
@@ -243,19 +243,19 @@ def _holds(placement: Placement, worker: int, places: Iterable[Place]) -> bool:
 
 
 def _token(known: Name) -> Place:
-    """A parameter as the model names it."""
+    """Returns a parameter as the model names it."""
     return MODEL, MODEL, f"{known[0]}/{known[1]}"
 
 
 def _of_model(placement: Placement) -> list[list[Place]]:
-    """The ties of the models that were divided into stages."""
+    """Returns the ties of the models that were divided into stages."""
     return [[*map(_token, tie)] for origin in placement.origins for tie in origin.ties()]
 
 
 def _of_loss(
     placement: Placement, parts: Sequence[tuple[Stage, nn.Module]]
 ) -> list[list[Place]]:
-    """The ties of the loss with what this rank sees of the model."""
+    """Returns the ties of the loss with what this rank sees of the model."""
     if placement.given_loss is None:
         return []
     places: dict[int, list[Place]] = {}
@@ -272,13 +272,13 @@ def _of_loss(
 
 
 def tokens_in(said: Sequence[Any]) -> list[str]:
-    """The parameters that ranks have named as the model does."""
+    """Returns the parameters that ranks have named as the model does."""
     groups = [places for _, seen in said for places in seen]
     return sorted({name for group in groups for first, _, name in group if first == MODEL})
 
 
 def places_here(placement: Placement, tokens: Iterable[str]) -> dict[str, list[Place]]:
-    """Where the stages of this rank hold what the model names so."""
+    """Returns where the stages of this rank hold what the model names so."""
     wanted = set(tokens)
     found: dict[str, list[Place]] = {}
     for key, stage in placement.modules.items():
@@ -294,8 +294,8 @@ def places_here(placement: Placement, tokens: Iterable[str]) -> dict[str, list[P
 
 
 def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
-    """What this rank knows of ties, to be told to the others: those that the caller named, and what
-    is one parameter object.
+    """Returns what this rank knows of ties, to be told to the others: those that the caller named,
+    and what is one parameter object.
     """
     parts = [(placement.stages[key], each) for key, each in placement.modules.items()]
     if isinstance(stages, Mapping):
@@ -315,8 +315,8 @@ def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
 def find_ties(
     placement: Placement, said: Sequence[Any], held: Sequence[Mapping[str, Sequence[Any]]] = ()
 ) -> list[Tie]:
-    """The ties of the pipeline, the same and in the same order on all ranks, from what all ranks
-    have said, and from where they hold what the model names.
+    """Returns the ties of the pipeline, the same and in the same order on all ranks, from what all
+    ranks have said, and from where they hold what the model names.
     """
     groups: list[list[Place]] = []
     count = max(len(given) for given, _ in said)
@@ -365,7 +365,7 @@ class _Copy(NamedTuple):
 
 
 def _digest(parameter: nn.Parameter) -> str | None:
-    """A text of the values of a parameter; None if they do not seem to be drawn."""
+    """Returns a text of the values of a parameter; None if they do not seem to be drawn."""
     values = local(parameter).detach()
     if values.is_meta or values.layout != torch.strided or values.numel() < LEAST:
         return None
@@ -404,7 +404,7 @@ class Copies:
                 yield parameter, _Copy((LOSS, LOSS, name), ("loss", name))
 
     def digests(self) -> list[str]:
-        """The values of this rank that are told to the others."""
+        """Returns the values of this rank that are told to the others."""
         if self._is_on:
             tied = {id(p) for tie in self._ties for p in tie.parameters(self._placement)}
             for parameter, copy in self._find_unseen():
@@ -441,7 +441,7 @@ class Copies:
 
 
 def _find_apart(told: Sequence[Sequence[Any]]) -> Iterator[tuple[_Copy, _Copy]]:
-    """Those of one value that are at different places, which no rank has both."""
+    """Yields those of one value that are at different places, which no rank has both."""
     held: dict[Place, tuple[_Copy, set[int]]] = {}
     for rank, theirs in enumerate(told):
         for (first, end, name), named in theirs:

@@ -41,8 +41,8 @@ _UNIT = (1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0)
 
 @cache
 def steps_of(order: str, forward: int, backward: int) -> tuple[Step, ...]:
-    """The order of issue of so many layers of a forward and of a backward, as `pipesched.overlap`
-    has it.
+    """Returns the order of issue of so many layers of a forward and of a backward, as
+    `pipesched.overlap` has it.
     """
     pattern = order if "," in order else ""
     options: dict[str, Any] = {
@@ -124,16 +124,16 @@ class Chain:
 
     @staticmethod
     def of(module: nn.Module) -> Chain | None:
-        """The chain of a stage, None if none of its layers has parts."""
+        """Returns the chain of a stage, None if none of its layers has parts."""
         made = Chain(_children(module))
         return made if made.layers else None
 
     def place(self, layer: int, part: str) -> int:
-        """The number of a link."""
+        """Returns the number of a link."""
         return self._places[layer, part]
 
     def first_of(self, layer: int) -> int:
-        """The first link that goes with the attention of a layer."""
+        """Returns the first link that goes with the attention of a layer."""
         return self._places[layer - 1, "output"] + 1 if layer else 0
 
 
@@ -262,7 +262,7 @@ class Forward:
         self._value = tuple(entries) if type(output) is tuple else entries[0]
 
     def _await_leaves(self) -> Any:
-        """What the link before returned, from leaves, when all of it has arrived."""
+        """Returns what the link before returned, from leaves, when all of it has arrived."""
         for number, arriving in self._coming.items():
             link = self.chain.links[len(self.ran) - 1]
             self._note("waits", link)
@@ -314,7 +314,7 @@ class Backward:
         return self._chain.layers
 
     def _enter(self, roots: list[Root]) -> Gradients:
-        """The gradients of the outputs, through the loss if the stage has it."""
+        """Returns the gradients of the outputs, through the loss if the stage has it."""
         ends = self._forward.ends
         places = {edge.node: i for i, edge in enumerate(ends) if edge is not None}
         given: Gradients = [None] * len(ends)
@@ -369,7 +369,7 @@ class Backward:
         return self._given
 
     def take_weights(self) -> WeightBackward:
-        """What is left for W."""
+        """Returns what is left for W."""
         merged = WeightBackward()
         for each in self._weights.values():
             merged.groups += each.groups
@@ -440,7 +440,7 @@ def _add(given: Gradients, place: int, gradient: Tensor | None) -> None:
 
 
 def _back(ran: _Ran, given: Gradients) -> tuple[Gradients, WeightBackward]:
-    """The gradients of the inputs of a link, and the work that it leaves for W."""
+    """Returns the gradients of the inputs of a link, and the work that it leaves for W."""
     roots = [
         (edge, gradient)
         for i, (edge, gradient) in enumerate(zip(ran.outputs, given, strict=True))
@@ -474,13 +474,15 @@ class StagesInParts:
         self._beside: Backward | None = None
 
     def chain(self, cell: Cell) -> Chain | None:
-        """The chain of a forward whose graph is kept; one that is recomputed runs as a whole."""
+        """Returns the chain of a forward whose graph is kept; one that is recomputed runs as a
+        whole.
+        """
         if cell.phase != "F" or cell.recomputed:
             return None
         return self.chains.get((cell.path, cell.stage))
 
     def pair(self, cells: Sequence[Cell]) -> tuple[Cell, Cell] | None:
-        """The forward and the backward of cells that can run in turn."""
+        """Returns the forward and the backward of cells that can run in turn."""
         if len(cells) != 2 or not self.chains:
             return None
         forward, backward = sorted(cells, key=lambda cell: cell.phase != "F")

@@ -90,7 +90,7 @@ def _check_names(module: nn.Module, names: Sequence[str]) -> None:
 
 
 def _find_held(module: nn.Module, inputs: Sequence[str] | None) -> dict[str, Any]:
-    """The arguments that keep their defaults, which are traced as constants."""
+    """Returns the arguments that keep their defaults, which are traced as constants."""
     parameters = inspect.signature(module.forward).parameters
     if inputs is not None:
         for name in inputs:
@@ -125,7 +125,7 @@ def _drop_held(graph: fx.Graph, module: nn.Module, held: Mapping[str, Any]) -> N
 
 
 def _trace(module: nn.Module, names: Sequence[str], inputs: Sequence[str] | None) -> fx.Graph:
-    """The graph of the code between the cuts, which must be the same in both modes."""
+    """Returns the graph of the code between the cuts, which must be the same in both modes."""
     held = _find_held(module, inputs)
     before = [(each, dict(vars(each))) for each in module.modules()]
     graphs = []
@@ -238,7 +238,8 @@ def _places(at: Cuts) -> dict[str, SplitPoint]:
 def _order_cuts(
     module: nn.Module, cuts: Mapping[str, SplitPoint], inputs: Sequence[str] | None
 ) -> tuple[dict[str, SplitPoint], list[nn.Module]]:
-    """The cuts in the order in which the forward comes to them, and the parts between them."""
+    """Returns the cuts in the order in which the forward comes to them, and the parts between them.
+    """
     _check_names(module, list(cuts))
     graph = _trace(module, list(cuts), inputs)
     parts = parts_of(module, graph, part_of_nodes(graph, cuts))
@@ -255,7 +256,7 @@ def measure_parts(
     repeats: int = 5,
     group: dist.ProcessGroup | None = None,
 ) -> list[float]:
-    """The seconds that each part between the cuts takes for a forward and a backward, for
+    """Returns the seconds that each part between the cuts takes for a forward and a backward, for
     `split_model`: see there for `at` and `inputs`, and `measure_children` for the rest.
     """
     _, parts = _order_cuts(module, _places(at), inputs)
@@ -273,7 +274,7 @@ def split_model(
     sizes: Sequence[int] | None = None,
     times: Sequence[float] | None = None,
 ) -> SequentialStages:
-    """The stages of a schedule, as a function of (path, stage), from any module.
+    """Returns the stages of a schedule, as a function of (path, stage), from any module.
 
     at: where the module is cut into the `schedule.blocks` blocks: before the modules of these
         names, in the order in which they run ("blocks.3"), or a mapping from names to

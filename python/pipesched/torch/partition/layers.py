@@ -61,7 +61,7 @@ class _Given:
 
 
 def _hidden_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The hidden state among the arguments of a layer: the first one."""
+    """Returns the hidden state among the arguments of a layer: the first one."""
     return args[0] if args else next(iter(kwargs.values()), None)
 
 
@@ -91,8 +91,8 @@ class _Behind(_Elsewhere):
 
 
 def _edge(layer: nn.Module, given: _Given | None, ends: bool) -> nn.Module:
-    """A layer that is the first or the last one of the model, and not so of the parts: no other one
-    can give it what the part has got, or end the forward behind it.
+    """Returns a layer that is the first or the last one of the model, and not so of the parts: no
+    other one can give it what the part has got, or end the forward behind it.
     """
     kind: Any = type(layer)
 
@@ -151,7 +151,7 @@ class _Plan:
         return len(self.lengths)
 
     def outer(self) -> list[str]:
-        """The names of the modules around the layers, from the model inwards."""
+        """Returns the names of the modules around the layers, from the model inwards."""
         parts = self.layers.split(".")
         return [".".join(parts[:end]) for end in range(len(parts))]
 
@@ -230,7 +230,7 @@ class LayersPart(nn.Module):
 
 
 def _twin(module: nn.Module) -> nn.Module:
-    """A copy that shares all that the module holds, and whose children can be replaced."""
+    """Returns a copy that shares all that the module holds, and whose children can be replaced."""
     twin = copy.copy(module)
     for name in ("_modules", "_parameters", "_buffers"):
         setattr(twin, name, dict(getattr(module, name)))
@@ -240,7 +240,7 @@ def _twin(module: nn.Module) -> nn.Module:
 def _by_name(
     model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a forward by their names."""
+    """Returns the arguments of a forward by their names."""
     names = list(inspect.signature(model.forward).parameters)
     if len(args) == 1 and isinstance(args[0], dict) and not kwargs:
         return dict(args[0])
@@ -264,7 +264,7 @@ def _refuse(model: nn.Module, why: str) -> PipelineError:
 
 
 def _count_wanted(model: nn.Module) -> int | None:
-    """How many layers the configuration says that the model has."""
+    """Returns how many layers the configuration says that the model has."""
     config: Any = getattr(model, "config", None)
     if config is None:
         return None
@@ -322,7 +322,7 @@ def trying(model: nn.Module) -> Iterator[None]:
 
 
 def _example(model: nn.Module) -> dict[str, Tensor]:
-    """A few tokens, where the model's parameters are."""
+    """Returns a few tokens, where the model's parameters are."""
     device = next(model.parameters()).device
     return {"input_ids": torch.arange(1, TOKENS + 1, device=device).unsqueeze(0)}
 
@@ -433,7 +433,7 @@ def _place_others(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) ->
 
 
 def _is_of_several(model: nn.Module) -> bool:
-    """Whether the configuration has one of a text, and others."""
+    """Returns whether the configuration has one of a text, and others."""
     config: Any = getattr(model, "config", None)
     return hasattr(config, "get_text_config") and config.get_text_config() is not config
 
@@ -475,7 +475,8 @@ def _check(plan: _Plan, example: Mapping[str, Any]) -> None:
 
 
 def _near(found: Tensor, like: Tensor) -> bool:
-    """Whether only the order of sums differs, which kernels of an accelerator may choose."""
+    """Returns whether only the order of sums differs, which kernels of an accelerator may choose.
+    """
     if not found.is_floating_point():
         return False
     limit = 100 * torch.finfo(found.dtype).eps
@@ -493,7 +494,7 @@ def _make_plan(model: nn.Module, layers: str | None) -> _Plan:
 
 
 def layers_of(model: nn.Module, layers: str | None = None) -> int:
-    """How many layers the model has."""
+    """Returns how many layers the model has."""
     return _make_plan(model, layers).count
 
 
@@ -505,9 +506,9 @@ def measure_layers(
     repeats: int = 5,
     group: dist.ProcessGroup | None = None,
 ) -> list[float]:
-    """The seconds that each layer takes for a forward and a backward, for `from_hugging_face`: the
-    first with the embedding, the last with the norm and the head. See `measure_children` for
-    `repeats` and `group`.
+    """Returns the seconds that each layer takes for a forward and a backward, for
+    `from_hugging_face`: the first with the embedding, the last with the norm and the head. See
+    `measure_children` for `repeats` and `group`.
     """
     plan = _make_plan(model, layers)
     parts = [Taking(part) for part in _cut(plan, [1] * plan.count)]
@@ -524,8 +525,8 @@ def from_hugging_face(
     times: Sequence[float] | None = None,
     layers: str | None = None,
 ) -> SequentialStages:
-    """The stages of a schedule, as a function of (path, stage), from a causal language model of
-    Hugging Face's transformers, or from any module that is built alike.
+    """Returns the stages of a schedule, as a function of (path, stage), from a causal language
+    model of Hugging Face's transformers, or from any module that is built alike.
 
     sizes: how many layers each of the `schedule.blocks` blocks has. A block may have none.
     times: the same by the times of the layers (`measure_layers`), as `split_sequential` divides

@@ -25,7 +25,8 @@ def measure_children(
     repeats: int = 5,
     group: dist.ProcessGroup | None = None,
 ) -> list[float]:
-    """The seconds that each child takes for a forward and a backward, for `split_sequential`.
+    """Returns the seconds that each child takes for a forward and a backward, for
+    `split_sequential`.
 
     example: a microbatch, as the first child takes it. Each child runs on what the one before it
         returns, with gradients of ones.
@@ -75,7 +76,7 @@ def _keep_state(module: nn.Module, device: torch.device) -> Iterator[None]:
 
 
 def _run(child: nn.Module, value: Any, device: torch.device) -> tuple[float, Any]:
-    """The seconds of a forward and a backward, and the output."""
+    """Returns the seconds of a forward and a backward, and the output."""
     tensors, structure = flatten(value)
     leaves = [t.detach().requires_grad_(t.is_floating_point() or t.is_complex()) for t in tensors]
     _settle(device)

@@ -63,7 +63,7 @@ class Elsewhere:
         return len(self._names) > 0
 
     def name_of(self, parameter: Tensor) -> str | None:
-        """What the model calls a parameter of other ranks; None for all others."""
+        """Returns what the model calls a parameter of other ranks; None for all others."""
         found: str | None = self._names.get(parameter)
         return found
 
@@ -77,7 +77,7 @@ _origins: Any = _weak()
 
 
 def join_names(*names: str) -> str:
-    """A name from its parts, of which some may be empty."""
+    """Returns a name from its parts, of which some may be empty."""
     return ".".join(filter(None, names))
 
 
@@ -108,7 +108,7 @@ class Origin:
             self.whole.check()
 
     def _named(self, kind: Kind) -> Iterator[tuple[Name, Tensor]]:
-        """The parameters or buffers of the modules that still exist."""
+        """Yields the parameters or buffers of the modules that still exist."""
         for find, (block, name) in self._modules:
             if (module := find()) is not None:
                 for own, tensor in getattr(module, kind).items():
@@ -116,39 +116,39 @@ class Origin:
                         yield (block, join_names(name, own)), tensor
 
     def groups(self, kind: Kind) -> list[list[Name]]:
-        """The names of each parameter or buffer that several blocks have now."""
+        """Returns the names of each parameter or buffer that several blocks have now."""
         names: dict[int, list[Name]] = {}
         for known, tensor in self._named(kind):
             names.setdefault(id(tensor), []).append(known)
         return [found for found in names.values() if len({block for block, _ in found}) > 1]
 
     def ties(self) -> list[list[Name]]:
-        """The names of each parameter that several blocks had, or have now."""
+        """Returns the names of each parameter that several blocks had, or have now."""
         return self._ties + self.groups("_parameters")
 
     def parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """All parameters, with names for messages."""
+        """Yields all parameters, with names for messages."""
         for (block, name), parameter in self._named("_parameters"):
             yield f"{name} of block {block}", parameter
 
     def names_of(self, parameter: Tensor) -> list[Name]:
-        """The names that a parameter had, or has now."""
+        """Returns the names that a parameter had, or has now."""
         now = [known for known, each in self._named("_parameters") if each is parameter]
         return list(dict.fromkeys([*self._first.get(parameter, ()), *now]))
 
     def places_of(self, module: nn.Module) -> list[Name]:
-        """The places that a module of the model had."""
+        """Returns the places that a module of the model had."""
         return list(self._names.get(module, ()))
 
 
 def origin_of(module: nn.Module) -> Origin | None:
-    """The origin of one module."""
+    """Returns the origin of one module."""
     found: Origin | None = _origins.get(module)
     return found
 
 
 def origins_of(stages: Iterable[nn.Module]) -> list[Origin]:
-    """The origins of all modules that stages hold, however they hold them."""
+    """Returns the origins of all modules that stages hold, however they hold them."""
     found = (origin_of(part) for stage in stages for part in stage.modules())
     return list(dict.fromkeys(origin for origin in found if origin is not None))
 

@@ -27,7 +27,7 @@ class PipeStage(CutStage):
     """A stage of a `Pipe`: one child per block, which holds stages of the `Pipe` by their names."""
 
     def whole_name(self, name: str) -> str:
-        """The name of a parameter or buffer in the model that was cut."""
+        """Returns the name of a parameter or buffer in the model that was cut."""
         return name.split(".", 2)[2]
 
 
@@ -126,8 +126,8 @@ def measure_pipe(
     repeats: int = 5,
     group: dist.ProcessGroup | None = None,
 ) -> list[float]:
-    """The seconds that each stage of a `Pipe` takes for a forward and a backward, for `split_pipe`:
-    see `measure_children` for `repeats` and `group`.
+    """Returns the seconds that each stage of a `Pipe` takes for a forward and a backward, for
+    `split_pipe`: see `measure_children` for `repeats` and `group`.
     """
     parts = map(Taking, _parts(pipe, [1] * pipe.num_stages))
     return measure_children(nn.Sequential(*parts), example, repeats=repeats, group=group)
@@ -140,8 +140,8 @@ def split_pipe(
     sizes: Sequence[int] | None = None,
     times: Sequence[float] | None = None,
 ) -> SequentialStages:
-    """The stages of a schedule, as a function of (path, stage), from a `Pipe` that PyTorch's
-    `pipeline(model, example, split_spec={"layers.4": SplitPoint.BEGINNING})` has made.
+    """Returns the stages of a schedule, as a function of (path, stage), from a `Pipe` that
+    PyTorch's `pipeline(model, example, split_spec={"layers.4": SplitPoint.BEGINNING})` has made.
 
     sizes: how many stages of the `Pipe` each of the `schedule.blocks` blocks has.
     times: the same by their times (`measure_pipe`). By default as equal numbers as possible.

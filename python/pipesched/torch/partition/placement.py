@@ -41,12 +41,12 @@ def drop_repeated(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
 
 
 def select_trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    """The parameters that get gradients, each once."""
+    """Returns the parameters that get gradients, each once."""
     return drop_repeated(p for p in parameters if p.requires_grad)
 
 
 def module_of(function: Any) -> nn.Module | None:
-    """The module that a function is, or of which it is a method."""
+    """Returns the module that a function is, or of which it is a method."""
     while isinstance(function, partial):
         function = function.func
     function = getattr(function, "__self__", function)
@@ -54,7 +54,7 @@ def module_of(function: Any) -> nn.Module | None:
 
 
 def bare(module: Any) -> Any:
-    """A stage without the DDP around it."""
+    """Returns a stage without the DDP around it."""
     return module.module if isinstance(module, DistributedDataParallel) else module
 
 
@@ -105,7 +105,7 @@ class Placement:
         return list(dict.fromkeys([*own, *origins_of(self.modules.values())]))
 
     def _named_in(self, source: Any) -> Iterator[tuple[str, Tensor]]:
-        """The parameters that a source of stages shows, also those of other ranks."""
+        """Yields the parameters that a source of stages shows, also those of other ranks."""
         for origin in self.origins:
             yield from origin.parameters()
         for key, module in source.items() if isinstance(source, Mapping) else ():
@@ -113,7 +113,7 @@ class Placement:
                 yield f"{name} of {show(key)}", parameter
 
     def loss_workers(self) -> tuple[int, ...]:
-        """The ranks that have a last stage, and so compute losses."""
+        """Returns the ranks that have a last stage, and so compute losses."""
         return tuple(
             worker
             for worker, held in enumerate(self.everywhere)
@@ -190,12 +190,14 @@ class Placement:
         )
 
     def parameters_of(self, blocks: range) -> list[nn.Parameter]:
-        """The parameters of blocks that a stage of this rank holds. Empty if none holds them."""
+        """Returns the parameters of blocks that a stage of this rank holds. Empty if none holds
+        them.
+        """
         found = self.modules_of(blocks)
         return drop_repeated(p for module in found[1] for p in module.parameters()) if found else []
 
     def modules_of(self, blocks: range) -> tuple[StageKey, list[nn.Module]] | None:
-        """The modules of blocks that this rank holds, and a stage that has them."""
+        """Returns the modules of blocks that this rank holds, and a stage that has them."""
         for key, stage in self.stages.items():
             if stage.blocks == blocks and blocks:
                 return key, [self.modules[key]]
@@ -205,8 +207,9 @@ class Placement:
         return None
 
     def owned(self, key: StageKey) -> list[nn.Parameter]:
-        """The trained parameters that the O of a stage steps: those of its blocks of which it is
-        the owner on this rank (docs/Dialects/RationalePipe.md, "A worker holds a block once").
+        """Returns the trained parameters that the O of a stage steps: those of its blocks of which
+        it is the owner on this rank (docs/Dialects/RationalePipe.md, "A worker holds a block
+        once").
         """
 
         def owner(block: int) -> StageKey:
@@ -221,7 +224,7 @@ class Placement:
         return select_trained(self.parameters_of(range(blocks[0], blocks[-1] + 1)))
 
     def pieces(self) -> list[Piece]:
-        """The blocks of the model, cut wherever a stage begins or ends, ascending."""
+        """Returns the blocks of the model, cut wherever a stage begins or ends, ascending."""
         held = [(worker, s) for worker, own in enumerate(self.everywhere) for s in own]
         cuts = sorted({s.first_block for _, s in held} | {s.end_block for _, s in held})
         found = []
@@ -231,7 +234,7 @@ class Placement:
         return found
 
     def named_parameter(self, key: StageKey, name: str) -> nn.Parameter:
-        """The parameter that `tied` names."""
+        """Returns the parameter that `tied` names."""
         try:
             return self.modules[key].get_parameter(name)
         except AttributeError:
@@ -241,33 +244,35 @@ class Placement:
             ) from None
 
     def parameters(self) -> list[nn.Parameter]:
-        """All trained parameters of this rank."""
+        """Returns all trained parameters of this rank."""
         return select_trained(self.all_parameters())
 
     def distinct_parameters(self) -> list[nn.Parameter]:
-        """All parameters of this rank, each once."""
+        """Returns all parameters of this rank, each once."""
         return drop_repeated(self.all_parameters())
 
     def roots(self) -> list[nn.Module]:
-        """The modules of stages, that of the loss, and the shards of a vocabulary."""
+        """Returns the modules of stages, that of the loss, and the shards of a vocabulary."""
         loss = [] if self.loss is None else [self.loss]
         return [*self.modules.values(), *loss, *self.shards]
 
     def runs_shards(self, key: StageKey) -> bool:
-        """Whether a stage of this rank is that whose O steps the shards: the last one of a path."""
+        """Returns whether a stage of this rank is that whose O steps the shards: the last one of a
+        path.
+        """
         last = max((stage for path, stage in self.stages if path == key[0]), default=-1)
         return bool(self.shards) and key == (min(p for p, _ in self.stages), last)
 
     def shard_parameters(self) -> list[nn.Parameter]:
-        """The parameters of the shards; one that head and embedding share stands once."""
+        """Returns the parameters of the shards; one that head and embedding share stands once."""
         return drop_repeated(p for shard in self.shards for p in shard.parameters())
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
-        """The parameters of this rank, also those that are not trained."""
+        """Yields the parameters of this rank, also those that are not trained."""
         return (p for module in self.roots() for p in module.parameters())
 
     def empty_stage(self) -> Stage | None:
-        """A stage without blocks whose module has parameters, which no G or O is about."""
+        """Returns a stage without blocks whose module has parameters, which no G or O is about."""
         for key, stage in self.stages.items():
             if not stage.blocks and select_trained(self.modules[key].parameters()):
                 return stage

@@ -20,7 +20,7 @@ class SequentialStage(nn.Sequential):
     """A stage of a split `nn.Sequential`: one child per block, named by its number."""
 
     def whole_name(self, name: str) -> str:
-        """The name of a parameter or buffer of the stage in the whole module."""
+        """Returns the name of a parameter or buffer of the stage in the whole module."""
         return name.partition(".")[2]
 
 
@@ -108,7 +108,7 @@ def split_sequential(
     sizes: Sequence[int] | None = None,
     times: Sequence[float] | None = None,
 ) -> SequentialStages:
-    """The stages of a schedule, as a function of (path, stage).
+    """Returns the stages of a schedule, as a function of (path, stage).
 
     The children of the module are divided in order among the `schedule.blocks` blocks: `sizes` says
     how many each block has. With `times`, one for each child in any unit (`measure_children`), the
@@ -149,8 +149,8 @@ def sizes_of(
     times: Sequence[float] | None,
     names: tuple[str, str],
 ) -> Sequence[int]:
-    """How many parts of a module each of `count` blocks has. `names` is what a part is called, and
-    several.
+    """Returns how many parts of a module each of `count` blocks has. `names` is what a part is
+    called, and several.
     """
     if sizes is not None and times is not None:
         raise PipelineError("both `sizes` and `times` are given; wanted one of them")
@@ -176,8 +176,8 @@ def sizes_of(
 
 
 def divide_times(times: Sequence[float], count: int) -> list[int]:
-    """The sizes of `count` parts, in order and none empty, of which the slowest is as fast as
-    possible, and then the sum of squares least, and then the first parts largest.
+    """Returns the sizes of `count` parts, in order and none empty, of which the slowest is as fast
+    as possible, and then the sum of squares least, and then the first parts largest.
     """
     for number, time in enumerate(times):
         if not (math.isfinite(time) and time >= 0):

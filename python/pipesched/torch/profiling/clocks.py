@@ -119,7 +119,7 @@ def _decode(text: str) -> Table:
 
 
 def _steps(recording: Recording, program: Sequence[Instruction]) -> dict[int, Table]:
-    """The complete steps of this rank."""
+    """Returns the complete steps of this rank."""
     events: dict[int, dict[int, Event]] = {}
     for event in recording:
         events.setdefault(event.step, {})[event.instruction.index] = event

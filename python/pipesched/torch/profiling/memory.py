@@ -150,9 +150,9 @@ class Memory:
     # Prediction
 
     def predict(self, schedule: Schedule) -> int:
-        """The most bytes that this rank will hold after an instruction of another schedule with the
-        same stages. The steps that were measured must have run the same phases: F and B or I, and
-        F with R where there is one.
+        """Returns the most bytes that this rank will hold after an instruction of another schedule
+        with the same stages. The steps that were measured must have run the same phases: F and B or
+        I, and F with R where there is one.
         """
         if schedule.stages(self.rank) != self.schedule.stages(self.rank):
             raise PipeSchedError(

@@ -60,7 +60,7 @@ class _Observed:
         return True
 
     def wait(self, *timeout: Any) -> bool:
-        """The same method as that of a Work."""
+        """Returns the same method as that of a Work."""
         if not self.watch(*timeout):
             seconds = timeout[0].total_seconds() if timeout else None
             if not self._done.wait(seconds):
@@ -96,9 +96,9 @@ class Recording(list[Event]):
         self._threads: list[threading.Thread] = []
 
     def gather(self) -> Measurement:
-        """What all ranks have recorded, on one clock. All ranks call this, outside of the `with`
-        block or at its end, and each gets the same `Measurement`. It has the training steps that
-        all ranks recorded from beginning to end. Raises PipelineError if there is none.
+        """Returns what all ranks have recorded, on one clock. All ranks call this, outside of the
+        `with` block or at its end, and each gets the same `Measurement`. It has the training steps
+        that all ranks recorded from beginning to end. Raises PipelineError if there is none.
         """
         return self._gather(self)
 

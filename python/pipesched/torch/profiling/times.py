@@ -81,7 +81,7 @@ class DeviceTimes:
 
 
 def times_of(device: torch.device) -> HostTimes | DeviceTimes:
-    """How the times on a device are taken."""
+    """Returns how the times on a device are taken."""
     return DeviceTimes(device) if device.type == "cuda" else HostTimes()
 
 
@@ -124,7 +124,7 @@ class Repeated:
         return self._step in STEPS
 
     def is_whole(self, cell: Cell) -> bool:
-        """Whether an I runs as a whole backward here."""
+        """Returns whether an I runs as a whole backward here."""
         return self.is_on and self._whole.get((cell.path, cell.stage)) == cell.microbatch
 
     def measure(self, cell: Cell, kind: str) -> AbstractContextManager[None]:

@@ -142,13 +142,13 @@ class Executor:
         self._again.clear()
 
     def place(self) -> str:
-        """Where this rank is, in words."""
+        """Returns where this rank is, in words."""
         waits = self._watch.waits_for
         doing = "running" if waits is None else f"waiting for {waits()}"
         return f"{self.where()}, {doing}"
 
     def where(self) -> str:
-        """The instruction that runs, in words."""
+        """Returns the instruction that runs, in words."""
         return "outside of its program" if self.current is None else f"at {self.current}"
 
     def run(self, batch: Batch) -> None:
@@ -401,7 +401,9 @@ class Executor:
         return cell.stage == self._parts.placement.last[cell.path]
 
     def _computes_loss(self, cell: Cell) -> bool:
-        """Whether the output of a forward is the loss. With a head in shards it is its input."""
+        """Returns whether the output of a forward is the loss. With a head in shards it is its
+        input.
+        """
         return self._is_last(cell) and self._shards is None
 
     def _begin(self, cell: Cell) -> Activation:
@@ -423,7 +425,7 @@ class Executor:
         return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
 
     def _has_edges(self, cell: Cell) -> bool:
-        """Whether anything but a whole backward asks for the gradients of an input."""
+        """Returns whether anything but a whole backward asks for the gradients of an input."""
         is_looked_at = self._splits or self.sums.is_unchecked((cell.path, cell.stage))
         return is_looked_at or (self._has_chains and self._stages.chain(cell) is not None)
 
@@ -626,7 +628,8 @@ class Executor:
             activation.saved.on_growth = self._parts.budget.growing(cell, places, kept)
 
     def places_held(self) -> dict[int, int]:
-        """The storages on the device that activations and messages hold, with their bytes."""
+        """Returns the storages on the device that activations and messages hold, with their bytes.
+        """
         found = places_of(
             [
                 *self.boxes.tensors(),
@@ -642,5 +645,7 @@ class Executor:
         return found | self.slots.places
 
     def bytes_held(self) -> int:
-        """The bytes that messages and activations hold, the latter as far as `Saved` sees them."""
+        """Returns the bytes that messages and activations hold, the latter as far as `Saved` sees
+        them.
+        """
         return sum(self.places_held().values()) + self._watch.kept_bytes

@@ -38,7 +38,7 @@ from .setup import MessageKind, Optimizers, Options, Setup, Steps
 
 
 def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
-    """The group, by default that of all ranks."""
+    """Returns the group, by default that of all ranks."""
     if not dist.is_initialized():
         raise PipelineError("torch.distributed is not initialized: call init_process_group")
     found = given if given is not None else dist.group.WORLD
@@ -264,9 +264,9 @@ class PipelineRuntime:
         return join_slices(found, self.schedule.slices)
 
     def parameters(self) -> list[nn.Parameter]:
-        """The parameters of this rank, each once, for an optimizer, also those that are frozen now,
-        as `nn.Module.parameters` gives them: they may be unfrozen later. On ranks that compute
-        losses also those of the loss, if it is a module.
+        """Returns the parameters of this rank, each once, for an optimizer, also those that are
+        frozen now, as `nn.Module.parameters` gives them: they may be unfrozen later. On ranks that
+        compute losses also those of the loss, if it is a module.
 
         They are a part of the model: `torch.nn.utils.clip_grad_norm_` of them would clip each rank
         by its own norm. Use `clip_grad_norm_` of the runtime.
@@ -348,8 +348,9 @@ class PipelineRuntime:
     # State
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters and buffers of this rank under the names of the whole model. A head in
-        shards is whole on the rank of the last stage, and on no other; then all ranks call it.
+        """Returns the parameters and buffers of this rank under the names of the whole model. A
+        head in shards is whole on the rank of the last stage, and on no other; then all ranks call
+        it.
         """
         return self._state.gather_rows_of_head(self._state.model())
 
@@ -364,8 +365,8 @@ class PipelineRuntime:
             self._state.load_model(state)
 
     def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
-        """The state of optimizers of this rank, by default of those of O cells, flat: with keys as
-        "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
+        """Returns the state of optimizers of this rank, by default of those of O cells, flat: with
+        keys as "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
         `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
         For a head in shards that of `state_dict` holds.
         """

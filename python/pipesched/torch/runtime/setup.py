@@ -321,10 +321,10 @@ class Setup:
             )
 
     def _make_steppers(self) -> dict[StageKey, Callable[[], Any]]:
-        """The functions that O calls. The gradients of tied parameters are complete when the last
-        of their stages on any rank has run. O cannot wait for that, since other stages may wait for
-        this rank, so the optimizers of tied parameters step at the end of the step; so do those of
-        the parameters of the loss.
+        """Returns the functions that O calls. The gradients of tied parameters are complete when
+        the last of their stages on any rank has run. O cannot wait for that, since other stages may
+        wait for this rank, so the optimizers of tied parameters step at the end of the step; so do
+        those of the parameters of the loss.
         """
         late = self.sums.find_late()
         steppers: dict[StageKey, Callable[[], Any]] = {}
@@ -372,7 +372,8 @@ class Setup:
         return find_ties(self.placement, known, held)
 
     def _find_shared_buffers(self) -> list[list[Place]]:
-        """The buffers that several blocks of the model have, if the stages are such blocks."""
+        """Returns the buffers that several blocks of the model have, if the stages are such blocks.
+        """
         if not all(isinstance(each, SequentialStage) for each in self.placement.modules.values()):
             return []
         groups = [g for origin in self.placement.origins for g in origin.groups("_buffers")]
@@ -416,7 +417,7 @@ class Setup:
         self.averages.agree([self.watch.rank, self.options.digest, all_shapes])
 
     def _describe_copies(self, blocks: range) -> list[str]:
-        """The values on which replicas must agree beside their parameters."""
+        """Returns the values on which replicas must agree beside their parameters."""
         found = self.placement.modules_of(blocks)
         if found is None:
             return []
@@ -429,7 +430,7 @@ class Setup:
         return said
 
     def _list_averaged_modules(self) -> list[tuple[StageKey, nn.Module]]:
-        """The shapes of parameters, without shards, which may have different sizes."""
+        """Returns the shapes of parameters, without shards, which may have different sizes."""
         return [
             (key, module)
             for key, module in self.placement.modules.items()
@@ -460,7 +461,7 @@ class Setup:
 
 
 def _optimizer(given: Optimizers, key: StageKey, owned: Sequence[nn.Parameter]) -> Steps:
-    """The optimizer of a stage, which steps no parameters of other stages."""
+    """Returns the optimizer of a stage, which steps no parameters of other stages."""
     if not isinstance(given, Mapping):
         return given(list(owned))
     if key not in given:

@@ -90,8 +90,8 @@ class Compared:
     def _calmly(
         self, cell: Cell, module: nn.Module, seen: _Seen, random: RandomState
     ) -> str | None:
-        """The same without random numbers; None if none are drawn. What is drawn otherwise, as by
-        Python's generator, is the same in each forward.
+        """Returns the same without random numbers; None if none are drawn. What is drawn otherwise,
+        as by Python's generator, is the same in each forward.
         """
         is_random = not random.is_now()
         slices = Earlier(self._earlier.count)
@@ -126,7 +126,7 @@ class Compared:
         runs: Sequence[Callable[[], AbstractContextManager[None]]] = (nullcontext,),
         random: RandomState | None = None,
     ) -> list[Any]:
-        """The outputs of some inputs, one after the other, each in its context."""
+        """Returns the outputs of some inputs, one after the other, each in its context."""
         buffers = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
         found = []
         for value, run in zip(values, runs, strict=True):
@@ -138,7 +138,9 @@ class Compared:
         return found
 
     def _difference(self, seen: _Seen, whole: Any, outputs: Sequence[Any]) -> str:
-        """What differs between the outputs of slices and those of the whole; "" if nothing does."""
+        """Returns what differs between the outputs of slices and those of the whole; "" if nothing
+        does.
+        """
         tokens = sum(_tokens(value) for value in seen.values)
         by_slices = flatten(join_values(list(outputs)))[0]
         for i, (one, other) in enumerate(zip(flatten(whole)[0], by_slices, strict=True)):

@@ -150,7 +150,7 @@ class _Unit:
         self.calls = 0
 
     def extend(self, tensors: tuple[Tensor, ...], dim: int) -> list[Tensor]:
-        """The parts of all slices up to this one."""
+        """Returns the parts of all slices up to this one."""
         call, self.calls = self.calls, self.calls + 1
         found = []
         for i, own in enumerate(tensors):
@@ -187,7 +187,7 @@ def with_earlier(*tensors: Tensor, dim: int = -2) -> tuple[Tensor, ...]:
 
 
 def first_token() -> int:
-    """How many tokens of the microbatch lie before the slice that runs."""
+    """Returns how many tokens of the microbatch lie before the slice that runs."""
     if isinstance(_unit, str):
         raise PipelineError(_unit)
     if _unit is None:
@@ -219,7 +219,7 @@ class Earlier:
         self._kept, self.spared = {}, spared
 
     def tensors(self) -> list[Tensor]:
-        """What is kept."""
+        """Returns what is kept."""
         stores = [store for kept in self._kept.values() for store in kept.stores.values()]
         sent = [store.sent for store in stores if store.sent is not None]
         return [*(store.kept for store in stores), *sent]
@@ -266,7 +266,7 @@ class Earlier:
             del self._kept[key]
 
     def place(self, cell: Cell) -> str:
-        """A slice in messages."""
+        """Returns a slice in messages."""
         microbatch, number = divmod(cell.microbatch, self.count)
         return f"path {cell.path}, stage {cell.stage}, slice {number} of microbatch {microbatch}"
 

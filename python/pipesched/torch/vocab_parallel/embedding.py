@@ -39,14 +39,14 @@ GROUPS = ("lookups", "input gradients")
 
 
 def looks_up(schedule: Schedule) -> bool:
-    """Whether a schedule spreads an embedding over its workers."""
+    """Returns whether a schedule spreads an embedding over its workers."""
     return any(group.kind in OF_EMBEDDING for group in schedule.groups)
 
 
 def check_embedding(
     embedding: object, head: VocabularyHead | None, schedule: Schedule, rank: int
 ) -> VocabularyEmbedding | None:
-    """The embedding, if the schedule and the caller agree that there is one."""
+    """Returns the embedding, if the schedule and the caller agree that there is one."""
     if not looks_up(schedule):
         if embedding is not None:
             raise PipelineError(
@@ -131,7 +131,7 @@ class Lookups:
             self.embedding.check_tokens(joined, " of the batch")
 
     def _of(self, value: Any, number: int) -> Tensor:
-        """The tensor of a microbatch that has the numbers of entries."""
+        """Returns the tensor of a microbatch that has the numbers of entries."""
         found = [t for t in tensors_in(value) if t.dtype in (torch.long, torch.int32)]
         if len(found) != 1:
             raise PipelineError(
@@ -141,13 +141,13 @@ class Lookups:
         return found[0].detach().to(self._device)
 
     def tokens_of(self, cell: Cell) -> Tensor:
-        """The numbers of a microbatch, which all ranks have."""
+        """Returns the numbers of a microbatch, which all ranks have."""
         return self._tokens[cell.microbatch]
 
     # The first stage
 
     def inputs(self, cell: Cell, found: list[Tensor], mode: Mode, has_edges: bool) -> Inputs:
-        """The input of a first stage: what the batch gives, and behind it the output of the
+        """Returns the input of a first stage: what the batch gives, and behind it the output of the
         embedding, of which a gradient is wanted.
         """
         number = cell.microbatch
@@ -242,7 +242,7 @@ class Lookups:
         return [index for index in list(self._works) if self.finish(index)]
 
     def tensors(self) -> list[Tensor]:
-        """What is held."""
+        """Returns what is held."""
         under_way = [tensor for _, tensor, _ in self._works.values()]
         kept = (self._parts, self._sums, self._leaving, self._gradients)
         return [*under_way, *(tensor for each in kept for tensor in each.values())]

@@ -48,12 +48,12 @@ NEAR = 1e-3
 
 
 def spreads(schedule: Schedule) -> bool:
-    """Whether a schedule spreads a vocabulary over its workers."""
+    """Returns whether a schedule spreads a vocabulary over its workers."""
     return any(group.kind in OF_HEAD for group in schedule.groups)
 
 
 def check_head(head: object, schedule: Schedule, rank: int) -> VocabularyHead | None:
-    """The head, if the schedule and the caller agree that there is one."""
+    """Returns the head, if the schedule and the caller agree that there is one."""
     if not spreads(schedule):
         if head is not None:
             raise PipelineError(
@@ -134,7 +134,7 @@ class Shards:
         self._clear()
 
     def _find_holders(self) -> list[int]:
-        """The ranks that hold the parameter to which the head is tied."""
+        """Returns the ranks that hold the parameter to which the head is tied."""
         whole = self.head.whole
         modules = self._placement.modules.values()
         mine = any(p is whole for module in modules for p in module.parameters())
@@ -323,7 +323,7 @@ class Shards:
                 )
 
     def gradient_of(self, cell: Cell) -> Tensor:
-        """The gradient of the output of the last stage."""
+        """Returns the gradient of the output of the last stage."""
         output = self._outputs.pop(cell.microbatch)
         if cell.microbatch not in self._sums:
             raise PipelineError(f"the program of this rank runs {cell} before Y and Z")
@@ -378,7 +378,7 @@ class Shards:
             self._sum(number, instruction)
 
     def _pad(self, logits: Logits) -> Tensor:
-        """The logits of the shard, as many entries as the largest shard has."""
+        """Returns the logits of the shard, as many entries as the largest shard has."""
         most = head_rows(self.head.vocabulary, 0, self._ranks)
         missing = most.stop - most.start - logits.values.shape[1]
         return functional.pad(logits.values, (0, missing))
@@ -405,7 +405,7 @@ class Shards:
             self._works[instruction.index] = own, self._send(self._inputs, own, instruction)
 
     def _rows_of(self, cell: Cell) -> int:
-        """How many tokens a microbatch has, -1 if this rank does not know."""
+        """Returns how many tokens a microbatch has, -1 if this rank does not know."""
         if self._batch.targets is not None:
             return int(self._target(cell).numel())
         return -1 if self.lookups is None else self.lookups.tokens_of(cell).numel()
@@ -472,7 +472,7 @@ class Shards:
         self._jobs[instruction.index] = later(join, what), later(wait, what)
 
     def _use_side_stream(self) -> Any:
-        """Where the rest of a Y runs on an accelerator."""
+        """Returns where the rest of a Y runs on an accelerator."""
         return nullcontext() if self._side is None else torch.cuda.stream(self._side)
 
     def _await_early(self, index: int, is_first: bool) -> None:
@@ -545,7 +545,7 @@ class Shards:
         self._watch.wait_for(tensor, work, what)
 
     def tensors(self) -> list[Tensor]:
-        """What is held."""
+        """Returns what is held."""
         coming = [t for own, shards, _ in [*self._coming.values()] for t in (own, *shards)]
         return [
             *self._entering.values(),
