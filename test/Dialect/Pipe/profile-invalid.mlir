@@ -1,47 +1,30 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
+
+// CASES
+@@
 
 // profile_c1: nothing given
-// expected-error @+1 {{expected times such as F=1ms, found nothing}}
+// error: expected times such as F=1ms, found nothing
 #p = #pipe.profile<"">
-
-// -----
-
 // profile_c1: an unknown name
-// expected-error @+1 {{unknown name 'com', the closest is 'comm'}}
+// error: unknown name 'com', the closest is 'comm'
 #p = #pipe.profile<"F=1ms,com=1ms">
-
-// -----
-
 // profile_c1: a name twice
-// expected-error @+1 {{'F' is given twice}}
+// error: 'F' is given twice
 #p = #pipe.profile<"F=1ms,F=1ms">
-
-// -----
-
 // profile_c2: negative
-// expected-error @+1 {{F: expected a time of at least 0, found '-1ms'}}
+// error: F: expected a time of at least 0, found '-1ms'
 #p = #pipe.profile<"F=-1ms">
-
-// -----
-
 // profile_c2: no unit
-// expected-error @+1 {{F: expected a unit (ps, ns, us, ms or s) after '1', found ''}}
+// error: F: expected a unit (ps, ns, us, ms or s) after '1', found ''
 #p = #pipe.profile<"F=1">
-
-// -----
-
 // profile_c2: not a number
-// expected-error @+1 {{F: expected a time such as 1.5ms, found 'nan'}}
+// error: F: expected a time such as 1.5ms, found 'nan'
 #p = #pipe.profile<"F=nan">
-
-// -----
-
 // profile_c2: finer than a picosecond
-// expected-error @+1 {{F: '0.1ps' is finer than a picosecond}}
+// error: F: '0.1ps' is finer than a picosecond
 #p = #pipe.profile<"F=0.1ps">
-
-// -----
-
 // profile_c2: over 64 bits
-// expected-error @+1 {{F: '9223373s' is over 2^63 - 1 ps}}
+// error: F: '9223373s' is over 2^63 - 1 ps
 #p = #pipe.profile<"F=9223373s">

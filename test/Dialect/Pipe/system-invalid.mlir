@@ -1,317 +1,165 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
+
+// CASES
+@@
 
 // network_spec_c1: negative bandwidth
-// expected-error @+1 {{expected bytes_per_s of at least 1, found -5}}
+// error: expected bytes_per_s of at least 1, found -5
 #n = #pipe.network_spec<bytes_per_s = -5>
-
-// -----
-
 // network_spec_c1: no bandwidth
-// expected-error @+1 {{expected bytes_per_s of at least 1, found 0}}
+// error: expected bytes_per_s of at least 1, found 0
 #n = #pipe.network_spec<bytes_per_s = 0>
-
-// -----
-
 // network_spec_c1: not a number
-// expected-error @+1 {{expected bytes_per_s to be a whole number of at least 1}}
+// error: expected bytes_per_s to be a whole number of at least 1
 #n = #pipe.network_spec<bytes_per_s = nan>
-
-// -----
-
 // network_spec_c1: a fraction
-// expected-error @+1 {{expected bytes_per_s to be a whole number of at least 1}}
+// error: expected bytes_per_s to be a whole number of at least 1
 #n = #pipe.network_spec<bytes_per_s = 1.5e9>
-
-// -----
-
 // network_spec_c1: over 64 bits
-// expected-error @+1 {{integer value too large}}
+// error: integer value too large
 #n = #pipe.network_spec<bytes_per_s = 9223372036854775808>
-
-// -----
-
 // network_spec_c1: negative latency
-// expected-error @+1 {{expected latency_ps of at least 0, found -1}}
+// error: expected latency_ps of at least 0, found -1
 #n = #pipe.network_spec<bytes_per_s = 5, latency_ps = -1>
-
-// -----
-
 // network_spec_c1: no bandwidth at all
-// expected-error @+1 {{network_spec needs the field 'bytes_per_s'}}
+// error: network_spec needs the field 'bytes_per_s'
 #n = #pipe.network_spec<latency_ps = 1>
-
-// -----
-
 // network_spec_c2: an unknown field
-// expected-error @+1 {{unknown field 'byte_per_s' in network_spec, the closest is 'bytes_per_s'}}
+// error: unknown field 'byte_per_s' in network_spec, the closest is 'bytes_per_s'
 #n = #pipe.network_spec<byte_per_s = 5>
-
-// -----
-
 // network_spec_c2: a field twice
-// expected-error @+1 {{field 'latency_ps' of network_spec is given twice}}
+// error: field 'latency_ps' of network_spec is given twice
 #n = #pipe.network_spec<bytes_per_s = 5, latency_ps = 1, latency_ps = 1>
-
-// -----
-
 // link_spec_c2: an unknown field
-// expected-error @+1 {{unknown field 'latency_us' in link_spec, the closest is 'latency_ps'}}
+// error: unknown field 'latency_us' in link_spec, the closest is 'latency_ps'
 #l = #pipe.link_spec<bytes_per_s = 5, latency_us = 1>
-
-// -----
-
 // link_spec_c1: negative latency
-// expected-error @+1 {{expected latency_ps of at least 0, found -2}}
+// error: expected latency_ps of at least 0, found -2
 #l = #pipe.link_spec<bytes_per_s = 5, latency_ps = -2>
-
-// -----
-
 // engine_spec_c1: no rate
-// expected-error @+1 {{engine_spec needs the field 'flops_per_s'}}
+// error: engine_spec needs the field 'flops_per_s'
 #e = #pipe.engine_spec<latency_ps = 5>
-
-// -----
-
 // engine_spec_c2: another kind's field
-// expected-error @+1 {{unknown field 'bytes_per_s' in engine_spec, the closest is 'flops_per_s'}}
+// error: unknown field 'bytes_per_s' in engine_spec, the closest is 'flops_per_s'
 #e = #pipe.engine_spec<bytes_per_s = 5>
-
-// -----
-
 // efficiency_c1: none
-// expected-error @+1 {{expected an efficiency, or points 'size : efficiency'}}
+// error: expected an efficiency, or points 'size : efficiency'
 #c = #pipe.efficiency<>
-
-// -----
-
 // efficiency_c1: zero
-// expected-error @+1 {{expected an efficiency above 0 and at most 1, found 0}}
+// error: expected an efficiency above 0 and at most 1, found 0
 #c = #pipe.efficiency<0.0>
-
-// -----
-
 // efficiency_c1: more than all
-// expected-error @+1 {{expected an efficiency above 0 and at most 1, found 1.0}}
+// error: expected an efficiency above 0 and at most 1, found 1.0
 #c = #pipe.efficiency<5 : 1.01>
-
-// -----
-
 // efficiency_c1: a whole number that is no share
-// expected-error @+1 {{expected an efficiency above 0 and at most 1, found 2}}
+// error: expected an efficiency above 0 and at most 1, found 2
 #c = #pipe.efficiency<2>
-
-// -----
-
 // efficiency_c1: seven decimals
-// expected-error @+1 {{expected an efficiency of at most six decimals}}
+// error: expected an efficiency of at most six decimals
 #c = #pipe.efficiency<0.1234567>
-
-// -----
-
 // efficiency_c1: negative
-// expected-error @+1 {{expected integer value}}
+// error: expected integer value
 #c = #pipe.efficiency<-0.5>
-
-// -----
-
 // efficiency_c2: sizes that do not ascend
-// expected-error @+1 {{expected sizes that ascend, found 5 after 5}}
+// error: expected sizes that ascend, found 5 after 5
 #c = #pipe.efficiency<5 : 0.5, 5 : 0.6>
-
-// -----
-
 // efficiency_c2: a negative size
-// expected-error @+1 {{expected a size of at least 0, found -1}}
+// error: expected a size of at least 0, found -1
 #c = #pipe.efficiency<-1 : 0.5>
-
-// -----
-
 // efficiency_c2: a flat share among points
-// expected-error @+1 {{expected 'size : efficiency'}}
+// error: expected 'size : efficiency'
 #c = #pipe.efficiency<1 : 0.5, 0.6>
-
-// -----
-
 // worker_spec_c1: a field is missing
-// expected-error @+1 {{worker_spec needs the field 'matrix'}}
+// error: worker_spec needs the field 'matrix'
 #w = #pipe.worker_spec<name = "w", accelerators = 1>
-
-// -----
-
 // worker_spec_c1: an unknown field
-// expected-error @+1 {{unknown field 'memory_byte' in worker_spec, the closest is 'memory_bytes'}}
+// error: unknown field 'memory_byte' in worker_spec, the closest is 'memory_bytes'
 #w = #pipe.worker_spec<name = "w", memory_byte = 1>
-
-// -----
-
 // worker_spec_c1: a text that is none
-// expected-error @+1 {{invalid kind of attribute specified}}
+// error: invalid kind of attribute specified
 #w = #pipe.worker_spec<name = 5>
-
-// -----
-
 // worker_spec_c1: a flag that is none
-// expected-error @+1 {{invalid kind of attribute specified}}
+// error: invalid kind of attribute specified
 #w = #pipe.worker_spec<no_overlap = 5>
-
-// -----
-
 // worker_spec_c2: no accelerator
-// expected-error @+1 {{expected accelerators of at least 1, found 0}}
+// error: expected accelerators of at least 1, found 0
 #w = #pipe.worker_spec<name = "w", accelerators = 0>
-
-// -----
-
 // worker_spec_c2: no memory
-// expected-error @+1 {{expected memory_bytes of at least 1, found 0}}
+// error: expected memory_bytes of at least 1, found 0
 #w = #pipe.worker_spec<memory_bytes = 0>
-
-// -----
-
 // worker_spec_c3: nothing joins the accelerators
-// expected-error @+1 {{worker_spec has 2 accelerators and no 'link' among them}}
+// error: worker_spec has 2 accelerators and no 'link' among them
 #w = #pipe.worker_spec<name = "w", accelerators = 2, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1>
-
-// -----
-
 // worker_spec_c3: nothing joins the accelerators of a node
-// expected-error @+1 {{worker_spec has nodes of 8 accelerators and no 'link' among them}}
+// error: worker_spec has nodes of 8 accelerators and no 'link' among them
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, accelerators_per_node = 8>
-
-// -----
-
 // worker_spec_c2: nodes that are too large
-// expected-error @+1 {{expected accelerators_per_node of at most 65536, found 65537}}
+// error: expected accelerators_per_node of at most 65536, found 65537
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, accelerators_per_node = 65537>
-
-// -----
-
 // worker_spec_c2: pods that are too large
-// expected-error @+1 {{expected accelerators_per_pod of at most 65536, found 65537}}
+// error: expected accelerators_per_pod of at most 65536, found 65537
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, accelerators_per_pod = 65537>
-
-// -----
-
 // worker_spec_c2: more than the data sheet
-// expected-error @+1 {{expected peak_share_ppm of at most 1000000, found 1000001}}
+// error: expected peak_share_ppm of at most 1000000, found 1000001
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, peak_share_ppm = 1000001>
-
-// -----
-
 // worker_spec_c3: pods of parts of nodes
-// expected-error @+1 {{expected accelerators_per_pod to be a multiple of accelerators_per_node, 8, found 12}}
+// error: expected accelerators_per_pod to be a multiple of accelerators_per_node, 8, found 12
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, accelerators_per_node = 8, accelerators_per_pod = 12>
-
-// -----
-
 // worker_spec_c2: no node
-// expected-error @+1 {{expected accelerators_per_node of at least 1, found 0}}
+// error: expected accelerators_per_node of at least 1, found 0
 #w = #pipe.worker_spec<accelerators_per_node = 0>
-
-// -----
-
 // worker_spec_c2: too many pipelines
-// expected-error @+1 {{expected data_parallel of at most 2147483647, found 2147483648}}
+// error: expected data_parallel of at most 2147483647, found 2147483648
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, data_parallel = 2147483648>
-
-// -----
-
 // worker_spec_c4: another word
-// expected-error @+1 {{expected sharding to be "none" or "optimizer" or "gradients" or "full-kept" or "full", found "zero"}}
+// error: expected sharding to be "none" or "optimizer" or "gradients" or "full-kept" or "full", found "zero"
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, sharding = "zero">
-
-// -----
-
 // worker_spec_c4: another word
-// expected-error @+1 {{expected rank_order to be "data" or "pipeline", found "tensor"}}
+// error: expected rank_order to be "data" or "pipeline", found "tensor"
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, rank_order = "tensor">
-
-// -----
-
 // worker_spec_c4: another word
-// expected-error @+1 {{expected context_exchange to be "ring" or "gather", found "star"}}
+// error: expected context_exchange to be "ring" or "gather", found "star"
 #w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, context_exchange = "star">
-
-// -----
-
 // worker_spec_c4: another word
-// expected-error @+1 {{expected expert_dispatch to be "all-to-all" or "per-node" or "per-rank", found "none"}}
+// error: expected expert_dispatch to be "all-to-all" or "per-node" or "per-rank", found "none"
 #w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, expert_dispatch = "none">
-
-// -----
-
 // worker_spec_c4: another word
-// expected-error @+1 {{expected slice_cut to be "tokens" or "work", found "even"}}
+// error: expected slice_cut to be "tokens" or "work", found "even"
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, slice_cut = "even">
-
-// -----
-
 // worker_spec_c4: a slice without tokens
-// expected-error @+1 {{expected slice-cut to give each slice at least 1 of the tokens, found 0 for slice 1 of 3}}
+// error: expected slice-cut to give each slice at least 1 of the tokens, found 0 for slice 1 of 3
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, slice_cut = [8, 0, 8]>
-
-// -----
-
 // worker_spec_c4: no sizes
-// expected-error @+1 {{expected slice-cut of at least one size, found none}}
+// error: expected slice-cut of at least one size, found none
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, slice_cut = []>
-
-// -----
-
 // worker_spec_c5: a degree that does not divide
-// expected-error @+1 {{system 'w': 3-way context parallelism does not divide the 4 accelerators of a worker; the nearest degrees that do are 2 and 4}}
+// error: system 'w': 3-way context parallelism does not divide the 4 accelerators of a worker; the nearest degrees that do are 2 and 4
 #w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, context_parallel = 3>
-
-// -----
-
 // worker_spec_c5: a degree that does not divide
-// expected-error @+1 {{system 'w': 16-way expert parallelism does not divide the 8 accelerators of a stage in all pipelines; the nearest degrees that do are 8}}
+// error: system 'w': 16-way expert parallelism does not divide the 8 accelerators of a stage in all pipelines; the nearest degrees that do are 8
 #w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, data_parallel = 2, expert_parallel = 16>
-
-// -----
-
 // worker_spec_c5: fewer rows than the mean
-// expected-error @+1 {{expected expert_balance_ppm from 1000000 to 1000000000, found 999999}}
+// error: expected expert_balance_ppm from 1000000 to 1000000000, found 999999
 #w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, expert_balance_ppm = 999999>
-
-// -----
-
 // engine_spec_c1: no rate
-// expected-error @+1 {{expected fp8_flops_per_s of at least 1, found 0}}
+// error: expected fp8_flops_per_s of at least 1, found 0
 #e = #pipe.engine_spec<flops_per_s = 1, fp8_flops_per_s = 0>
-
-// -----
-
 // engine_spec_c3: a curve of nothing
-// expected-error @+1 {{fp8_efficiency needs fp8_flops_per_s}}
+// error: fp8_efficiency needs fp8_flops_per_s
 #e = #pipe.engine_spec<flops_per_s = 1, fp8_efficiency = <0.5>>
-
-// -----
-
 // DLTI takes only devices that implement its interface
-// expected-error @+1 {{value associated with key "worker" is not a DLTI device spec}}
+// error: value associated with key "worker" is not a DLTI device spec
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<"worker" = 5>} {}
-
-// -----
-
 // attention_rates_c1: another kernel
-// expected-error @+1 {{expected kernel to be "flash-2" or "flash-3" or "cudnn", found "flash"}}
+// error: expected kernel to be "flash-2" or "flash-3" or "cudnn", found "flash"
 #r = #pipe.attention_rates<kernel = "flash", head_size = 64, flops_per_s = 1, forward = <1.0>, backward = <1.0>>
-
-// -----
-
 // attention_rates_c2: no heads
-// expected-error @+1 {{expected head_size of at least 1, found 0}}
+// error: expected head_size of at least 1, found 0
 #r = #pipe.attention_rates<kernel = "flash-2", head_size = 0, flops_per_s = 1, forward = <1.0>, backward = <1.0>>
-
-// -----
-
 // attention_rates_c2: no rate in one direction
-// expected-error @+1 {{attention_rates needs the field 'backward'}}
+// error: attention_rates needs the field 'backward'
 #r = #pipe.attention_rates<kernel = "flash-2", head_size = 64, flops_per_s = 1, forward = <1.0>>
-
-// -----
-
 // worker_spec_c6: which one
-// expected-error @+1 {{worker_spec has the rates of "flash-2" with heads of 64 twice}}
+// error: worker_spec has the rates of "flash-2" with heads of 64 twice
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, attention = [<kernel = "flash-2", head_size = 64, flops_per_s = 1, forward = <1.0>, backward = <1.0>>, <kernel = "flash-2", head_size = 64, flops_per_s = 2, forward = <1.0>, backward = <1.0>>]>
