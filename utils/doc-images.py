@@ -3,9 +3,8 @@
 
 Usage: doc-images.py --opt OPT --translate TRANSLATE [--check] DOCS
 
-The picture of the README is DOCS/images/gpipe-1f1b.svg. Each family in DOCS/Schedules.md has a text
-picture of its table in slots. With --check it writes nothing, prints what differs, and fails if
-anything does.
+Families in DOCS/Schedules.md have text pictures of their tables in slots. With --check it writes
+nothing, and fails if a picture differs.
 """
 
 import argparse
@@ -37,13 +36,6 @@ FAMILIES = [
     ("Greedy", "greedy"),
 ]
 
-README = (
-    "pipe-create{name=gpipe workers=8 microbatches=8}, pipe-schedule-gpipe,"
-    "pipe-create{name=one_f_one_b workers=8 microbatches=8}, pipe-schedule-1f1b,"
-    "pipe-attach-model{name=paper-gpt}, pipe-attach-system{name=slow_nw_fast_cp}"
-)
-
-
 def draw(tools, pipeline, *export):
     """Returns what both tools make of a pipeline; their messages go to standard error."""
     module = subprocess.run(
@@ -74,18 +66,15 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("docs", type=pathlib.Path)
     tools = parser.parse_args()
-    image, page = tools.docs / "images/gpipe-1f1b.svg", tools.docs / "Schedules.md"
-    drawn = {
-        image: draw(tools, README, "--export-svg", "--svg-variant=timed"),
-        page: with_pictures(tools, page.read_text()),
-    }
-    stale = [file for file, text in drawn.items() if not file.is_file() or file.read_text() != text]
-    for file in stale:
-        if tools.check:
-            print(f"{file}: not what utils/doc-images.py draws")
-        else:
-            file.write_text(drawn[file])
-    return 1 if tools.check and stale else 0
+    page = tools.docs / "Schedules.md"
+    drawn = with_pictures(tools, page.read_text())
+    if page.read_text() == drawn:
+        return 0
+    if tools.check:
+        print(f"{page}: not what utils/doc-images.py draws")
+        return 1
+    page.write_text(drawn)
+    return 0
 
 
 if __name__ == "__main__":

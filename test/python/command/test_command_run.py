@@ -449,15 +449,6 @@ def test_agreement() -> None:
     assert not trained.Agreement.of([alike[0], outcome("b", 4.0, float("nan"))], "float32").holds
 
 
-def test_pictures_of_documents() -> None:
-    """Measured steps are drawn from the files that are stored with the pictures."""
-    folder = ROOT / "docs" / "images" / "run"
-    script = [sys.executable, str(ROOT / "utils" / "draw-measured.py")]
-    done = subprocess.run([*script, "--check", str(folder)], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert list(folder.glob("*.svg"))
-
-
 # Failures
 
 

@@ -74,7 +74,7 @@ def test_new_files_have_the_permissions_of_others(
         write_whole(tmp_path / "none" / "x", b"")
 
 
-MEASUREMENT = Path(__file__).parents[3] / "docs/images/run/zb-v.measurement.json"
+MEASUREMENT = Path(__file__).parents[3] / "test/data/measurements/zb-v.json"
 
 
 def test_measurements_are_files_as_others(tmp_path: Path) -> None:
