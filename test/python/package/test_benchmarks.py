@@ -25,7 +25,6 @@ SMALLEST = {
         "1f1b",
     ),
     "compiled_steps": ([RUN, "--unit=1", "--steps=3"], "1f1b"),
-    "fit_held_out": (["--sizes=4", "--repeats=1", "--rounds=1"], "matrix"),
     "pages": (["--microbatches=8", "--runs=1", "--times=equal"], "| equal |"),
     "runtime": (["--runs=1", "--chunks=2", "--mpi=none"], "loopback, buffered     all-reduce"),
     "stage_rates": (
@@ -52,7 +51,7 @@ SMALLEST = {
 """By script: arguments with which it takes the least time, and a text that it prints. The other
 scripts have tests of their own below.
 """
-NEEDS = {"pages": "playwright", "fit_held_out": "torch", "stage_rates": "torch"}
+NEEDS = {"pages": "playwright", "stage_rates": "torch"}
 OTHERS = {"optimize", "optimize_cpsat", "torch_runtime"}
 
 
