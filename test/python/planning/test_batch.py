@@ -209,16 +209,3 @@ def test_runtime_of_pytorch() -> None:
         assert report.execution.runtime == point.runtime
         assert report.execution.makespan_ps == makespan
     assert "runtime" not in simulate_batch(points[:1])
-
-
-def test_runtime_of_pytorch_keeps_activations_of_stage_0() -> None:
-    """In the table I replaces them by what W needs, which is more in this model."""
-    costs = Costs(model="toy", system="toy", microbatch_size=1, boundary_bytes=0)
-    table, torch = (
-        Configuration("zb-h1", 2, 8, costs=costs, runtime=runtime).simulate().memory
-        for runtime in get_args(Runtime)
-    )
-    assert table and torch
-    assert torch.peak_activation_bytes[0] < table.peak_activation_bytes[0]
-    # Without bytes of messages there are no buffers for them.
-    assert torch.peak_activation_bytes[1] == table.peak_activation_bytes[1]

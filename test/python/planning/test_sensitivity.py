@@ -19,28 +19,6 @@ TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
 COSTS = Costs(times=TIMES)
 
 
-def test_slow_workers_slow_all_their_stages() -> None:
-    """The compute time of each worker, for placements with one and several stages and paths."""
-    for family in ("1f1b", "zb-v", "interleaved-1f1b", "chimera", "dualpipe", "hanayo"):
-        point = Configuration(family, 4, 8, costs=COSTS)
-        plain = point.simulate().execution.busy_ps
-        slow = Configuration(family, 4, 8, costs=COSTS, disturbance="worker2=1.5").simulate()
-        factors = [1, 1, 1.5, 1]
-        expected = [int(p * f) for p, f in zip(plain, factors, strict=True)]
-        assert slow.execution.busy_ps.tolist() == expected
-        assert slow.schedule == point.simulate().schedule
-
-
-def test_slow_stages_are_slow_wherever_they_are() -> None:
-    """Stage 1 of Chimera is on worker 1 and, on the path back, on worker 2."""
-    point = Configuration("chimera", 4, 8, costs=COSTS, disturbance="stage1=2")
-    # Each worker has half of the microbatches on either path: 4 times 30 ms.
-    busy = point.simulate().execution.busy_ps.tolist()
-    assert busy == [240 * 10**9, 360 * 10**9, 360 * 10**9, 240 * 10**9]
-    v = Configuration("zb-v", 4, 8, costs=COSTS, disturbance="stage6=2").simulate()
-    assert v.execution.busy_ps.tolist() == [480 * 10**9, 720 * 10**9, 480 * 10**9, 480 * 10**9]
-
-
 def test_everything_slow_is_a_slower_step() -> None:
     everyone = ",".join(f"worker{w}=1.25" for w in range(4))
     costs = Costs(times="F=8ms,B=16ms")

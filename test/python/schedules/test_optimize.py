@@ -62,17 +62,6 @@ def test_names_do_not_matter(name: str) -> None:
     assert found.objective_ps == timed(2, 4).optimize(memory=2, **QUICK).objective_ps
 
 
-def slower_copies(schedule: pipesched.Schedule) -> pipesched.Schedule:
-    return schedule.transform("pipe-attach-profile{times=F=10ms,I=12ms,W=8ms,D=15ms,U=9ms}")
-
-
-def test_keeps_memory_at_any_times() -> None:
-    found = timed(3, 6).optimize(memory=2, offload=True, explain=False, **QUICK).schedule
-    found.verify(memory=2)
-    for schedule in (found, slower_copies(found)):
-        schedule.verify(memory=2, memory_times="given", transport="delay")
-
-
 def test_keeps_memory_at_the_given_times_alone() -> None:
     options: dict[str, Any] = {"memory": 3, "offload": True, "explain": False, **QUICK}
     found = timed(4, 8).optimize(**options, memory_times="given").schedule
