@@ -24,10 +24,6 @@ static constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
                                    PhaseSet(Phase::InputGrad) |
                                    PhaseSet(Phase::WeightGrad);
 
-static Placement linear(int64_t stages) {
-  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
-}
-
 /// Two layers of attention on 4 ps of each of `accelerators`, and 240 bytes of
 /// keys and values.
 static ModelFacts attentionModel(int64_t attentionPs, int64_t accelerators) {

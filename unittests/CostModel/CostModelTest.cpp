@@ -26,35 +26,12 @@ static constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
                                    PhaseSet(Phase::InputGrad) |
                                    PhaseSet(Phase::WeightGrad);
 
-static Placement linear(int64_t stages) {
-  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
-}
-
-static Placement mirrored(int64_t stages) {
-  Path down = placeLinear(stages), up = down;
-  std::reverse(up.workers.begin(), up.workers.end());
-  down.takes = {{0, 4, 2}};
-  up.takes = {{1, 4, 2}};
-  return llvm::cantFail(Placement::create(stages, 4, {down, up}));
-}
-
 /// Six layers of F 100 + 30, I 200 + 40 and W 100; 10 parameters each.
 static ModelFacts toyModel() {
-  BlockFacts block;
-  block.name = "layer";
-  block.count = 6;
-  block.parameters = 10;
-  block.activationBytes = 50;
-  block.weightGradBytes = 20;
-  block.recomputedBytes = 8;
-  block.kernels = {
-      {"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}, true},
-      {"pointwise", Engine::Vector, {3, 20}, {3, 40}, {}, false}};
-  ModelFacts model;
-  model.name = "toy";
-  model.boundaryBytes = 5;
-  model.blocks = {block};
-  return model;
+  return layersOf(
+      6, 5,
+      {{"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}, true},
+       {"pointwise", Engine::Vector, {3, 20}, {3, 40}, {}, false}});
 }
 
 static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,

@@ -63,10 +63,6 @@ inline ModelFacts expertModel() {
   return model;
 }
 
-inline Placement linear(int64_t stages) {
-  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
-}
-
 inline constexpr PhaseSet kSplit = PhaseSet(Phase::Forward) |
                                    PhaseSet(Phase::InputGrad) |
                                    PhaseSet(Phase::WeightGrad);

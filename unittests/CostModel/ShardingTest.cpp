@@ -26,35 +26,11 @@ static constexpr PhaseSet kStep =
     PhaseSet(Phase::InputGrad) | PhaseSet(Phase::WeightGrad) |
     PhaseSet(Phase::AllReduce) | PhaseSet(Phase::Optimizer);
 
-static Placement linear(int64_t stages) {
-  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
-}
-
-/// Two stages pass each other on two workers.
-static Placement mirrored() {
-  Path down = placeLinear(2), up = down;
-  std::reverse(up.workers.begin(), up.workers.end());
-  down.takes = {{0, 4, 2}};
-  up.takes = {{1, 4, 2}};
-  return llvm::cantFail(Placement::create(2, 4, {down, up}));
-}
-
 /// Six layers of F 100, I 200 and W 100 with 10 parameters each.
 static ModelFacts toyModel() {
-  BlockFacts block;
-  block.name = "layer";
-  block.count = 6;
-  block.parameters = 10;
-  block.activationBytes = 50;
-  block.weightGradBytes = 20;
-  block.recomputedBytes = 8;
-  block.kernels = {
-      {"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}, true}};
-  ModelFacts model;
-  model.name = "toy";
-  model.boundaryBytes = 5;
-  model.blocks = {block};
-  return model;
+  return layersOf(
+      6, 5,
+      {{"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}, true}});
 }
 
 /// Peers gather 20 bytes in 3 (5 * 10 + 7) = 171 ps.
@@ -185,7 +161,7 @@ TEST(Sharding, RecomputationNeedsWeights) {
 TEST(Sharding, ReplicasSumTheirParts) {
   auto reduce = [&](Sharding sharding) {
     StageCosts costs = llvm::cantFail(
-        costRoofline(mirrored(), toyModel(), fourPeers(sharding), kStep));
+        costRoofline(mirrored(2), toyModel(), fourPeers(sharding), kStep));
     return ps(costs.stages.front(), Phase::AllReduce);
   };
   auto parts = 2 * (75 + 7);
@@ -318,9 +294,9 @@ TEST(Sharding, RanksOfASequenceDivideLayers) {
 TEST(Sharding, AWorkerGathersForOneStageAtATime) {
   SystemFacts system = fourPeers(Sharding::Full);
   MemoryFacts memory =
-      llvm::cantFail(computeMemoryFacts(mirrored(), toyModel(), &system));
+      llvm::cantFail(computeMemoryFacts(mirrored(2), toyModel(), &system));
   int64_t weights = 0, gradients = 0;
-  Placement placement = mirrored();
+  Placement placement = mirrored(2);
   for (auto [stage, each] : llvm::enumerate(memory.stages))
     if (placement.workerOf(stage) == 0) {
       weights += each.weightBytes;

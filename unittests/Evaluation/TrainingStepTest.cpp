@@ -22,10 +22,6 @@ static constexpr PhaseSet kStep =
     PhaseSet(Phase::Forward) | PhaseSet(Phase::Backward) |
     PhaseSet(Phase::AllReduce) | PhaseSet(Phase::Optimizer);
 
-static Placement linear(int64_t stages) {
-  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
-}
-
 /// The toy system with a link between accelerators: 1 ps per byte and 3 ps
 /// latency.
 static SystemFacts linkedSystem() {
@@ -36,20 +32,11 @@ static SystemFacts linkedSystem() {
 
 /// Four layers of 10 parameters, which take 2, 2 and 12 bytes each.
 static ModelFacts toyModel() {
-  BlockFacts block;
-  block.name = "layer";
-  block.count = 4;
-  block.parameters = 10;
-  block.activationBytes = 50;
-  block.weightGradBytes = 20;
-  block.recomputedBytes = 8;
-  block.kernels = {{"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}},
-                   {"norm", Engine::Vector, {3, 20}, {3, 40}, {}}};
-  ModelFacts model;
-  model.name = "toy";
+  ModelFacts model =
+      layersOf(4, 40,
+               {{"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}},
+                {"norm", Engine::Vector, {3, 20}, {3, 40}, {}}});
   model.sequence = 27720; // equal slices up to 12
-  model.boundaryBytes = 40;
-  model.blocks = {block};
   return model;
 }
 

@@ -45,6 +45,37 @@ inline BlockFacts blockOf(BlockPosition position, int64_t count,
   return block;
 }
 
+/// A model of equal layers of 10 parameters.
+inline ModelFacts layersOf(int64_t count, int64_t boundaryBytes,
+                           std::vector<Kernel> kernels) {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = count;
+  block.parameters = 10;
+  block.activationBytes = 50;
+  block.weightGradBytes = 20;
+  block.recomputedBytes = 8;
+  block.kernels = std::move(kernels);
+  ModelFacts model;
+  model.name = "toy";
+  model.boundaryBytes = boundaryBytes;
+  model.blocks = {block};
+  return model;
+}
+
+inline Placement linear(int64_t stages) {
+  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
+}
+
+/// Two paths that pass each other on the same workers.
+inline Placement mirrored(int64_t stages) {
+  Path down = placeLinear(stages), up = down;
+  std::reverse(up.workers.begin(), up.workers.end());
+  down.takes = {{0, 4, 2}};
+  up.takes = {{1, 4, 2}};
+  return llvm::cantFail(Placement::create(stages, 4, {down, up}));
+}
+
 } // namespace pipesched
 
 #endif // PIPESCHED_UNITTESTS_ANALYSIS_TOYCOSTS_H
