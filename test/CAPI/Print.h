@@ -22,4 +22,11 @@ static void print(MlirStringRef string, void *userData) {
   fwrite(string.data, 1, string.length, stdout);
 }
 
+/// As the callback for errors.
+static inline void printError(MlirStringRef string, void *userData) {
+  printf("error: ");
+  print(string, userData);
+  printf("\n");
+}
+
 #endif // PIPESCHED_TEST_CAPI_PRINT_H

@@ -15,26 +15,11 @@
 #include "PipeSched-c/Catalogue.h"
 #include "PipeSched-c/Evaluation.h"
 #include "PipeSched-c/RegisterEverything.h"
+#include "Print.h"
 #include "mlir-c/Diagnostics.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static MlirStringRef text(const char *string) {
-  return mlirStringRefCreate(string, strlen(string));
-}
-
-static void print(MlirStringRef string, void *userData) {
-  (void)userData;
-  fwrite(string.data, 1, string.length, stdout);
-}
-
-static void printError(MlirStringRef string, void *userData) {
-  (void)userData;
-  printf("error: ");
-  print(string, NULL);
-  printf("\n");
-}
 
 static MlirLogicalResult printDiagnostic(MlirDiagnostic diagnostic,
                                          void *userData) {
@@ -108,59 +93,46 @@ static void createCosts(PipeschedCostOptions options) {
   pipeschedCostsDestroy(pipeschedCostsCreate(options, printError, NULL));
 }
 
+#define REFUSE_COSTS(field, number)                                            \
+  do {                                                                         \
+    PipeschedCostOptions options = shippedCosts();                             \
+    options.field = number;                                                    \
+    createCosts(options);                                                      \
+  } while (0)
+
 static void refuseCosts(void) {
-  PipeschedCostOptions options = shippedCosts();
-  createCosts(options);
+  createCosts(shippedCosts());
   printf("costs\n");
   // CHECK-NEXT: costs
-  options.recompute = (PipeschedRecompute)3;
-  createCosts(options);
+  REFUSE_COSTS(recompute, 3);
   // CHECK-NEXT: error: expected recompute to be 0 (none), 1 (selective) or 2
   // CHECK-SAME: (full), found 3
-  options = shippedCosts();
-  options.attention = (PipeschedAttention)-1;
-  createCosts(options);
+  REFUSE_COSTS(attention, -1);
   // CHECK-NEXT: error: expected attention to be 0 (as-described), 1 (fused),
   // CHECK-SAME: 2 (unfused), 3 (flash-2), 4 (flash-3) or 5 (cudnn), found -1
-  options = shippedCosts();
-  options.precision = (PipeschedPrecision)2;
-  createCosts(options);
+  REFUSE_COSTS(precision, 2);
   // CHECK-NEXT: error: expected precision to be 0 (bf16) or 1 (fp8), found 2
-  options = shippedCosts();
-  options.sharding = (PipeschedSharding)1000;
-  createCosts(options);
+  REFUSE_COSTS(sharding, 1000);
   // CHECK-NEXT: error: expected sharding to be 0 (none), 1 (optimizer), 2
   // CHECK-SAME: (gradients), 3 (full-kept) or 4 (full), found 1000
-  options = shippedCosts();
-  options.rankOrder = (PipeschedRankOrder)2;
-  createCosts(options);
+  REFUSE_COSTS(rankOrder, 2);
   // CHECK-NEXT: error: expected rank-order to be 0 (data) or 1 (pipeline),
   // CHECK-SAME: found 2
-  options = shippedCosts();
-  options.contextExchange = (PipeschedContextExchange)2;
-  createCosts(options);
+  REFUSE_COSTS(contextExchange, 2);
   // CHECK-NEXT: error: expected context-exchange to be 0 (ring) or 1 (gather),
   // CHECK-SAME: found 2
-  options = shippedCosts();
-  options.expertDispatch = (PipeschedExpertDispatch)3;
-  createCosts(options);
+  REFUSE_COSTS(expertDispatch, 3);
   // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all), 1
   // CHECK-SAME: (per-node) or 2 (per-rank), found 3
 }
 
 static void refuseSources(void) {
-  PipeschedCostOptions options = shippedCosts();
-  options.model.kind = (PipeschedSourceKind)5;
-  createCosts(options);
+  REFUSE_COSTS(model.kind, 5);
   // CHECK-NEXT: error: expected the kind of the model's source to be 0 (none),
   // CHECK-SAME: 1 (name), 2 (file), 3 (json) or 4 (times), found 5
-  options = shippedCosts();
-  options.system.kind = PipeschedSourceTimes;
-  createCosts(options);
+  REFUSE_COSTS(system.kind, PipeschedSourceTimes);
   // CHECK-NEXT: error: a system is not read from a source of the kind 'times'
-  options = shippedCosts();
-  options.profile.kind = PipeschedSourceName;
-  createCosts(options);
+  REFUSE_COSTS(profile.kind, PipeschedSourceName);
   // CHECK-NEXT: error: a profile is not read from a source of the kind 'name'
 }
 
@@ -177,39 +149,34 @@ static void evaluate(PipeschedConfiguration configuration) {
       pipeschedConfigurationEvaluate(&configuration, printError, NULL));
 }
 
+#define REFUSE_CONFIGURATION(field, number)                                    \
+  do {                                                                         \
+    PipeschedConfiguration configuration = smallConfiguration();               \
+    configuration.field = number;                                              \
+    evaluate(configuration);                                                   \
+  } while (0)
+
 /// The last value of an enum is one that configurations take.
 static void takePairs(void) {
   PipeschedConfiguration configuration = smallConfiguration();
   configuration.timing.transport = PipeschedTransportPairs;
   evaluate(configuration);
-  configuration.timing.transport =
-      (PipeschedTransport)(PipeschedTransportPairs + 1);
-  evaluate(configuration);
+  REFUSE_CONFIGURATION(timing.transport, PipeschedTransportPairs + 1);
   // CHECK-NEXT: error: expected transport to be 0 (overlap), {{.*}}, found 4
 }
 
 static void refuseConfigurations(void) {
-  PipeschedConfiguration configuration = smallConfiguration();
-  configuration.timing.transport = (PipeschedTransport)1000;
-  evaluate(configuration);
+  REFUSE_CONFIGURATION(timing.transport, 1000);
   // CHECK-NEXT: error: expected transport to be 0 (overlap), {{.*}}, found 1000
-  configuration = smallConfiguration();
-  configuration.timing.receivePlacement = (PipeschedReceivePlacement)2;
-  evaluate(configuration);
+  REFUSE_CONFIGURATION(timing.receivePlacement, 2);
   // CHECK-NEXT: error: expected receive-placement to be 0 (arrival) or 1
   // CHECK-SAME: (consumer), found 2
-  configuration = smallConfiguration();
-  configuration.timing.forwardSends = (PipeschedForwardSends)2;
-  evaluate(configuration);
+  REFUSE_CONFIGURATION(timing.forwardSends, 2);
   // CHECK-NEXT: error: expected forward-sends to be 0 (async) or 1 (sync),
   // CHECK-SAME: found 2
-  configuration = smallConfiguration();
-  configuration.timing.runtime = (PipeschedRuntime)2;
-  evaluate(configuration);
+  REFUSE_CONFIGURATION(timing.runtime, 2);
   // CHECK-NEXT: error: expected runtime to be 0 (table) or 1 (torch), found 2
-  configuration = smallConfiguration();
-  configuration.optimizerStep = (PipeschedOptimizerStep)3;
-  evaluate(configuration);
+  REFUSE_CONFIGURATION(optimizerStep, 3);
   // CHECK-NEXT: error: expected optimizer-step to be 0 (none), 1 (overlapped)
   // CHECK-SAME: or 2 (exposed), found 3
 }

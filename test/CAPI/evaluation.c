@@ -13,27 +13,12 @@
 // RUN: pipesched-capi-evaluation-test | FileCheck %s
 
 #include "PipeSched-c/Evaluation.h"
+#include "Print.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static MlirStringRef text(const char *string) {
-  return mlirStringRefCreate(string, strlen(string));
-}
-
-static void print(MlirStringRef string, void *userData) {
-  (void)userData;
-  fwrite(string.data, 1, string.length, stdout);
-}
-
-static void printError(MlirStringRef string, void *userData) {
-  (void)userData;
-  printf("error: ");
-  print(string, NULL);
-  printf("\n");
-}
 
 static PipeschedProblem problem(const char *family, int64_t workers,
                                 int64_t microbatches) {

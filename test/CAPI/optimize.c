@@ -32,12 +32,6 @@ static MlirLogicalResult printDiagnostic(MlirDiagnostic diagnostic,
   return mlirLogicalResultSuccess();
 }
 
-static void printError(MlirStringRef text, void *userData) {
-  printf("error: ");
-  print(text, userData);
-  printf("\n");
-}
-
 static void printChoice(PipeschedChoice choice) {
   printf("placement %d, size %d", choice.hasPlacement ? choice.placement : -1,
          (int)choice.microbatchSize);

@@ -17,13 +17,6 @@
 
 #include <stdlib.h>
 
-static void onError(MlirStringRef message, void *userData) {
-  (void)userData;
-  printf("error: ");
-  print(message, NULL);
-  printf("\n");
-}
-
 static void onRun(PipeschedPartRun run, void *userData) {
   (void)userData;
   if (run.part == PipeschedLayerPartCombine)
@@ -37,8 +30,9 @@ static const PipeschedLayerTimes layer = {
 static void schedule(const PipeschedLayerTimes *times,
                      PipeschedPairOptions options) {
   PipeschedPairTimes found;
-  if (mlirLogicalResultIsSuccess(pipeschedSchedulePair(
-          1, times, 1, times, &options, &found, print, onRun, onError, NULL)))
+  if (mlirLogicalResultIsSuccess(
+          pipeschedSchedulePair(1, times, 1, times, &options, &found, print,
+                                onRun, printError, NULL)))
     printf("\npair: %d, seen %d, bound %d, best %d\n", (int)found.endPs,
            (int)found.exposedPs, (int)found.boundPs, (int)found.isOptimal);
 }
@@ -71,20 +65,20 @@ static void pairs(void) {
 static void misuse(void) {
   PipeschedPairOptions options = makeOptions(PipeschedPairOrderBest);
   PipeschedPairTimes found;
-  pipeschedSchedulePair(1, NULL, 0, NULL, &options, &found, NULL, NULL, onError,
-                        NULL);
+  pipeschedSchedulePair(1, NULL, 0, NULL, &options, &found, NULL, NULL,
+                        printError, NULL);
   // CHECK-NEXT: error: expected 1 layers of the forward, found null
   pipeschedSchedulePair(0, NULL, -1, NULL, &options, &found, NULL, NULL,
-                        onError, NULL);
+                        printError, NULL);
   // CHECK-NEXT: error: expected the number of layers of the backward to be
-  pipeschedSchedulePair(1, &layer, 1, &layer, NULL, &found, NULL, NULL, onError,
-                        NULL);
+  pipeschedSchedulePair(1, &layer, 1, &layer, NULL, &found, NULL, NULL,
+                        printError, NULL);
   // CHECK-NEXT: error: expected options of a pair, found null
   pipeschedSchedulePair(1, &layer, 1, &layer, &options, NULL, NULL, NULL,
-                        onError, NULL);
+                        printError, NULL);
   // CHECK-NEXT: error: expected the times of a pair, found null
   PipeschedCosts none = {NULL};
-  pipeschedCostsGetLayerParts(none, 1, NULL, onError, NULL);
+  pipeschedCostsGetLayerParts(none, 1, NULL, printError, NULL);
   // CHECK-NEXT: error: expected costs, found null
   printf("null callbacks: %d\n",
          (int)mlirLogicalResultIsSuccess(pipeschedSchedulePair(

@@ -1,8 +1,9 @@
 // A schedule and its lowered program have the same times, to the picosecond, under
-// every transport and placement of receives.
+// every transport and placement of receives: here with copies and all-reduces, for families see
+// unittests/Adapter/LoadProgramTest.cpp.
 
 // RUN: pipesched-opt %s -o %t.schedules \
-// RUN:   --pass-pipeline='builtin.module(pipe-schedule-1f1b, pipe-verify)'
+// RUN:   --pass-pipeline='builtin.module(pipe-verify)'
 // RUN: pipesched-opt %t.schedules -o %t.arrival \
 // RUN:   --pass-pipeline='builtin.module(convert-pipe-to-exec)'
 // RUN: pipesched-opt %t.schedules -o %t.consumer \
@@ -27,58 +28,8 @@
 // RUN: pipesched-translate --export-report --transport=blocking %t.consumer -o %t.exec
 // RUN: %python %S/Inputs/same-execution.py %t.pipe %t.exec | FileCheck %s
 
-// CHECK: 17 schedules are timed alike
+// CHECK: 8 schedules are timed alike
 
-pipe.schedule @square workers 4 microbatches 4
-    profile <"F=10us,B=21us,comm=2us,send=3us"> { path on [0, 1, 2, 3] }
-pipe.schedule @long workers 3 microbatches 20
-    profile <"F=[10us,12us,9us],B=21us,send=7us"> { path on [2, 0, 1] }
-
-pipe.schedule @gpipe workers 2 microbatches 3 family "gpipe"
-    profile <"F=10us,B=21us,comm=2us,send=3us"> {
-  path on [0, 1]
-  worker 0 runs [0F0 0F1 0F2 0B0 0B1 0B2]
-  worker 1 runs [1F0 1F1 1F2 1B0 1B1 1B2]
-}
-pipe.schedule @chimera workers 4 microbatches 4
-    profile <"F=10us,B=21us,comm=2us,send=13us"> {
-  path on [0, 1, 2, 3] takes [0, 1]
-  path on [3, 2, 1, 0] takes [2, 3]
-  worker 0 runs [0F0 0F1 3F2 3B2 3F3 3B3 0B0 0B1]
-  worker 1 runs [1F0 2F2 1F1 2B2 2F3 1B0 2B3 1B1]
-  worker 2 runs [1F2 2F0 1F3 2B0 2F1 1B2 2B1 1B3]
-  worker 3 runs [0F2 0F3 3F0 3B0 3F1 3B1 0B2 0B3]
-}
-pipe.schedule @interleaved workers 2 microbatches 2
-    profile <"F=10us,B=21us,comm=2us,send=3us"> {
-  path on [0, 1, 0, 1]
-  worker 0 runs [0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1]
-  worker 1 runs [1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1]
-}
-pipe.schedule @vee workers 2 microbatches 2
-    profile <"F=10us,B=21us,comm=2us,send=3us"> {
-  path on [0, 1, 1, 0]
-  worker 0 runs [0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1]
-  worker 1 runs [1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1]
-}
-pipe.schedule @split_after_i workers 2 microbatches 2
-    profile <"F=10us,I=11us,W=8us,comm=2us,send=3us"> {
-  path on [0, 1]
-  worker 0 runs [0F0 0F1 0I0 0I1 0W0 0W1]
-  worker 1 runs [1F0 1I0 1W0 1F1 1I1 1W1]
-}
-pipe.schedule @split_after_w workers 2 microbatches 2 gradient after W
-    profile <"F=10us,I=11us,W=8us,comm=2us,send=3us"> {
-  path on [0, 1]
-  worker 0 runs [0F0 0F1 0I0 0W0 0I1 0W1]
-  worker 1 runs [1F0 1I0 1W0 1F1 1I1 1W1]
-}
-pipe.schedule @overlapped workers 2 microbatches 3
-    profile <"F=10us,B=21us,FB=25us,comm=2us,send=3us"> {
-  path on [0, 1]
-  worker 0 runs [0F0 0F1 0F2 0B0 0B1 0B2]
-  worker 1 runs [1F0 1F1+1B0 1F2+1B1 1B2]
-}
 pipe.schedule @copies workers 2 microbatches 2
     profile <"F=10us,B=21us,R=9us,D=15us,U=16us,comm=2us,send=3us"> {
   path on [0, 1]
