@@ -327,6 +327,8 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options,
   if (options.memoryTimes.getNumOccurrences() > 0)
     instance->problem.memoryTimes = options.memoryTimes;
   const Problem &problem = instance->problem;
+  if (llvm::Error error = checkTime(problem, options.timeLimit))
+    return fail(std::move(error));
   if (llvm::Error error = checkCapacity(problem))
     return fail(std::move(error));
   SolverOptions limits = options.makeSolverOptions(pool);

@@ -125,6 +125,24 @@ llvm::Error optimize::checkSize(int64_t numPairs, int64_t numSlices) {
       numSlices == 1 ? "" : formatv(" of {0} slices", numSlices).str(), most));
 }
 
+llvm::Error optimize::checkTime(const Problem &problem, double limitSeconds) {
+  // Bounds, encoding, the first schedule and its proof, measured from 10^5 to
+  // 10^7 cells.
+  constexpr double kSecondsPerCell = 5e-6;
+  int64_t numCells = 0;
+  (problem.techniques.phases() & kCostedPhases).forEach([&](Phase) {
+    numCells += problem.placement.getNumPairs();
+  });
+  double least = kSecondsPerCell * double(numCells);
+  if (limitSeconds <= 0 || least <= std::max(1.0, limitSeconds))
+    return llvm::Error::success();
+  return makeError(formatv(
+      "the problem has {0} cells, for which a search takes at least about "
+      "{1:F0} s; {2:F2} s of the time limit are there for it: give more time, "
+      "or fewer microbatches",
+      numCells, least, limitSeconds));
+}
+
 llvm::Error ProblemCheck::checkLengths() const {
   if (placement.getNumPaths() == 0)
     return makeError("the problem has no path");

@@ -140,7 +140,13 @@ public:
   Expected<OptimizedSchedule> run();
 
 private:
-  void prepare();
+  void prepare(const Budget &budget);
+  /// What each of the possible candidates gets first.
+  Budget firstTurn(const Budget &budget) const {
+    return possible.size() > 1
+               ? budget.share(kFirstRound / double(possible.size()))
+               : budget;
+  }
   void tryAll(const Budget &budget);
   void tryOne(Trial &trial, const Budget &budget);
   void goOn(const Budget &budget);
@@ -175,6 +181,8 @@ Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
   if (Error error = checkProblem(problem)) // familySeeds needs a valid problem
     return std::move(error);
   SolverOptions limits = within(options.solver, budget);
+  if (Error error = checkTime(problem, limits.timeLimitSeconds))
+    return std::move(error);
   std::vector<Seed> seeds(own.begin(), own.end());
   for (Seed &seed : familySeeds(problem, limits))
     seeds.push_back(std::move(seed));
@@ -192,8 +200,9 @@ static bool isInBytes(const CostInputs &costs, const ProblemOptions &options) {
   return budget && budget->unit != MemoryBudget::Unit::Activations;
 }
 
-/// Makes problems and bounds. A single candidate needs no bound.
-void ScheduleOptimizer::prepare() {
+/// Makes problems and bounds. A single candidate needs no bound. What is too
+/// large for its first turn is not tried.
+void ScheduleOptimizer::prepare(const Budget &budget) {
   trials.reserve(candidates.size());
   for (const ScheduleCandidate &candidate : candidates) {
     Trial &trial = trials.emplace_back();
@@ -215,6 +224,13 @@ void ScheduleOptimizer::prepare() {
   }
   if (possible.size() < 2)
     return;
+  double seconds = within(options.solver, firstTurn(budget)).timeLimitSeconds;
+  llvm::erase_if(possible, [&](Trial *trial) {
+    Error error = checkTime(trial->problem, seconds);
+    if (error)
+      trial->outcome.reason = llvm::toString(std::move(error));
+    return !trial->outcome.reason.empty();
+  });
   for (Trial *trial : possible)
     trial->bound = quickBound(trial->problem).value;
   llvm::sort(possible, [](const Trial *a, const Trial *b) {
@@ -242,9 +258,7 @@ void ScheduleOptimizer::tryOne(Trial &trial, const Budget &budget) {
 /// Bounds are in ascending order: after the first candidate that cannot win, no
 /// other can.
 void ScheduleOptimizer::tryAll(const Budget &budget) {
-  Budget each = possible.size() > 1
-                    ? budget.share(kFirstRound / double(possible.size()))
-                    : budget;
+  Budget each = firstTurn(budget);
   Budget left = budget;
   for (Trial *trial : possible) {
     if (best && isInterrupted(options.solver)) {
@@ -268,7 +282,7 @@ void ScheduleOptimizer::goOn(const Budget &budget) {
   SolverResult &known = best->result;
   Seed rows{known.origin, known.solution.rows};
   Expected<SolverResult> result = solve(best->problem, rows, budget);
-  if (!result) // cannot happen: the rows are a schedule
+  if (!result) // its share of the time is too short for its size
     return llvm::consumeError(result.takeError());
   if (result->lowerBound < known.lowerBound) {
     result->lowerBound = known.lowerBound;
@@ -357,7 +371,7 @@ Error ScheduleOptimizer::verify() const {
 Expected<OptimizedSchedule> ScheduleOptimizer::run() {
   Budget all = Budget::of(options.solver);
   Budget main = options.explain ? all.share(kMainShare) : all;
-  prepare();
+  prepare(main);
   tryAll(main);
   if (!best)
     return noSchedule();

@@ -119,6 +119,8 @@ Expected<SolverResult> optimize::solve(const Problem &problem,
     return std::move(error);
   if (llvm::Error error = checkCapacity(problem))
     return std::move(error);
+  if (llvm::Error error = checkTime(problem, options.timeLimitSeconds))
+    return std::move(error);
   SharedState shared(options);
   Bound bound = quickBound(problem);
   shared.raiseBound(bound.value, bound.name);

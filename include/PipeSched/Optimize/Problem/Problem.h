@@ -138,6 +138,11 @@ struct Problem {
 /// there is memory for them. Error: too many of them.
 llvm::Error checkSize(int64_t numPairs, int64_t numSlices);
 
+/// Checks the size of a problem against a limit of time (0: none), before any
+/// work that is linear in its cells. Error: to read the cells alone takes more
+/// than a second, and more than the limit.
+llvm::Error checkTime(const Problem &problem, double limitSeconds);
+
 /// The placement of a problem: microbatches with slices as `placement` of
 /// Problem has them. Needs a placement that is assigned. Errors: those of
 /// checkSize and Placement::create.
