@@ -229,10 +229,33 @@ static LogicalResult checkOp(Operation *op, func::FuncOp function) {
   return success();
 }
 
+/// Removes functions that nothing calls and that have an op of a dialect that
+/// is not registered: there is no lowering of it, and upstream's passes crash
+/// on it.
+static void removeForeign(ModuleOp module) {
+  for (auto function :
+       llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+    Operation *foreign = nullptr;
+    function.getBody().walk([&](Operation *op) {
+      foreign = op;
+      return op->isRegistered() ? WalkResult::advance()
+                                : WalkResult::interrupt();
+    });
+    if (!foreign || foreign->isRegistered() ||
+        !SymbolTable::symbolKnownUseEmpty(function, module))
+      continue;
+    foreign->emitWarning() << "function '" << function.getName()
+                           << "' is left out: nothing calls it, and this op is "
+                              "of no registered dialect";
+    function.erase();
+  }
+}
+
 namespace {
 struct LowerStageOpsPass
     : pipesched::impl::LowerStageOpsPassBase<LowerStageOpsPass> {
   void runOnOperation() override {
+    removeForeign(getOperation());
     if (failed(makeExternCalls(getOperation())))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());

@@ -393,6 +393,9 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
     `lower-stage-checks` replaces. There is none where the index is known to be
     inside, as that of a loop over the tensor is.
 
+    A function that nothing calls and that has an op of a dialect that is not
+    registered is removed, with a warning.
+
     Errors: another op on tensors that has no bufferization; floats of eight
     bits and less; an index that is known to be outside of its tensor. The error
     names the op, its function and, as far as they are known, its stages.
