@@ -141,16 +141,19 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
     import torch
 
     from pipesched.frontends.torch import export
-    from pipesched.torch.training import Source, find
+    from pipesched.torch.training import Source, find, placed
 
     source = Source.load(find(arguments.model), _model_options(arguments))
     torch.manual_seed(arguments.seed)
-    model, loss = source.with_loss(getattr(torch, arguments.dtype))
+    dtype = getattr(torch, arguments.dtype)
+    model, loss = source.with_loss(dtype)
     size = arguments.microbatch_size
-    inputs, targets = next(source.batches(size, arguments.seed))
+    cpu = torch.device("cpu")
+    inputs, targets = placed(next(source.batches(size, arguments.seed)), cpu, dtype)
     times = source.measure(model, inputs, None) if arguments.divide == "measured" else None
     count = schedule.microbatches * size
-    batches = itertools.islice(source.batches(count, arguments.seed), arguments.batches)
+    given = itertools.islice(source.batches(count, arguments.seed), arguments.batches)
+    batches = (placed(batch, cpu, dtype) for batch in given)
     return export(
         model,
         schedule,

@@ -25,10 +25,11 @@ from frontend_models import (  # noqa: E402
     loss,
     trained,
 )
+from language_cases import language_model, next_word, words  # noqa: E402
 from pipesched.command import main  # noqa: E402
 from pipesched.frontends import FrontendError  # noqa: E402
 from pipesched.frontends.torch import export  # noqa: E402
-from pipesched.torch import split_model  # noqa: E402
+from pipesched.torch import from_hugging_face, split_model  # noqa: E402
 from pipesched.torch.training import Source, find  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
@@ -317,3 +318,56 @@ def test_command_writes_what_runs(tmp_path: Path, capsys: pytest.CaptureFixture[
         data = list(itertools.islice(source.batches(4, 0), 3))
         wanted = trained(model, data, 2, optimizer, source.loss)
         check(tmp_path / "gpt.mlir", tmp_path / "gpt.parameters", wanted)
+
+
+FLOATS = """
+import torch
+from torch import nn
+
+def model():
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 6), nn.Linear(6, 3))
+
+def batches(size, seed):
+    chance = torch.Generator().manual_seed(seed)
+    while True:
+        yield torch.randn(size, 4, generator=chance), torch.randn(size, 3, generator=chance)
+
+loss = nn.functional.mse_loss
+"""
+
+
+@needs_tool
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_batches_of_floats_have_the_type_of_the_parameters(tmp_path: Path, dtype: str) -> None:
+    file = tmp_path / "floats.py"
+    file.write_text(FLOATS)
+    line = ["export", str(file), "--schedule", "1f1b", "--workers", "2", "--microbatches", "2"]
+    line += ["--batches", "3", "--dtype", dtype, "-o", str(tmp_path / "floats.mlir")]
+    assert main(line) == 0
+    source = Source.load(file, {})
+    kind = getattr(torch, dtype)
+    torch.manual_seed(0)
+    model = source.model(kind)
+    optimizer = source.optimizer(list(model.parameters()), 1e-3)
+    data = [tuple(each.to(kind) for each in batch) for batch in itertools.islice(source.batches(8, 0), 3)]
+    wanted = trained(model, data, 2, optimizer, source.loss)
+    tolerance = 1e-5 if dtype == "float64" else 0.02
+    check(tmp_path / "floats.mlir", tmp_path / "floats.parameters", wanted, tolerance=tolerance)
+
+
+@needs_tool
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_models_of_hugging_face_train_as_in_pytorch(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("transformers", reason="needs transformers: pip install 'pipesched[test]'")
+    schedule = pipesched.generate("1f1b", workers=2, microbatches=MICROBATCHES)
+    model = language_model(kind).float()
+    data = [(each, each) for each in (words(seed, 2 * MICROBATCHES) for seed in range(4))]
+    example = (data[0][0][:2], data[0][1][:2])
+    stages = from_hugging_face(model, schedule)
+    made = export(
+        model, schedule, example, loss=next_word, optimizer=adam, stages=stages, batches=data
+    )
+    folder = made.save(tmp_path / "model.mlir")
+    optimizer = adam(list(model.parameters()))
+    wanted = trained(model, data, MICROBATCHES, optimizer, next_word)
+    check(tmp_path / "model.mlir", folder, wanted)

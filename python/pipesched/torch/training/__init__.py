@@ -10,5 +10,16 @@ from __future__ import annotations
 from ._job import Job, Outcome
 from ._launch import RankFailed, join, launch
 from ._source import Source, find, shipped
+from ._trainer import placed
 
-__all__ = ["Job", "Outcome", "RankFailed", "Source", "find", "join", "launch", "shipped"]
+__all__ = [
+    "Job",
+    "Outcome",
+    "RankFailed",
+    "Source",
+    "find",
+    "join",
+    "launch",
+    "placed",
+    "shipped",
+]
