@@ -264,6 +264,25 @@ static void runThreads(PipeschedWorld *world) {
     rtJoinCopies(&world->workers[i].base);
 }
 
+void pipesched_rt_world_stop(PipeschedWorld *world, const char *why) {
+  struct Woken woken = {NULL};
+  char text[rtTextBytes];
+  lockWorld(world);
+  size_t used = (size_t)snprintf(text, sizeof(text) / 2, "%s", why);
+  if (used >= sizeof(text) / 2)
+    used = sizeof(text) / 2 - 1;
+  const char *separator = "; still computing: worker ";
+  for (int32_t i = 0; i < world->numWorkers && used + 48 < sizeof(text); ++i) {
+    if (world->workers[i].waiting != notWaiting)
+      continue;
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d",
+                             separator, (int)i);
+    separator = ", ";
+  }
+  failWorld(world, PIPESCHED_RT_SYSTEM, text, &woken);
+  unlockWorld(world, &woken);
+}
+
 int32_t pipesched_rt_world_run(PipeschedWorld *world,
                                PipeschedStepFunction step, int64_t firstStep,
                                int64_t steps) {

@@ -15,6 +15,12 @@
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Regex.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/WithColor.h"
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
 
 using namespace pipesched;
 using namespace pipesched::run;
@@ -44,6 +50,10 @@ public:
   llvm::Error run(PipeschedStepFunction step, int64_t number) {
     pipesched_rt_world_run(world, step, number, 1);
     return error();
+  }
+  /// Ends a run that another thread is in.
+  void stop(const std::string &why) {
+    pipesched_rt_world_stop(world, why.c_str());
   }
   llvm::Error pace(int64_t worker, llvm::ArrayRef<int64_t> ns) {
     return pipesched_rt_world_pace(world, worker, ns.data()) == PIPESCHED_RT_OK
@@ -143,6 +153,51 @@ static void printStep(int64_t step, double loss, Span span) {
   llvm::outs().flush();
 }
 
+namespace {
+/// Ends the run, and this process if a worker goes on computing: a thread
+/// cannot be ended from outside.
+class Watchdog {
+public:
+  Watchdog(World &world, int64_t seconds) {
+    if (seconds > 0)
+      thread = std::thread([this, &world, seconds] { watch(world, seconds); });
+  }
+  ~Watchdog() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      hasEnded = true;
+    }
+    ended.notify_all();
+    if (thread.joinable())
+      thread.join();
+  }
+
+private:
+  bool waitFor(int64_t seconds) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return ended.wait_for(lock, std::chrono::seconds(seconds),
+                          [this] { return hasEnded; });
+  }
+  void watch(World &world, int64_t seconds) {
+    constexpr int64_t kPatience = 1;
+    if (waitFor(seconds))
+      return;
+    world.stop("the run has not ended after " + std::to_string(seconds) +
+               " s (--timeout)");
+    if (waitFor(kPatience))
+      return;
+    llvm::WithColor::error() << llvm::toString(world.error()) << "\n";
+    llvm::sys::RunInterruptHandlers(); // removes files that are not complete
+    _exit(1);
+  }
+
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool hasEnded = false;
+  std::thread thread;
+};
+} // namespace
+
 static const NativeSymbol kRuntime[] = {
     {"pipesched_rt_send", reinterpret_cast<void *>(&pipesched_rt_send)},
     {"pipesched_rt_recv", reinterpret_cast<void *>(&pipesched_rt_recv)},
@@ -192,6 +247,7 @@ llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
       return std::move(error);
   RunResult result;
   result.logs.resize(blocks.size());
+  Watchdog watchdog(world, options.timeout);
   for (int64_t number = 0; number < training.steps; ++number) {
     if (llvm::Error error = world.run(*step, number))
       return makeError(

@@ -24,10 +24,13 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Signals.h"
 #include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace pipesched;
@@ -88,10 +91,100 @@ static llvm::Error checkInterrupted() {
                        : llvm::Error::success();
 }
 
+/// The ranks of this machine that are stopped, by signals or a debugger: "2".
+static std::string stoppedRanks(StringRef program) {
+  std::string stopped;
+  std::error_code code;
+  for (fs::directory_iterator entry("/proc", code), end; entry != end && !code;
+       entry.increment(code)) {
+    llvm::SmallString<256> file;
+    if (fs::real_path(entry->path() + "/exe", file) || file != program)
+      continue;
+    auto state = llvm::MemoryBuffer::getFileAsStream(entry->path() + "/stat");
+    auto environment =
+        llvm::MemoryBuffer::getFileAsStream(entry->path() + "/environ");
+    if (!state || !environment ||
+        !(*state)
+             ->getBuffer()
+             .rsplit(')')
+             .second.ltrim()
+             .starts_with_insensitive("t"))
+      continue;
+    for (StringRef word : llvm::split((*environment)->getBuffer(), '\0'))
+      if (word.consume_front("PMI_RANK=") ||
+          word.consume_front("OMPI_COMM_WORLD_RANK="))
+        stopped += (stopped.empty() ? "" : ", ") + word.str();
+  }
+  return stopped;
+}
+
+namespace {
+/// Ends a program and all that it has started when its time is over.
+class Deadline {
+public:
+  Deadline(pid_t leader, int64_t seconds, StringRef folder) {
+    if (seconds > 0)
+      thread = std::thread([this, leader, seconds, folder] {
+        constexpr int64_t kPatience = 2; // to remove what a launcher made
+        if (waitFor(seconds))
+          return;
+        hasPassed = true;
+        stopped = stoppedRanks((folder + "/program").str());
+        endGroup(leader);
+        waitFor(kPatience);
+        kill(-leader, SIGKILL); // also what is stopped
+      });
+  }
+  /// Joins the thread. Returns whether the time was over.
+  bool end() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      hasEnded = true;
+    }
+    ended.notify_all();
+    if (thread.joinable())
+      thread.join();
+    return hasPassed;
+  }
+
+  std::string stopped; ///< the ranks that were, when the time was over
+
+private:
+  bool waitFor(int64_t seconds) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return ended.wait_for(lock, std::chrono::seconds(seconds),
+                          [this] { return hasEnded; });
+  }
+
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool hasEnded = false, hasPassed = false;
+  std::thread thread;
+};
+} // namespace
+
+/// Why a run was ended after its time, with the workers without a result, which
+/// each writes when it ends.
+static std::string describeTimeout(int64_t seconds, StringRef folder,
+                                   size_t numWorkers, StringRef stopped) {
+  std::string missing;
+  for (size_t worker = 0; worker < numWorkers; ++worker)
+    if (!fs::exists(folder + "/after." + Twine(worker)))
+      missing += (missing.empty() ? "" : ", ") + std::to_string(worker);
+  std::string text = "the run has not ended after " + std::to_string(seconds) +
+                     " s (--timeout); no result from rank " + missing;
+  if (!stopped.empty())
+    text += "; stopped: rank " + stopped.str();
+  return text;
+}
+
 /// Runs a program in a process group of its own, and returns what it prints on
-/// its standard output. Errors say all that it has printed.
+/// its standard output. Errors say all that it has printed. `seconds` is a
+/// limit of its time, or 0.
 static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
-                                           StringRef folder) {
+                                           StringRef folder,
+                                           int64_t seconds = 0,
+                                           size_t numWorkers = 0) {
   if (llvm::Error error = checkInterrupted())
     return std::move(error);
   std::string output = (folder + "/output").str();
@@ -101,6 +194,7 @@ static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
   std::vector<StringRef> arguments(command.begin(), command.end());
   llvm::outs().flush();
   std::string message;
+  std::string late;
   llvm::sys::ProcessInfo process = llvm::sys::ExecuteNoWait(
       arguments.front(), arguments, std::nullopt, redirects, /*MemoryLimit=*/0,
       &message, /*ExecutionFailed=*/nullptr, /*AffinityMask=*/nullptr,
@@ -109,7 +203,10 @@ static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
     setRunningGroup(process.Pid);
     if (isInterrupted) // before its number was known
       endGroup(process.Pid);
+    Deadline deadline(process.Pid, seconds, folder);
     process = llvm::sys::Wait(process, std::nullopt, &message);
+    if (deadline.end())
+      late = describeTimeout(seconds, folder, numWorkers, deadline.stopped);
     setRunningGroup(0);
   } else {
     process.ReturnCode = -1;
@@ -122,6 +219,9 @@ static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
   };
   if (process.ReturnCode == 0)
     return printed(output);
+  if (!late.empty())
+    return makeError(late + "\n" +
+                     StringRef(printed(output) + printed(errors)).rtrim());
   std::string text = "'" + llvm::join(command, " ") + "' failed";
   if (!message.empty())
     text += ": " + message;
@@ -360,6 +460,11 @@ static std::vector<std::string> mpiCommand(StringRef mpirun,
                       enumName(options.messages.getValue()).str());
   if (options.blocking)
     command.push_back("--blocking");
+  // In time for a rank that waits to name those that do not answer, but not so
+  // soon that it ends a start of MPI that takes long.
+  constexpr int64_t kPatience = 3, kLeast = 30;
+  if (int64_t wait = options.timeout / 2 - kPatience; wait >= kLeast)
+    command.push_back("--timeout=" + std::to_string(wait));
   return command;
 }
 
@@ -400,8 +505,9 @@ llvm::Expected<RunResult> run::runMpi(const PreparedProgram &program,
                                (folder + "/program").str()))
     return std::move(error);
   std::string launcher = (*mpirun + " " + given.split(' ').second).str();
-  auto printed = execute(
-      mpiCommand(launcher, options, folder, program.layouts.size()), folder);
+  size_t numWorkers = program.layouts.size();
+  auto printed = execute(mpiCommand(launcher, options, folder, numWorkers),
+                         folder, options.timeout, numWorkers);
   if (!printed)
     return printed.takeError();
   llvm::outs() << printableLines(*printed);

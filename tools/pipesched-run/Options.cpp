@@ -21,6 +21,8 @@ using namespace pipesched;
 using namespace pipesched::run;
 using llvm::StringRef;
 
+static constexpr int64_t kMaxTimeout = 1'000'000'000;
+
 Options::Options() {
   for (const FamilyOptionInfo &info : familyOptions())
     familyValues.push_back(std::make_unique<cl::opt<std::string>>(
@@ -67,8 +69,8 @@ llvm::Error Options::checkFiles() const {
 /// Code is written without a run, of which these are results.
 llvm::Error Options::checkEmit() const {
   const cl::Option *results[] = {
-      &checks,       &tolerance,        &trace,
-      &writeProfile, &writeMeasurement, &saveParameters};
+      &checks,           &tolerance,      &trace,  &writeProfile,
+      &writeMeasurement, &saveParameters, &timeout};
   for (const cl::Option *option : results)
     if (emit != Emit::Nothing && option->getNumOccurrences() > 0)
       return makeError(optionName(*option) + " belongs to runs, and --emit=" +
@@ -82,6 +84,9 @@ llvm::Error Options::check() const {
   auto found = [](auto &option) { return llvm::Twine(option.getValue()); };
   if (steps < 1)
     return makeError("--steps: expected 1 or more, found " + found(steps));
+  if (timeout < 0 || timeout > kMaxTimeout)
+    return makeError("--timeout: expected 0 to " + llvm::Twine(kMaxTimeout) +
+                     " seconds, found " + found(timeout));
   for (const auto *option : {&workers, &microbatches})
     if (*option < 0 || (option->getNumOccurrences() > 0 && *option == 0))
       return makeError("--" + option->ArgStr + ": expected 1 or more, found " +

@@ -129,6 +129,10 @@ struct Options {
                              enumOptionValuesWithDefault<Messages::Default>()};
   cl::opt<bool> blocking{"blocking", cl::cat(category),
                          cl::desc("A send returns when it has ended")};
+  cl::opt<int64_t> timeout{
+      "timeout", cl::cat(category), cl::init(0), cl::value_desc("seconds"),
+      cl::desc("End a run that takes longer, and name the workers that do not "
+               "answer (default 0: no limit)")};
   cl::opt<std::string> mpicc{"mpicc", cl::cat(category), cl::init("mpicc"),
                              cl::desc("The compiler of MPI")};
   cl::opt<std::string> mpirun{

@@ -87,6 +87,12 @@ PIPESCHED_RT_API int32_t pipesched_rt_world_run(PipeschedWorld *world,
                                                 int64_t first_step,
                                                 int64_t steps);
 
+/// Ends a run that another thread is in and that has lasted too long: from now
+/// on all calls of workers fail, with `why` and the numbers of the workers that
+/// compute, which notice it at their next call.
+PIPESCHED_RT_API void pipesched_rt_world_stop(PipeschedWorld *world,
+                                              const char *why);
+
 /// Returns what failed, one or more lines without a final end of line, or "".
 /// It lives as long as the world.
 PIPESCHED_RT_API const char *

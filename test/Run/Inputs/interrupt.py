@@ -2,7 +2,8 @@
 
 interrupt.py [--signal=NAME] FOLDER NAME COMMAND...
 
-The signal is SIGTERM unless another one is named. FOLDER, which is made, is where the run has its
+The signal is SIGTERM unless another one is named; SIGSTOP stops one NAME, and the run has to end by
+itself. FOLDER, which is made, is where the run has its
 temporary files. NAME is that of a program below the run, by which it is known to be at work.
 """
 
@@ -53,7 +54,11 @@ def is_at_work() -> bool:
 
 
 wait_until(is_at_work, "to begin")
-run.send_signal(signal.Signals[given])
+if given == "SIGSTOP":
+    time.sleep(1)  # beyond the start of MPI
+    os.kill(next(pid for pid, words in processes(folder).items() if name in words.split()[:1]), 19)
+else:
+    run.send_signal(signal.Signals[given])
 status = run.wait(DEADLINE_S)
 wait_until(lambda: not processes(folder), "to end what was started")
 if given == "SIGKILL":  # another process removes the files
