@@ -76,6 +76,28 @@ TEST(World, AsksForHugePages) {
   EXPECT_NE(flagsOf(block + (8 << 20)).find(" hg "), std::string::npos);
 }
 
+TEST(World, StopsARunAndNamesWhoComputes) {
+  World world({}, PIPESCHED_RT_RENDEZVOUS);
+  std::atomic<int> numThere = 0;
+  std::atomic<bool> mayEnd = false;
+  std::thread watchdog([&] {
+    while (numThere < 2)
+      std::this_thread::yield();
+    pipesched_rt_world_stop(world.get(), "too late");
+    mayEnd = true;
+  });
+  int32_t status = world.run([&](const Worker &) {
+    ++numThere;
+    while (!mayEnd)
+      std::this_thread::yield();
+    return 0;
+  });
+  watchdog.join();
+  EXPECT_EQ(status, PIPESCHED_RT_SYSTEM);
+  EXPECT_STREQ(pipesched_rt_world_error(world.get()),
+               "too late; still computing: worker 0, 1");
+}
+
 TEST(World, KeepsWhatIsPersistent) {
   World world({}, PIPESCHED_RT_RENDEZVOUS);
   auto step = [](const Worker &w) {
