@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Checks all that a machine can check about the sources: formatting, licence
 # headers, white space, lengths, repeated code, types defined twice, the layers
-# of the libraries, and that neither the sources nor unclear words become more. Without --fast (minutes) it also builds build/dev,
-# compiles each public header by itself and runs clang-tidy. Every check runs,
-# also after one has failed.
+# of the libraries, and that neither lines nor unclear words become more. Without
+# --fast (minutes) it also builds build/dev, compiles each public header by
+# itself and runs clang-tidy. Every check runs, also after one has failed.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 

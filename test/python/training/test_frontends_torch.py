@@ -349,7 +349,8 @@ def test_batches_of_floats_have_the_type_of_the_parameters(tmp_path: Path, dtype
     torch.manual_seed(0)
     model = source.model(kind)
     optimizer = source.optimizer(list(model.parameters()), 1e-3)
-    data = [tuple(each.to(kind) for each in batch) for batch in itertools.islice(source.batches(8, 0), 3)]
+    batches_of_floats = itertools.islice(source.batches(8, 0), 3)
+    data = [(inputs.to(kind), targets.to(kind)) for inputs, targets in batches_of_floats]
     wanted = trained(model, data, 2, optimizer, source.loss)
     tolerance = 1e-5 if dtype == "float64" else 0.02
     check(tmp_path / "floats.mlir", tmp_path / "floats.parameters", wanted, tolerance=tolerance)
