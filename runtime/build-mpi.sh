@@ -9,7 +9,7 @@
 #
 # Link a compiled schedule with it by the same MPICC:
 #
-#   mpicc main.c schedule.o libpipesched_rt_mpi.a -lm -lpthread -o train
+#   mpicc main.c schedule.o libpipesched_rt_mpi.a -lm -lpthread -ldl -o train
 set -eu
 
 if [ $# -lt 2 ]; then
@@ -28,7 +28,7 @@ root=$(cd "$(dirname "$0")" && pwd)
 objects=$(mktemp -d "$library.XXXXXX")
 trap 'rm -rf "$objects"' EXIT
 trap 'exit 1' HUP INT TERM
-for source in Copies Files Log Matmul Mpi MpiGroups MpiMain \
+for source in Blas Copies Files Log Mpi MpiGroups MpiMain \
   Options Reduce Training Worker; do
   "$mpicc" -std=c11 -O2 -fPIC -fvisibility=hidden -pthread \
     -I"$root/include" "$@" -c "$root/lib/$source.c" -o "$objects/$source.o"

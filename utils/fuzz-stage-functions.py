@@ -5,10 +5,9 @@
 """Compares compiled stage functions with the same graphs in NumPy.
 
 Each function has several results, which share fills and are slices, reshapes,
-products and sums of each other, gathers and scatters whose indices are numbers
-of another tensor, and loops that move numbers one by one. Numbers are small
-integers in f64, so that every result is exact. Functions of one batch are
-compiled as one module.
+products and sums of each other, rows and columns that numbers of another tensor
+name, and loops that move numbers one by one. Numbers are small integers in f64,
+so that every result is exact. Functions of one batch are compiled as one module.
 """
 
 import argparse
@@ -183,59 +182,29 @@ class Graph:
                   f"{tensor(a.shape)}",
                   np.concatenate([a[:, half[1]:], b[:, :half[1]]], axis=1))
 
-    def indices(self, count, size, in_turn):
-        """A tensor of places below `size`, which are numbers of another tensor:
-        of its first column, or its first number and those that follow."""
-        found = self.pick(lambda shape: len(shape) == 2 and shape[0] >= count)
-        if not found:
-            return None
-        name, a = found
-        places = [int(a[0 if in_turn else i, 0]) + (i if in_turn else 0) for i in range(count)]
-        line = len(self.lines)
-        row = "%zero_index" if in_turn else f"%i{line}"
-        added = f"%i{line}" if in_turn else "%zero_index"
-        text = f"""tensor.generate {{
-  ^bb0(%i{line}: index, %j{line}: index):
-    %a{line} = tensor.extract {name}[{row}, %zero_index] : {tensor(a.shape)}
-    %b{line} = arith.fptosi %a{line} : f64 to i64
-    %c{line} = arith.index_cast %b{line} : i64 to index
-    %d{line} = arith.addi %c{line}, {added} : index
-    %n{line} = arith.constant {size} : index
-    %e{line} = arith.remsi %d{line}, %n{line} : index
-    %f{line} = arith.addi %e{line}, %n{line} : index
-    %g{line} = arith.remsi %f{line}, %n{line} : index
-    tensor.yield %g{line} : index
-  }} : tensor<{count}x1xindex>"""
-        return self.helper(text), [place % size for place in places]
-
     def gather(self):
+        """Takes rows or columns whose numbers are the first column of another tensor."""
         name, a = self.pick(lambda shape: len(shape) == 2)
         dim, count = self.rng.randint(0, 1), self.rng.choice([4, 6])
-        made = self.indices(count, a.shape[dim], in_turn=False)
-        if not made:
+        found = self.pick(lambda shape: len(shape) == 2 and shape[0] >= count)
+        if not found:
             return
-        places, numbers = made
+        places, numbers = found[0], [int(found[1][i, 0]) % a.shape[dim] for i in range(count)]
         value = np.take(a, numbers, axis=dim)
-        value = value if dim == 0 else value.T.copy()
-        self.emit(f"tensor.gather {name}[{places}] gather_dims([{dim}]) : ({tensor(a.shape)}, "
-                  f"tensor<{count}x1xindex>) -> {tensor(value.shape)}", value)
-
-    def scatter(self):
-        into, b = self.pick(lambda shape: len(shape) == 2)
-        count = self.rng.randint(1, b.shape[0])
-        name, a = self.pick(lambda shape: len(shape) == 2)
-        made = self.indices(count, b.shape[0], in_turn=True)
-        if not made or a.shape[0] < count or a.shape[1] < b.shape[1]:
-            return
-        places, numbers = made
-        sizes = (count, b.shape[1])
-        part = self.helper(f"tensor.extract_slice {name}{offsets((0, 0), sizes)} : "
-                           f"{tensor(a.shape)} to {tensor(sizes)}")
-        result = b.copy()
-        result[numbers] = a[:count, :b.shape[1]]
-        self.emit(f"tensor.scatter {part} into {into}[{places}] scatter_dims([0]) unique : "
-                  f"({tensor(sizes)}, {tensor(b.shape)}, tensor<{count}x1xindex>) -> "
-                  f"{tensor(b.shape)}", result)
+        line, kind = len(self.lines), tensor(value.shape)
+        taken = (f"%g{line}", f"%l{line}") if dim == 0 else (f"%k{line}", f"%g{line}")
+        self.emit(f"""tensor.generate {{
+  ^bb0(%k{line}: index, %l{line}: index):
+    %a{line} = tensor.extract {places}[%{"kl"[dim]}{line}, %zero_index] : {tensor(found[1].shape)}
+    %b{line} = arith.fptosi %a{line} : f64 to i64
+    %c{line} = arith.index_cast %b{line} : i64 to index
+    %n{line} = arith.constant {a.shape[dim]} : index
+    %e{line} = arith.remsi %c{line}, %n{line} : index
+    %f{line} = arith.addi %e{line}, %n{line} : index
+    %g{line} = arith.remsi %f{line}, %n{line} : index
+    %h{line} = tensor.extract {name}[{taken[0]}, {taken[1]}] : {tensor(a.shape)}
+    tensor.yield %h{line} : f64
+  }} : {kind}""", value)
 
     def loop(self):
         """Moves the rows of a tensor in reverse, as affine loops; every second
@@ -267,7 +236,7 @@ class Graph:
         kinds = [self.matmul, self.matmul, self.elementwise, self.elementwise,
                  self.accumulate, self.reshape, self.reshape, self.transpose,
                  self.broadcast, self.slice, self.pad, self.concat,
-                 self.gather, self.scatter, self.loop]
+                 self.gather, self.loop]
         for _ in range(count):
             self.rng.choice(kinds)()
 

@@ -12,7 +12,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExternCalls.h"
-#include "LowerGather.h"
 #include "PipeSched/Conversion/Passes.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Stages/StageUses.h"
@@ -213,13 +212,15 @@ static LogicalResult checkOp(Operation *op, func::FuncOp function) {
              << getElementTypeOrSelf(type)
              << ", which cannot be compiled; wanted f16, bf16, f32 or f64";
   }
+  if (isa<tensor::GatherOp, tensor::ScatterOp>(op))
+    return op->emitOpError("in ")
+           << describeWithStages(function)
+           << " cannot be compiled: use linalg.generic or a loop with "
+              "tensor.extract and tensor.insert";
   if (isa<math::IPowIOp>(op))
     return op->emitOpError("in ")
            << describeWithStages(function)
            << " cannot be compiled: multiply in a loop, or use math.fpowi";
-  // What is left of these has an error already.
-  if (isa<tensor::GatherOp, tensor::ScatterOp>(op))
-    return success();
   if (hasTensor && !op->hasTrait<OpTrait::IsTerminator>() &&
       !OpTrait::hasElementwiseMappableTraits(op) &&
       !isa<bufferization::BufferizableOpInterface>(op))
@@ -269,11 +270,8 @@ struct LowerStageOpsPass
     math::populateExpansionPatterns(numbers, {"fpowi"});
     walkAndApplyPatterns(getOperation(), std::move(numbers));
     bool holds = true;
-    for (auto function :
-         llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       insertChecks(function);
-      holds &= succeeded(lowerGathersAndScatters(function));
-    }
     getOperation().walk([&](func::FuncOp function) {
       function.getBody().walk(
           [&](Operation *op) { holds &= succeeded(checkOp(op, function)); });

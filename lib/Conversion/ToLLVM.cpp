@@ -85,8 +85,7 @@ static void addDeallocation(OpPassManager &manager) {
 
 /// Functions of stages become part of the kernels; results are computed where
 /// the kernels want them; what functions allocate besides is freed.
-static void addBufferization(OpPassManager &manager,
-                             const ToLLVMOptions &options) {
+static void addBufferization(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createLowerStageOpsPass());
@@ -94,11 +93,8 @@ static void addBufferization(OpPassManager &manager,
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  if (options.matmul == Matmul::Runtime)
-    manager.addPass(createFoldMatmulTransposesPass());
-  manager.addPass(createSeparateFillsPass());
+  manager.addPass(createFoldMatmulTransposesPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
-  manager.addPass(createPlaceReshapedResultsPass());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createVerifyKernelStoresPass());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -121,7 +117,7 @@ static void addBufferization(OpPassManager &manager,
   manager.addPass(createLowerMemRefCopiesPass());
 }
 
-void pipesched::addNumberPasses(OpPassManager &manager, MathFunctions math) {
+void pipesched::addNumberPasses(OpPassManager &manager) {
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
   emulate.sourceTypeStrs = {"bf16"};
   manager.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
@@ -129,24 +125,13 @@ void pipesched::addNumberPasses(OpPassManager &manager, MathFunctions math) {
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   manager.addPass(arith::createArithExpandOpsPass(expand));
-  if (math == MathFunctions::Inline)
-    manager.addPass(createInlineMathPass());
   manager.addPass(createCallLibmPass());
 }
 
 /// Kernels have static shapes, so that their memrefs become bare pointers,
 /// which LLVM may know not to alias.
-static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
-  if (options.matmul == Matmul::Runtime) {
-    // Before loops take in what is added.
-    LowerMatmulsPassOptions sums;
-    sums.onlySums = true;
-    manager.addPass(createLowerMatmulsPass(sums));
-  }
-  manager.addPass(createFuseOuterLoopsPass());
-  if (options.matmul == Matmul::Runtime)
-    manager.addPass(createLowerMatmulsPass());
-  manager.addPass(createVectorizeRowReductionsPass());
+static void addLowering(OpPassManager &manager) {
+  manager.addPass(createCallBlasPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
@@ -155,7 +140,7 @@ static void addLowering(OpPassManager &manager, const ToLLVMOptions &options) {
   manager.addPass(createLowerStageChecksPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  addNumberPasses(manager, options.math);
+  addNumberPasses(manager);
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
@@ -198,8 +183,8 @@ void pipesched::buildToLLVMPipeline(OpPassManager &manager,
   } else {
     addProgramConversion(manager, options);
   }
-  addBufferization(manager, options);
-  addLowering(manager, options);
+  addBufferization(manager);
+  addLowering(manager);
 }
 
 void pipesched::registerToLLVMPipeline() {

@@ -56,8 +56,6 @@ FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
   ToLLVMOptions options;
   options.from = isSchedule ? ToLLVMStart::Schedule : ToLLVMStart::Buffers;
   options.form = code.form;
-  options.matmul = code.matmul;
-  options.math = code.math;
   buildToLLVMPipeline(manager, options);
   if (failed(manager.run(*module)))
     return failure();

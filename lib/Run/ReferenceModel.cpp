@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Run/ReferenceModel.h"
+#include "PipeSched-rt/Runtime.h"
 #include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/Stages/StageUses.h"
 #include "PipeSched/Support/MakeError.h"
@@ -127,8 +128,8 @@ static LogicalResult lowerStageOps(ModuleOp module) {
 }
 
 /// Products of matrices and functions of numbers are rounded as those of
-/// kernels are, products by loops.
-static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
+/// kernels are: the same library multiplies.
+static LogicalResult lower(ModuleOp module) {
   if (failed(lowerStageOps(module)))
     return failure();
   PassManager manager(module.getContext());
@@ -139,6 +140,7 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   add(createSymbolDCEPass());
   add(createCanonicalizerPass());
   add(createCSEPass());
+  add(createFoldMatmulTransposesPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
@@ -156,12 +158,7 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   add(createSymbolDCEPass());
   add(createLowerExternCallsPass());
   add(createLowerMemRefCopiesPass());
-  if (matmul == Matmul::Runtime) {
-    LowerMatmulsPassOptions matmuls;
-    matmuls.to = MatmulCode::Loops;
-    add(createLowerMatmulsPass(matmuls));
-  }
-  add(createVectorizeRowReductionsPass());
+  add(createCallBlasPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   manager.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   add(memref::createExpandStridedMetadataPass());
@@ -172,7 +169,7 @@ static LogicalResult lower(ModuleOp module, Matmul matmul, MathFunctions math) {
   add(createLowerStageChecksPass(checks));
   add(createCanonicalizerPass());
   add(createCSEPass());
-  addNumberPasses(manager, math);
+  addNumberPasses(manager);
   add(createConvertVectorToLLVMPass());
   add(createConvertMathToLLVMPass());
   add(createConvertMathToLibmPass());
@@ -407,8 +404,7 @@ private:
 
 FailureOr<ReferenceModel>
 ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
-                        bool updates, Matmul matmul, MathFunctions math,
-                        ArrayRef<ExternLibrary> libraries) {
+                        bool updates, ArrayRef<ExternLibrary> libraries) {
   FailureOr<StageFunctions> functions = loadStageFunctions(owner);
   if (failed(functions))
     return failure();
@@ -432,7 +428,7 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
     addSum(*module, number++, type);
   keepFunctions(*module);
 
-  if (failed(lower(*module, matmul, math)))
+  if (failed(lower(*module)))
     return owner.emitError("cannot lower the functions of its stages");
   for (size_t i = 0; i < number; ++i)
     addEntry(*module, i);
@@ -444,7 +440,10 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
   if (!object)
     return fail(object.takeError());
   llvm::Expected<LoadedObject> code = LoadedObject::load(
-      **object, {{kFail, reinterpret_cast<void *>(&leave)}}, libraries);
+      **object,
+      {{kFail, reinterpret_cast<void *>(&leave)},
+       {"pipesched_rt_matmul", reinterpret_cast<void *>(&pipesched_rt_matmul)}},
+      libraries);
   if (!code)
     return fail(code.takeError());
   int64_t numMicrobatches = owner.getNumMicrobatches();

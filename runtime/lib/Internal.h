@@ -68,33 +68,11 @@ struct RtAnchor {
 struct RtAnchor rtAnchor(void);
 
 //===----------------------------------------------------------------------===//
-// Products of matrices (Matmul.c)
+// Products of matrices (Blas.c)
 //===----------------------------------------------------------------------===//
 
-/// c[i][j] = start[i][j] + a[i][k] * b[k][j] + end[i][j]. Row i, column j is
-/// `i * row + j * column` elements behind the first one. `start` may be `c`, or
-/// null for zeros; `end` may be null for nothing. If `end` is `c`, sums of some
-/// of the summands are in `partial`, which lies as `c` does; else that is null.
-struct RtMatmul {
-  int64_t m, n, k;
-  const void *a, *b;
-  void *c;
-  int64_t aRow, aColumn, bRow, bColumn, cRow, cColumn;
-  const void *start;
-  int64_t startRow, startColumn;
-  const void *end;
-  int64_t endRow, endColumn;
-  void *partial;
-};
-
-/// Kernels for kinds of processors, the most capable last.
-enum { RT_MATMUL_PLAIN, RT_MATMUL_AVX2, RT_MATMUL_AVX512 };
-
-/// The kernels that this processor is best at; it has those before them, too.
-int32_t rtMatmulKernels(void);
-
-/// Multiplies by these kernels, all of which give the same bits.
-void rtMatmul(int32_t elementType, int32_t kernels, struct RtMatmul of);
+/// Whether this process says on stderr that a BLAS library is wrong or missing.
+extern bool rtWarnsOfBlas;
 
 //===----------------------------------------------------------------------===//
 // Log (Log.c)

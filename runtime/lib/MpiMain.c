@@ -173,9 +173,11 @@ static int32_t runProgram(const struct RtOptions *options,
     snprintf(text, sizeof(text),
              "the program has %d workers: start it with %d processes, not %d",
              (int)numWorkers, (int)numWorkers, numRanks);
-  if (numWorkers != numRanks) {
+  rtWarnsOfBlas = rank == 0;
+  const char *error = numWorkers == numRanks ? pipesched_rt_load_blas() : text;
+  if (error) {
     if (rank == 0)
-      rtPrintError(text);
+      rtPrintError(error);
     return wrongUsage;
   }
   rtStartClock();

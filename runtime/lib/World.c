@@ -79,6 +79,9 @@ pipesched_rt_world_create(PipeschedSizeFunction size,
   if (options)
     world->options = *options;
   initWorkers(world, size);
+  const char *error = pipesched_rt_load_blas();
+  if (error)
+    failWith(world, error);
   // If there is a core for each worker, polling takes nothing from the others.
   // To stop a thread and to wake it again takes about this time, so that a
   // wait takes at most twice as long as with the better choice.

@@ -15,9 +15,9 @@ build_packages=(
 )
 python_packages=(python3-venv python3-dev)
 # What tests run besides: other compilers, also for extern functions of stages, a browser
-# for pages, MPI for sweeps and compiled schedules, NumPy as what random functions of stages
-# are compared with.
-test_packages=(g++ gfortran chromium openmpi-bin libopenmpi-dev mpich libmpich-dev
+# for pages, MPI for sweeps and compiled schedules, a BLAS library that compiled stages load,
+# NumPy as what random functions of stages are compared with.
+test_packages=(g++ gfortran chromium openmpi-bin libopenmpi-dev mpich libmpich-dev libblis4-serial
   python3-numpy zsh)
 # What only scripts/test.sh --all runs.
 long_test_packages=(texlive-latex-base texlive-latex-recommended texlive-pictures)

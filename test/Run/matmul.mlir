@@ -1,26 +1,72 @@
-// Products of matrices have the bits of plain loops, in any order of dimensions,
-// for both types and however they are multiplied. The kernels of the functions
-// call the runtime; with loops nothing does.
-// RUN: pipesched-run %s --schedule=gpipe --steps=2 --check | FileCheck %s
-// RUN: sed 's/f32/f64/g' %s | pipesched-run - --schedule=gpipe --steps=2 --check | FileCheck %s
-// RUN: pipesched-run %s --schedule=gpipe --steps=2 --check --matmul=loops | FileCheck %s
+// Products of matrices in any order of dimensions, of all types and by any library, have the bits
+// of the unpipelined model, which calls the same library. Without one the losses are the same but
+// for rounding, also of an executable.
+// UNSUPPORTED: sanitizer
+// RUN: rm -rf %t && mkdir %t && cp %s %t/f32.mlir && cd %t
+// RUN: for type in f64 bf16 f16; do sed "s/f32/$type/g" %s > $type.mlir; done
+// RUN: for type in f32 f64 bf16 f16; do \
+// RUN:   pipesched-run $type.mlir --schedule=gpipe --steps=2 --check --no-update > $type.out && \
+// RUN:   FileCheck %s < $type.out && \
+// RUN:   pipesched-run $type.mlir --schedule=gpipe --steps=2 --check --blas=none > $type.loops && \
+// RUN:   FileCheck %s < $type.loops && \
+// RUN:   pipesched-run $type.mlir --schedule=gpipe --emit=llvm | FileCheck %s --check-prefix=CALLS || exit 1; done
 // CHECK:      losses             1           1  0.00e+00
 // CHECK-NEXT: gradients          3           3  0.00e+00
 // CHECK-NEXT: parameters         3           3  0.00e+00
 // CHECK-NEXT: check: passed
-// RUN: pipesched-run %s --schedule=gpipe --emit=llvm | FileCheck %s --check-prefix=CALLS
 // CALLS: call void @pipesched_rt_matmul(
-// RUN: pipesched-run %s --schedule=gpipe --emit=llvm --matmul=loops | FileCheck %s --check-prefix=LOOPS
-// LOOPS-NOT: pipesched_rt_matmul
+// RUN: grep -h -o '^step 1: loss .....' f32.out f32.loops f64.out f64.loops | uniq | count 1
+// RUN: grep -h -o '^step 1: loss ....' f16.out f16.loops | uniq | count 1
+// RUN: grep -h -o '^step 1: loss ....' bf16.out bf16.loops | uniq | count 1
 // Loops may use the longest vectors.
-// RUN: pipesched-run %s --schedule=gpipe --emit=llvm | FileCheck %s --check-prefix=VECTORS
+// RUN: pipesched-run f32.mlir --schedule=gpipe --emit=llvm | FileCheck %s --check-prefix=VECTORS
 // VECTORS: "prefer-vector-width"="512"
 
-// An executable has the kernels in it.
-// RUN: pipesched-run %s --schedule=gpipe --steps=2 | grep -o 'loss [^,]*' > %t.run
-// RUN: pipesched-run %s --schedule=gpipe --steps=2 --emit=executable -o %t.program
-// RUN: %t.program | grep -o 'loss [^,]*' > %t.printed
-// RUN: diff %t.run %t.printed
+// Which library is taken: one that says when it multiplies, and wrong ones.
+// RUN: %cc -shared -fPIC %S/Inputs/blas.c -o right.so
+// RUN: %cc -shared -fPIC -DWRONG %S/Inputs/blas.c -o wrong.so
+// RUN: %cc -shared -fPIC -DSKIPS_ZEROS %S/Inputs/blas.c -o skips.so
+// RUN: pipesched-run f32.mlir --schedule=gpipe --steps=1 --check --blas=./right.so > out 2>&1
+// RUN: FileCheck %s --check-prefix=RIGHT < out
+// RUN: env PIPESCHED_BLAS=./right.so pipesched-run f32.mlir --schedule=gpipe --steps=1 --check > out 2>&1
+// RUN: FileCheck %s --check-prefix=RIGHT < out
+// RIGHT-COUNT-1: the library of the test has one thread
+// RIGHT: the library of the test multiplies
+// RIGHT: check: passed
+// RUN: not pipesched-run f32.mlir --schedule=gpipe --blas=./wrong.so 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: not pipesched-run f32.mlir --schedule=gpipe --blas=./skips.so 2>&1 | FileCheck %s --check-prefix=SKIPS
+// RUN: not pipesched-run f32.mlir --schedule=gpipe --blas=./no.so 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: not pipesched-run f32.mlir --schedule=gpipe --blas=libc.so.6 2>&1 | FileCheck %s --check-prefix=OTHER
+// WRONG: error: PIPESCHED_BLAS: ./wrong.so: computes wrong products of matrices
+// SKIPS: error: PIPESCHED_BLAS: ./skips.so: computes wrong products of matrices
+// MISSING: error: PIPESCHED_BLAS: ./no.so: cannot open shared object file
+// OTHER: error: PIPESCHED_BLAS: libc.so.6: has no cblas_sgemm and cblas_dgemm
+
+// Without a name the first right one is taken. Without any, loops multiply.
+// RUN: mkdir found none && cp wrong.so found/libblis.so.4 && cp right.so found/libblis.so
+// RUN: env LD_LIBRARY_PATH=found pipesched-run f32.mlir --schedule=gpipe --steps=1 --check > out 2>&1
+// RUN: FileCheck %s --check-prefix=SECOND < out
+// SECOND: warning: libblis.so.4: computes wrong products of matrices; the next library is tried
+// SECOND: the library of the test multiplies
+// SECOND: check: passed
+// RUN: for name in libblis.so.4 libblis.so libopenblas.so.0 libcblas.so.3 libblas.so.3; do echo > none/$name; done
+// RUN: env LD_LIBRARY_PATH=none pipesched-run f32.mlir --schedule=gpipe --steps=1 --check > out 2>&1
+// RUN: FileCheck %s --check-prefix=NONE < out
+// NONE-COUNT-1: warning: no BLAS library is found
+// NONE-NOT: warning
+// NONE: check: passed
+
+// An executable has the runtime in it, and loads a library when it runs.
+// RUN: pipesched-run f32.mlir --schedule=gpipe --steps=2 --emit=executable -o program --cc=%cc
+// RUN: ./program | grep -o '^step 1: loss .....' > printed
+// RUN: grep -o '^step 1: loss .....' f32.loops | diff - printed
+// RUN: env PIPESCHED_BLAS=./right.so ./program 2>&1 | FileCheck %s --check-prefix=PROGRAM
+// RUN: not env PIPESCHED_BLAS=./wrong.so ./program 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: not pipesched-run f32.mlir --schedule=gpipe --emit=executable -o program --blas=none 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=EMIT
+// PROGRAM: the library of the test multiplies
+// PROGRAM: step 1: loss
+// EMIT: error: --blas belongs to runs; a program reads the environment variable PIPESCHED_BLAS when it starts
 
 pipe.schedule @p workers 1 microbatches 2 {
   path on [0]
@@ -107,8 +153,7 @@ func.func @forward(%w: tensor<40x24xf32> {pipe.param = "w"}, %x: tensor<2x36x24x
       outs(%z : tensor<2x36x40xf32>) -> tensor<2x36x40xf32>
   return %out : tensor<2x36x40xf32>
 }
-// Sums over two dimensions; rows of two dimensions that lie apart; a product
-// with a vector, which is too small.
+// Sums over two dimensions; rows of two dimensions that lie apart.
 func.func @backward(%w: tensor<40x24xf32> {pipe.param = "w"}, %q: tensor<12x24x8xf32> {pipe.param = "q"},
     %v: tensor<8x36xf32> {pipe.param = "v"}, %x: tensor<2x36x24xf32> {pipe.input},
     %dy: tensor<2x36x40xf32> {pipe.output_gradient}, %sum: tensor<40x24xf32> {pipe.gradient = "w"})

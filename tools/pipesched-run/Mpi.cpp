@@ -280,8 +280,8 @@ NativeEntries run::entriesOf(const PreparedProgram &program,
 static std::vector<std::string> loopbackSources(StringRef runtime) {
   std::vector<std::string> files;
   for (StringRef name :
-       {"Copies", "Deadlock", "Files", "Log", "Loopback", "LoopbackMain",
-        "Matmul", "Options", "Reduce", "Training", "Worker", "World"})
+       {"Blas", "Copies", "Deadlock", "Files", "Log", "Loopback",
+        "LoopbackMain", "Options", "Reduce", "Training", "Worker", "World"})
     files.push_back((runtime + "/lib/" + name + ".c").str());
   return files;
 }
@@ -333,7 +333,7 @@ static llvm::Error link(const llvm::MemoryBuffer &object,
   } else {
     llvm::append_range(command, loopbackSources(*runtime));
   }
-  for (StringRef last : {"-lm", "-lpthread", "-o"})
+  for (StringRef last : {"-lm", "-lpthread", "-ldl", "-o"})
     command.push_back(last.str());
   command.push_back(output.str());
   return execute(command, folder).takeError();

@@ -75,6 +75,9 @@ llvm::Error Options::checkEmit() const {
     if (emit != Emit::Nothing && option->getNumOccurrences() > 0)
       return makeError(optionName(*option) + " belongs to runs, and --emit=" +
                        enumName(emit.getValue()) + " runs nothing");
+  if (emit != Emit::Nothing && !blas.empty())
+    return makeError("--blas belongs to runs; a program reads the environment "
+                     "variable PIPESCHED_BLAS when it starts");
   if (emit != Emit::Nothing && !profile.empty() && !pace)
     return makeError("--profile belongs to runs and to --pace");
   return llvm::Error::success();

@@ -108,13 +108,11 @@ struct Options {
                             cl::init(ProgramForm::Table),
                             cl::desc("How instructions are written"),
                             enumOptionValuesWithDefault<ProgramForm::Table>()};
-  cl::opt<Matmul> matmul{"matmul", cl::cat(category), cl::init(Matmul::Runtime),
-                         cl::desc("Who multiplies matrices"),
-                         enumOptionValuesWithDefault<Matmul::Runtime>()};
-  cl::opt<MathFunctions> math{
-      "math", cl::cat(category), cl::init(MathFunctions::Inline),
-      cl::desc("Who computes exp, erf and tanh of f32"),
-      enumOptionValuesWithDefault<MathFunctions::Inline>()};
+  cl::opt<std::string> blas{
+      "blas", cl::cat(category), cl::value_desc("library"),
+      cl::desc("The BLAS library that multiplies matrices, such as "
+               "libopenblas.so.0; none: plain loops (default: PIPESCHED_BLAS, "
+               "else the first that is found)")};
 
   // The run.
   cl::opt<Backend> backend{"backend", cl::cat(category),

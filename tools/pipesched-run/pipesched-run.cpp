@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backend.h"
+#include "PipeSched-rt/Runtime.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Analysis/Proof/Messages.h"
@@ -248,8 +249,7 @@ struct Start {
                                     const Options &options) {
     bool runs = options.checks && options.emit == Emit::Nothing;
     mlir::FailureOr<ReferenceModel> reference = ReferenceModel::compile(
-        program.getOwner(), runs, program.updates, options.matmul, options.math,
-        program.libraries);
+        program.getOwner(), runs, program.updates, program.libraries);
     if (mlir::failed(reference))
       return makeError("there is no model to start from");
     Memory model(reference->getLayout().bytes);
@@ -321,8 +321,7 @@ struct Plan {
 } // namespace
 
 static CodeOptions codeOf(const Options &options) {
-  return {options.form, options.matmul, options.math,
-          options.stagePipeline.getValue()};
+  return {options.form, options.stagePipeline.getValue()};
 }
 
 /// A program that trains as a run by this tool does.
@@ -415,8 +414,18 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
                         : llvm::Error::success();
 }
 
+/// Ranks of MPI take the library from the environment, too.
+static llvm::Error loadBlas(const Options &options) {
+  if (!options.blas.empty())
+    setenv("PIPESCHED_BLAS", options.blas.c_str(), /*overwrite=*/1);
+  const char *error = pipesched_rt_load_blas();
+  return error ? makeError(error) : llvm::Error::success();
+}
+
 static int runAll(const Options &options) {
   if (llvm::Error error = options.check())
+    return fail(std::move(error));
+  if (llvm::Error error = loadBlas(options))
     return fail(std::move(error));
   mlir::DialectRegistry registry;
   registerAll(registry);

@@ -32,37 +32,6 @@ struct EnumNames<ProgramForm> {
       {ProgramForm::Straight, "straight", "One call behind the other"}};
 };
 
-/// Who multiplies matrices.
-enum class Matmul { Runtime, Loops };
-
-template <>
-struct EnumNames<Matmul> {
-  static constexpr EnumName<Matmul> values[] = {
-      {Matmul::Runtime, "runtime", "The runtime; each summand by fma"},
-      {Matmul::Loops, "loops", "Loops; each product is rounded"}};
-};
-
-/// Who computes exp, erf and tanh of f32.
-enum class MathFunctions { Inline, Libm };
-
-template <>
-struct EnumNames<MathFunctions> {
-  static constexpr EnumName<MathFunctions> values[] = {
-      {MathFunctions::Inline, "inline",
-       "Arithmetic in the loops, which become vector instructions"},
-      {MathFunctions::Libm, "libm", "The C library, element by element"}};
-};
-
-/// What lower-matmuls makes of products of matrices.
-enum class MatmulCode { Calls, Loops };
-
-template <>
-struct EnumNames<MatmulCode> {
-  static constexpr EnumName<MatmulCode> values[] = {
-      {MatmulCode::Calls, "calls", "Calls of the runtime"},
-      {MatmulCode::Loops, "loops", "Loops that give the same bits"}};
-};
-
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "PipeSched/Conversion/Passes.h.inc"

@@ -379,9 +379,9 @@ def ConvertPipeToFuncPass
 def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
   let summary = "Replace ops that have no bufferization or wrong numbers";
   let description = [{
-    `linalg.softmax`, `tensor.concat`, `tensor.gather` and `tensor.scatter`
-    become ops that one-shot bufferization takes. So do calls of functions with
-    `pipe.extern`, which become `exec.call_extern`.
+    `linalg.softmax` and `tensor.concat` become ops that one-shot bufferization
+    takes. So do calls of functions with `pipe.extern`, which become
+    `exec.call_extern`.
 
     What upstream lowers to wrong numbers is replaced: sums of bf16 and f16 are
     added up in f32, f64 is rounded to bf16 once, clamps begin with the lower
@@ -534,14 +534,40 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
+include "PipeSched/Conversion/CallBlas.td"
 include "PipeSched/Conversion/DeallocateBuffers.td"
-include "PipeSched/Conversion/FuseOuterLoops.td"
-include "PipeSched/Conversion/InlineMath.td"
 include "PipeSched/Conversion/LowerExternCalls.td"
-include "PipeSched/Conversion/LowerMatmuls.td"
-include "PipeSched/Conversion/PlaceReshapedResults.td"
-include "PipeSched/Conversion/SeparateFills.td"
-include "PipeSched/Conversion/VectorizeRowReductions.td"
+
+def CallLibmPass : Pass<"call-libm", "::mlir::ModuleOp"> {
+  let summary = "Call the C library for expm1 and log1p";
+  let description = [{
+    `convert-math-to-llvm` makes `exp(x) - 1` and `log(1 + x)` of `math.expm1`
+    and `math.log1p`: near 0 no digit of these is right. So they become calls
+    of the C library before it; vectors, of each of their numbers.
+
+    ```mlir
+    func.func @growth(%x: f32) -> f32 {
+      %y = math.expm1 %x : f32
+      return %y : f32
+    }
+    ```
+
+    Other functions stay.
+
+    After `call-libm`:
+
+    ```mlir
+    func.func private @expm1f(f32) -> f32 attributes {llvm.readnone}
+    func.func @growth(%x: f32) -> f32 {
+      %y = call @expm1f(%x) : (f32) -> f32
+      return %y : f32
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::func::FuncDialect", "::mlir::vector::VectorDialect"
+  ];
+}
 
 def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
   let summary = "Verify that stores overwrite nothing that is read later";

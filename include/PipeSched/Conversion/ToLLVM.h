@@ -37,12 +37,6 @@ struct ToLLVMOptions : mlir::PassPipelineOptions<ToLLVMOptions> {
   Option<ProgramForm> form{
       *this, "form", llvm::cl::desc("How instructions are written"),
       llvm::cl::init(ProgramForm::Table), enumOptionValues<ProgramForm>()};
-  Option<Matmul> matmul{
-      *this, "matmul", llvm::cl::desc("Who multiplies matrices"),
-      llvm::cl::init(Matmul::Runtime), enumOptionValues<Matmul>()};
-  Option<MathFunctions> math{
-      *this, "math", llvm::cl::desc("Who computes exp, erf and tanh of f32"),
-      llvm::cl::init(MathFunctions::Inline), enumOptionValues<MathFunctions>()};
   Option<ReceivePlacement> receivePlacement{
       *this, "receive-placement",
       llvm::cl::desc("Where receives stand (convert-pipe-to-exec)"),
@@ -71,9 +65,9 @@ void buildToLLVMPipeline(mlir::OpPassManager &manager,
 
 /// Adds passes that compute bf16 in f32 and round after each operation, in
 /// plain integer code, and that do the math of narrow floats in f32: otherwise
-/// LLVM calls functions that not every compiler's library has. Then those that
-/// compute functions by arithmetic or by calls.
-void addNumberPasses(mlir::OpPassManager &manager, MathFunctions math);
+/// LLVM calls functions that not every compiler's library has. Then one that
+/// calls the functions that upstream's arithmetic loses.
+void addNumberPasses(mlir::OpPassManager &manager);
 
 /// Into MLIR's global registry.
 void registerToLLVMPipeline();

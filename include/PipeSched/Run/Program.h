@@ -50,8 +50,6 @@ struct PreparedProgram {
 /// How code is made of a program.
 struct CodeOptions {
   ProgramForm form = ProgramForm::Table;
-  Matmul matmul = Matmul::Runtime;
-  MathFunctions math = MathFunctions::Inline;
   /// Passes that change the functions of stages first.
   llvm::StringRef stagePipeline;
 };

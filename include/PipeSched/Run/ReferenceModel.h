@@ -28,7 +28,6 @@ public:
   /// which takes less time to compile. Errors are emitted.
   static mlir::FailureOr<ReferenceModel>
   compile(pipe::PlacementOwnerOpInterface owner, bool steps, bool updates,
-          Matmul matmul, MathFunctions math,
           llvm::ArrayRef<ExternLibrary> libraries = {});
 
   const PersistentLayout &getLayout() const { return layout; }

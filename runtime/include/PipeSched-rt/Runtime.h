@@ -165,28 +165,29 @@ PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
 // Products of matrices
 //===----------------------------------------------------------------------===//
 
-/// A product of matrices: c[i][j] begins as start[i][j], and then, for each
-/// i < m, j < n and k in order,
+/// Adds a product of matrices to another one: for i < m and j < n,
 ///
-///   c[i][j] = fma(a[i][k], b[k][j], c[i][j])
+///   c[i][j] += a[i][0] * b[0][j] + .. + a[i][k - 1] * b[k - 1][j]
 ///
-/// and at last c[i][j] + end[i][j], unless `end` is null. Here x[i][j] is the
-/// element `i * x_row + j * x_column` behind the first. So the result has the
-/// same bits on each processor, and those of plain loops with fma. `start` is
-/// `c` itself, with its strides, or a matrix that `c` does not overlap, such as
-/// a row with `start_row` 0, or null for zeros. `end` is a matrix or row that
-/// `c` does not overlap, and `partial` null; or it is `c` itself, and `partial`
-/// other memory with the strides of `c`, which is overwritten. `c` must not
-/// overlap `a` or `b`. The element type is PIPESCHED_RT_F32 or
-/// PIPESCHED_RT_F64. Threads may call it at the same time; each keeps a buffer
-/// of half a MB until it ends.
-PIPESCHED_RT_API void
-pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
-                    const void *a, int64_t a_row, int64_t a_column,
-                    const void *b, int64_t b_row, int64_t b_column, void *c,
-                    int64_t c_row, int64_t c_column, const void *start,
-                    int64_t start_row, int64_t start_column, const void *end,
-                    int64_t end_row, int64_t end_column, void *partial);
+/// Here x[i][j] is the element `i * x_row + j * x_column` behind the first. A
+/// BLAS library multiplies where rows or columns of each matrix are contiguous;
+/// it decides the order and the rounding of the sums. Else, and without a
+/// library, plain loops do. `c` must not overlap `a` or `b`. The element type
+/// is PIPESCHED_RT_F32 or PIPESCHED_RT_F64. Threads may call it at the same
+/// time; the library uses no threads of its own.
+PIPESCHED_RT_API void pipesched_rt_matmul(int32_t element_type, int64_t m,
+                                          int64_t n, int64_t k, const void *a,
+                                          int64_t a_row, int64_t a_column,
+                                          const void *b, int64_t b_row,
+                                          int64_t b_column, void *c,
+                                          int64_t c_row, int64_t c_column);
+
+/// Loads the library that the environment variable PIPESCHED_BLAS names, if it
+/// does; `none` stands for plain loops. Without the variable the first product
+/// looks for a library. Returns NULL, or why the named library cannot be used:
+/// there is none, it has no CBLAS, or its products are wrong. Worlds and main
+/// programs call it and fail with that text.
+PIPESCHED_RT_API const char *pipesched_rt_load_blas(void);
 
 //===----------------------------------------------------------------------===//
 // Waiting, failing

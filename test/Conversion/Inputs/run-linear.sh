@@ -4,7 +4,7 @@ set -e
 cc=$1 source=$2 build=$3 python=$4 object=$5 program=$6
 inputs=$source/test/Conversion/Inputs
 $cc -O1 -DPROGRAM=$program -I $source/runtime/include $inputs/main.c $object \
-  $build/lib/libpipesched_rt.a -lpthread -lm -o ./$program
+  $build/lib/libpipesched_rt.a -lpthread -lm -ldl -o ./$program
 $python $inputs/train-linear.py init ./$program $program-in 3
 for messages in buffered rendezvous; do
   ./$program --steps=3 --state-in=$program-in --state-out=$program-$messages \

@@ -9,8 +9,6 @@ INDEX = "dimension 0: index 6, expected 0 to 5"
 TAKE = "%{name} = tensor.extract %x[%c{place}] : tensor<4xi64>\n"
 NUMBER = "%i64 = tensor.extract %x[%c3] : tensor<4xi64>\n" \
          "%i = arith.index_cast %i64 : i64 to index\n"
-COLUMN = "%at = tensor.expand_shape %x [[0, 1]] output_shape [4, 1] : " \
-         "tensor<4xi64> into tensor<4x1xi64>\n"
 SIX = "%six = arith.constant dense<[7, 8, 9, 10, 11, 12]> : tensor<6xi64>\n"
 SPREAD = "%e = tensor.empty() : tensor<4xi64>\n" \
          "%y = linalg.fill ins(%r : i64) outs(%e : tensor<4xi64>) -> tensor<4xi64>\n"
@@ -63,14 +61,6 @@ KINDS = {
         %r = tensor.extract %part[%c1] : tensor<2xi64>\n""" + SPREAD,
                      "tensor.extract_slice",
                      "elements of dimension 0 behind the first: index 1, expected 0 to 0"),
-    "gather": (SIX + COLUMN + """
-        %y = tensor.gather %six[%at] gather_dims([0])
-            : (tensor<6xi64>, tensor<4x1xi64>) -> tensor<4xi64>\n""", "tensor.gather", INDEX),
-    "scatter": (SIX + COLUMN + """
-        %put = tensor.scatter %x into %six[%at] scatter_dims([0]) unique
-            : (tensor<4xi64>, tensor<6xi64>, tensor<4x1xi64>) -> tensor<6xi64>
-        %y = tensor.extract_slice %put[1] [4] [1] : tensor<6xi64> to tensor<4xi64>\n""",
-                "tensor.scatter", INDEX),
     "float_index": (SIX + """
         %i64 = tensor.extract %x[%c0] : tensor<4xi64>
         %f = arith.sitofp %i64 : i64 to f64
