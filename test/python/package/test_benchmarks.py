@@ -28,8 +28,8 @@ SMALLEST = {
     "pages": (["--microbatches=8", "--runs=1", "--times=equal"], "| equal |"),
     "runtime": (["--runs=1", "--chunks=2", "--mpi=none"], "loopback, buffered     all-reduce"),
     "stage_rates": (
-        [RUN, "--repeats=1", "--types=f32", "--shapes=8x8x8", "--no-block"],
-        "8 x 8 x 8",
+        [RUN, "--repeats=1", "--sizes=32x2x4x1"],
+        "| Llama, 1 x 4 tokens of 32, 2 heads |",
     ),
     "start": (["--runs=1"], "| `python -c pass` |"),
     "sweep": (["--jobs=1", "--workers=4", "--microbatches=8"], "configurations evaluated"),
@@ -51,7 +51,7 @@ SMALLEST = {
 """By script: arguments with which it takes the least time, and a text that it prints. The other
 scripts have tests of their own below.
 """
-NEEDS = {"pages": "playwright", "stage_rates": "torch"}
+NEEDS = {"pages": "playwright", "stage_rates": "torch_mlir"}
 OTHERS = {"optimize", "optimize_cpsat", "torch_runtime"}
 
 
