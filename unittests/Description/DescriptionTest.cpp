@@ -257,6 +257,44 @@ TEST(Mistakes, NamesOfFields) {
   EXPECT_EQ(systemError("[]"), "x.json: expected an object, found []");
 }
 
+TEST(Mistakes, NodesPodsAndEngines) {
+  auto mistake = [](StringRef fields) {
+    return systemError(
+        systemWith("\"name\": \"s\"", ("\"name\": \"s\", " + fields).str()));
+  };
+  StringRef link = "\"link\": {\"bandwidth_gb_per_s\": 1}, ";
+  StringRef spine = "\"spine\": {\"bandwidth_gb_per_s\": 1}";
+  EXPECT_EQ(mistake("\"accelerators_per_node\": 8"),
+            "x.json: accelerators of a node need the field 'link'");
+  EXPECT_EQ(mistake("\"accelerators_per_node\": 65537"),
+            "x.json: accelerators_per_node: expected a whole number of at most "
+            "65536, found 65537");
+  EXPECT_EQ(mistake("\"accelerators_per_pod\": 8"),
+            "x.json: accelerators of a pod need the field 'spine', which joins "
+            "pods");
+  EXPECT_EQ(mistake(spine),
+            "x.json: the field 'spine' needs 'accelerators_per_pod', the "
+            "number that 'network' joins");
+  EXPECT_EQ(mistake(("\"accelerators_per_node\": 8, "
+                     "\"accelerators_per_pod\": 12, " +
+                     link + spine)
+                        .str()),
+            "x.json: expected accelerators_per_pod to be a multiple of "
+            "accelerators_per_node, 8, found 12");
+  EXPECT_EQ(mistake("\"multiprocessors\": {\"count\": 16, "
+                    "\"communication\": 16}"),
+            "x.json: multiprocessors.communication: expected fewer than the 16 "
+            "multiprocessors, found 16");
+  EXPECT_EQ(systemError(systemWith("\"vector\": {\"tflops\": 1}",
+                                   "\"vector\": {\"tflops\": 1, "
+                                   "\"fp8_tflops\": 2}")),
+            "x.json: vector: unknown field 'fp8_tflops', the closest is "
+            "'tflops'");
+  EXPECT_EQ(systemError(systemWith("\"tflops\": 2",
+                                   "\"tflops\": 2, \"fp8_efficiency\": 0.5")),
+            "x.json: matrix.fp8_tflops: an efficiency in FP8 needs this rate");
+}
+
 TEST(Mistakes, TextThatIsNoJson) {
   EXPECT_EQ(StringRef(systemError("{")).take_front(12), "x.json:1:1: ");
   EXPECT_EQ(systemError("{\n  \"name\": nul\n}"),
