@@ -1,20 +1,81 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
+
+// CASES
+exec.program @p {
+@@
+}
 
 // program_c1
-exec.program @foreign_op {
-  // expected-error@+1 {{'builtin.module' op is in the body of 'exec.program', which holds 'pipe.path' and 'exec.worker' ops and clauses of functions only}}
+  // error: 'builtin.module' op is in the body of 'exec.program', which holds 'pipe.path' and 'exec.worker' ops and clauses of functions only
   builtin.module {}
   worker 0 {}
-}
-
-// -----
-
 // program_c1
-exec.program @late_path {
   worker 0 {}
-  // expected-error@+1 {{stands behind a worker; paths and functions come first}}
+  // error: stands behind a worker; paths and functions come first
   pipe.path on [0]
+// program_c2
+  worker 0 {}
+  // error: 'exec.worker' op has number 2, wanted 0 to 1
+  worker 2 {}
+// program_c3
+  worker 0 {
+    // error: 'exec.compute' op cell 0O1 is of path 1, the program has 1
+    %o = compute 0O1
+  }
+// program_c4
+  worker 0 {
+    // note: the first is here
+    %f0 = compute 0F0
+  }
+  worker 1 {
+    // error: 'exec.compute' op runs cell 0F0 a second time
+    %f0 = compute 0F0
+  }
+// program_c4: also in an overlapped pair.
+  worker 0 {
+    // note: the first is here
+    %f0 = compute 0F0
+    // error: 'exec.compute' op runs cell 0F0 a second time
+    %f1_f0 = compute 0F1+0F0
+  }
+// program_c5
+  worker 0 {
+    %f0 = compute 0F0
+    // error: 'exec.send' op has no partner: worker 1 has no 'recv 0F0 from 0'
+    %s0 = send 0F0 to 1 after %f0
+  }
+  worker 1 {}
+// program_c5
+  worker 0 {}
+  worker 1 {
+    // error: 'exec.recv' op has no partner: worker 0 has no 'send 0F0 to 1'
+    %act0 = recv 0F0 from 0
+  }
+// program_c5
+  worker 0 {
+    %f0 = compute 0F0
+    // error: 'exec.send' op names worker 7, wanted 0 to 0
+    %s0 = send 0F0 to 7 after %f0
+  }
+
+// CASES
+exec.program @@ {
+  worker 0 {}
 }
+
+// program_c2
+// error: 'exec.program' op has 65537 workers, wanted 1 to 65536
+@p workers 65537
+// program_c3
+// error: 'exec.program' op has -1 microbatches, wanted 1 to 2147483647
+@p microbatches -1
+// program_c7
+// error: 'exec.program' op names model @missing, but there is no such 'pipe.model'
+@modelless model @missing
+// program_c9
+// error: 'exec.program' op has R cells that recompute 'none', expected selective or full
+@p recompute none
 
 // -----
 
@@ -45,33 +106,8 @@ exec.program @twice workers 2 {
 // -----
 
 // program_c2
-exec.program @too_high {
-  worker 0 {}
-  // expected-error@+1 {{'exec.worker' op has number 2, wanted 0 to 1}}
-  worker 2 {}
-}
-
-// -----
-
-// program_c2
 // expected-error@+1 {{'exec.program' op has 0 workers, wanted 1 to 65536}}
 exec.program @zero workers 0 {
-}
-
-// -----
-
-// program_c2
-// expected-error@+1 {{'exec.program' op has 65537 workers, wanted 1 to 65536}}
-exec.program @many workers 65537 {
-  worker 0 {}
-}
-
-// -----
-
-// program_c3
-// expected-error@+1 {{'exec.program' op has -1 microbatches, wanted 1 to 2147483647}}
-exec.program @negative microbatches -1 {
-  worker 0 {}
 }
 
 // -----
@@ -91,65 +127,6 @@ exec.program @late_microbatch microbatches 2 {
 exec.program @implied_microbatches {
   worker 0 {
     %f = compute 0F2147483647
-  }
-}
-
-// -----
-
-// program_c3
-exec.program @no_such_path {
-  worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell 0O1 is of path 1, the program has 1}}
-    %o = compute 0O1
-  }
-}
-
-// -----
-
-// program_c4
-exec.program @repeated {
-  worker 0 {
-    // expected-note@+1 {{the first is here}}
-    %f0 = compute 0F0
-  }
-  worker 1 {
-    // expected-error@+1 {{'exec.compute' op runs cell 0F0 a second time}}
-    %f0 = compute 0F0
-  }
-}
-
-// -----
-
-// program_c4: also in an overlapped pair.
-exec.program @repeated_in_pair {
-  worker 0 {
-    // expected-note@+1 {{the first is here}}
-    %f0 = compute 0F0
-    // expected-error@+1 {{'exec.compute' op runs cell 0F0 a second time}}
-    %f1_f0 = compute 0F1+0F0
-  }
-}
-
-// -----
-
-// program_c5
-exec.program @send_alone {
-  worker 0 {
-    %f0 = compute 0F0
-    // expected-error@+1 {{'exec.send' op has no partner: worker 1 has no 'recv 0F0 from 0'}}
-    %s0 = send 0F0 to 1 after %f0
-  }
-  worker 1 {}
-}
-
-// -----
-
-// program_c5
-exec.program @recv_alone {
-  worker 0 {}
-  worker 1 {
-    // expected-error@+1 {{'exec.recv' op has no partner: worker 0 has no 'send 0F0 to 1'}}
-    %act0 = recv 0F0 from 0
   }
 }
 
@@ -202,17 +179,6 @@ exec.program @received_twice {
 
 // -----
 
-// program_c5
-exec.program @nowhere {
-  worker 0 {
-    %f0 = compute 0F0
-    // expected-error@+1 {{'exec.send' op names worker 7, wanted 0 to 0}}
-    %s0 = send 0F0 to 7 after %f0
-  }
-}
-
-// -----
-
 // program_c6
 exec.program @wrong_worker microbatches 1 {
   pipe.path on [0, 1]
@@ -246,14 +212,6 @@ exec.program @unassigned microbatches 2 {
 
 // -----
 
-// program_c7
-// expected-error@+1 {{'exec.program' op names model @missing, but there is no such 'pipe.model'}}
-exec.program @modelless model @missing {
-  worker 0 {}
-}
-
-// -----
-
 // program_c8
 // expected-error@+1 {{'exec.program' op has family options but no family}}
 "exec.program"() <{sym_name = "no_family", familyOptions = {group = 2}}> ({
@@ -271,11 +229,3 @@ exec.program @modelless model @missing {
   ^bb0:
   }) : () -> ()
 }) : () -> ()
-
-// -----
-
-// program_c9
-// expected-error@+1 {{'exec.program' op has R cells that recompute 'none', expected selective or full}}
-exec.program @nothing recompute none {
-  worker 0 {}
-}

@@ -1,18 +1,41 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
+
+// CASES
+pipe.schedule @@ {
+  path on [0]
+}
 
 // schedule_c1: no worker
-// expected-error @+1 {{'pipe.schedule' op 0 workers: there must be 1 to 65536}}
-pipe.schedule @s workers 0 microbatches 1 {
-  path on [0]
-}
-
-// -----
-
+// error: 'pipe.schedule' op 0 workers: there must be 1 to 65536
+@p workers 0 microbatches 1
 // schedule_c1: no microbatch
-// expected-error @+1 {{'pipe.schedule' op 0 microbatches: there must be 1 to 2147483647}}
-pipe.schedule @s workers 1 microbatches 0 {
-  path on [0]
-}
+// error: 'pipe.schedule' op 0 microbatches: there must be 1 to 2147483647
+@p workers 1 microbatches 0
+// schedule_c5: no such model
+// error: 'pipe.schedule' op names @toy, which is no pipe.model
+@s workers 1 microbatches 1 model @toy
+// gradient: a phase that sends no gradient
+// error: expected I or W, the phase that sends the gradient upstream
+@p workers 1 microbatches 1 gradient after B
+// schedule_c9: R cells that do nothing
+// error: 'pipe.schedule' op has R cells that recompute 'none', expected selective or full
+@p workers 1 microbatches 1 recompute none
+
+// CASES
+"pipe.schedule"() <{@@ microbatches = 1, sym_name = "s", workers = 1}> ({
+  "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
+}) : () -> ()
+
+// schedule_c6: options without a family
+// error: 'pipe.schedule' op has family options but no family
+familyOptions = {group = 4},
+// schedule_c6: options that are empty
+// error: 'pipe.schedule' op has family options that are empty
+family = "x", familyOptions = {},
+// gradient: likewise in the generic form
+// error: expected gradientAfter "I" or "W", got "B"
+gradientAfter = "B",
 
 // -----
 
@@ -82,59 +105,11 @@ pipe.schedule @s workers 2 microbatches 1 {
 
 // -----
 
-// schedule_c5: no such model
-// expected-error @+1 {{'pipe.schedule' op names @toy, which is no pipe.model}}
-pipe.schedule @s workers 1 microbatches 1 model @toy {
-  path on [0]
-}
-
-// -----
-
 // schedule_c5: a symbol that is no model
 // expected-error @+1 {{'pipe.schedule' op names @t, which is no pipe.model}}
 pipe.schedule @s workers 1 microbatches 1 model @t {
   path on [0]
 }
 pipe.schedule @t workers 1 microbatches 1 {
-  path on [0]
-}
-
-// -----
-
-// schedule_c6: options without a family
-// expected-error @+1 {{'pipe.schedule' op has family options but no family}}
-"pipe.schedule"() <{familyOptions = {group = 4}, microbatches = 1, sym_name = "s", workers = 1}> ({
-  "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
-}) : () -> ()
-
-// -----
-
-// schedule_c6: options that are empty
-// expected-error @+1 {{'pipe.schedule' op has family options that are empty}}
-"pipe.schedule"() <{family = "x", familyOptions = {}, microbatches = 1, sym_name = "s", workers = 1}> ({
-  "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
-}) : () -> ()
-
-// -----
-
-// gradient: a phase that sends no gradient
-// expected-error @+1 {{expected I or W, the phase that sends the gradient upstream}}
-pipe.schedule @s workers 1 microbatches 1 gradient after B {
-  path on [0]
-}
-
-// -----
-
-// gradient: likewise in the generic form
-// expected-error @+1 {{expected gradientAfter "I" or "W", got "B"}}
-"pipe.schedule"() <{gradientAfter = "B", microbatches = 1, sym_name = "s", workers = 1}> ({
-  "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
-}) : () -> ()
-
-// -----
-
-// schedule_c9: R cells that do nothing
-// expected-error @+1 {{'pipe.schedule' op has R cells that recompute 'none', expected selective or full}}
-pipe.schedule @s workers 1 microbatches 1 recompute none {
   path on [0]
 }
