@@ -2,26 +2,26 @@
 // RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
 
 // CASES
-pipe.model @p microbatch_size @@ {
+pipe.model @p @@ {
   block "b" parameters 0 activation_bytes 0 {
   }
 }
 
 // model_c1: no sequence in a microbatch
 // error: attribute 'microbatch_size' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive
-0 boundary_bytes 1 state_bytes [2, 2, 12]
+microbatch_size 0 boundary_bytes 1 state_bytes [2, 2, 12]
 // model_c1: negative boundary
 // error: attribute 'boundary_bytes' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative
-1 boundary_bytes -1 state_bytes [2, 2, 12]
+microbatch_size 1 boundary_bytes -1 state_bytes [2, 2, 12]
 // model_c1: negative state
 // error: attribute 'state_bytes' failed to satisfy constraint
-1 boundary_bytes 1 state_bytes [2, -2, 12]
+microbatch_size 1 boundary_bytes 1 state_bytes [2, -2, 12]
 // model_c1: two numbers of state
 // error: attribute 'state_bytes' failed to satisfy constraint
-1 boundary_bytes 1 state_bytes [2, 2]
+microbatch_size 1 boundary_bytes 1 state_bytes [2, 2]
 // model_c1: no token in a sequence
 // error: attribute 'sequence' failed to satisfy constraint
-1 boundary_bytes 1 state_bytes [2, 2, 12] sequence 0
+microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] sequence 0
 
 // CASES
 pipe.model @p microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {

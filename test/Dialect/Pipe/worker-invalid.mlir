@@ -77,24 +77,24 @@ worker 0 runs [0F0 0F2]
 // CASES
 pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
-  worker @@]
+  @@
 }
 
 // worker_c1: no such worker
 // error: 'pipe.worker' op is worker 1, which is not one of the 1 workers (0 to 0)
-1 runs [0F0 0B0
+worker 1 runs [0F0 0B0]
 // worker_c1: a negative worker
 // error: 'pipe.worker' op is worker -1, which is not one of the 1 workers (0 to 0)
--1 runs [0F0 0B0
+worker -1 runs [0F0 0B0]
 // worker_c3: no such stage
 // error: 'pipe.worker' op cell 0 (1F0): stage 1 is out of range: path 0 has 1 stage (0 to 0)
-0 runs [1F0
+worker 0 runs [1F0]
 // worker_c6: overlapped with idle slots
 // error: 'pipe.worker' op cell 0 (0F0) is overlapped with _2, which is no compute cell
-0 runs [0F0+_2 0B0
+worker 0 runs [0F0+_2 0B0]
 // worker_c6: a copy overlapped
 // error: 'pipe.worker' op cell 1 (0D0) is no compute cell and cannot be overlapped
-0 runs [0F0 0D0+0B0
+worker 0 runs [0F0 0D0+0B0]
 
 // -----
 
