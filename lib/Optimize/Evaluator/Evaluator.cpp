@@ -10,10 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EvaluatorCopies.h"
-#include "EvaluatorJoins.h"
-#include "EvaluatorOrder.h"
-#include "EvaluatorPeriod.h"
+#include "Evaluator.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include <algorithm>
 
 using namespace pipesched;
@@ -28,12 +26,11 @@ static constexpr uint64_t kMostOfAll = 8, kMostWalked = 256;
 
 template <typename Clock, bool Copies>
 Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
-    : encoding(encoding), sent(sentMessages(encoding)), tails(encoding),
+    : Base(encoding), sent(sentMessages(encoding)), tails(encoding),
       cursors(encoding.numWorkers), awaited(encoding.numWorkers),
-      clocks(encoding.numWorkers), rowStates(encoding.numWorkers),
-      keptClocks(encoding.numWorkers), keptEnds(encoding.numCells),
-      rowStarts(encoding.numWorkers), keptRowStarts(encoding.numWorkers),
-      dirt(encoding.numWorkers) {
+      clocks(encoding.numWorkers), keptClocks(encoding.numWorkers),
+      keptEnds(encoding.numCells), rowStarts(encoding.numWorkers),
+      keptRowStarts(encoding.numWorkers) {
   for (const KindFacts &kind : encoding.kinds)
     isTimed &= kind.isCopy() || kind.duration > 0 ||
                (kind.type == CellType::WeightGrad && !encoding.splitBackward) ||
@@ -78,7 +75,7 @@ bool Evaluator<Clock, Copies>::advance(const Plan &plan, uint32_t worker,
         current.states[pos] = state;
       }
       if (kind.isCopy()) {
-        runCopy<false>(plan, worker, pos, now);
+        this->template runCopy<false>(plan, worker, pos, now);
         continue;
       }
     }
@@ -92,12 +89,12 @@ bool Evaluator<Clock, Copies>::advance(const Plan &plan, uint32_t worker,
       start = later(start, after(ends[source], kind.delay));
     }
     if constexpr (Copies)
-      if (!admit<false>(plan, worker, pos, now, start))
+      if (!this->template admit<false>(plan, worker, pos, now, start))
         return false;
     ends[token.cell] = now = after(start, kind.duration);
     if constexpr (Copies)
       if (state.firstReload != state.endReloads)
-        issueBehind<false>(plan, worker, pos, start, now);
+        this->template issueBehind<false>(plan, worker, pos, start, now);
   }
   cursors[worker] = pos;
   clocks[worker] = now;
@@ -176,47 +173,6 @@ int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
 //===----------------------------------------------------------------------===//
 // Changed plans
 //===----------------------------------------------------------------------===//
-
-/// Sets the end of a cell. Returns whether it has changed.
-template <typename Clock, bool Copies>
-template <bool Again>
-bool Evaluator<Clock, Copies>::setEnd(uint32_t cell, Clock end) {
-  Clock &place = current.ends[cell];
-  if constexpr (Again) {
-    if (isSame(place, end))
-      return false;
-    changedEnds.push_back({cell, place});
-  }
-  place = end;
-  return Again;
-}
-
-/// Sets an entry of a list of copies. Returns whether it has changed.
-template <typename Clock, bool Copies>
-template <bool Again>
-bool Evaluator<Clock, Copies>::list(std::vector<Token> &copies,
-                                    std::vector<Before<Token>> &changed,
-                                    uint32_t place, Token token) {
-  if constexpr (Again) {
-    if (copies[place] == token)
-      return false;
-    changed.push_back({place, copies[place]});
-  }
-  copies[place] = token;
-  return Again;
-}
-
-/// Drops copies that have ended by `now`, so that two states with the same
-/// future compare equal.
-template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
-  rowStates[worker].clock = now;
-  if (encoding.anyTimes)
-    return;
-  startReloads(worker, timeOf(now));
-  if (!recording)
-    takeOffloads(worker, timeOf(now));
-}
 
 /// Whether the state equals the checkpoint, so that all later cells stay as
 /// they are. Otherwise the state replaces the checkpoint.
@@ -353,7 +309,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
     }
     if constexpr (Copies)
       if (kind.isCopy()) {
-        runCopy<true>(plan, worker, pos, now);
+        this->template runCopy<true>(plan, worker, pos, now);
         continue;
       }
     Clock start = now;
@@ -365,11 +321,11 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
       start = later(start, after(ends[token.cell + kind.waitsFor], kind.delay));
     }
     if constexpr (Copies)
-      if (!admit<true>(plan, worker, pos, now, start))
+      if (!this->template admit<true>(plan, worker, pos, now, start))
         return Walk::Late; // its memory never suffices, whatever the times
     Clock before = ends[token.cell];
     now = after(start, kind.duration);
-    if (setEnd<true>(token.cell, now)) {
+    if (this->template setEnd<true>(token.cell, now)) {
       if (areFinal() && isLate(token, now, limit))
         return whenLate(plan, worker, pos + 1, originOf(tails[token.cell]));
       if (!send(plan, pos, before, now))
@@ -381,7 +337,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
     }
     if constexpr (Copies)
       if (state.firstReload != state.endReloads)
-        issueBehind<true>(plan, worker, pos, start, now);
+        this->template issueBehind<true>(plan, worker, pos, start, now);
   }
   numWalked += pos;
   clocks[worker] = pos < rowEnd ? endBefore : now;
@@ -495,6 +451,227 @@ void Evaluator<Clock, Copies>::discard() {
   takeBack(current.reloads, changedReloads);
   takeBack(current.needs, changedNeeds);
   takeBack(current.places, changedPlaces);
+}
+
+//===----------------------------------------------------------------------===//
+// Changes in the order of time
+//
+// Changed rows with copies are timed so that every time is final. In the plan
+// that was kept, cells start later and later along messages and along rows,
+// except for cells that have changed places. Suppose that a row still has to be
+// timed from some cell on. Then nothing can change that ended, in the kept
+// plan, before the start of this cell plus the least time to reach another row.
+//
+//   row 0   done ......| c: started at 100         `time` of row 0: 100
+//   row 1   done ..| d: waits for a cell that ended at 150: is that final?
+//                     Yes, unless a change of row 0 can end there by 150.
+//===----------------------------------------------------------------------===//
+
+/// Sets the least time from the start of a cell to the end of one on another
+/// row that waits for it.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::setLookahead() {
+  lookahead = kInfeasible;
+  for (uint32_t kind = 0; kind < encoding.kinds.size(); ++kind)
+    if (sent[kind].worker != kNone)
+      lookahead =
+          std::min(lookahead, encoding.kinds[kind].duration + sent[kind].delay +
+                                  sent[kind].duration);
+}
+
+/// Finds the compute cells that have changed places, and when the first of them
+/// started and the last of them ended. No chain leads from a cell that starts
+/// later to any of them, so its tail is unchanged.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::findReordered(const Plan &plan) {
+  int64_t latest = 0;
+  reorderedFrom = kInfeasible;
+  reorderedUntil = 0;
+  reorderedEnd = changedBegin;
+  for (uint32_t pos = changedBegin; pos < changedEnd; ++pos) {
+    Token token = plan.tokens[pos];
+    const KindFacts &kind = encoding.kinds[token.kind];
+    if (kind.isCopy())
+      continue;
+    int64_t end = timeOf(keptEnds[token.cell]);
+    reorderedFrom = std::min(reorderedFrom, end - kind.duration);
+    if (end < latest) {
+      reorderedUntil = latest;
+      reorderedEnd = pos + 1;
+    }
+    latest = std::max(latest, end);
+  }
+  if (encoding.recompute && changedEnd == endOfTokens(plan, changedRow))
+    reorderedUntil = kInfeasible; // cells may have been added or removed
+}
+
+/// A time before which no cell of the row from `pos` on started in the kept
+/// plan.
+template <typename Clock, bool Copies>
+int64_t Evaluator<Clock, Copies>::startBefore(const Plan &plan, uint32_t worker,
+                                              uint32_t pos) const {
+  if (worker == changedRow && pos < reorderedEnd)
+    return reorderedFrom;
+  Token token = plan.tokens[pos];
+  return timeOf(keptEnds[token.cell]) - encoding.kinds[token.kind].duration;
+}
+
+/// Whether the message that the cell waits for may still change: its row has
+/// not been timed that far, or will perhaps have to be.
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::mayChange(const Plan &plan, Token token) const {
+  const KindFacts &kind = encoding.kinds[token.kind];
+  uint32_t source = token.cell + kind.waitsFor;
+  const Dirt &row = dirt[kind.waitsOn];
+  if (row.begin != kNone && plan.positions[source] >= row.begin)
+    return true;
+  return timeOf(keptEnds[source]) - lookahead >= othersFrom;
+}
+
+/// Stops before the cell at `pos`, whose message may change.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::pause(const Plan &plan, uint32_t worker,
+                                     uint32_t pos, Clock now, Clock endBefore) {
+  rowStates[worker].clock = now;
+  clocks[worker] = endBefore;
+  Dirt &own = dirt[worker];
+  own.isPaused = true;
+  own.begin = pos;
+  own.end = std::max(own.end, pos + 1);
+  own.time = startBefore(plan, worker, pos);
+  ++numDirty;
+  numWalked += pos;
+}
+
+/// The dirty row that may change first. Messages of all others are final until
+/// these may change.
+template <typename Clock, bool Copies>
+uint32_t Evaluator<Clock, Copies>::firstDirty() {
+  uint32_t first = kNone;
+  int64_t time = kInfeasible;
+  othersFrom = kInfeasible;
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
+    const Dirt &row = dirt[worker];
+    if (row.begin == kNone)
+      continue;
+    if (first == kNone || row.time < time) {
+      first = worker;
+      othersFrom = time;
+      time = row.time;
+    } else {
+      othersFrom = std::min(othersFrom, row.time);
+    }
+  }
+  return first;
+}
+
+/// Times dirty rows until none is left; the one that may change first is next.
+template <typename Clock, bool Copies>
+typename Evaluator<Clock, Copies>::Walk
+Evaluator<Clock, Copies>::repairInOrder(const Plan &plan, int64_t limit) {
+  // More cells are timed only if the order is cyclic.
+  const uint64_t most = 256 + 2 * plan.tokens.size();
+  numWalked = 0;
+  while (numDirty > 0) {
+    uint32_t worker = firstDirty();
+    uint32_t from = dirt[worker].isPaused ? dirt[worker].begin : kNone;
+    if (Walk walk = walkAgain(plan, worker, limit); walk != Walk::Through)
+      return walk;
+    bool isStuck = from != kNone && dirt[worker].begin == from;
+    if (isStuck || numWalked > most)
+      return Walk::Broken;
+  }
+  return latestEnd() <= limit ? Walk::Through : Walk::Late;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows that repeat
+//===----------------------------------------------------------------------===//
+
+/// Whether the row ends too late, by the time of its compute alone.
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::isRowLate(uint32_t worker, Clock now,
+                                         uint32_t pos, const Plan &plan,
+                                         int64_t limit) const {
+  int64_t end = timeOf(now) + plan.remaining[pos];
+  return end - (kIsTraced ? rowStarts[worker] : 0) > limit;
+}
+
+/// Decides what to do if the compute of a row before `pos` makes the end of row
+/// `to` too late. If the start of row `to` itself causes the delay, its steps
+/// cannot follow each other that fast. Otherwise it may suffice that row `to`
+/// starts later.
+template <typename Clock, bool Copies>
+typename Evaluator<Clock, Copies>::Walk
+Evaluator<Clock, Copies>::whenLate(const Plan &plan, uint32_t worker,
+                                   uint32_t pos, uint32_t to) const {
+  if constexpr (!kIsTraced)
+    return Walk::Late;
+  bool isBegin = pos == encoding.rowBegins[worker];
+  uint32_t from = isBegin ? worker : startOfPath(plan, pos);
+  return from == to ? Walk::Late : Walk::Broken;
+}
+
+/// The row whose start determines the end of the cell before `pos`; kNone if
+/// that is unknown. Cells that have not been timed again yet may name origins
+/// by paths that the plan no longer has. So this follows the path back until it
+/// reaches cells that ended before the change.
+template <typename Clock, bool Copies>
+uint32_t Evaluator<Clock, Copies>::startOfPath(const Plan &plan,
+                                               uint32_t pos) const {
+  const Clock *ends = current.ends.data();
+  while (true) {
+    --pos;
+    Token token = plan.tokens[pos];
+    const KindFacts &kind = encoding.kinds[token.kind];
+    if (timeOf(ends[token.cell]) <= changeTime)
+      return originOf(ends[token.cell]);
+    int64_t start = timeOf(ends[token.cell]) - kind.duration;
+    uint32_t source = token.cell + kind.waitsFor;
+    if (kind.waitsOn != kNone && timeOf(ends[source]) + kind.delay == start) {
+      pos = plan.positions[source] + 1;
+      continue;
+    }
+    if (pos == encoding.rowBegins[kind.worker])
+      return rowStarts[kind.worker] == start ? kind.worker : kNone;
+    if (timeOf(ends[plan.tokens[pos - 1].cell]) != start)
+      return kNone;
+  }
+}
+
+/// No row needs to start later if none is longer than the period. The period is
+/// that of the longest row if that row delays itself.
+template <typename Clock, bool Copies>
+int64_t Evaluator<Clock, Copies>::periodFrom(const Plan &plan, uint32_t worker,
+                                             uint32_t begin, uint32_t end,
+                                             int64_t limit) {
+  Walk walk = walkChanges(plan, worker, begin, end, limit);
+  if (walk != Walk::Through)
+    return walk == Walk::Late ? kInfeasible : kUndecided;
+  int64_t least = 0, most = 0;
+  for (uint32_t row = 0; row < encoding.numWorkers; ++row) {
+    int64_t length = timeOf(clocks[row]) - rowStarts[row];
+    most = std::max(most, length);
+    bool isOwn = originOf(clocks[row]) == row;
+    least = std::max(least,
+                     isOwn ? length : plan.remaining[encoding.rowBegins[row]]);
+  }
+  if (least > limit)
+    return kInfeasible;
+  return least == most ? most : kUndecided;
+}
+
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::startLate(const Plan &plan,
+                                         std::vector<int64_t> &offsets) {
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
+    if (plan.sizes[worker] == 0)
+      continue;
+    Token first = plan.tokens[encoding.rowBegins[worker]];
+    int64_t start =
+        timeOf(current.ends[first.cell]) - encoding.kinds[first.kind].duration;
+    rowStarts[worker] = offsets[worker] = std::max(offsets[worker], start - 1);
+  }
 }
 
 //===----------------------------------------------------------------------===//
