@@ -18,11 +18,6 @@
 
 namespace pipesched {
 
-/// The costs of a table or program that states no work.
-llvm::Expected<StageCosts> costStages(const Placement &placement,
-                                      const CostInputs &costs, PhaseSet phases,
-                                      Runtime runtime);
-
 /// Adds the sums of tied gradients to the O of the first stage that a worker
 /// holds of each tie: a ring all-reduce among the workers that hold one, over
 /// the slowest link between them, and the bytes of the sums and copies of a
@@ -32,22 +27,25 @@ llvm::Error addTieTimes(const Placement &placement,
                         llvm::ArrayRef<TiedGradients> ties,
                         const SystemFacts &system, StageCosts &stageCosts);
 
-/// Whether slices share their attention with slices on other workers, so that
-/// rows have to be such that they can (checkSliceExchange).
-bool exchangesSlices(const Placement &placement, const CostInputs &costs);
+/// What the walk and the graph time: costs of stages, of all-reduces and of
+/// memory.
+struct CostedRows {
+  const Placement &placement;
+  PhaseSet phases;
+  /// By number of the group.
+  std::vector<Reduction> reductions;
+  /// Checks that slices can share their attention. Called if they do.
+  llvm::function_ref<llvm::Error()> checkExchange;
+  /// Whether stages cost nothing, because instructions state all work.
+  bool isFree = false;
+};
 
-/// The memory facts of a placement. Nothing without a model.
-llvm::Expected<std::optional<MemoryFacts>>
-costMemory(const Placement &placement, const CostInputs &costs, PhaseSet phases,
-           Runtime runtime);
-
-/// The costs of the all-reduces of a table or program: from the G times of the
-/// profile if it has some, and from the roofline otherwise. They go layer by
-/// layer if the system says so.
-llvm::Expected<std::vector<MessageCost>>
-costAllReduces(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
-               const CostInputs &costs, PhaseSet phases,
-               const StageCosts &stageCosts);
+/// The only place where an evaluation finds its costs. Times of all-reduces are
+/// those of the profile if it has times of G, and else those of the roofline;
+/// they go layer by layer if the system says so. There are no facts of memory
+/// without a model.
+llvm::Expected<ExecutionTotals>
+costRows(const CostedRows &rows, const CostInputs &costs, Runtime runtime);
 
 } // namespace pipesched
 

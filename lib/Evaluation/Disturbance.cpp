@@ -13,6 +13,7 @@
 
 #include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/FormatError.h"
 #include "PipeSched/Support/WideDivision.h"
 #include "llvm/ADT/StringExtras.h"

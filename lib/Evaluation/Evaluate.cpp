@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds costs, and evaluates programs by their task graph: runs the analyses
-// one after the other, and frees what later ones do not need.
+// Finds costs for both engines of evaluations, and is one of them, the graph:
+// it runs the analyses one after the other, and frees what later ones do not
+// need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
 #include "PipeSched/CostModel/Vocab/ShardReductions.h"
 #include "PipeSched/Evaluation/TimedCells.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/CheckedInt.h"
 
 using namespace pipesched;
@@ -122,10 +124,9 @@ PhaseSet pipesched::phasesInUse(const Program &program) {
 // Levels 2 and 3
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<StageCosts> pipesched::costStages(const Placement &placement,
-                                                 const CostInputs &costs,
-                                                 PhaseSet phases,
-                                                 Runtime runtime) {
+static llvm::Expected<StageCosts> costStages(const Placement &placement,
+                                             const CostInputs &costs,
+                                             PhaseSet phases, Runtime runtime) {
   llvm::Expected<StageCosts> stageCosts =
       computeStageCosts(placement, costs, phases);
   if (!stageCosts)
@@ -135,9 +136,9 @@ llvm::Expected<StageCosts> pipesched::costStages(const Placement &placement,
   return stageCosts;
 }
 
-llvm::Expected<std::optional<MemoryFacts>>
-pipesched::costMemory(const Placement &placement, const CostInputs &costs,
-                      PhaseSet phases, Runtime runtime) {
+static llvm::Expected<std::optional<MemoryFacts>>
+costMemory(const Placement &placement, const CostInputs &costs, PhaseSet phases,
+           Runtime runtime) {
   if (!costs.model)
     return std::nullopt;
   llvm::Expected<MemoryFacts> facts =
@@ -153,24 +154,63 @@ pipesched::costMemory(const Placement &placement, const CostInputs &costs,
   return std::move(*facts);
 }
 
-static llvm::Error addMemory(const Placement &placement,
-                             const CostInputs &costs, PhaseSet phases,
-                             Runtime runtime, Execution &execution) {
-  llvm::Expected<std::optional<MemoryFacts>> facts =
-      costMemory(placement, costs, phases, runtime);
-  if (!facts)
-    return facts.takeError();
-  if (!*facts)
-    return llvm::Error::success();
-  execution.memoryFacts = std::move(*facts);
-  llvm::Expected<MemoryUsage> memory =
-      computeMemory(execution.graph, execution.times, execution.timeline,
-                    placement, *execution.memoryFacts);
-  if (!memory)
-    return memory.takeError();
-  execution.memory = std::move(*memory);
-  return llvm::Error::success();
+static llvm::Expected<std::vector<MessageCost>>
+costAllReduces(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
+               const CostInputs &costs, PhaseSet phases,
+               const StageCosts &stageCosts) {
+  bool isMeasured =
+      costs.profile && !costs.profile->phasePs[Phase::AllReduce].empty();
+  if (costs.model && costs.system && !isMeasured &&
+      phases.intersects(kSpreadPhases))
+    return costShardReductions(placement, reductions, costs.modelFor(phases),
+                               *costs.system, phases, stageCosts);
+  llvm::Expected<std::vector<MessageCost>> found =
+      costs.model && costs.system && !isMeasured
+          ? costReductions(placement, reductions, *costs.model, *costs.system)
+          : shareReductions(placement, reductions, stageCosts,
+                            costs.model ? &*costs.model : nullptr);
+  if (found && costs.model && costs.system &&
+      costs.system->gradientBuckets == GradientBuckets::Layers)
+    if (llvm::Error error =
+            reduceByLayers(placement, reductions, costs.modelFor(phases),
+                           *costs.system, phases, stageCosts, *found))
+      return std::move(error);
+  return found;
 }
+
+llvm::Expected<ExecutionTotals> pipesched::costRows(const CostedRows &rows,
+                                                    const CostInputs &costs,
+                                                    Runtime runtime) {
+  ExecutionTotals totals;
+  totals.stageCosts.stages.resize(rows.placement.getNumGlobalStages());
+  if (!rows.isFree) {
+    bool exchangesSlices = costs.model && costs.system &&
+                           rows.placement.getNumSlices() > 1 &&
+                           costs.system->sliceExchange != SliceExchange::None;
+    if (exchangesSlices)
+      if (llvm::Error error = rows.checkExchange())
+        return std::move(error);
+    if (llvm::Error error =
+            costStages(rows.placement, costs, rows.phases, runtime)
+                .moveInto(totals.stageCosts))
+      return std::move(error);
+  }
+  if (!rows.reductions.empty())
+    if (llvm::Error error =
+            costAllReduces(rows.placement, rows.reductions, costs, rows.phases,
+                           totals.stageCosts)
+                .moveInto(totals.stageCosts.reductions))
+      return std::move(error);
+  if (llvm::Error error =
+          costMemory(rows.placement, costs, rows.phases, runtime)
+              .moveInto(totals.memoryFacts))
+    return std::move(error);
+  return totals;
+}
+
+//===----------------------------------------------------------------------===//
+// Stated work
+//===----------------------------------------------------------------------===//
 
 /// Replaces the memory of activations by what instructions state. The memory of
 /// parameters stays.
@@ -201,29 +241,6 @@ static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
   return anyHasTime(work) && !costs.model && !costs.profile;
 }
 
-llvm::Expected<std::vector<MessageCost>> pipesched::costAllReduces(
-    const Placement &placement, llvm::ArrayRef<Reduction> reductions,
-    const CostInputs &costs, PhaseSet phases, const StageCosts &stageCosts) {
-  bool isMeasured =
-      costs.profile && !costs.profile->phasePs[Phase::AllReduce].empty();
-  if (costs.model && costs.system && !isMeasured &&
-      phases.intersects(kSpreadPhases))
-    return costShardReductions(placement, reductions, costs.modelFor(phases),
-                               *costs.system, phases, stageCosts);
-  llvm::Expected<std::vector<MessageCost>> found =
-      costs.model && costs.system && !isMeasured
-          ? costReductions(placement, reductions, *costs.model, *costs.system)
-          : shareReductions(placement, reductions, stageCosts,
-                            costs.model ? &*costs.model : nullptr);
-  if (found && costs.model && costs.system &&
-      costs.system->gradientBuckets == GradientBuckets::Layers)
-    if (llvm::Error error =
-            reduceByLayers(placement, reductions, costs.modelFor(phases),
-                           *costs.system, phases, stageCosts, *found))
-      return std::move(error);
-  return found;
-}
-
 /// The groups that exchange blocks, which have the lowest numbers.
 static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   std::vector<Reduction> reductions;
@@ -238,12 +255,6 @@ static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   return reductions;
 }
 
-bool pipesched::exchangesSlices(const Placement &placement,
-                                const CostInputs &costs) {
-  return costs.model && costs.system && placement.getNumSlices() > 1 &&
-         costs.system->sliceExchange != SliceExchange::None;
-}
-
 /// Checks the rows that a graph was built of.
 static llvm::Error checkSliceExchange(const Placement &placement,
                                       const TaskGraph &graph) {
@@ -255,34 +266,23 @@ static llvm::Error checkSliceExchange(const Placement &placement,
   return checkSliceExchange(placement, llvm::ArrayRef(rows));
 }
 
-/// Computes times and traffic of `execution.graph`; work that instructions
-/// state takes precedence.
+/// Computes costs of `execution.graph`, and from them times and traffic; work
+/// that instructions state takes precedence.
 static llvm::Error costGraph(const Placement &placement,
                              const CostInputs &costs, PhaseSet phases,
                              Transport transport, Runtime runtime,
                              llvm::ArrayRef<StatedWork> work,
                              Execution &execution) {
   bool byWork = isCostedByWork(work, costs);
-  if (!byWork && exchangesSlices(placement, costs))
-    if (llvm::Error error = checkSliceExchange(placement, execution.graph))
-      return error;
-  if (byWork) {
-    execution.stageCosts.stages.resize(placement.getNumGlobalStages());
-  } else {
-    llvm::Expected<StageCosts> stageCosts =
-        costStages(placement, costs, phases, runtime);
-    if (!stageCosts)
-      return stageCosts.takeError();
-    execution.stageCosts = std::move(*stageCosts);
-  }
-  if (std::vector<Reduction> groups = reductionsOf(execution.graph);
-      !groups.empty()) {
-    llvm::Expected<std::vector<MessageCost>> reductions =
-        costAllReduces(placement, groups, costs, phases, execution.stageCosts);
-    if (!reductions)
-      return reductions.takeError();
-    execution.stageCosts.reductions = std::move(*reductions);
-  }
+  auto checkExchange = [&] {
+    return checkSliceExchange(placement, execution.graph);
+  };
+  if (llvm::Error error =
+          costRows({placement, phases, reductionsOf(execution.graph),
+                    checkExchange, byWork},
+                   costs, runtime)
+              .moveInto(static_cast<ExecutionTotals &>(execution)))
+    return error;
   llvm::Expected<TaskTimes> times = computeTaskTimes(
       execution.graph, placement, execution.stageCosts, transport);
   if (!times)
@@ -341,9 +341,12 @@ execute(Execution execution, const Placement &placement,
       describePath(execution.graph, execution.criticalPath);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
-  if (llvm::Error error =
-          addMemory(placement, costs, phases, runtime, execution))
-    return std::move(error);
+  if (execution.memoryFacts)
+    if (llvm::Error error =
+            computeMemory(execution.graph, execution.times, execution.timeline,
+                          placement, *execution.memoryFacts)
+                .moveInto(execution.memory))
+      return std::move(error);
   if (llvm::Error error = replaceMemory(work, costs, execution))
     return std::move(error);
   return execution;

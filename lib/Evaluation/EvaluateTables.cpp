@@ -11,14 +11,174 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AddFormula.h"
 #include "CostPlacement.h"
 #include "PipeSched/Analysis/Walk/WalkTable.h"
 #include "PipeSched/CostModel/Layers/SliceExchange.h"
+#include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Evaluation/MemoryBudget.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/Period.h"
 
 using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Level 1
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The common value of a series, as long as all its values are equal.
+class SharedValue {
+public:
+  void add(int64_t next) {
+    isShared &= !value || *value == next;
+    value = next;
+  }
+  bool holds() const { return isShared; }
+  int64_t get() const { return value.value_or(0); }
+
+private:
+  std::optional<int64_t> value;
+  bool isShared = true;
+};
+
+} // namespace
+
+/// The delay of a message, if all hops between workers have the same.
+static SharedValue sharedDelay(const Placement &placement,
+                               const StageCosts &stageCosts) {
+  SharedValue delay;
+  auto add = [&](const MessageCost &message) {
+    delay.add(message.occupancyPs + message.latencyPs);
+  };
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t first = placement.stageOffset(path);
+    int64_t last = first + placement.getPath(path).getNumStages() - 1;
+    for (int64_t stage = first; stage < last; ++stage)
+      if (placement.workerOf(stage) != placement.workerOf(stage + 1)) {
+        add(stageCosts.stages[stage].activation);
+        add(stageCosts.stages[stage + 1].gradient);
+      }
+  }
+  return delay;
+}
+
+/// The times of one stage if all stages have the same. Formulas know only the
+/// phases F, B, I and W, and the shards of a vocabulary: S, T and free
+/// collectives.
+static std::optional<FormulaInputs::Times>
+uniformTimes(const Placement &placement, const StageCosts &stageCosts,
+             PhaseSet phases, bool hasPairs) {
+  if (!(phases - kBackwardPhases - Phase::Forward - kSpreadPhases).isEmpty())
+    return std::nullopt;
+  // What pairs of different stages take in order depends on all segments.
+  if (stageCosts.pairRule == PairRule::InOrder &&
+      stageCosts.useAny(Resource::Experts))
+    return std::nullopt;
+  bool isSplit = phases.intersects(kSplitBackward);
+  bool usesWhole = phases.contains(Phase::Backward);
+  SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
+  SharedValue logits, logitsGrad;
+  PhaseSet free = phases & (kDetachedPhases | kEmbeddingPhases);
+  // Formulas know one time of pairs, whatever their stages.
+  bool isTimed = hasPairs && stageCosts.pairTimes;
+  if (isTimed)
+    for (size_t stage = 0; stage < stageCosts.stages.size(); ++stage)
+      overlapped.add(stageCosts.pairTimes->timeOf(0, int64_t(stage)).ps);
+  auto add = [&](const StageCost &stage, int64_t slice) {
+    auto of = [&](Phase phase) { return stage.cells.alonePs(phase, slice); };
+    if (usesWhole && isSplit &&
+        of(Phase::Backward) != of(Phase::InputGrad) + of(Phase::WeightGrad))
+      return false;
+    bool isFree = true;
+    free.forEach([&](Phase phase) { isFree &= of(phase) == 0; });
+    if (!isFree)
+      return false;
+    logits.add(of(Phase::Logits));
+    logitsGrad.add(of(Phase::LogitsGrad));
+    // I and W take together what a B takes.
+    llvm::SmallVector<Segment, 8> backward;
+    for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
+      if (usesWhole == (phase == Phase::Backward))
+        llvm::append_range(backward, stage.cells.of(phase, slice));
+    if (!isTimed)
+      overlapped.add(stage.overlappedPs.value_or(
+          stageCosts.pairPs(stage.cells.of(Phase::Forward, slice), backward)));
+    // Pairs of cells of different stages take the same only if they wait for
+    // rows equally long.
+    dispatches.add(
+        stage.cells.on(Resource::Experts, Phase::Forward, slice).exposedPs);
+    forward.add(of(Phase::Forward));
+    inputGrad.add(of(isSplit ? Phase::InputGrad : Phase::Backward));
+    weightGrad.add(isSplit ? of(Phase::WeightGrad) : 0);
+    return true;
+  };
+  for (const StageCost &stage : stageCosts.stages)
+    for (int64_t slice = 0; slice < stage.cells.getNumSlices(); ++slice)
+      if (!add(stage, slice))
+        return std::nullopt;
+  SharedValue delay = sharedDelay(placement, stageCosts);
+  for (const SharedValue &value : {forward, inputGrad, weightGrad, overlapped,
+                                   dispatches, delay, logits, logitsGrad})
+    if (!value.holds())
+      return std::nullopt;
+  return FormulaInputs::Times{
+      forward.get(),    inputGrad.get(), weightGrad.get(), delay.get(),
+      overlapped.get(), logits.get(),    logitsGrad.get()};
+}
+
+/// Whether cells overlap; true for rows that are not there.
+static bool anyOverlap(const TableView &table) {
+  return table.rows.empty() ||
+         llvm::any_of(table.rows, [](llvm::ArrayRef<Cell> row) {
+           return llvm::any_of(row,
+                               [](Cell cell) { return cell.overlapsNext(); });
+         });
+}
+
+/// Whether the slots of the rows are proportional to the times.
+static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
+                      const FormulaInputs::Times &times) {
+  auto isPart = [&](const StageSlots &stage) {
+    auto of = [&](Phase phase) -> double { return stage.of(phase); };
+    double forward = of(Phase::Forward), backward = of(Phase::Backward);
+    double backwardPs = double(times.inputGradPs) + times.weightGradPs;
+    return forward > 0 && forward * backwardPs == backward * times.forwardPs &&
+           (!isSplit ||
+            of(Phase::InputGrad) * backwardPs == backward * times.inputGradPs);
+  };
+  return !slots.empty() && llvm::all_of(slots, isPart);
+}
+
+/// A disturbed schedule has a formula for its slots, but none for its times.
+/// Adds level 1, or the reason why there is none, to an evaluation whose totals
+/// already have their costs. A disturbed schedule has a formula for its slots,
+/// but none for its times. `table` is read for its placement, slots and
+/// gradient rule.
+static void addFormula(llvm::StringRef family, const FamilyOptions &options,
+                       const TableView &table, PhaseSet phases,
+                       bool isDisturbed, Evaluation &evaluation) {
+  if (family.empty()) {
+    evaluation.formulaReason = "the rows are of no known family";
+    return;
+  }
+  const Placement &placement = *table.placement;
+  FormulaInputs inputs = formulaInputsOf(placement, options);
+  bool isSplit = phases.intersects(kSplitBackward);
+  inputs.sendsAfterInput =
+      isSplit && table.gradientAfter == GradientAfter::InputGrad;
+  if (!isDisturbed)
+    inputs.times = uniformTimes(placement, evaluation.totals.stageCosts, phases,
+                                anyOverlap(table));
+  inputs.isMadeForTimes =
+      inputs.times && isMadeFor(table.slots, isSplit, *inputs.times);
+  llvm::Expected<FormulaResult> formula =
+      evaluateFormulaOfRows(family, placement, inputs);
+  if (formula)
+    evaluation.formula = std::move(*formula);
+  else
+    evaluation.formulaReason = llvm::toString(formula.takeError());
+}
 
 /// Level 2 of a table with slots of its own.
 static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
@@ -57,8 +217,6 @@ public:
               Evaluation &evaluation);
 
 private:
-  llvm::Error costReductions(const WalkedRows &rows, const CostInputs &costs);
-
   ExecutionTotals totals;
   DisturbedTimes disturbed;
   const TimingOptions *options = nullptr;
@@ -67,23 +225,18 @@ private:
 
 } // namespace
 
-llvm::Error TableWalk::costReductions(const WalkedRows &rows,
-                                      const CostInputs &costs) {
+/// The all-reduces of groups, by number.
+static std::vector<Reduction> listReductions(const WalkedRows &rows) {
   std::vector<Reduction> all;
-  for (int64_t number = 0; number != groups->size(); ++number) {
-    llvm::ArrayRef<CellRef> members = groups->membersOf(number);
+  for (int64_t number = 0; rows.groups && number != rows.groups->size();
+       ++number) {
+    llvm::ArrayRef<CellRef> members = rows.groups->membersOf(number);
     CellRef first = members.front();
     all.push_back({rows.table.rows[first.row][first.index],
-                   groups->nameOf(number).blocks, int64_t(members.size()),
+                   rows.groups->nameOf(number).blocks, int64_t(members.size()),
                    first.row, members.back().row});
   }
-  llvm::Expected<std::vector<MessageCost>> reduced =
-      costAllReduces(rows.placement, all, costs, rows.counts.costedPhases(),
-                     totals.stageCosts);
-  if (!reduced)
-    return reduced.takeError();
-  totals.stageCosts.reductions = std::move(*reduced);
-  return llvm::Error::success();
+  return all;
 }
 
 llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
@@ -93,27 +246,18 @@ llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
   const PhaseCounts &counts = rows.counts;
   options = &timing;
   groups = rows.groups;
-  if (exchangesSlices(placement, costs))
-    if (llvm::Error error = checkSliceExchange(placement, rows.table.rows))
-      return std::move(error);
-  llvm::Expected<StageCosts> stageCosts =
-      costStages(placement, costs, counts.costedPhases(), timing.runtime);
-  if (!stageCosts)
-    return stageCosts.takeError();
-  totals.stageCosts = std::move(*stageCosts);
-  if (groups)
-    if (llvm::Error error = costReductions(rows, costs))
-      return std::move(error);
-  llvm::Expected<std::optional<MemoryFacts>> facts =
-      costMemory(placement, costs, counts.costedPhases(), timing.runtime);
-  if (!facts)
-    return facts.takeError();
-  totals.memoryFacts = std::move(*facts);
-  llvm::Expected<DisturbedTimes> times =
-      DisturbedTimes::create(timing.disturbance, placement, totals.stageCosts);
-  if (!times)
-    return times.takeError();
-  disturbed = std::move(*times);
+  auto checkExchange = [&] {
+    return checkSliceExchange(placement, rows.table.rows);
+  };
+  if (llvm::Error error = costRows({placement, counts.costedPhases(),
+                                    listReductions(rows), checkExchange},
+                                   costs, timing.runtime)
+                              .moveInto(totals))
+    return std::move(error);
+  if (llvm::Error error = DisturbedTimes::create(timing.disturbance, placement,
+                                                 totals.stageCosts)
+                              .moveInto(disturbed))
+    return std::move(error);
   if (totals.stageCosts.messagesVary())
     return false;
   return canAddUp(placement, counts, totals.stageCosts,
@@ -280,6 +424,12 @@ llvm::Expected<Evaluation> TableEvaluator::byGraph(const Scenario &scenario) {
   return finish(scenario, std::move(evaluation));
 }
 
+/// Levels 2 and 3 have two engines with equal results. The walk is faster and
+/// keeps no arrays. It needs messages without queues, or in the queues of
+/// `overlap` in the order of their arrival, and sends that return at once
+/// (canWalkTables); flows between neighbours; groups that canWalkGroups
+/// accepts; messages that are the same for all slices; and sums that fit 64
+/// bits. The graph times everything else.
 llvm::Expected<Evaluation> TableEvaluator::evaluate(const Scenario &scenario) {
   if (!canWalk(*scenario.options))
     return byGraph(scenario);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/MeasuredProfile.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Program/Program.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/STLExtras.h"

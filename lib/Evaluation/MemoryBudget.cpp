@@ -13,6 +13,7 @@
 
 #include "PipeSched/Evaluation/MemoryBudget.h"
 #include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/StringExtras.h"

@@ -12,6 +12,7 @@
 
 #include "PipeSched/Evaluation/SlotMeasure.h"
 #include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/Twine.h"
 #include <numeric>

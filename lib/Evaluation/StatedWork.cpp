@@ -14,6 +14,7 @@
 #include "PipeSched/Evaluation/StatedWork.h"
 #include "PipeSched/Analysis/Graph/TaskCost.h"
 #include "PipeSched/Analysis/Graph/TaskEnds.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
