@@ -5,6 +5,9 @@ The table of its section "Where things are" has a row for each library. The firs
 folders of the library, the second the libraries that it may use; everything that those use is
 allowed as well. Rows of other folders are ignored.
 
+A table below it has a row for each library with folders, its rooms: a room may use those before
+it, and no others. `.` stands for the files that are in none.
+
 It checks the #include lines of include/PipeSched/<Folder> and lib/<Folder>, the LINK_LIBS and
 MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table and the folders are complete. Sources
 of runtime/ may include nothing of the project but each other, and nothing of LLVM and MLIR.
@@ -19,6 +22,7 @@ import sys
 
 TABLE = "docs/Contributing.md"
 ROW = re.compile(r"\| *(`(?:lib|include)/.*?) *\| *(.*?) *\| .*\|$")
+ROOMS = re.compile(r"\| *`lib/(\w+)` *\| *((?:`[\w.]+`(?: < )?)+) *\|$")
 INCLUDE = re.compile(r'\s*#?\s*include\s+["<]([^">]+)[">]')
 SUFFIXES = {".h", ".c", ".cpp", ".td"}
 MLIR = "MLIR"
@@ -44,6 +48,13 @@ def library_of(path):
     return "/".join(parts[:2]) if parts[0] == "Dialect" else parts[0]
 
 
+def room_of(path):
+    """Returns the folder of its library that a path is in, `.` for none."""
+    parts = pathlib.PurePath(path).parts
+    parts = parts[2:] if parts[0] == "include" else parts[1:]
+    return parts[1] if len(parts) > 2 else "."
+
+
 class Layers:
     """The table, and everything that violates it."""
 
@@ -51,6 +62,7 @@ class Layers:
         self.root = root
         self.found = []
         self.uses = {}  # library -> (line of the table, names in its row)
+        self.rooms = {}  # library -> its rooms, in order
         self.libraries = {}  # CMake target -> library
         self.links = {}  # library -> libraries that its link line names
         self.includes = {}  # library -> {library: (file, line) of the first include}
@@ -61,6 +73,8 @@ class Layers:
     def read_table(self):
         lines = (self.root / TABLE).read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, 1):
+            if rooms := ROOMS.match(line):
+                self.rooms[rooms[1]] = re.findall(r"`([\w.]+)`", rooms[2])
             row = ROW.match(line)
             for place in re.findall(r"`([^`]+)`", row[1]) if row else ():
                 if not (self.root / place).exists():
@@ -96,6 +110,34 @@ class Layers:
                 if path.is_dir() and library_of(name) not in self.uses:
                     self.report(name, 1, f"this library has no row in {TABLE}")
 
+    def check_rooms(self):
+        """Reports folders of libraries that have no place in the order, and the reverse."""
+        for library in sorted(self.uses):
+            files = [
+                path.relative_to(self.root).as_posix()
+                for base in ("include/PipeSched", "lib")
+                for path in (self.root / base / library).rglob("*")
+                if path.suffix in SUFFIXES and not library.startswith("Dialect")
+            ]
+            found = {room_of(file) for file in files}
+            if found == {"."}:
+                continue
+            for room in sorted(found ^ set(self.rooms.get(library, ()))):
+                what = "has no place among the rooms" if room in found else "does not exist"
+                self.report(TABLE, 1, f"lib/{library}/{room} {what}")
+
+    def check_room(self, library, target, file, line, name):
+        """Reports an include of a room of the same library that does not come before."""
+        order = self.rooms.get(library)
+        rooms = room_of(file), room_of(target)
+        if not order or rooms[0] == rooms[1] or not set(rooms) <= set(order):
+            return
+        if order.index(rooms[0]) < order.index(rooms[1]):
+            before = ", ".join(order[: order.index(rooms[0])]) or "no other room"
+            self.report(
+                file, line, f"includes {name}, but {TABLE} lets {rooms[0]} depend on {before}"
+            )
+
     def check_use(self, library, used, file, line, how):
         """Reports a use that the table does not allow."""
         if used in (None, library) or library not in self.uses:
@@ -117,7 +159,10 @@ class Layers:
         lines = path.read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines, 1):
             include = INCLUDE.match(line)
-            used = include and self.included(path, include[1])
+            target = include and self.included(path, include[1])
+            used = library_of(target) if target and target != MLIR else target
+            if used == library:
+                self.check_room(library, target, file, number, include[1])
             if used:
                 self.check_use(library, used, file, number, f"includes {include[1]}")
                 self.includes.setdefault(library, {}).setdefault(used, (file, number))
@@ -136,15 +181,15 @@ class Layers:
                     self.report(file, number, what)
 
     def included(self, path, name):
-        """Returns the library that an included file belongs to, if any."""
+        """Returns the path of an included file of ours, MLIR for one of MLIR's, else None."""
         if name.startswith("PipeSched"):
-            return library_of("include/" + name)
+            return "include/" + name
         if name.startswith(("mlir/", "mlir-c/")):
             return MLIR
         beside = (path.parent / name).resolve()
         lib = (self.root / "lib").resolve()
         if lib in beside.parents and beside.exists():
-            return library_of("lib/" + beside.relative_to(lib).as_posix())
+            return "lib/" + beside.relative_to(lib).as_posix()
         return None
 
     def check_links(self):
@@ -182,6 +227,7 @@ class Layers:
         self.read_table()
         self.check_table()
         self.check_folders()
+        self.check_rooms()
         self.check_includes()
         self.check_runtime()
         self.check_links()

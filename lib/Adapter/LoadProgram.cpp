@@ -17,6 +17,7 @@
 #include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Analysis/Proof/EarlyReads.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace mlir;
 using namespace pipesched;

@@ -18,6 +18,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Evaluation/Sweep.h"
 #include "PipeSched/Schedule/Kinds/Instructions.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "mlir/CAPI/Support.h"
 #include "mlir/CAPI/Utils.h"
 #include "mlir/CAPI/Wrap.h"

@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Layers/Reductions.h"
+#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -129,7 +130,7 @@ public:
           if (std::optional<int64_t> ps = given(phase))
             measured(phase,
                      kPerPathPhases.contains(phase)
-                         ? shareOf(*ps, blocks.numOwned, blocks.numHeld)
+                         ? portionOf(*ps, blocks.numOwned, blocks.numHeld)
                          : *ps,
                      cost);
         });

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TorchActions.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

@@ -12,6 +12,8 @@
 
 #include "ExportViolation.h"
 #include "PipeSched/Exchange/TorchCsv.h"
+#include "PipeSched/Schedule/Table/Dependences.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "TorchActions.h"
 #include "TorchComms.h"

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "TorchComms.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <optional>

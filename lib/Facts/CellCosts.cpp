@@ -11,12 +11,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Facts/CellCosts.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::Error;
+
+Resource pipesched::resourceOf(Phase phase) {
+  if (kCopyPhases.contains(phase))
+    return Resource::Copy;
+  return becomes(traitsOf(phase), InstructionKind::AllReduce)
+             ? Resource::Replicas
+             : Resource::Compute;
+}
 
 bool Exchange::add(const Exchange &other, int64_t count) {
   for (auto part : {&Exchange::ps, &Exchange::exposedPs, &Exchange::bytes}) {

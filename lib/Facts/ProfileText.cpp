@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/ClosestName.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/StringExtras.h"

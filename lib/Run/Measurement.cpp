@@ -21,6 +21,7 @@
 #include "PipeSched/Evaluation/MeasuredTimes.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"

@@ -17,6 +17,7 @@
 #include "ArenaAllocator.h"
 #include "Liveness.h"
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Stages/Kernels.h"
 #include "PipeSched/Stages/PersistentLayout.h"
 #include "RowWaits.h"

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/Kernels.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Stages/PersistentLayout.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 

@@ -16,6 +16,7 @@
 #include "Picture.h"
 #include "PipeSched/Analysis/Graph/IdleSpans.h"
 #include "PipeSched/Analysis/Graph/TaskEnds.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/JSON.h"
 

@@ -17,6 +17,7 @@
 #include "Picture.h"
 #include "PipeSched/Analysis/Graph/IdleSpans.h"
 #include "PipeSched/Analysis/Graph/TaskEnds.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/Support/JSON.h"
 
 using namespace pipesched;

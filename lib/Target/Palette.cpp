@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Palette.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace pipesched;
 

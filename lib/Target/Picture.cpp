@@ -13,6 +13,8 @@
 #include "Picture.h"
 #include "Format.h"
 #include "PipeSched/Evaluation/Summary.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

@@ -15,6 +15,7 @@
 #include "Format.h"
 #include "PipeSched/Evaluation/SlotMeasure.h"
 #include "PipeSched/Evaluation/Summary.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/Support/JSON.h"
 
 using namespace pipesched;

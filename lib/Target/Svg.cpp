@@ -22,6 +22,7 @@
 #include "Format.h"
 #include "Palette.h"
 #include "Picture.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 

@@ -13,6 +13,7 @@
 #include "EditedTable.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace pipesched;
 

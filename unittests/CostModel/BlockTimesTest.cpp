@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockTimes.h"
+#include "Kernels/BlockTimes.h"
 #include "../Support/ToyCosts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -14,6 +14,7 @@
 #include "../Support/ErrorText.h"
 #include "../Support/ToyCosts.h"
 #include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Support/Divisors.h"
 #include "gtest/gtest.h"
 #include <cmath>

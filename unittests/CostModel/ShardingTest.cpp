@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sharding.h"
+#include "Layers/Sharding.h"
 #include "../Support/ToyCosts.h"
 #include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
 #include "PipeSched/Schedule/Family/Families.h"

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

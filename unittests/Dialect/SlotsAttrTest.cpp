@@ -13,6 +13,7 @@
 
 #include "../Support/TestTables.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace mlir;
 using namespace pipesched;

@@ -8,6 +8,7 @@
 
 #include "../Support/ErrorText.h"
 #include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include <random>
 
 using namespace pipesched;

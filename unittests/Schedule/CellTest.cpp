@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestTables.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace pipesched;
 

@@ -15,6 +15,7 @@
 #include "../Support/TestTables.h"
 #include "PipeSched/Schedule/Family/Generators.h"
 #include "PipeSched/Schedule/Table/Groups.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 
 using namespace pipesched;
 using Listing = std::vector<std::string>;

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "../Support/AllFamilies.h"
 #include "PipeSched/Schedule/Program/Lowering.h"
 

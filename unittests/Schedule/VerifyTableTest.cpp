@@ -14,6 +14,7 @@
 #include "../Support/TestTables.h"
 #include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Table/Dependences.h"
 #include "PipeSched/Schedule/Walk/TopologicalOrder.h"
 #include <random>
 

@@ -15,6 +15,7 @@
 #define PIPESCHED_UNITTESTS_SUPPORT_RANDOMCOSTS_H
 
 #include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include <random>
 
 namespace pipesched {

@@ -15,6 +15,7 @@
 #define PIPESCHED_EVALUATION_SLOTMEASURE_H
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Schedule/Table/Table.h"
 #include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {

@@ -55,13 +55,7 @@ struct ResourceMap : std::array<T, kNumEnumValues<Resource>> {
 };
 
 /// The resource of a cell that is one segment.
-constexpr Resource resourceOf(Phase phase) {
-  if (kCopyPhases.contains(phase))
-    return Resource::Copy;
-  return becomes(traitsOf(phase), InstructionKind::AllReduce)
-             ? Resource::Replicas
-             : Resource::Compute;
-}
+Resource resourceOf(Phase phase);
 
 /// A part of a cell. No number is negative.
 struct Segment {
@@ -148,7 +142,7 @@ private:
   llvm::SmallVector<PhaseMap<int64_t>, 1> alone; ///< by slice
   /// By number of the cell: its first segment; and the end.
   llvm::SmallVector<uint32_t, kNumPhases + 1> begins;
-  llvm::SmallVector<Segment, kCostedPhases.size()> segments;
+  llvm::SmallVector<Segment, kNumPhases> segments;
 };
 
 } // namespace pipesched

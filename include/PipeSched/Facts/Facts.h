@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_FACTS_FACTS_H
 #define PIPESCHED_FACTS_FACTS_H
 
-#include "PipeSched/Schedule/Kinds/Cell.h"
+#include "PipeSched/Schedule/Kinds/Phase.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"

@@ -15,6 +15,7 @@
 #define PIPESCHED_FACTS_STAGECOSTS_H
 
 #include "PipeSched/Facts/CellCosts.h"
+#include "PipeSched/Schedule/Kinds/MemoryEffect.h"
 #include <memory>
 #include <vector>
 

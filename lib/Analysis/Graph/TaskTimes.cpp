@@ -13,6 +13,7 @@
 
 #include "PipeSched/Analysis/Graph/TaskCost.h"
 #include "PipeSched/Analysis/Graph/Timeline.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;

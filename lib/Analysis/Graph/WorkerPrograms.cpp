@@ -13,6 +13,7 @@
 
 #include "PipeSched/Analysis/Graph/WorkerPrograms.h"
 #include "InstructionWaits.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/ParameterSets.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>

@@ -10,11 +10,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Kernels/KernelTimes.h"
-#include "../Layers/Reductions.h"
+#include "PipeSched/CostModel/Comm/Rings.h"
 #include "StorePs.h"
 
 using namespace pipesched;
+
+double pipesched::transferPs(double bytes, const LinkFacts &link) {
+  return bytes / (double(link.bytesPerSecond) * link.efficiency.at(bytes)) *
+         kPsPerSecond;
+}
 
 llvm::Expected<MessageCost> pipesched::hockney(int64_t bytes,
                                                const LinkFacts &link) {

@@ -19,6 +19,8 @@
 
 namespace pipesched {
 
+inline constexpr double kPsPerSecond = 1e12;
+
 /// 2^63, the first time that does not fit into int64.
 inline constexpr double kPsLimit = 9223372036854775808.0;
 

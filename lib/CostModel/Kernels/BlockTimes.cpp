@@ -11,6 +11,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockTimes.h"
+#include "../Comm/StorePs.h"
+#include "PipeSched/CostModel/Comm/Rings.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "RooflineChecks.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -80,4 +85,46 @@ std::vector<BlockTimes> pipesched::timesOfBlocks(const ModelFacts &model,
     else
       times.push_back(times[first]);
   return times;
+}
+
+llvm::Expected<std::vector<int64_t>>
+pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
+  if (llvm::Error error = checkSystem(model, system))
+    return std::move(error);
+  std::vector<int64_t> times;
+  for (auto [index, first] : llvm::enumerate(firstOfEqualTimes(model))) {
+    if (first != index) {
+      times.push_back(times[first]);
+      continue;
+    }
+    const BlockFacts &block = model.blocks[index];
+    double ps = blockPs(block, Phase::Forward, system) +
+                blockPs(block, Phase::Backward, system);
+    if (model.recompute != Recompute::None)
+      ps += blockPs(block, Phase::Recompute, system, model.recompute);
+    if (auto error = store(ps, "a block", times.emplace_back()))
+      return std::move(error);
+  }
+  return times;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps of parameters
+//===----------------------------------------------------------------------===//
+
+double pipesched::memoryPs(double bytes, const SystemFacts &system) {
+  double share = bytes / double(system.accelerators);
+  return share > 0 ? transferPs(share, system.memory) +
+                         double(system.memory.latencyPs)
+                   : 0;
+}
+
+/// Of Adam's state for a parameter: master copy and two moments, 4 bytes each.
+static constexpr int64_t kAdamBytes = 12;
+
+double pipesched::weightPassesOfStep(const ModelFacts &model) {
+  bool isMaster =
+      model.weightBytesPerParameter + model.optimizerBytesPerParameter ==
+      kAdamBytes;
+  return isMaster ? 2 : 1;
 }

@@ -13,11 +13,20 @@
 #ifndef PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKTIMES_H
 #define PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKTIMES_H
 
-#include "KernelTimes.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
+#include "PipeSched/Facts/System.h"
 #include <algorithm>
 #include <vector>
 
 namespace pipesched {
+
+/// Time in which the accelerators of a worker move so many bytes of its memory,
+/// ps.
+double memoryPs(double bytes, const SystemFacts &system);
+
+/// How often O reads or writes weights: it reads them too if they are the
+/// master copy, or a part of it.
+double weightPassesOfStep(const ModelFacts &model);
 
 /// Times of one block, which are the same for every stage that holds it. By
 /// Phase; those of R are of what the model recomputes.

@@ -11,18 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelTimes.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
+#include "../Comm/StorePs.h"
 #include "PipeSched/CostModel/Comm/ExpertTraffic.h"
+#include "PipeSched/CostModel/Comm/Rings.h"
 #include <cmath>
 
 using namespace pipesched;
-
-static constexpr double kPsPerSecond = 1e12;
-
-double pipesched::transferPs(double bytes, const LinkFacts &link) {
-  return bytes / (double(link.bytesPerSecond) * link.efficiency.at(bytes)) *
-         kPsPerSecond;
-}
 
 /// A transfer with its latency; nothing takes no time.
 static double sendPs(double bytes, const LinkFacts &link) {
@@ -277,7 +272,7 @@ static double rateOf(Engine engine, double flops, const SystemFacts &system) {
 
 namespace {
 /// What one accelerator does of a kernel, in so many products of equal size.
-struct Share {
+struct DeviceShare {
   double flops, bytes, products = 1;
 };
 
@@ -310,7 +305,7 @@ private:
                   bool isBackward) const;
   double computePs(const Work &work, const Kernel &kernel,
                    bool isBackward) const;
-  Share shareOf(const Work &work, const Kernel &kernel) const;
+  DeviceShare shareOf(const Work &work, const Kernel &kernel) const;
 
   const BlockFacts &block;
   const SystemFacts &system;
@@ -367,7 +362,7 @@ double KernelTimes::launchesOf(const Work &work, const Kernel &kernel) const {
 /// Of the rows of experts the fullest rank has
 /// more than the mean, and reads all weights of those of its experts that have
 /// a row.
-Share KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
+DeviceShare KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
   if (kernel.onParameters) {
     bool isExpert = kernel.routed && system.expertParallel > 1;
     double parts =

@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "RooflineChecks.h"
-#include "KernelTimes.h"
 #include "PipeSched/CostModel/Comm/RankLayout.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"

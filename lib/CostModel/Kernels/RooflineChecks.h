@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_COSTMODEL_KERNELS_ROOFLINECHECKS_H
 
 #include "PipeSched/Facts/System.h"
-#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Kinds/Phase.h"
 
 namespace pipesched {
 

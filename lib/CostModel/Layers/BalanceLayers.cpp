@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/Layers/BalanceLayers.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
 #include "PipeSched/Schedule/Table/Placement.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/MakeError.h"

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/Layers/ModelSummary.h"
-#include "StageLayers.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 
 using namespace pipesched;
 

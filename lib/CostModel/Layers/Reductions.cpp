@@ -10,9 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reductions.h"
+#include "PipeSched/CostModel/Layers/Reductions.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 #include "Sharding.h"
-#include "StageLayers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -243,7 +244,7 @@ Error pipesched::addReduction(const Reduction &reduction,
   return Error::success();
 }
 
-int64_t pipesched::shareOf(int64_t ps, int64_t part, int64_t whole) {
+int64_t pipesched::portionOf(int64_t ps, int64_t part, int64_t whole) {
   if (part >= whole)
     return ps;
   __int128 product = static_cast<__int128>(ps) * part;
@@ -263,7 +264,7 @@ Expected<std::vector<MessageCost>> pipesched::shareReductions(
     int64_t stage = placement.globalStage(reduction.cell);
     MessageCost &share = shares.emplace_back();
     share.occupancyPs =
-        shareOf(stageCosts.stages[stage].cells.alonePs(Phase::AllReduce),
+        portionOf(stageCosts.stages[stage].cells.alonePs(Phase::AllReduce),
                 reduction.blocks.size(), sets->ownedBlocksOf(stage).size());
     if (!model)
       continue;

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Sharding.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"

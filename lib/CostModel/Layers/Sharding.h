@@ -14,8 +14,8 @@
 #ifndef PIPESCHED_LIB_COSTMODEL_LAYERS_SHARDING_H
 #define PIPESCHED_LIB_COSTMODEL_LAYERS_SHARDING_H
 
-#include "Reductions.h"
-#include "StageLayers.h"
+#include "PipeSched/CostModel/Layers/Reductions.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 
 namespace pipesched {
 

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/Layers/Slices.h"
-#include "../Kernels/KernelTimes.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/FormatError.h"
 #include "PipeSched/Support/NearestMultiples.h"

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StageLayers.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 #include "PipeSched/Schedule/Table/ParameterSets.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"

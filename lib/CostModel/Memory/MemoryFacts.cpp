@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MemoryFacts.h"
 #include "../Layers/Sharding.h"
-#include "../Layers/StageLayers.h"
-#include "../Vocab/Vocabulary.h"
 #include "PipeSched/CostModel/Layers/Slices.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -283,12 +283,9 @@ static bool addGathered(const Placement &placement, const ModelFacts &model,
   return isValid;
 }
 
-llvm::Expected<MemoryFacts>
-pipesched::computeMemoryFacts(const Placement &placement,
-                              const ModelFacts &model,
-                              const SystemFacts *system, PhaseSet phases) {
-  if (phases.intersects(kSpreadPhases))
-    return computeShardMemory(placement, model, system, phases);
+llvm::Expected<MemoryFacts> pipesched::computeMemoryWithoutShards(
+    const Placement &placement, const ModelFacts &model,
+    const SystemFacts *system, PhaseSet phases) {
   llvm::Expected<std::vector<StageBlocks>> stages =
       blocksOfStages(placement, model);
   if (!stages)

@@ -13,7 +13,7 @@
 
 #include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
 #include "../Layers/Sharding.h"
-#include "../Layers/StageLayers.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/STLExtras.h"

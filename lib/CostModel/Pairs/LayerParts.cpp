@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Comm/StorePs.h"
-#include "../Kernels/KernelTimes.h"
 #include "../Kernels/RooflineChecks.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
 #include "PipeSched/CostModel/Pairs/OverlappedLayers.h"
 #include "PipeSched/Support/FormatError.h"
 #include <cmath>

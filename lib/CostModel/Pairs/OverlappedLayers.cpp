@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PairStreams.h"
+#include "PipeSched/CostModel/Pairs/OverlappedLayers.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/ClosestName.h"
 #include "PipeSched/Support/FormatError.h"
@@ -27,6 +27,20 @@ using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
+
+namespace {
+/// Layers of a pair of cells, whose times are checked.
+struct PairLayers {
+  llvm::ArrayRef<LayerTimes> forward, backward;
+  bool delaysWeights = true;
+
+  /// The time of a part: of I and W together where W is not delayed.
+  int64_t timeOf(PartPhase what, int64_t layer) const;
+};
+
+/// The exchanges that run at the same time.
+enum class Exchanges : uint8_t { OneAtATime, AnyNumber };
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Names
@@ -449,10 +463,13 @@ PairSchedule Streams::take() {
   return std::move(result);
 }
 
-Expected<PairSchedule> pipesched::runPair(const PairLayers &layers,
-                                          const PairPattern &pattern,
-                                          const PairOptions &options,
-                                          Exchanges exchanges) {
+/// Runs the parts in the order of `pattern`, layer by layer. With any number of
+/// exchanges at once each starts when what it waits for has ended, and nothing
+/// slows down. Errors: streams that wait for each other.
+static Expected<PairSchedule> runPair(const PairLayers &layers,
+                                      const PairPattern &pattern,
+                                      const PairOptions &options,
+                                      Exchanges exchanges) {
   Streams streams(layers, pattern, options);
   bool isFree = exchanges == Exchanges::AnyNumber;
   if (Error error = isFree ? streams.runFreely() : streams.run())
@@ -464,7 +481,8 @@ Expected<PairSchedule> pipesched::runPair(const PairLayers &layers,
 // Pairs
 //===----------------------------------------------------------------------===//
 
-int64_t pipesched::boundPair(const PairLayers &layers) {
+/// A time that no order goes below: either stream, either cell by itself.
+static int64_t boundPair(const PairLayers &layers) {
   std::array<int64_t, kNumStreams> streams = {};
   int64_t forward = 0, backward = 0;
   auto add = [&](int64_t numLayers, bool isForward, int64_t &chain) {
@@ -511,6 +529,126 @@ static Expected<PairSchedule> runInTurn(const PairLayers &layers,
   result->exchangePs += next->exchangePs;
   result->exposedPs += next->exposedPs;
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The best order
+//
+// Branch and bound over the orders of both streams. The compute stream has 45
+// orders of its six parts (6 of four, if weights are not delayed), the exchange
+// stream six of its four:
+//
+//   compute   attention.F < mlp.F,  mlp.I < attention.I < attention.W,
+//             mlp.I < mlp.W
+//   exchange  dispatch.F < combine.F,  combine.I < dispatch.I
+//
+// Any other order would wait for itself. Each order of the compute stream is
+// first run with any number of exchanges at once, which no order of the
+// exchange stream can beat.
+//===----------------------------------------------------------------------===//
+
+namespace {
+constexpr Phase F = Phase::Forward, I = Phase::InputGrad, W = Phase::WeightGrad;
+
+/// One part before another one of the same stream.
+struct Before {
+  PartPhase first, second;
+};
+constexpr Before kChains[] = {
+    {{LayerPart::Attention, F}, {LayerPart::Mlp, F}},
+    {{LayerPart::Mlp, I}, {LayerPart::Attention, I}},
+    {{LayerPart::Attention, I}, {LayerPart::Attention, W}},
+    {{LayerPart::Mlp, I}, {LayerPart::Mlp, W}},
+    {{LayerPart::Dispatch, F}, {LayerPart::Combine, F}},
+    {{LayerPart::Combine, I}, {LayerPart::Dispatch, I}}};
+} // namespace
+
+static bool canFollow(ArrayRef<PartPhase> order, PartPhase next) {
+  return llvm::none_of(kChains, [&](const Before &chain) {
+    return chain.second == next && !llvm::is_contained(order, chain.first);
+  });
+}
+
+/// Adds all orders of `left` behind `order` that keep the chains.
+static void extend(PairPattern &order, ArrayRef<PartPhase> left,
+                   std::vector<PairPattern> &found) {
+  if (order.size() == left.size()) {
+    found.push_back(order);
+    return;
+  }
+  for (PartPhase next : left) {
+    if (llvm::is_contained(order, next) || !canFollow(order, next))
+      continue;
+    order.push_back(next);
+    extend(order, left, found);
+    order.pop_back();
+  }
+}
+
+static std::vector<PairPattern> ordersOn(Stream stream, bool delaysWeights) {
+  PairPattern parts = patternOf(PairOrder::DeepSeek, delaysWeights);
+  llvm::erase_if(parts,
+                 [&](PartPhase what) { return streamOf(what.part) != stream; });
+  std::vector<PairPattern> found;
+  PairPattern order;
+  extend(order, parts, found);
+  return found;
+}
+
+/// The order of issue of both streams is that of either; how they interleave
+/// changes nothing.
+static PairPattern join(const PairPattern &compute,
+                        const PairPattern &exchange) {
+  PairPattern both = compute;
+  llvm::append_range(both, exchange);
+  return both;
+}
+
+/// Whether a pair of cells is one of single layers, of which all orders are the
+/// same for all layers.
+static bool isOnePair(const PairLayers &layers) {
+  return layers.forward.size() <= 1 && layers.backward.size() <= 1;
+}
+
+/// The first end of all orders that are the same for all layers.
+static Expected<PairSchedule> findBestPair(const PairLayers &layers,
+                                           const PairOptions &options) {
+  auto run = [&](const PairPattern &pattern, Exchanges exchanges) {
+    return runPair(layers, pattern, options, exchanges);
+  };
+  Expected<PairSchedule> best =
+      run(patternOf(PairOrder::DeepSeek, layers.delaysWeights),
+          Exchanges::OneAtATime);
+  if (!best)
+    return best;
+  int64_t numTimed = 1, numCut = 0, boundPs = boundPair(layers);
+  std::vector<PairPattern> exchanges =
+      ordersOn(Stream::Exchange, layers.delaysWeights);
+  for (const PairPattern &compute :
+       ordersOn(Stream::Compute, layers.delaysWeights)) {
+    if (best->endPs == boundPs)
+      break;
+    Expected<PairSchedule> free =
+        run(join(compute, exchanges.front()), Exchanges::AnyNumber);
+    if (!free || free->endPs >= best->endPs) {
+      llvm::consumeError(free.takeError());
+      numCut += int64_t(exchanges.size());
+      continue;
+    }
+    for (const PairPattern &exchange : exchanges) {
+      Expected<PairSchedule> timed =
+          run(join(compute, exchange), Exchanges::OneAtATime);
+      ++numTimed;
+      if (!timed)
+        llvm::consumeError(timed.takeError()); // streams wait for each other
+      else if (timed->endPs < best->endPs)
+        best = std::move(timed);
+    }
+  }
+  best->numTimed = numTimed;
+  best->numCut = numCut;
+  best->isOptimal = isOnePair(layers);
+  return best;
 }
 
 Expected<PairSchedule> pipesched::schedulePair(ArrayRef<LayerTimes> forward,

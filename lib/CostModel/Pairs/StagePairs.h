@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_COSTMODEL_PAIRS_STAGEPAIRS_H
 #define PIPESCHED_LIB_COSTMODEL_PAIRS_STAGEPAIRS_H
 
-#include "../Layers/StageLayers.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 
 namespace pipesched {
 

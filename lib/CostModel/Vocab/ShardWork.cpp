@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ShardWork.h"
-#include "../Kernels/KernelTimes.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"

@@ -13,13 +13,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vocabulary.h"
-#include "../Kernels/KernelTimes.h"
-#include "../Kernels/StepTimes.h"
-#include "../Layers/Reductions.h"
+#include "../Kernels/BlockTimes.h"
 #include "../Layers/Sharding.h"
-#include "../Layers/StageLayers.h"
+#include "../Memory/MemoryFacts.h"
+#include "../Stages/Roofline.h"
 #include "PipeSched/CostModel/Comm/RankLayout.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
+#include "PipeSched/CostModel/Layers/Reductions.h"
+#include "PipeSched/CostModel/Layers/StageLayers.h"
 #include "PipeSched/CostModel/Vocab/ShardReductions.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/FormatError.h"
 #include "ShardWork.h"
 #include "llvm/ADT/STLExtras.h"
@@ -301,7 +304,7 @@ static Expected<StageCosts> costOwnShards(const Placement &placement,
   if (!shards)
     return shards.takeError();
   Expected<StageCosts> costs =
-      costRoofline(placement, model, system, phases - kSpreadPhases);
+      costWithoutShards(placement, model, system, phases - kSpreadPhases);
   if (!costs)
     return costs;
   for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
@@ -323,8 +326,8 @@ static Expected<MemoryFacts> ownShardMemory(const Placement &placement,
   auto shards = shardsOfStages(placement, model);
   if (!shards)
     return shards.takeError();
-  Expected<MemoryFacts> facts =
-      computeMemoryFacts(placement, model, system, phases - kSpreadPhases);
+  Expected<MemoryFacts> facts = computeMemoryWithoutShards(
+      placement, model, system, phases - kSpreadPhases);
   if (facts)
     for (auto [stage, block] : llvm::enumerate(*shards))
       if (block)
@@ -452,9 +455,9 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
   Expected<const BlockFacts *> head = findHead(model, placement);
   if (!head)
     return head.takeError();
-  Expected<StageCosts> costs =
-      costRoofline(placement, withoutShards(model, !movesInCells(system)),
-                   system, phases - kSpreadPhases - PhaseSet(Phase::AllReduce));
+  Expected<StageCosts> costs = costWithoutShards(
+      placement, withoutShards(model, !movesInCells(system)), system,
+      phases - kSpreadPhases - PhaseSet(Phase::AllReduce));
   if (!costs)
     return costs.takeError();
   if (phases.contains(Phase::AllReduce)) {
@@ -540,15 +543,15 @@ Expected<MemoryFacts> pipesched::computeShardMemory(const Placement &placement,
     return head.takeError();
   PhaseSet others = phases - kSpreadPhases;
   Expected<MemoryFacts> whole =
-      computeMemoryFacts(placement, model, system, others);
+      computeMemoryWithoutShards(placement, model, system, others);
   if (!whole)
     return whole.takeError();
   Expected<MemoryFacts> facts =
-      computeMemoryFacts(placement, withoutHead(model), system, others);
+      computeMemoryWithoutShards(placement, withoutHead(model), system, others);
   if (!facts)
     return facts.takeError();
   Expected<MemoryFacts> layers =
-      computeMemoryFacts(placement, withoutEnds(model), system, others);
+      computeMemoryWithoutShards(placement, withoutEnds(model), system, others);
   if (!layers)
     return layers.takeError();
   for (int64_t path = 0; path != placement.getNumPaths(); ++path) {

@@ -14,7 +14,8 @@
 #ifndef PIPESCHED_LIB_COSTMODEL_VOCAB_VOCABULARY_H
 #define PIPESCHED_LIB_COSTMODEL_VOCAB_VOCABULARY_H
 
-#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Facts/System.h"
 
 namespace pipesched {
 

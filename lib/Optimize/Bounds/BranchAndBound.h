@@ -14,11 +14,30 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_BOUNDS_BRANCHANDBOUND_H
 #define PIPESCHED_LIB_OPTIMIZE_BOUNDS_BRANCHANDBOUND_H
 
-#include "LeafSchedule.h"
+#include "PipeSched/Optimize/Problem/Solution.h"
 #include "Propagation.h"
+#include "RowPaths.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace pipesched::optimize {
+
+/// Gives each cell of the rows, which only count microbatches, its microbatch.
+/// Each R takes the oldest checkpoint of its stage.
+class LeafSchedule {
+public:
+  explicit LeafSchedule(const BoundsGraph &graph);
+
+  /// Nothing if the rows are no schedule: they need copies, or an I comes
+  /// before its R.
+  std::optional<Solution> build(const Windows &windows) const;
+
+private:
+  std::optional<Row> rowOf(const RowPaths &paths) const;
+  Cell nameOf(int64_t globalStage, Phase phase, int64_t rank) const;
+
+  const BoundsGraph &graph;
+  std::vector<std::vector<int64_t>> microbatches; ///< by path and rank
+};
 
 enum class Outcome : uint8_t {
   Refuted, ///< no schedule is that short

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "EventState.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Schedule/OptimizeProblem.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/FormatError.h"
 

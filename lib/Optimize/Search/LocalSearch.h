@@ -71,7 +71,7 @@ private:
   bool drawInsertion(Plan &plan, uint32_t position, Random &random);
   bool drawBlock(Plan &plan, uint32_t position, Random &random);
   bool drawExchange(Plan &plan, uint32_t position, Random &random);
-  // EvictionMoves.cpp: which activations are offloaded or recomputed.
+  // Which activations are offloaded or recomputed.
   bool drawEviction(Plan &plan, uint32_t position, Random &random);
   bool drawToggle(Plan &plan, Token forward, Random &random);
   bool drawTransfer(Plan &plan, Token forward, Random &random);

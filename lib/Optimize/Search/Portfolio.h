@@ -14,7 +14,6 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_SEARCH_PORTFOLIO_H
 #define PIPESCHED_LIB_OPTIMIZE_SEARCH_PORTFOLIO_H
 
-#include "BestSolution.h"
 #include "Search.h"
 #include "SharedState.h"
 

@@ -97,3 +97,24 @@ void SharedState::fill(SolverResult &result) {
   result.secondsToBest = secondsToBest;
   result.evaluations = evaluations;
 }
+
+//===----------------------------------------------------------------------===//
+// The best solution
+//===----------------------------------------------------------------------===//
+
+void BestSolution::offer(Solution offered, llvm::StringRef name) {
+  if (objectiveOf(problem, offered) >= getObjective())
+    return;
+  if (llvm::Error error = verifySolution(problem, offered))
+    return llvm::consumeError(std::move(error));
+  solution = std::move(offered);
+  origin = name.str();
+}
+
+void BestSolution::offer(llvm::ArrayRef<Row> rows, llvm::StringRef name) {
+  std::vector<llvm::ArrayRef<Cell>> views(rows.begin(), rows.end());
+  llvm::Expected<Solution> timed = timeRows(problem, views);
+  if (!timed)
+    return llvm::consumeError(timed.takeError());
+  offer(std::move(*timed), name);
+}

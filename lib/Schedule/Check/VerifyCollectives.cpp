@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "llvm/ADT/STLExtras.h"

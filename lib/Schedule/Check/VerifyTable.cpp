@@ -13,16 +13,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
+#include "PipeSched/Schedule/Table/RowSweep.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Schedule/Walk/Wavefront.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::formatv;
-
-static constexpr size_t kMaxEdgeNotes = 8;
 
 static Violation ofSchedule(std::string message) {
   return {std::nullopt, std::move(message), {}};
@@ -144,45 +147,6 @@ static Cell cellIn(const TableView &table, CellRef ref) {
 
 static CellName nameAt(const TableView &table, CellRef ref) {
   return table.placement->nameOf(cellIn(table, ref));
-}
-
-/// Says how the waiting cell in its row delays an awaited cell.
-static Violation::Note describeHold(const TableView &table, CellRef awaited,
-                                    CellRef waiting) {
-  bool isLater = awaited.index > waiting.index;
-  return {awaited, formatv("{0} on worker {1} {2} {3} in its row",
-                           nameAt(table, awaited), awaited.row,
-                           isLater ? "runs after" : "is overlapped with",
-                           nameAt(table, waiting))};
-}
-
-Violation pipesched::describeCycle(const TableView &table,
-                                   ArrayRef<CellWait> waits) {
-  Violation violation;
-  std::vector<CellRef> &cycle = violation.cycle;
-  for (auto [i, wait] : llvm::enumerate(waits)) {
-    auto [waiting, awaited] = wait;
-    cycle.push_back(waiting);
-    violation.notes.push_back(
-        {waiting, formatv("{0} on worker {1} waits for {2} on worker {3}",
-                          nameAt(table, waiting), waiting.row,
-                          nameAt(table, awaited), awaited.row)});
-    CellRef next = waits[(i + 1) % waits.size()].waiting;
-    if (awaited.index == next.index)
-      continue;
-    cycle.push_back(awaited);
-    violation.notes.push_back(describeHold(table, awaited, next));
-  }
-  violation.at = cycle.front();
-  violation.message =
-      formatv("the rows deadlock: {0} waits for itself in a cycle of {1}",
-              nameAt(table, cycle.front()), cycle.size());
-  if (cycle.size() > kMaxEdgeNotes) {
-    violation.notes.resize(kMaxEdgeNotes);
-    violation.notes.push_back(
-        {std::nullopt, formatv("and {0} more", cycle.size() - kMaxEdgeNotes)});
-  }
-  return violation;
 }
 
 namespace {
@@ -337,11 +301,308 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
   return checkCells(table, isPlain);
 }
 
-std::string pipesched::toString(const Violation &violation) {
-  std::string text = violation.message;
-  for (const Violation::Note &note : violation.notes)
-    text += "\nnote: " + note.message;
-  return text;
+//===----------------------------------------------------------------------===//
+// Lengths of slots
+//
+// Sweeps once over the cells. After this check code that counts slots cannot
+// find a cell without a length, and cannot overflow.
+//===----------------------------------------------------------------------===//
+
+static Violation describeUnknown(CellName cell, CellRef at) {
+  bool isHalf = cell.cell.isIn(kSplitBackward);
+  return {at,
+          formatv("cell {0} ({1}) takes no number of slots: {2}", at.index,
+                  cell,
+                  isHalf ? "the schedule's slots give B; give I and W too"
+                         : "the schedule's slots do not give its phase"),
+          {}};
 }
 
-char ViolationError::ID = 0;
+static Violation describeTooMany(CellName cell, CellRef at, int64_t slots) {
+  return {at,
+          formatv("the cells up to cell {0} ({1}) of worker {2}, which takes "
+                  "{3} slots, take more than {4} in all",
+                  at.index, cell, at.row, slots, kMaxSlots),
+          {}};
+}
+
+std::optional<Violation> pipesched::verifySlotLengths(const TableView &table) {
+  if (table.slots.empty())
+    return std::nullopt; // at most two slots per cell
+  GivenSlots lengths(*table.placement, table.slots);
+  int64_t total = 0;
+  for (auto [row, cells] : llvm::enumerate(table.rows))
+    for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+      if (!cells[i].isCompute())
+        continue;
+      CellRef at = {static_cast<int64_t>(row), i};
+      // The length of a pair is counted at its second half.
+      bool isPair = cells[i].overlapsNext() && i + 1 != e;
+      int64_t slots = isPair ? 0 : slotsOf(lengths, cells, i);
+      if (lengths.of(cells[i]) < 0 || slots < 0)
+        return describeUnknown(table.placement->nameOf(cells[i]), at);
+      if (slots > kMaxSlots - total)
+        return describeTooMany(table.placement->nameOf(cells[i]), at, slots);
+      total += slots;
+    }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Phases that workers share
+//
+// A phase with Occurrence::Spread computes a shard on each worker, so each
+// worker of a unit's path has one cell of it.
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Checks the cells of one phase.
+class SpreadVerifier {
+public:
+  SpreadVerifier(const TableView &table, Phase phase)
+      : table(table), placement(*table.placement), phase(phase),
+        byUnit(placement.getNumUnits()) {}
+
+  std::optional<Violation> run();
+
+private:
+  /// The cells of a unit that were found.
+  struct Shards {
+    int64_t count = 0;
+    CellRef last = {-1, -1}; ///< in the order of the rows
+  };
+
+  std::optional<Violation> readRow(int64_t row);
+  std::optional<Violation> checkStage(CellRef here) const;
+  std::optional<Violation> checkUnit(int64_t unit) const;
+  bool hasCell(int64_t row, int64_t unit) const {
+    return llvm::any_of(table.rows[row], [&](Cell cell) {
+      return cell.is(phase) && cell.getUnit() == unit;
+    });
+  }
+  CellName nameAt(CellRef at) const {
+    return placement.nameOf(table.rows[at.row][at.index]);
+  }
+
+  const TableView &table;
+  const Placement &placement;
+  Phase phase;
+  std::vector<Shards> byUnit;
+  std::vector<int64_t> numWorkersOf; ///< by path
+  std::optional<CellRef> any;        ///< a cell of the phase
+};
+} // namespace
+
+/// On the worker of the first or last stage, what takes its input or output is
+/// a cell of it: that is what the order of the row and its waits go by.
+std::optional<Violation> SpreadVerifier::checkStage(CellRef here) const {
+  Cell cell = table.rows[here.row][here.index];
+  int64_t path = placement.pathOf(cell.getUnit());
+  std::optional<PathEnd> end = traitsOf(phase).order.end;
+  if (!end)
+    return std::nullopt;
+  bool isFirst = *end == PathEnd::First;
+  int64_t stage = isFirst ? 0 : placement.getNumStages(path) - 1;
+  if (cell.getStage() == stage ||
+      placement.workerOf(placement.stageOffset(path) + stage) != here.row)
+    return std::nullopt;
+  return Violation{
+      here,
+      formatv("cell {0} ({1}) is of stage {2}, but worker {3} has the {4} "
+              "stage of its path, from which shards take and to which they "
+              "give: it has to be {5}",
+              here.index, nameAt(here), cell.getStage(), here.row,
+              isFirst ? "first" : "last",
+              placement.nameOf(Cell(stage, phase, cell.getUnit()))),
+      {}};
+}
+
+std::optional<Violation> SpreadVerifier::readRow(int64_t row) {
+  ArrayRef<Cell> cells = table.rows[row];
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    if (!cells[i].is(phase))
+      continue;
+    CellRef here = {row, i};
+    if (std::optional<Violation> violation = checkStage(here))
+      return violation;
+    Shards &shards = byUnit[cells[i].getUnit()];
+    if (shards.last.row == row)
+      return Violation{
+          here,
+          formatv("cell {0} ({1}) runs the shard of worker {2} a second time",
+                  i, nameAt(here), row),
+          {{shards.last, formatv("{0} is cell {1} of this row",
+                                 nameAt(shards.last), shards.last.index)}}};
+    shards.last = here;
+    ++shards.count;
+    if (!any)
+      any = here;
+  }
+  return std::nullopt;
+}
+
+/// Finds a worker of the path of a unit that has no cell.
+std::optional<Violation> SpreadVerifier::checkUnit(int64_t unit) const {
+  int64_t path = placement.pathOf(unit);
+  const Shards &shards = byUnit[unit];
+  if (shards.count == numWorkersOf[path])
+    return std::nullopt;
+  CellRef other = shards.count == 0 ? *any : shards.last;
+  for (int64_t stage = 0; stage != placement.getNumStages(path); ++stage) {
+    int64_t worker = placement.workerOf(placement.stageOffset(path) + stage);
+    if (shards.count != 0 && hasCell(worker, unit))
+      continue;
+    return Violation{
+        other,
+        formatv("{0} is missing: worker {1} runs {2}, and worker {3} has a "
+                "shard of it",
+                placement.nameOf(Cell(stage, phase, unit)), other.row,
+                nameAt(other), worker),
+        {}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Violation> SpreadVerifier::run() {
+  for (int64_t row = 0, e = table.rows.size(); row != e; ++row)
+    if (std::optional<Violation> violation = readRow(row))
+      return violation;
+  if (!any)
+    return std::nullopt;
+  for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
+    llvm::SmallBitVector isOnPath(placement.getNumWorkers());
+    for (int32_t worker : placement.getPath(path).workers)
+      isOnPath.set(worker);
+    numWorkersOf.push_back(isOnPath.count());
+  }
+  for (int64_t unit = 0; unit != placement.getNumUnits(); ++unit)
+    if (std::optional<Violation> violation = checkUnit(unit))
+      return violation;
+  return std::nullopt;
+}
+
+std::optional<Violation> pipesched::verifySpread(const TableView &table) {
+  std::optional<Violation> violation;
+  kSpreadPhases.forEach([&](Phase phase) {
+    if (!violation)
+      violation = SpreadVerifier(table, phase).run();
+  });
+  return violation;
+}
+
+//===----------------------------------------------------------------------===//
+// Parameter sets
+//
+// One sweep over each row: an O or G marks all stages that hold its blocks, and
+// no later cell may be of a marked stage. verifyRow has done so for the stage
+// of the O or G itself.
+//===----------------------------------------------------------------------===//
+
+namespace {
+class ParameterSetVerifier {
+public:
+  ParameterSetVerifier(const TableView &table, const ParameterSets &sets)
+      : table(table), placement(*table.placement), sets(sets),
+        marks(placement.getNumGlobalStages()) {}
+
+  std::optional<Violation> checkRow(int64_t row);
+
+private:
+  /// Where the row first steps and first reduces blocks of a stage.
+  struct Mark {
+    int64_t step = -1, reduction = -1;
+  };
+
+  std::optional<Violation> checkOwner(CellRef at) const;
+  std::optional<Violation> checkCell(CellRef at) const;
+  void mark(CellRef at);
+  Cell cellAt(CellRef at) const { return table.rows[at.row][at.index]; }
+  int64_t stageAt(CellRef at) const {
+    return placement.globalStage(cellAt(at));
+  }
+
+  const TableView &table;
+  const Placement &placement;
+  const ParameterSets &sets;
+  std::vector<Mark> marks; ///< by global stage
+};
+} // namespace
+
+/// Checks that the stage of an O or G owns blocks.
+std::optional<Violation> ParameterSetVerifier::checkOwner(CellRef at) const {
+  Cell cell = cellAt(at).withOverlap(false);
+  if (sets.ownsAny(stageAt(at)))
+    return std::nullopt;
+  return Violation{at,
+                   formatv("cell {0} ({1}) has nothing to {2}: {3}", at.index,
+                           cell, cell.is(Phase::Optimizer) ? "step" : "reduce",
+                           sets.describeOwners(stageAt(at), cell.getPhase())),
+                   {}};
+}
+
+void ParameterSetVerifier::mark(CellRef at) {
+  bool isStep = cellAt(at).is(Phase::Optimizer);
+  sets.forEachUser(stageAt(at), [&](int64_t stage) {
+    int64_t &first = isStep ? marks[stage].step : marks[stage].reduction;
+    if (first < 0)
+      first = at.index;
+  });
+}
+
+/// Checks that a cell that uses parameters comes before the O and the G of its
+/// blocks. A mark behind the cell is the other half of its pair.
+std::optional<Violation> ParameterSetVerifier::checkCell(CellRef at) const {
+  Cell cell = cellAt(at).withOverlap(false);
+  const Mark &mark = marks[stageAt(at)];
+  int64_t other = mark.step;
+  if (other < 0 && cell.isIn(kGradientPhases))
+    other = mark.reduction;
+  if (other < 0)
+    return std::nullopt;
+  CellRef otherAt = {at.row, other};
+  Cell otherCell = cellAt(otherAt).withOverlap(false);
+  return Violation{
+      at,
+      formatv("cell {0} ({1}) {2} {3}, which {4} its blocks", at.index,
+              placement.nameOf(cell),
+              other == at.index + 1 ||
+                      (other + 1 == at.index && cellAt(otherAt).overlapsNext())
+                  ? "is overlapped with"
+                  : "runs after",
+              otherCell,
+              otherCell.is(Phase::Optimizer) ? "steps"
+                                             : "reduces the gradients of"),
+      {{otherAt, formatv("{0} is cell {1} of this row", otherCell, other)}}};
+}
+
+///   row     1F0 1F1 1B1 1B0 1O0        stages 1 of both paths are the same
+///   marks                   both
+std::optional<Violation> ParameterSetVerifier::checkRow(int64_t row) {
+  llvm::ArrayRef<Cell> cells = table.rows[row];
+  for (int64_t i = 0, end = cells.size(); i != end; ++i) {
+    if (cells[i].isPerPath())
+      if (std::optional<Violation> violation = checkOwner({row, i}))
+        return violation;
+    bool isPair = cells[i].overlapsNext() && i + 1 != end;
+    if (isPair && cells[i + 1].isPerPath())
+      mark({row, i + 1});
+    if (cells[i].isPerPath())
+      mark({row, i});
+    else if (cells[i].isCompute())
+      if (std::optional<Violation> violation = checkCell({row, i}))
+        return violation;
+  }
+  return std::nullopt;
+}
+
+std::optional<Violation>
+pipesched::verifyParameterSets(const TableView &table, const CellIndex &index) {
+  const ParameterSets *sets = index.getParameterSets();
+  if (!sets)
+    return std::nullopt;
+  ParameterSetVerifier verifier(table, *sets);
+  for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
+    if (std::optional<Violation> violation = verifier.checkRow(row))
+      return violation;
+  return std::nullopt;
+}

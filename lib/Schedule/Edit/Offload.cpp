@@ -14,6 +14,7 @@
 #include "PipeSched/Schedule/Edit/Offload.h"
 #include "../Table/Entries.h"
 #include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/BitVector.h"

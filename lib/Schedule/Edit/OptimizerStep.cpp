@@ -12,7 +12,9 @@
 
 #include "PipeSched/Schedule/Edit/OptimizerStep.h"
 #include "PipeSched/Schedule/Check/Verify.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/ParameterSets.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Kinds/Cell.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace pipesched;
 
@@ -26,6 +27,10 @@ void Cell::print(llvm::raw_ostream &os) const {
 }
 
 std::string Cell::str() const { return CellName{*this}.str(); }
+
+bool CellName::hasSlice() const {
+  return numSlices > 1 && traitsOf(cell.getPhase()).number == CellNumber::Unit;
+}
 
 std::string CellName::str() const {
   std::string text;

@@ -12,7 +12,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Program/Lowering.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/Dependences.h"
 #include "PipeSched/Schedule/Table/Groups.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
+#include "PipeSched/Schedule/Table/Slots.h"
 #include "llvm/ADT/DenseMap.h"
 #include <algorithm>
 

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Groups.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

@@ -13,6 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Metrics.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 

@@ -7,12 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks paths and indexes them, so that loops over cells look everything up in
-// constant time. Placements.cpp has the placements of the literature.
+// constant time; and makes the placements of the literature.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Placement.h"
 #include "PipeSched/Support/FormatError.h"
+#include "PipeSched/Support/NearestMultiples.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
@@ -21,6 +22,7 @@
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
+using llvm::StringRef;
 
 /// Several paths need arrays by microbatch; this limits their size.
 static constexpr int64_t kMaxAssignedMicrobatches = int64_t(1) << 28;
@@ -309,4 +311,306 @@ pipesched::stageLengths(const Placement &placement) {
       *next++ = lengths.empty() ? scale : scale * lengths[stage];
   }
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Placements of families
+//
+// Linear, interleaved, V, wave and bidirectional paths. Errors for sizes that
+// do not divide name the nearest that do.
+//===----------------------------------------------------------------------===//
+
+static bool isWorkerCount(int64_t numWorkers) {
+  return numWorkers >= 1 && numWorkers <= kMaxWorkers;
+}
+
+/// Checks the number of stages, waves or pairs per worker. It must be at least
+/// 1, and a path must not get more stages than it may have. Errors call the
+/// number `name`, as the option is called.
+static Error checkStageFactor(int64_t numWorkers, int64_t factor,
+                              int64_t stagesPerUnit, const char *name) {
+  if (!isWorkerCount(numWorkers))
+    return formatError("{0} workers: there must be 1 to {1}", numWorkers,
+                       kMaxWorkers);
+  int64_t most = Cell::kMaxStages / (numWorkers * stagesPerUnit);
+  if (factor < 1 || factor > most)
+    return formatError("{0} {1}: there must be 1 to {2} with {3} workers, for "
+                       "at most {4} stages",
+                       factor, name, most, numWorkers, Cell::kMaxStages);
+  return Error::success();
+}
+
+static void appendDown(Path &path, int64_t numWorkers) {
+  for (int64_t worker = 0; worker < numWorkers; ++worker)
+    path.workers.push_back(worker);
+}
+
+static void appendUp(Path &path, int64_t numWorkers) {
+  for (int64_t worker = numWorkers; worker-- > 0;)
+    path.workers.push_back(worker);
+}
+
+Path pipesched::placeLinear(int64_t numWorkers) {
+  Path path;
+  if (isWorkerCount(numWorkers))
+    appendDown(path, numWorkers);
+  return path;
+}
+
+Expected<Path> pipesched::placeInterleaved(int64_t numWorkers, int64_t chunks) {
+  if (Error error = checkStageFactor(numWorkers, chunks, 1, "chunks"))
+    return std::move(error);
+  Path path;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk)
+    appendDown(path, numWorkers);
+  return path;
+}
+
+Path pipesched::placeV(int64_t numWorkers) {
+  Path path = placeLinear(numWorkers);
+  if (!path.workers.empty())
+    appendUp(path, numWorkers);
+  return path;
+}
+
+Expected<Path> pipesched::placeWave(int64_t numWorkers, int64_t waves) {
+  if (Error error = checkStageFactor(numWorkers, waves, 2, "waves"))
+    return std::move(error);
+  Path path;
+  for (int64_t wave = 0; wave < waves; ++wave) {
+    appendDown(path, numWorkers);
+    appendUp(path, numWorkers);
+  }
+  return path;
+}
+
+/// The divisors of `number` next below and above `value`, or the largest one.
+static std::string nearestDivisors(int64_t number, int64_t value) {
+  int64_t below = std::min(std::max<int64_t>(value, 1), number);
+  while (number % below != 0)
+    --below;
+  int64_t above = std::min(std::max<int64_t>(value, 1), number);
+  while (number % above != 0)
+    ++above;
+  if (below == above)
+    return llvm::formatv("the nearest is {0}", below);
+  return llvm::formatv("the nearest are {0} and {1}", below, above);
+}
+
+static Error checkNumPairs(int64_t numWorkers, int64_t pairs) {
+  if (numWorkers < 2 || numWorkers > kMaxWorkers)
+    return formatError("{0} workers: a bidirectional placement takes an even "
+                       "number from 2 to {1}",
+                       numWorkers, kMaxWorkers);
+  if (numWorkers % 2 != 0)
+    return formatError("{0} workers: a bidirectional placement takes an even "
+                       "number; the nearest are {1} and {2}",
+                       numWorkers, numWorkers - 1, numWorkers + 1);
+  if (pairs < 1 || (numWorkers / 2) % pairs != 0)
+    return formatError("{0} pairs: the number of pairs must divide half of the "
+                       "{1} workers; {2}",
+                       pairs, numWorkers,
+                       nearestDivisors(numWorkers / 2, pairs));
+  if (2 * pairs * numWorkers > Cell::kMaxStages)
+    return formatError("{0} pairs on {1} workers make {2} stages: there may be "
+                       "{3} at most",
+                       pairs, numWorkers, 2 * pairs * numWorkers,
+                       Cell::kMaxStages);
+  return Error::success();
+}
+
+static Error checkShares(int64_t numMicrobatches, int64_t numPaths,
+                         Assign assign) {
+  if (numMicrobatches < numPaths)
+    return formatError("{0} microbatches: {1} paths need at least {1}",
+                       numMicrobatches, numPaths);
+  if (assign == Assign::Halves && numMicrobatches % numPaths != 0) {
+    int64_t below = numMicrobatches / numPaths * numPaths;
+    return formatError("{0} microbatches are no equal parts for {1} paths; the "
+                       "nearest numbers are {2} and {3}",
+                       numMicrobatches, numPaths, below, below + numPaths);
+  }
+  return Error::success();
+}
+
+static MicrobatchRange shareOf(int64_t path, int64_t numPaths,
+                               int64_t numMicrobatches, Assign assign) {
+  if (assign == Assign::Alternate)
+    return {path, numMicrobatches, numPaths};
+  int64_t part = numMicrobatches / numPaths;
+  return {path * part, (path + 1) * part, 1};
+}
+
+Expected<std::vector<Path>>
+pipesched::placeBidirectional(int64_t numWorkers, int64_t numMicrobatches,
+                              int64_t pairs, Assign assign) {
+  if (Error error = checkNumPairs(numWorkers, pairs))
+    return std::move(error);
+  int64_t numPaths = 2 * pairs;
+  if (Error error = checkShares(numMicrobatches, numPaths, assign))
+    return std::move(error);
+  std::vector<Path> paths(numPaths);
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    Path &down = paths[2 * pair], &up = paths[2 * pair + 1];
+    int64_t first = pair * numWorkers / pairs;
+    for (int64_t stage = 0; stage < numWorkers; ++stage)
+      down.workers.push_back((first + stage) % numWorkers);
+    up.workers.assign(down.workers.rbegin(), down.workers.rend());
+  }
+  for (int64_t path = 0; path < numPaths; ++path)
+    paths[path].takes = {shareOf(path, numPaths, numMicrobatches, assign)};
+  return paths;
+}
+
+//===----------------------------------------------------------------------===//
+// Asymmetric placements
+//
+// Weights that make one half of a path longer than the other without making any
+// worker busier than another (arXiv 2605.24006, asymmetric placement).
+//===----------------------------------------------------------------------===//
+
+static StringRef nameOf(Asymmetry way) {
+  switch (way) {
+  case Asymmetry::Halves:
+    return "halves";
+  case Asymmetry::Ramp:
+    return "a ramp";
+  case Asymmetry::Ends:
+    return "unequal ends";
+  case Asymmetry::Middle:
+    return "an unequal middle";
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// Reads a number from 1 to kMaxPart; errors quote the text.
+static Expected<int64_t> parsePart(StringRef part, StringRef text) {
+  int64_t value = 0;
+  if (part.trim().getAsInteger(10, value))
+    return formatError("'{0}' is no ratio: expected two numbers such as 1:2",
+                       text);
+  if (value < 1 || value > Ratio::kMaxPart)
+    return formatError("a part of the ratio {0} is {1}: it must be 1 to {2}",
+                       text, value, Ratio::kMaxPart);
+  return value;
+}
+
+Expected<Ratio> pipesched::parseRatio(StringRef text) {
+  auto [first, second] = text.split(':');
+  Expected<int64_t> left = parsePart(first, text);
+  if (!left)
+    return left.takeError();
+  Expected<int64_t> right = parsePart(second, text);
+  if (!right)
+    return right.takeError();
+  return Ratio{*left, *right};
+}
+
+/// By how much stage s of the first half is shorter than the mean, in an
+/// arbitrary unit; stage S-1-s is longer by as much.
+///
+///   S = 6    Halves  1 1 1    Ramp  5 3 1    Ends  1 0 0    Middle  0 0 1
+static int64_t departure(Asymmetry way, int64_t stage, int64_t half) {
+  switch (way) {
+  case Asymmetry::Halves:
+    return 1;
+  case Asymmetry::Ramp:
+    return 2 * (half - stage) - 1;
+  case Asymmetry::Ends:
+    return stage == 0;
+  case Asymmetry::Middle:
+    return stage == half - 1;
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// Refuses a ratio at which some stage would have no length left. With
+/// departures p of sum P, largest departure p' and h = S/2, the ratio of the
+/// shorter half to the longer must be above (h p' - P) : (h p' + P).
+static Error refuseRatio(int64_t numStages, Ratio ratio, Asymmetry way,
+                         int64_t largest, int64_t sum) {
+  int64_t less = numStages / 2 * largest - sum;
+  int64_t more = numStages / 2 * largest + sum;
+  int64_t divisor = std::gcd(less, more);
+  less /= divisor;
+  more /= divisor;
+  return formatError("the ratio {0}:{1} as {2} leaves nothing to a stage of "
+                     "{3}; ratios between {4}:{5} and {5}:{4} do not",
+                     ratio.first, ratio.second, nameOf(way), numStages, less,
+                     more);
+}
+
+static void reduce(std::vector<int64_t> &weights) {
+  int64_t divisor = 0;
+  for (int64_t weight : weights)
+    divisor = std::gcd(divisor, weight);
+  for (int64_t &weight : weights)
+    weight /= divisor;
+}
+
+/// With h = S/2, departures p of sum P and the ratio a:b, stage s of the first
+/// half has weight P(a+b) - h(b-a)p(s) and stage S-1-s has P(a+b) + h(b-a)p(s):
+/// the halves have the lengths 2hPa and 2hPb.
+Expected<std::vector<int64_t>>
+pipesched::asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way) {
+  if (numStages < 2 || numStages % 2 != 0 || numStages > Cell::kMaxStages)
+    return formatError("a path of {0} stages has no two halves: it takes an "
+                       "even number from 2 to {1}",
+                       numStages, Cell::kMaxStages);
+  for ([[maybe_unused]] int64_t part : {ratio.first, ratio.second})
+    assert(part >= 1 && part <= Ratio::kMaxPart && "no ratio");
+  int64_t half = numStages / 2, sum = 0, largest = 0;
+  for (int64_t stage = 0; stage < half; ++stage) {
+    sum += departure(way, stage, half);
+    largest = std::max(largest, departure(way, stage, half));
+  }
+  int64_t common = std::gcd(sum, half);
+  int64_t mean = sum / common * (ratio.first + ratio.second);
+  int64_t unit = half / common * (ratio.second - ratio.first);
+  if (std::abs(unit) * largest >= mean)
+    return refuseRatio(numStages, ratio, way, largest, sum);
+  if (!llvm::checkedMul(numStages, mean))
+    return formatError("the weights for a ratio of {0}:{1} over {2} stages add "
+                       "up to more than 2^63 - 1",
+                       ratio.first, ratio.second, numStages);
+
+  std::vector<int64_t> weights(numStages);
+  for (int64_t stage = 0; stage < half; ++stage) {
+    int64_t difference = unit * departure(way, stage, half);
+    weights[stage] = mean - difference;
+    weights[numStages - 1 - stage] = mean + difference;
+  }
+  reduce(weights);
+  return weights;
+}
+
+static Error refuseBlocks(const Path &path, Ratio ratio, Asymmetry way,
+                          int64_t blocks, int64_t parts) {
+  return formatError("{0} blocks cannot be divided {1}:{2} as {3} over {4} "
+                     "stages, which takes a multiple of {5}; the nearest: {6}",
+                     blocks, ratio.first, ratio.second, nameOf(way),
+                     path.getNumStages(), parts,
+                     nearestMultiples(std::max<int64_t>(blocks, 0), parts));
+}
+
+Error pipesched::makeAsymmetric(llvm::MutableArrayRef<Path> paths, Ratio ratio,
+                                Asymmetry way, std::optional<int64_t> blocks) {
+  for (Path &path : paths) {
+    Expected<std::vector<int64_t>> weights =
+        asymmetricWeights(path.getNumStages(), ratio, way);
+    if (!weights)
+      return weights.takeError();
+    path.weights = std::move(*weights);
+    path.blocks.clear();
+    if (!blocks)
+      continue;
+    int64_t parts =
+        std::accumulate(path.weights.begin(), path.weights.end(), int64_t(0));
+    if (*blocks < 1 || *blocks % parts != 0)
+      return refuseBlocks(path, ratio, way, *blocks, parts);
+    std::swap(path.blocks, path.weights);
+    for (int64_t &count : path.blocks)
+      count *= *blocks / parts;
+  }
+  return Error::success();
 }

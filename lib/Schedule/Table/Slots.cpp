@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Slots.h"
-#include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Schedule/Table/RowSweep.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Support/FormatError.h"
 #include <algorithm>
 

@@ -12,13 +12,33 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Table.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Support/FormatError.h"
+#include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
+
+StageSlots::StageSlots(int64_t forward, int64_t inputGrad, int64_t weightGrad) {
+  int64_t backward = 0;
+  if (llvm::AddOverflow(inputGrad, weightGrad, backward))
+    backward = std::numeric_limits<int64_t>::max();
+  set(Phase::Forward, forward);
+  set(Phase::Backward, backward);
+  set(Phase::InputGrad, inputGrad);
+  set(Phase::WeightGrad, weightGrad);
+  set(Phase::Recompute, forward);
+  setOthers(1);
+}
+
+void StageSlots::setOthers(int64_t weight) {
+  (kComputePhases - kForwardPhases - kBackwardPhases).forEach([&](Phase phase) {
+    set(phase, weight * traitsOf(phase).unitSlots);
+  });
+}
 
 int64_t TableView::getNumCells() const {
   int64_t count = 0;

@@ -15,8 +15,9 @@
 #ifndef PIPESCHED_COSTMODEL_LAYERS_BALANCELAYERS_H
 #define PIPESCHED_COSTMODEL_LAYERS_BALANCELAYERS_H
 
-#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Facts/System.h"
 #include "PipeSched/Support/EnumNames.h"
+#include "llvm/Support/Error.h"
 
 namespace pipesched {
 

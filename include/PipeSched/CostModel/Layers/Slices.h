@@ -15,7 +15,7 @@
 #define PIPESCHED_COSTMODEL_LAYERS_SLICES_H
 
 #include "PipeSched/Facts/System.h"
-#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Kinds/Phase.h"
 
 namespace pipesched {
 

@@ -16,7 +16,7 @@
 #define PIPESCHED_COSTMODEL_PAIRS_OVERLAPPEDLAYERS_H
 
 #include "PipeSched/Facts/System.h"
-#include "PipeSched/Schedule/Kinds/Phases.h"
+#include "PipeSched/Schedule/Kinds/Phase.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"

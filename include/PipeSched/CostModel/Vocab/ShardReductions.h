@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_COSTMODEL_VOCAB_SHARDREDUCTIONS_H
 #define PIPESCHED_COSTMODEL_VOCAB_SHARDREDUCTIONS_H
 
-#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/CostModel/Layers/Reductions.h"
 
 namespace pipesched {
 

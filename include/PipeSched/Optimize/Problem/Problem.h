@@ -15,6 +15,7 @@
 #define PIPESCHED_OPTIMIZE_PROBLEM_PROBLEM_H
 
 #include "PipeSched/Analysis/Memory/AnyTimeMemory.h"
+#include "PipeSched/Schedule/Kinds/MemoryEffect.h"
 #include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched::optimize {

@@ -6,35 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Structural findings as data: what is wrong, at which cell, with notes that
-// point to other cells. Op verifiers, passes and importers turn them into
-// diagnostics.
+// What is checked of rows and of tables. Op verifiers, passes and importers
+// turn violations into diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_SCHEDULE_CHECK_VERIFY_H
 #define PIPESCHED_SCHEDULE_CHECK_VERIFY_H
 
-#include "PipeSched/Schedule/Table/RowSweep.h"
-#include <optional>
-#include <string>
+#include "PipeSched/Schedule/Table/Violation.h"
 
 namespace pipesched {
-
-/// A finding about a cell. The message names the cell ("cell 3 (2B1) runs
-/// before its forward 2F1"); lower case, no final period.
-struct Violation {
-  struct Note {
-    std::optional<CellRef> at;
-    std::string message;
-  };
-  std::optional<CellRef> at; ///< absent: the schedule as a whole
-  std::string message;
-  std::vector<Note> notes;
-  /// Of rows that deadlock: the cells that wait for each other, each for the
-  /// next one and the last for the first.
-  std::vector<CellRef> cycle = {};
-};
 
 /// Checks one row, O(row): every stage is on this worker by its path;
 /// microbatches (or paths) are in range; no cell occurs twice; B and I come
@@ -86,29 +68,6 @@ std::optional<Violation> verifySpread(const TableView &table);
 /// several groups starts when all their rows are free.
 std::optional<Violation> verifyMeetings(const TableView &table,
                                         const CellIndex &index);
-
-/// Turns a cycle of waits, as RowSweep returns it, into a finding.
-Violation describeCycle(const TableView &table, llvm::ArrayRef<CellWait> cycle);
-
-/// A finding as one text, with each note on its own line.
-std::string toString(const Violation &violation);
-
-/// A finding as the error of a function that returns llvm::Expected.
-class ViolationError : public llvm::ErrorInfo<ViolationError> {
-public:
-  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
-  explicit ViolationError(Violation violation)
-      : violation(std::move(violation)) {}
-
-  void log(llvm::raw_ostream &os) const override { os << toString(violation); }
-  std::error_code convertToErrorCode() const override {
-    return llvm::inconvertibleErrorCode();
-  }
-  const Violation &getViolation() const { return violation; }
-
-private:
-  Violation violation;
-};
 
 } // namespace pipesched
 

@@ -15,9 +15,25 @@
 #ifndef PIPESCHED_SCHEDULE_EDIT_SPREADVOCABULARY_H
 #define PIPESCHED_SCHEDULE_EDIT_SPREADVOCABULARY_H
 
-#include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Table/Table.h"
+#include "llvm/Support/Error.h"
 
 namespace pipesched {
+
+/// How shards find the gradient of the last output.
+enum class VocabularyAlgorithm : uint8_t {
+  Vocab1, ///< two barriers: the softmax after S, and the gradient after T
+  Vocab2, ///< one: the gradient comes with the softmax, T may come later
+};
+
+template <>
+struct EnumNames<VocabularyAlgorithm> {
+  static constexpr EnumName<VocabularyAlgorithm> values[] = {
+      {VocabularyAlgorithm::Vocab1, "vocab-1",
+       "Two barriers: the softmax after S, the gradient after T"},
+      {VocabularyAlgorithm::Vocab2, "vocab-2",
+       "One barrier: the gradient comes with the softmax"}};
+};
 
 /// The rows of a table with S, T and their collectives. The other cells keep
 /// their order, so that workers hold as many activations as before. All workers

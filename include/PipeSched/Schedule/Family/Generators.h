@@ -22,7 +22,7 @@
 #ifndef PIPESCHED_SCHEDULE_FAMILY_GENERATORS_H
 #define PIPESCHED_SCHEDULE_FAMILY_GENERATORS_H
 
-#include "PipeSched/Schedule/Table/Table.h"
+#include "PipeSched/Schedule/Edit/SpreadVocabulary.h"
 
 namespace pipesched {
 
@@ -234,21 +234,6 @@ llvm::Expected<Table> generateDualPipe(const Placement &placement,
 // so that F .. X S Y T Z of a microbatch stand on all workers (arXiv
 // 2411.05288, vocabulary parallelism)
 //===----------------------------------------------------------------------===//
-
-/// How shards find the gradient of the last output.
-enum class VocabularyAlgorithm : uint8_t {
-  Vocab1, ///< two barriers: the softmax after S, and the gradient after T
-  Vocab2, ///< one: the gradient comes with the softmax, T may come later
-};
-
-template <>
-struct EnumNames<VocabularyAlgorithm> {
-  static constexpr EnumName<VocabularyAlgorithm> values[] = {
-      {VocabularyAlgorithm::Vocab1, "vocab-1",
-       "Two barriers: the softmax after S, the gradient after T"},
-      {VocabularyAlgorithm::Vocab2, "vocab-2",
-       "One barrier: the gradient comes with the softmax"}};
-};
 
 struct VocabularyOptions : GeneratorOptions {
   VocabularyAlgorithm algorithm = VocabularyAlgorithm::Vocab1;

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_KINDS_CELL_H
 #define PIPESCHED_SCHEDULE_KINDS_CELL_H
 
-#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Kinds/Phase.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace pipesched {
@@ -83,7 +83,8 @@ public:
   constexpr bool isCopy() const { return isIn(kCopyPhases); }
   constexpr bool isJoin() const { return isIn(kJoinPhases); }
   constexpr bool isPerPath() const { return isIn(kPerPathPhases); }
-  constexpr bool isCompute() const { return isIn(kComputePhases); }
+  /// Needs PhaseSets.h.
+  constexpr bool isCompute() const;
 
   friend constexpr bool operator==(Cell a, Cell b) { return a.bits == b.bits; }
   friend constexpr bool operator!=(Cell a, Cell b) { return a.bits != b.bits; }
@@ -109,40 +110,10 @@ struct CellName {
   Cell cell;
   int64_t numSlices = 1;
 
-  bool hasSlice() const {
-    return numSlices > 1 &&
-           traitsOf(cell.getPhase()).number == CellNumber::Unit;
-  }
+  bool hasSlice() const;
   std::string str() const;
 };
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, CellName name);
-
-/// The bits of a cell in bytecode and in generic attributes, which other
-/// processes read: those of getRaw() with the code of the phase.
-constexpr uint64_t toStored(Cell cell) {
-  if constexpr (kCodesAreNumbers)
-    return cell.getRaw();
-  constexpr uint64_t kBelowPhase = (uint64_t(1) << 56) - 1;
-  return uint64_t(traitsOf(cell.getPhase()).code) << 56 |
-         (cell.getRaw() & kBelowPhase);
-}
-/// The cell that has these bits, if one has: idle entries have slots and no
-/// stage.
-inline std::optional<Cell> fromStored(uint64_t bits) {
-  std::optional<Phase> phase = phaseFromCode(bits >> 56);
-  if (!phase)
-    return std::nullopt;
-  Cell cell = Cell::fromRaw(bits).withPhase(*phase);
-  if (cell.isIdle() && (cell.getIdleSlots() == 0 || cell.getStage() != 0))
-    return std::nullopt;
-  return cell;
-}
-
-/// Slots of a cell where a table has unit slots.
-inline int64_t unitSlots(Cell cell) {
-  return cell.isIdle() ? cell.getIdleSlots()
-                       : traitsOf(cell.getPhase()).unitSlots;
-}
 
 } // namespace pipesched
 

@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_KINDS_PHASESETS_H
 #define PIPESCHED_SCHEDULE_KINDS_PHASESETS_H
 
+#include "PipeSched/Schedule/Kinds/Cell.h"
 #include "PipeSched/Schedule/Kinds/Phases.h"
 
 namespace pipesched {
@@ -77,15 +78,16 @@ inline constexpr PhaseSet kUnitComputePhases =
       return becomes(traits, InstructionKind::Compute) &&
              traits.number == CellNumber::Unit;
     });
-/// D and U, which run on a copy queue beside compute.
-inline constexpr PhaseSet kCopyPhases = phasesOfRole(InstructionRole::Copy);
-/// d and u, which delay the next compute cell and take no time.
-inline constexpr PhaseSet kJoinPhases = phasesOfRole(InstructionRole::Join);
-/// O and G, whose number is a path.
-inline constexpr PhaseSet kPerPathPhases =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.number == CellNumber::Path;
-    });
+static_assert(kCopyPhases == phasesOfRole(InstructionRole::Copy) &&
+                  kJoinPhases == phasesOfRole(InstructionRole::Join) &&
+                  kPerPathPhases == phasesWith([](const PhaseTraits &traits) {
+                    return traits.number == CellNumber::Path;
+                  }) &&
+                  kBackwardStarts == phasesWith([](const PhaseTraits &traits) {
+                    return traits.flows.takes &&
+                           *traits.flows.takes == Flow::Gradient;
+                  }),
+              "the sets of Phase.h are those of the table");
 /// Phases that occur at most once for a stage and unit, so that a CellIndex
 /// finds their cells: F, B, I, W, R, D, U, S, T, X, Y, Z, E, A, C, V.
 inline constexpr PhaseSet kIndexedPhases =
@@ -98,11 +100,6 @@ inline constexpr PhaseSet kIndexedPhases =
 inline constexpr PhaseSet kSpreadPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.occurrence == Occurrence::Spread;
-    });
-/// B and I, which need the gradient of the next stage and the activations.
-inline constexpr PhaseSet kBackwardStarts =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.flows.takes && *traits.flows.takes == Flow::Gradient;
     });
 /// B, W, T and V, which add to the gradients of parameters.
 inline constexpr PhaseSet kGradientPhases =
@@ -140,13 +137,6 @@ inline constexpr PhaseSet kActivationMakers =
       return traits.memory.atStart == MemoryEffect::AllocateAll ||
              traits.memory.atStart == MemoryEffect::AllocateDropped;
     });
-/// F, and R which runs it again.
-inline constexpr PhaseSet kForwardPhases = {Phase::Forward, Phase::Recompute};
-/// The halves of a split backward.
-inline constexpr PhaseSet kSplitBackward = {Phase::InputGrad,
-                                            Phase::WeightGrad};
-inline constexpr PhaseSet kBackwardPhases = kSplitBackward | Phase::Backward;
-
 /// The join that holds cells until a copy has ended.
 constexpr Phase joinOf(Phase copy) {
   return phasesWith([&](const PhaseTraits &traits) {
@@ -253,19 +243,6 @@ inline constexpr unsigned kMaxPhaseCode = [] {
   return most;
 }();
 
-/// The letter of a phase in cell syntax, `_` for idle.
-constexpr char phaseLetter(Phase phase) {
-  return EnumNames<Phase>::values[static_cast<unsigned>(phase)].name.data()[0];
-}
-
-/// The phase of a letter, if the character is one.
-constexpr std::optional<Phase> phaseFromLetter(char letter) {
-  for (const EnumName<Phase> &entry : EnumNames<Phase>::values)
-    if (entry.name.data()[0] == letter)
-      return entry.value;
-  return std::nullopt;
-}
-
 /// By stored code: the phase.
 inline constexpr std::array<std::optional<Phase>, 256> kPhaseOfCode = [] {
   std::array<std::optional<Phase>, 256> phases = {};
@@ -363,6 +340,39 @@ static_assert(
       return true;
     }(),
     "a collective meets its group, and neither sends nor receives messages");
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+constexpr bool Cell::isCompute() const { return isIn(kComputePhases); }
+
+/// The bits of a cell in bytecode and in generic attributes, which other
+/// processes read: those of getRaw() with the code of the phase.
+constexpr uint64_t toStored(Cell cell) {
+  if constexpr (kCodesAreNumbers)
+    return cell.getRaw();
+  constexpr uint64_t kBelowPhase = (uint64_t(1) << 56) - 1;
+  return uint64_t(traitsOf(cell.getPhase()).code) << 56 |
+         (cell.getRaw() & kBelowPhase);
+}
+/// The cell that has these bits, if one has: idle entries have slots and no
+/// stage.
+inline std::optional<Cell> fromStored(uint64_t bits) {
+  std::optional<Phase> phase = phaseFromCode(bits >> 56);
+  if (!phase)
+    return std::nullopt;
+  Cell cell = Cell::fromRaw(bits).withPhase(*phase);
+  if (cell.isIdle() && (cell.getIdleSlots() == 0 || cell.getStage() != 0))
+    return std::nullopt;
+  return cell;
+}
+
+/// Slots of a cell where a table has unit slots.
+inline int64_t unitSlots(Cell cell) {
+  return cell.isIdle() ? cell.getIdleSlots()
+                       : traitsOf(cell.getPhase()).unitSlots;
+}
 
 } // namespace pipesched
 

@@ -17,141 +17,41 @@
 #define PIPESCHED_SCHEDULE_KINDS_PHASES_H
 
 #include "PipeSched/Schedule/Kinds/Instructions.h"
-#include "PipeSched/Schedule/Kinds/PhasePlaces.h"
-#include <array>
+#include "PipeSched/Schedule/Kinds/MemoryEffect.h"
+#include "PipeSched/Schedule/Kinds/Phase.h"
 
 namespace pipesched {
 
-/// What a cell does. The numbers are dense and mean nothing outside of a
-/// process: files have the stored code of PhaseTraits.
-enum class Phase : uint8_t {
-  Forward,
-  Backward,
-  InputGrad,
-  WeightGrad,
-  Recompute,
-  Offload,
-  Reload,
-  Optimizer,
-  AllReduce,
-  OffloadJoin,
-  ReloadJoin,
-  Idle,
-  Logits,     ///< the shard of the logits, of a vocabulary spread over workers
-  LogitsGrad, ///< its softmax and gradients
-  Broadcast,  ///< the last output reaches all shards
-  Combine,    ///< shards agree on the softmax
-  Reduce,     ///< the gradient of the last output, summed over shards
-  Lookup,     ///< the rows that a shard of the embedding has
-  LookupSum,  ///< of them, the input of the first layer
-  GradientBroadcast, ///< the gradient of that input reaches all shards
-  LookupGrad         ///< it is added to the gradients of the shard's rows
+/// What the number behind the letter of a cell counts.
+enum class CellNumber : uint8_t {
+  Unit,  ///< microbatches, in a table with slices their slices
+  Path,  ///< paths: the cell concerns a stage as a whole
+  Slots, ///< slots that the cell takes
 };
 
-/// Letters are PyTorch's where it has them; the zero-bubble papers' "B" is I.
-template <>
-struct EnumNames<Phase> {
-  static constexpr EnumName<Phase> values[] = {
-      {Phase::Forward, "F", "forward"},
-      {Phase::Backward, "B", "backward"},
-      {Phase::InputGrad, "I", "input gradient"},
-      {Phase::WeightGrad, "W", "weight gradient"},
-      {Phase::Recompute, "R", "recompute"},
-      {Phase::Offload, "D", "offload"},
-      {Phase::Reload, "U", "reload"},
-      {Phase::Optimizer, "O", "optimizer"},
-      {Phase::AllReduce, "G", "all-reduce"},
-      {Phase::OffloadJoin, "d", "wait for offload"},
-      {Phase::ReloadJoin, "u", "wait for reload"},
-      {Phase::Idle, "_", "idle"},
-      {Phase::Logits, "S", "shard of logits"},
-      {Phase::LogitsGrad, "T", "gradients of a shard"},
-      {Phase::Broadcast, "X", "broadcast of the last output"},
-      {Phase::Combine, "Y", "softmax over shards"},
-      {Phase::Reduce, "Z", "sum of shards' gradients"},
-      {Phase::Lookup, "E", "lookup in a shard"},
-      {Phase::LookupSum, "A", "sum of the lookups"},
-      {Phase::GradientBroadcast, "C", "broadcast of the embedding's gradient"},
-      {Phase::LookupGrad, "V", "gradient of a shard's rows"}};
-};
-inline constexpr unsigned kNumPhases = kNumEnumValues<Phase>;
-
-/// A value for each phase.
-template <typename T>
-struct PhaseMap : std::array<T, kNumPhases> {
-  constexpr T &operator[](Phase phase) {
-    return this->data()[static_cast<unsigned>(phase)];
-  }
-  constexpr const T &operator[](Phase phase) const {
-    return this->data()[static_cast<unsigned>(phase)];
-  }
+/// How often a stage, or a worker, runs a phase for a unit of its path.
+enum class Occurrence : uint8_t {
+  Once,        ///< exactly once
+  Alternative, ///< once one phase of all that have this value
+  Optional,    ///< at most once
+  /// Nowhere, or once on each worker of the path, by any of its stages there.
+  /// What the phase computes is spread over the workers, and each has a shard
+  /// of it, as of a vocabulary (arXiv 2411.05288).
+  Spread,
+  AnyNumber
 };
 
-class PhaseSet {
-public:
-  constexpr PhaseSet() = default;
-  constexpr PhaseSet(Phase phase) : bits(1u << static_cast<unsigned>(phase)) {}
-  constexpr PhaseSet(std::initializer_list<Phase> phases) {
-    for (Phase phase : phases)
-      bits |= PhaseSet(phase).bits;
-  }
-
-  constexpr bool isEmpty() const { return bits == 0; }
-  constexpr bool contains(Phase phase) const {
-    return bits >> static_cast<unsigned>(phase) & 1;
-  }
-  constexpr bool intersects(PhaseSet other) const { return bits & other.bits; }
-  constexpr unsigned size() const { return __builtin_popcount(bits); }
-  /// The first phase of a set that is not empty.
-  constexpr Phase first() const {
-    return static_cast<Phase>(__builtin_ctz(bits));
-  }
-  /// Calls `visit(phase)` for each phase, in the order of the enum.
-  template <typename Visit>
-  constexpr void forEach(Visit &&visit) const {
-    for (uint32_t rest = bits; rest != 0; rest &= rest - 1)
-      visit(static_cast<Phase>(__builtin_ctz(rest)));
-  }
-
-  constexpr PhaseSet &operator|=(PhaseSet other) {
-    bits |= other.bits;
-    return *this;
-  }
-  friend constexpr PhaseSet operator|(PhaseSet a, PhaseSet b) { return a |= b; }
-  friend constexpr PhaseSet operator&(PhaseSet a, PhaseSet b) {
-    a.bits &= b.bits;
-    return a;
-  }
-  /// The phases of `a` that are not in `b`.
-  friend constexpr PhaseSet operator-(PhaseSet a, PhaseSet b) {
-    a.bits &= ~b.bits;
-    return a;
-  }
-  friend constexpr bool operator==(PhaseSet a, PhaseSet b) {
-    return a.bits == b.bits;
-  }
-  friend constexpr bool operator!=(PhaseSet a, PhaseSet b) {
-    return a.bits != b.bits;
-  }
-
-private:
-  uint32_t bits = 0;
-};
-static_assert(kNumPhases <= 32, "a PhaseSet has 32 bits");
-
-/// What stages of a path pass to each other.
-enum class Flow : uint8_t {
-  Activation, ///< from F to F
-  Gradient    ///< from a backward to a backward
+/// The order of the slices of a microbatch on a stage: a forward reads keys and
+/// values of the slices before it, and a backward adds to their gradients
+/// (Seq1F1B, arXiv 2406.03488).
+enum class SliceOrder : uint8_t {
+  Any,
+  Ascending, ///< each slice after the one before it
+  Descending ///< each slice after the one behind it
 };
 
-template <>
-struct EnumNames<Flow> {
-  static constexpr EnumName<Flow> values[] = {
-      {Flow::Activation, "activation", "The output of a forward"},
-      {Flow::Gradient, "gradient", "The gradient of a stage's input"}};
-};
-inline constexpr unsigned kNumFlows = kNumEnumValues<Flow>;
+/// The stage of a path from which shards take, and to which they give.
+enum class PathEnd : uint8_t { First, Last };
 
 /// Which stages of a path a flow connects.
 enum class Reach : uint8_t {
@@ -183,73 +83,6 @@ constexpr const FlowTraits &traitsOf(Flow flow) {
 constexpr bool isWide(Flow flow) {
   return traitsOf(flow).reach == Reach::FromLast ||
          traitsOf(flow).reach == Reach::ToLast;
-}
-
-/// What a cell does to the memory that its worker holds for the stage and unit
-/// (docs/CostModel.md, "Memory"); changeOf turns a value into an amount.
-enum class MemoryEffect : uint8_t {
-  Same,
-  AllocateAll,        ///< the activations of the stage
-  AllocateDropped,    ///< what a recomputed F has not kept
-  FreeInputGrad,      ///< the part that only the input gradient needs
-  FreeRest,           ///< all but that part
-  FreeAll,            ///< the activations of the stage
-  CopyOut,            ///< frees what a copy to the host has moved
-  CopyIn,             ///< allocates what a copy from the host brings back
-  AllocateShard,      ///< what a shard of the vocabulary keeps from S to T
-  FreeShard,          ///< that
-  AllocateLookup,     ///< what E looks up
-  FreePart,           ///< that, on workers that only give it to the sum
-  FreeSum,            ///< that, on the worker whose F takes the sum
-  AllocateLookupGrad, ///< the gradient of the embedding's output
-  FreeLookupGrad,     ///< that
-};
-
-/// What a stage holds for a unit, in bytes or in any other unit.
-struct HeldAmounts {
-  int64_t activation; ///< between F and the end of its backward
-  int64_t kept;       ///< of it, what a recomputed F keeps until R
-  int64_t inputGrad;  ///< of it, what I frees
-  int64_t shard = 0;  ///< beside it, what a shard keeps between S and T
-  /// Beside it, the output of an embedding in shards: where it is the input of
-  /// F, and where only the sum of the lookups takes it. One of both is 0.
-  int64_t lookupSum = 0, lookupPart = 0;
-  int64_t lookupGrad = 0; ///< beside it, the gradient of that output
-};
-
-/// How much more is held after a change than before.
-constexpr int64_t changeOf(MemoryEffect change, const HeldAmounts &held) {
-  switch (change) {
-  case MemoryEffect::Same:
-    return 0;
-  case MemoryEffect::AllocateAll:
-  case MemoryEffect::CopyIn:
-    return held.activation;
-  case MemoryEffect::AllocateDropped:
-    return held.activation - held.kept;
-  case MemoryEffect::FreeInputGrad:
-    return -held.inputGrad;
-  case MemoryEffect::FreeRest:
-    return held.inputGrad - held.activation;
-  case MemoryEffect::FreeAll:
-  case MemoryEffect::CopyOut:
-    return -held.activation;
-  case MemoryEffect::AllocateShard:
-    return held.shard;
-  case MemoryEffect::FreeShard:
-    return -held.shard;
-  case MemoryEffect::AllocateLookup:
-    return held.lookupSum + held.lookupPart;
-  case MemoryEffect::FreePart:
-    return -held.lookupPart;
-  case MemoryEffect::FreeSum:
-    return -held.lookupSum;
-  case MemoryEffect::AllocateLookupGrad:
-    return held.lookupGrad;
-  case MemoryEffect::FreeLookupGrad:
-    return -held.lookupGrad;
-  }
-  return 0;
 }
 
 /// The order of the cells of one stage and unit.

@@ -15,10 +15,12 @@
 #define PIPESCHED_SCHEDULE_PROGRAM_LOWERING_H
 
 #include "PipeSched/Schedule/Program/Program.h"
-#include "PipeSched/Schedule/Table/Slots.h"
+#include "PipeSched/Schedule/Table/Table.h"
 #include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
+
+struct SlotAssignment;
 
 /// Where a receive stands in its row.
 enum class ReceivePlacement : uint8_t {

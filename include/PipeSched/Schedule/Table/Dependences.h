@@ -15,6 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_DEPENDENCES_H
 #define PIPESCHED_SCHEDULE_TABLE_DEPENDENCES_H
 
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched {

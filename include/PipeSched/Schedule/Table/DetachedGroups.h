@@ -14,16 +14,12 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_DETACHEDGROUPS_H
 #define PIPESCHED_SCHEDULE_TABLE_DETACHEDGROUPS_H
 
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/Groups.h"
+#include "PipeSched/Schedule/Table/Violation.h"
 #include <vector>
 
 namespace pipesched {
-
-/// `waiting` needs the output of `awaited`, which is in another row or later in
-/// its own. If both are cells of a group, the other row must reach `awaited`.
-struct CellWait {
-  CellRef waiting, awaited;
-};
 
 /// Calls `visit(group)` for each group beside rows that a cell waits for: those
 /// of the X, Y and Z of its stage and unit that the table has.

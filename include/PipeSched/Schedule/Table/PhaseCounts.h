@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_PHASECOUNTS_H
 #define PIPESCHED_SCHEDULE_TABLE_PHASECOUNTS_H
 
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched {

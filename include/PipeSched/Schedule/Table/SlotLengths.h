@@ -14,66 +14,10 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_SLOTLENGTHS_H
 #define PIPESCHED_SCHEDULE_TABLE_SLOTLENGTHS_H
 
-#include "PipeSched/Schedule/Table/Placement.h"
-#include "llvm/Support/MathExtras.h"
-#include <array>
-#include <limits>
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched {
-
-/// Limit of the slots of a table's cells, over all rows. With the idle slots of
-/// a table (below 2^59) sums of slots fit 64 bits.
-inline constexpr int64_t kMaxSlots = int64_t(1) << 62;
-
-/// Slots that the cells of one stage take, by phase. Copies, joins and idle
-/// entries have no lengths here.
-class StageSlots {
-public:
-  /// Marks a phase that must not occur.
-  static constexpr int64_t kUnknown = -1;
-
-  /// B takes the sum of I and W (2^63 - 1 if it overflows), R as many slots as
-  /// F, others their unit slots.
-  StageSlots(int64_t forward = 1, int64_t inputGrad = 1,
-             int64_t weightGrad = 1) {
-    int64_t backward = 0;
-    if (llvm::AddOverflow(inputGrad, weightGrad, backward))
-      backward = std::numeric_limits<int64_t>::max();
-    set(Phase::Forward, forward);
-    set(Phase::Backward, backward);
-    set(Phase::InputGrad, inputGrad);
-    set(Phase::WeightGrad, weightGrad);
-    set(Phase::Recompute, forward);
-    setOthers(1);
-  }
-  /// The unit slots times `weight`.
-  static StageSlots weighted(int64_t weight) {
-    StageSlots slots(weight, weight, weight);
-    slots.setOthers(weight);
-    return slots;
-  }
-  /// Sets all phases but F, R and those of the backward to `weight` times their
-  /// unit slots.
-  void setOthers(int64_t weight) {
-    (kComputePhases - kForwardPhases - kBackwardPhases)
-        .forEach([&](Phase phase) {
-          set(phase, weight * traitsOf(phase).unitSlots);
-        });
-  }
-
-  int64_t of(Phase phase) const { return phases[phase]; }
-  void set(Phase phase, int64_t slots) { phases[phase] = slots; }
-  /// The slots of an overlapped pair whose first cell is of this stage; absent:
-  /// the sum of its cells.
-  std::optional<int64_t> overlapped;
-
-  friend bool operator==(const StageSlots &a, const StageSlots &b) {
-    return a.phases == b.phases && a.overlapped == b.overlapped;
-  }
-
-private:
-  PhaseMap<int64_t> phases = {};
-};
 
 /// Counts unit slots: F, I, W, R, O, G take one, B two, a pair the sum.
 class UnitSlots {
@@ -119,6 +63,15 @@ int64_t slotsOf(const Slots &slots, llvm::ArrayRef<Cell> row, int64_t index) {
   if (index > 0 && row[index - 1].overlapsNext())
     return slots.ofPair(row[index - 1], row[index]);
   return slots.of(row[index]);
+}
+
+/// Calls `use` with the object that counts the slots of the table's cells;
+/// `use` is compiled once for unit slots and once for lengths.
+template <typename Use>
+decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
+  if (table.slots.empty())
+    return use(UnitSlots());
+  return use(GivenSlots(*table.placement, table.slots));
 }
 
 } // namespace pipesched

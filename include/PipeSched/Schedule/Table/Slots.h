@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_SLOTS_H
 #define PIPESCHED_SCHEDULE_TABLE_SLOTS_H
 
-#include "PipeSched/Schedule/Table/Dependences.h"
+#include "PipeSched/Schedule/Table/Table.h"
 
 namespace pipesched {
 

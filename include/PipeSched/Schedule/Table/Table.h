@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_TABLE_H
 #define PIPESCHED_SCHEDULE_TABLE_TABLE_H
 
-#include "PipeSched/Schedule/Table/SlotLengths.h"
+#include "PipeSched/Schedule/Table/Placement.h"
 #include "PipeSched/Support/EnumNames.h"
 #include <limits>
 #include <memory>
@@ -39,6 +39,45 @@ struct EnumNames<GradientAfter> {
   static constexpr EnumName<GradientAfter> values[] = {
       {GradientAfter::InputGrad, "I", "The input gradient"},
       {GradientAfter::WeightGrad, "W", "The weight gradient"}};
+};
+
+/// Limit of the slots of a table's cells, over all rows. With the idle slots of
+/// a table (below 2^59) sums of slots fit 64 bits.
+inline constexpr int64_t kMaxSlots = int64_t(1) << 62;
+
+/// Slots that the cells of one stage take, by phase. Copies, joins and idle
+/// entries have no lengths here.
+class StageSlots {
+public:
+  /// Marks a phase that must not occur.
+  static constexpr int64_t kUnknown = -1;
+
+  /// B takes the sum of I and W (2^63 - 1 if it overflows), R as many slots as
+  /// F, others their unit slots.
+  StageSlots(int64_t forward = 1, int64_t inputGrad = 1,
+             int64_t weightGrad = 1);
+  /// The unit slots times `weight`.
+  static StageSlots weighted(int64_t weight) {
+    StageSlots slots(weight, weight, weight);
+    slots.setOthers(weight);
+    return slots;
+  }
+  /// Sets all phases but F, R and those of the backward to `weight` times their
+  /// unit slots.
+  void setOthers(int64_t weight);
+
+  int64_t of(Phase phase) const { return phases[phase]; }
+  void set(Phase phase, int64_t slots) { phases[phase] = slots; }
+  /// The slots of an overlapped pair whose first cell is of this stage; absent:
+  /// the sum of its cells.
+  std::optional<int64_t> overlapped;
+
+  friend bool operator==(const StageSlots &a, const StageSlots &b) {
+    return a.phases == b.phases && a.overlapped == b.overlapped;
+  }
+
+private:
+  PhaseMap<int64_t> phases = {};
 };
 
 /// Position of a cell: row (worker) and index in the row, where idle entries
@@ -69,15 +108,6 @@ struct Table {
 
   TableView view() const;
 };
-
-/// Calls `use` with the object that counts the slots of the table's cells;
-/// `use` is compiled once for unit slots and once for lengths.
-template <typename Use>
-decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
-  if (table.slots.empty())
-    return use(UnitSlots());
-  return use(GivenSlots(*table.placement, table.slots));
-}
 
 /// The position of each cell of a table, in one dense array:
 ///

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -14,6 +14,7 @@
 #include "Collectives.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace mlir;
 using namespace pipesched;

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Collectives.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 
 using namespace mlir;
 using namespace pipesched;

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/APInt.h"

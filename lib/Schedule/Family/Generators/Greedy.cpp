@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "ReadyCells.h"
 #include "Support.h"
 #include "llvm/Support/CheckedArithmetic.h"

@@ -18,7 +18,7 @@
 #include "PipeSched/Dialect/Pipe/IR/StageRoles.h"
 #include "PipeSched/Dialect/Pipe/IR/Syntax.h"
 #include "PipeSched/Facts/Facts.h"
-#include "PipeSched/Schedule/Table/SlotLengths.h"
+#include "PipeSched/Schedule/Table/Table.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -11,10 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_LIB_COSTMODEL_LAYERS_STAGELAYERS_H
-#define PIPESCHED_LIB_COSTMODEL_LAYERS_STAGELAYERS_H
+#ifndef PIPESCHED_COSTMODEL_LAYERS_STAGELAYERS_H
+#define PIPESCHED_COSTMODEL_LAYERS_STAGELAYERS_H
 
-#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Facts/System.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -26,6 +27,24 @@ struct BlockCount {
   int64_t count;
 };
 using StageBlocks = llvm::SmallVector<BlockCount, 2>;
+
+/// The layers of each global stage: a path's own `blocks`, else the model's
+/// layers in the proportion of its `weights`, else an even split. Errors:
+/// blocks that do not add up; a number of layers that is no multiple of the
+/// stages, with the nearest stage counts that work, or of the weights, with the
+/// nearest numbers of layers that work.
+llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
+                                                 const ModelFacts &model);
+
+/// The same for one path, the `number`-th, of a model with `layers` layers.
+llvm::Expected<std::vector<int64_t>>
+splitLayers(int64_t number, const Path &path, int64_t layers);
+
+/// Sets the bytes of the messages of stages, of which slices have equal shares.
+/// Their times stay as they are.
+/// Errors: those of splitLayers.
+llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
+                            StageCosts &stageCosts);
 
 /// Blocks of each global stage: layers by splitLayers, First blocks on the
 /// first stage of each path, Last blocks on its last. Errors: splitLayers'.
@@ -66,4 +85,4 @@ struct StateSums {
 
 } // namespace pipesched
 
-#endif // PIPESCHED_LIB_COSTMODEL_LAYERS_STAGELAYERS_H
+#endif // PIPESCHED_COSTMODEL_LAYERS_STAGELAYERS_H

@@ -11,10 +11,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_LIB_COSTMODEL_KERNELS_KERNELTIMES_H
-#define PIPESCHED_LIB_COSTMODEL_KERNELS_KERNELTIMES_H
+#ifndef PIPESCHED_COSTMODEL_KERNELS_KERNELTIMES_H
+#define PIPESCHED_COSTMODEL_KERNELS_KERNELTIMES_H
 
-#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Facts/System.h"
+#include "llvm/Support/Error.h"
+#include <vector>
 
 namespace pipesched {
 
@@ -25,8 +27,18 @@ inline bool passesKeys(const Kernel &kernel) {
   return kernel.core || kernel.seen > 0;
 }
 
-/// Time of a transfer without its latency, ps.
-double transferPs(double bytes, const LinkFacts &link);
+/// The time of F, I, W, B, R or O of one block, ps: what costRoofline sums. If
+/// no kernel of the block says otherwise, B is I + W, R the whole forward (or
+/// the attention core under Selective), and O nothing. All kernels have rates.
+double rooflinePs(const BlockFacts &block, Phase phase,
+                  const SystemFacts &system,
+                  Recompute recompute = Recompute::Full);
+
+/// The time of F, B and recomputation of each block, ps: what one microbatch
+/// takes on the block's worker. Errors: accelerators without a link; times over
+/// int64.
+llvm::Expected<std::vector<int64_t>> costBlocks(const ModelFacts &model,
+                                                const SystemFacts &system);
 
 /// The part of rooflinePs in kernels on one engine, ps.
 double enginePs(const BlockFacts &block, Phase phase, Engine engine,
@@ -61,4 +73,4 @@ bool anyStates(const BlockFacts &block, std::optional<Work> Kernel::*phase);
 
 } // namespace pipesched
 
-#endif // PIPESCHED_LIB_COSTMODEL_KERNELS_KERNELTIMES_H
+#endif // PIPESCHED_COSTMODEL_KERNELS_KERNELTIMES_H

@@ -10,16 +10,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Roofline.h"
 #include "../Comm/StorePs.h"
 #include "../Kernels/BlockTimes.h"
-#include "../Kernels/CellTimes.h"
-#include "../Kernels/KernelTimes.h"
 #include "../Kernels/RooflineChecks.h"
-#include "../Kernels/StepTimes.h"
 #include "../Layers/Sharding.h"
+#include "../Memory/MemoryFacts.h"
 #include "../Pairs/StagePairs.h"
-#include "../Vocab/Vocabulary.h"
+#include "PipeSched/CostModel/Kernels/KernelTimes.h"
+#include "PipeSched/CostModel/Layers/Reductions.h"
 #include "PipeSched/CostModel/Layers/SliceExchange.h"
+#include "PipeSched/Facts/CellCosts.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <map>
@@ -27,6 +28,47 @@
 
 using namespace pipesched;
 using llvm::Twine;
+
+namespace {
+/// The rounded times of the cells of a stage, ps, and what of them is on its
+/// way. Whole times are rounded first and parts apart, so that how a cell is
+/// divided changes no time.
+struct CellTimes {
+  int64_t &operator[](Phase phase) { return all[phase]; }
+  /// What is on its way becomes a segment, and compute has the rest. Errors:
+  /// those of CellCosts::setSegments.
+  llvm::Error storeIn(CellCosts &cells, int64_t slice) const;
+
+  PhaseMap<int64_t> all = {};
+  /// Rows on their way to experts and back: what the cell waits for, and what
+  /// the compute of another cell hides, which is no part of its time.
+  PhaseMap<int64_t> dispatch = {}, hiddenDispatch = {};
+  PhaseMap<Exchange> context = {};
+};
+} // namespace
+
+llvm::Error CellTimes::storeIn(CellCosts &cells, int64_t slice) const {
+  for (const EnumName<Phase> &entry : enumValues<Phase>()) {
+    Phase phase = entry.value;
+    if (all[phase] != 0)
+      cells.set(phase, all[phase], slice);
+    if (int64_t ps = dispatch[phase], hidden = hiddenDispatch[phase];
+        ps != 0 || hidden != 0)
+      if (auto error =
+              cells.splitOff(phase, {Resource::Experts, ps, hidden}, slice))
+        return error;
+    const Exchange &passed = context[phase];
+    if (passed.ps == 0 && passed.bytes == 0)
+      continue;
+    if (auto error =
+            cells.splitOff(phase,
+                           {Resource::Context, passed.exposedPs,
+                            passed.ps - passed.exposedPs, passed.bytes},
+                           slice))
+      return error;
+  }
+  return llvm::Error::success();
+}
 
 namespace {
 /// Computes the costs of the stages of a placement; what does not depend on the
@@ -316,27 +358,6 @@ costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
   return messages;
 }
 
-llvm::Expected<std::vector<int64_t>>
-pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
-  if (llvm::Error error = checkSystem(model, system))
-    return std::move(error);
-  std::vector<int64_t> times;
-  for (auto [index, first] : llvm::enumerate(firstOfEqualTimes(model))) {
-    if (first != index) {
-      times.push_back(times[first]);
-      continue;
-    }
-    const BlockFacts &block = model.blocks[index];
-    double ps = blockPs(block, Phase::Forward, system) +
-                blockPs(block, Phase::Backward, system);
-    if (model.recompute != Recompute::None)
-      ps += blockPs(block, Phase::Recompute, system, model.recompute);
-    if (auto error = store(ps, "a block", times.emplace_back()))
-      return std::move(error);
-  }
-  return times;
-}
-
 namespace {
 /// What the costs of a slice are computed of, beside its model.
 struct RooflineInputs {
@@ -481,12 +502,10 @@ static llvm::Error addPartners(const ModelFacts &model,
   return llvm::Error::success();
 }
 
-llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
-                                                   const ModelFacts &model,
-                                                   const SystemFacts &system,
-                                                   PhaseSet phases) {
-  if (phases.intersects(kSpreadPhases))
-    return costShards(placement, model, system, phases);
+llvm::Expected<StageCosts>
+pipesched::costWithoutShards(const Placement &placement,
+                             const ModelFacts &model, const SystemFacts &system,
+                             PhaseSet phases) {
   if (llvm::Error error = checkSystem(model, system))
     return std::move(error);
   if (llvm::Error error = checkBackwards(model, phases))
@@ -511,13 +530,13 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
   if (!owned)
     return owned.takeError();
   llvm::Expected<MemoryFacts> memory =
-      computeMemoryFacts(placement, model, &system, phases);
+      computeMemoryWithoutShards(placement, model, &system, phases);
   if (!memory)
     return memory.takeError();
   llvm::Expected<MemoryFacts> stepped =
       stepping == system
           ? llvm::Expected<MemoryFacts>(*memory)
-          : computeMemoryFacts(placement, model, &stepping, phases);
+          : computeMemoryWithoutShards(placement, model, &stepping, phases);
   if (!stepped)
     return stepped.takeError();
   RooflineInputs inputs = {placement, system,  phases,  *blocks,

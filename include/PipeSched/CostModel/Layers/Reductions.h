@@ -1,0 +1,84 @@
+//===- Reductions.h - Gradient all-reduces of stages ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What costs of all-reduces and of stages share: the bytes that are sent, and
+// the cost of G by stage, a sum over the pieces that the stage owns.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_LAYERS_REDUCTIONS_H
+#define PIPESCHED_COSTMODEL_LAYERS_REDUCTIONS_H
+
+#include "PipeSched/CostModel/Comm/Rings.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace pipesched {
+
+/// An all-reduce of gradients.
+struct Reduction {
+  Cell cell;        ///< the G cell of the first of its workers
+  BlockSpan blocks; ///< in the numbering of Replicas
+  int64_t numWorkers = 1;
+  int64_t firstWorker = 0, lastWorker = 0; ///< lowest and highest index
+};
+
+/// Ring all-reduces of the gradients of blocks, among workers and their peers
+/// in other pipelines. Errors: those of ringExchange and of Replicas.
+llvm::Expected<std::vector<MessageCost>>
+costReductions(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
+               const ModelFacts &model, const SystemFacts &system);
+
+/// The same if the G times of stages are given: an all-reduce takes the share
+/// of its cell's G time that its blocks have among those that the stage owns.
+/// `model` gives the bytes and may be null. Errors: those of Replicas; bytes
+/// over int64.
+llvm::Expected<std::vector<MessageCost>>
+shareReductions(const Placement &placement,
+                llvm::ArrayRef<Reduction> reductions,
+                const StageCosts &stageCosts, const ModelFacts *model);
+
+/// Lets the all-reduces of whole stages go layer by layer: gradients while the
+/// last backward of the stage runs (W if `phases` has it, else B), and weights,
+/// if they are gathered, while its first forward does. Changes the part that
+/// nothing hides, and how far ahead an all-reduce starts; bytes stay. Times of
+/// cells are those of `stageCosts`. Errors: those of costReductions and of
+/// costBlocks.
+llvm::Error reduceByLayers(const Placement &placement,
+                           llvm::ArrayRef<Reduction> reductions,
+                           const ModelFacts &model, const SystemFacts &system,
+                           PhaseSet phases, const StageCosts &stageCosts,
+                           std::vector<MessageCost> &costs);
+
+/// The bytes that each of n workers sends in a ring all-reduce: 2 (n - 1) parts
+/// of bytes / n. Errors: over int64.
+llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);
+
+/// `ps` times `part` over `whole`, rounded to the nearest; all of it if `part`
+/// is not less.
+int64_t portionOf(int64_t ps, int64_t part, int64_t whole);
+
+/// What reductions cost, one by one.
+using CostReductions =
+    llvm::function_ref<llvm::Expected<std::vector<MessageCost>>(
+        llvm::ArrayRef<Reduction>)>;
+
+/// Writes the G times of all stages: the sums over the pieces that they own, as
+/// `cost` gives those of reductions. Errors: those of `cost`; times over int64.
+llvm::Error costStageReductions(const Placement &placement, CostReductions cost,
+                                StageCosts &stageCosts);
+
+/// Adds to a reduction, of one worker and its peers, that of another block
+/// which the worker holds, behind it. Errors: those of ringExchange.
+llvm::Error addReduction(const Reduction &reduction, const BlockFacts &block,
+                         const ModelFacts &model, const SystemFacts &system,
+                         const RankLayout &layout, MessageCost &cost);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_LAYERS_REDUCTIONS_H

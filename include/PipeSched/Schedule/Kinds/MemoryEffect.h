@@ -1,0 +1,90 @@
+//===- MemoryEffect.h - What cells do to memory -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The changes of memory that the table of phases (Phases.h) names, and the
+// amounts that they change it by.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_KINDS_MEMORYEFFECT_H
+#define PIPESCHED_SCHEDULE_KINDS_MEMORYEFFECT_H
+
+#include <cstdint>
+
+namespace pipesched {
+
+/// What a cell does to the memory that its worker holds for the stage and unit
+/// (docs/CostModel.md, "Memory"); changeOf turns a value into an amount.
+enum class MemoryEffect : uint8_t {
+  Same,
+  AllocateAll,        ///< the activations of the stage
+  AllocateDropped,    ///< what a recomputed F has not kept
+  FreeInputGrad,      ///< the part that only the input gradient needs
+  FreeRest,           ///< all but that part
+  FreeAll,            ///< the activations of the stage
+  CopyOut,            ///< frees what a copy to the host has moved
+  CopyIn,             ///< allocates what a copy from the host brings back
+  AllocateShard,      ///< what a shard of the vocabulary keeps from S to T
+  FreeShard,          ///< that
+  AllocateLookup,     ///< what E looks up
+  FreePart,           ///< that, on workers that only give it to the sum
+  FreeSum,            ///< that, on the worker whose F takes the sum
+  AllocateLookupGrad, ///< the gradient of the embedding's output
+  FreeLookupGrad,     ///< that
+};
+
+/// What a stage holds for a unit, in bytes or in any other unit.
+struct HeldAmounts {
+  int64_t activation; ///< between F and the end of its backward
+  int64_t kept;       ///< of it, what a recomputed F keeps until R
+  int64_t inputGrad;  ///< of it, what I frees
+  int64_t shard = 0;  ///< beside it, what a shard keeps between S and T
+  /// Beside it, the output of an embedding in shards: where it is the input of
+  /// F, and where only the sum of the lookups takes it. One of both is 0.
+  int64_t lookupSum = 0, lookupPart = 0;
+  int64_t lookupGrad = 0; ///< beside it, the gradient of that output
+};
+
+/// How much more is held after a change than before.
+constexpr int64_t changeOf(MemoryEffect change, const HeldAmounts &held) {
+  switch (change) {
+  case MemoryEffect::Same:
+    return 0;
+  case MemoryEffect::AllocateAll:
+  case MemoryEffect::CopyIn:
+    return held.activation;
+  case MemoryEffect::AllocateDropped:
+    return held.activation - held.kept;
+  case MemoryEffect::FreeInputGrad:
+    return -held.inputGrad;
+  case MemoryEffect::FreeRest:
+    return held.inputGrad - held.activation;
+  case MemoryEffect::FreeAll:
+  case MemoryEffect::CopyOut:
+    return -held.activation;
+  case MemoryEffect::AllocateShard:
+    return held.shard;
+  case MemoryEffect::FreeShard:
+    return -held.shard;
+  case MemoryEffect::AllocateLookup:
+    return held.lookupSum + held.lookupPart;
+  case MemoryEffect::FreePart:
+    return -held.lookupPart;
+  case MemoryEffect::FreeSum:
+    return -held.lookupSum;
+  case MemoryEffect::AllocateLookupGrad:
+    return held.lookupGrad;
+  case MemoryEffect::FreeLookupGrad:
+    return -held.lookupGrad;
+  }
+  return 0;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_KINDS_MEMORYEFFECT_H

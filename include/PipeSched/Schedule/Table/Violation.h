@@ -1,0 +1,70 @@
+//===- Violation.h - What is wrong with a table -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Structural findings as data: what is wrong, at which cell, with notes that
+// point to other cells.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_VIOLATION_H
+#define PIPESCHED_SCHEDULE_TABLE_VIOLATION_H
+
+#include "PipeSched/Schedule/Table/Table.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+
+namespace pipesched {
+
+/// A finding about a cell. The message names the cell ("cell 3 (2B1) runs
+/// before its forward 2F1"); lower case, no final period.
+struct Violation {
+  struct Note {
+    std::optional<CellRef> at;
+    std::string message;
+  };
+  std::optional<CellRef> at; ///< absent: the schedule as a whole
+  std::string message;
+  std::vector<Note> notes;
+  /// Of rows that deadlock: the cells that wait for each other, each for the
+  /// next one and the last for the first.
+  std::vector<CellRef> cycle = {};
+};
+
+/// `waiting` needs the output of `awaited`, which is in another row or later in
+/// its own. If both are cells of a group, the other row must reach `awaited`.
+struct CellWait {
+  CellRef waiting, awaited;
+};
+
+/// Turns a cycle of waits, as RowSweep returns it, into a finding.
+Violation describeCycle(const TableView &table, llvm::ArrayRef<CellWait> waits);
+
+/// A finding as one text, with each note on its own line.
+std::string toString(const Violation &violation);
+
+/// A finding as the error of a function that returns llvm::Expected.
+class ViolationError : public llvm::ErrorInfo<ViolationError> {
+public:
+  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
+  explicit ViolationError(Violation violation)
+      : violation(std::move(violation)) {}
+
+  void log(llvm::raw_ostream &os) const override { os << toString(violation); }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+  const Violation &getViolation() const { return violation; }
+
+private:
+  Violation violation;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_VIOLATION_H

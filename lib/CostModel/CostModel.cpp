@@ -1,0 +1,38 @@
+//===- CostModel.cpp - Facts to costs of stages
+//-------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tables whose workers have shards of the vocabulary, and all others.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/CostModel.h"
+#include "Memory/MemoryFacts.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "Stages/Roofline.h"
+#include "Vocab/Vocabulary.h"
+
+using namespace pipesched;
+
+llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
+                                                   const ModelFacts &model,
+                                                   const SystemFacts &system,
+                                                   PhaseSet phases) {
+  return phases.intersects(kSpreadPhases)
+             ? costShards(placement, model, system, phases)
+             : costWithoutShards(placement, model, system, phases);
+}
+
+llvm::Expected<MemoryFacts>
+pipesched::computeMemoryFacts(const Placement &placement,
+                              const ModelFacts &model,
+                              const SystemFacts *system, PhaseSet phases) {
+  return phases.intersects(kSpreadPhases)
+             ? computeShardMemory(placement, model, system, phases)
+             : computeMemoryWithoutShards(placement, model, system, phases);
+}

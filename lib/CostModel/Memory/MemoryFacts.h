@@ -1,0 +1,28 @@
+//===- MemoryFacts.h - Memory of stages without shards ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a stage holds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_MEMORY_MEMORYFACTS_H
+#define PIPESCHED_LIB_COSTMODEL_MEMORY_MEMORYFACTS_H
+
+#include "PipeSched/CostModel/Layers/StageLayers.h"
+
+namespace pipesched {
+
+/// What computeMemoryFacts says of tables whose workers have no shards of the
+/// vocabulary.
+llvm::Expected<MemoryFacts>
+computeMemoryWithoutShards(const Placement &placement, const ModelFacts &model,
+                           const SystemFacts *system, PhaseSet phases);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_MEMORY_MEMORYFACTS_H

@@ -1,0 +1,30 @@
+//===- Roofline.h - Costs of stages without shards --------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a roofline says of the cells of stages.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_STAGES_ROOFLINE_H
+#define PIPESCHED_LIB_COSTMODEL_STAGES_ROOFLINE_H
+
+#include "PipeSched/Facts/StageCosts.h"
+#include "PipeSched/Facts/System.h"
+
+namespace pipesched {
+
+/// What costRoofline says of tables whose workers have no shards of the
+/// vocabulary.
+llvm::Expected<StageCosts> costWithoutShards(const Placement &placement,
+                                             const ModelFacts &model,
+                                             const SystemFacts &system,
+                                             PhaseSet phases);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_STAGES_ROOFLINE_H
