@@ -27,8 +27,8 @@ LINES = {
     "from pipesched import *": [sys.executable, "-c", "from pipesched import *"],
     "pipesched --help": [COMMAND, "--help"],
     "pipesched --version": [COMMAND, "--version"],
-    "pipesched compare --help": [COMMAND, "compare", "--help"],
-    "pipesched generate": [COMMAND, *GENERATE],
+    "pipesched simulate --help": [COMMAND, "simulate", "--help"],
+    "pipesched convert": [COMMAND, *GENERATE],
     "pipesched plan --help": [COMMAND, "plan", "--help"],
 }
 

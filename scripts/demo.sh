@@ -57,8 +57,8 @@ printf "\nThe paper's table I, run again:\n\n"
 .venv/bin/pipesched reproduce table1 -o "$out"
 
 printf '\nLlama 3 70B on eight DGX H100, seven schedules:\n\n'
-.venv/bin/pipesched compare --model llama3-70b --system dgx-h100 --workers 8 \
-  --microbatches 32 --global-batch 32 --html "$out"/comparison.html \
+.venv/bin/pipesched simulate --model llama3-70b --system dgx-h100 --pp 8 \
+  --microbatches 32 --global-batch 32 --draw "$out"/comparison.html \
   --schedules gpipe,1f1b,interleaved-1f1b,zb-h1,zb-v,dualpipe,hanayo
 
 files=(
@@ -68,14 +68,14 @@ files=(
 
 printf '\nA small GPT, trained by three schedules on this machine:\n\n'
 if .venv/bin/python -c 'import torch' 2>/dev/null; then
-  .venv/bin/pipesched run --schedule gpipe,1f1b,zb-v --model examples/gpt \
-    --workers 2 --microbatches 8 -o "$out"/run
+  .venv/bin/pipesched run --schedule gpipe,1f1b,zb-v examples/gpt \
+    --pp 2 --microbatches 8 -o "$out"/run
   files+=("$out"/run/*.svg)
 else
   printf '%s\n' 'PyTorch is not installed. This installs it for CPUs, and trains:' \
     '  .venv/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu' \
-    '  .venv/bin/pipesched run --schedule gpipe,1f1b,zb-v --model examples/gpt \' \
-    '    --workers 2 --microbatches 8'
+    '  .venv/bin/pipesched run --schedule gpipe,1f1b,zb-v examples/gpt \' \
+    '    --pp 2 --microbatches 8'
 fi
 
 printf '%s\n' '' "${files[@]}"

@@ -1,10 +1,10 @@
-"""Numbers of bytes that somebody wrote, and how much memory is kept free."""
+"""Numbers of bytes and of seconds that somebody wrote, and how much memory is kept free."""
 
 from __future__ import annotations
 
 import re
 
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, WrongType
 from ._options import integer, text_of
 
 _UNITS = {"": 1, "B": 1}
@@ -90,3 +90,25 @@ def reserve_of(given: int | str, whole: int, has_experts: bool = False) -> int:
         known = sum(bytes_of("reserve", size, whole) for size in sizes)
         return min(known, bytes_of("reserve", MOST_RESERVE, whole))
     return sum(bytes_of("reserve", part, whole) for part in given.split("+"))
+
+
+MOST_SECONDS = 3_600_000
+_TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(|ms|s|min|h)")
+
+
+def seconds_of(what: str, given: float | str) -> float:
+    """Parses a time: `30s`, `2min`, `1.5h`, or a plain number of seconds.
+
+    >>> seconds_of("optimize", "2min"), seconds_of("optimize", 0.5)
+    (120.0, 0.5)
+    """
+    if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+        raise WrongType(f"{what} is a time such as 30s, or a number of seconds; got {given!r}")
+    match = _SECONDS.fullmatch(given.strip()) if isinstance(given, str) else None
+    seconds = float(match[1]) * _TIMES[match[2]] if match else given
+    if isinstance(seconds, str) or not 0 < seconds <= MOST_SECONDS:
+        raise PipeSchedError(
+            f"{what} is a time from above 0 to 1000h, such as 30s, 2min or 1h; got {given!r}"
+        )
+    return float(seconds)

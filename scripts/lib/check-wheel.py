@@ -73,7 +73,7 @@ def check_commands() -> None:
     if round(ratio, 4) != PAPER_RATIO:
         sys.exit(f"error: span_bubble_ratio {ratio}, wanted {PAPER_RATIO}, from\n{PAPER}")
     print(f"pipesched-opt | pipesched-translate: span_bubble_ratio {ratio:.4f}, as in README.md")
-    print(run(f"pipesched compare --workers 8 --microbatches 32 {LLAMA} --global-batch 32"))
+    print(run(f"pipesched simulate --pp 8 --microbatches 32 {LLAMA} --global-batch 32"))
 
 
 def check_run() -> None:
@@ -86,7 +86,7 @@ def check_run() -> None:
 
 def check_shown_lines() -> None:
     """Runs every command line that `--show-passes` prints for the verbs."""
-    run("pipesched generate zb-h1 --workers 4 --microbatches 8 -o schedule.mlir && echo made")
+    run("pipesched convert zb-h1 --pp 4 --microbatches 8 -o schedule.mlir && echo made")
     run("pipesched convert schedule.mlir schedule.csv && echo made")
     total = 0
     for arguments in SHOWN.strip().splitlines():

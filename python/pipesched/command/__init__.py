@@ -19,21 +19,16 @@ from typing import Any, NoReturn
 import pipesched
 
 VERBS = {
-    "show": "A schedule as a table, a model in a few numbers, or what there is to choose.",
-    "generate": "The schedule of a family, as a file.",
-    "simulate": "The report of schedules: formula, table, execution, memory.",
-    "compare": "Schedules side by side, ranked by step time for each number of microbatches.",
+    "show": "A schedule as a table, a model or a system, or what there is to choose.",
+    "simulate": "Schedules timed: one in full, several ranked, and why they differ.",
     "optimize": "The best schedule for given times and memory, and a bound on what is left.",
-    "plan": "The best configurations for a model on so many accelerators, and why.",
+    "plan": "The best configurations for a model on a number of accelerators, and why.",
     "whatif": "A plan with single changes: the step, tokens and memory, and why they differ.",
-    "run": "Train a model by schedules, with the measured beside the predicted step.",
-    "overlap": "Forward and backward of layers with experts, part by part on two streams.",
-    "export": "A model of PyTorch as functions of stages, which compile and run.",
     "sweep": "Every combination of values, on all cores; the best schedules of each case.",
+    "run": "Train a model by schedules, or export it, with the measured beside the predicted step.",
     "verify": "Proves schedules complete and free of deadlock; says where they are not.",
-    "convert": "Between IR, bytecode, PyTorch's CSV, pictures and traces.",
+    "convert": "Schedules of families and files as IR, bytecode, CSV, pictures and traces.",
     "fit": "Fits the curves and latencies of a system to measurements.",
-    "completion": "A script with which bash or zsh completes this command.",
     "reproduce": "Published tables and figures, run again, beside the printed numbers.",
 }
 """What each verb does. A verb is the name of its module."""
@@ -70,6 +65,11 @@ def _shown(action: argparse.Action) -> str:
     return next(flags, str(action.metavar or action.dest).partition("|")[0])
 
 
+def _drawing(parser: argparse.ArgumentParser) -> argparse.Action | None:
+    """The action of `--draw`."""
+    return parser._option_string_actions.get("--draw")
+
+
 SOURCES = ("model", "system", "times")
 """What an answer is about. Several of one kind look like a comparison."""
 
@@ -87,15 +87,21 @@ class VerbParser(_Parser):
     def fill(self) -> None:
         """Adds the arguments of the verb, once."""
         if self.get_default("run") is None:
-            from .naming import add_same, same_as
+            from .naming import same_as
+            from .options import rare_of
 
             verb = import_module(f".{self.prog.rpartition(' ')[2]}", __name__)
             self.epilog = f"example:\n{verb.EXAMPLE}"
-            self.set_defaults(run=verb.run, folders={})
+            self.set_defaults(run=verb.run, folders={}, rare=frozenset())
             verb.add(self)
-            add_same(self)
-            self.set_defaults(same=same_as(self._option_string_actions))
-            self.set_defaults(shown={action.dest: _shown(action) for action in self._actions})
+            shown = {action.dest: _shown(action) for action in self._actions}
+            shown |= {kind: "--draw" for kind in getattr(_drawing(self), "kinds", ())}
+            if setting := rare_of(self):
+                listed = "\n".join(setting.lines())
+                self.epilog = f"rare options, --set NAME=VALUE:\n{listed}\n\n{self.epilog}"
+                rare = setting.rare.items()
+                shown |= {r.dest: f"--set {name.replace('_', '-')}" for name, r in rare}
+            self.set_defaults(same=same_as(self._option_string_actions), shown=shown)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as every parser does, after the arguments of the verb were added."""
@@ -126,7 +132,7 @@ class VerbParser(_Parser):
             if len(values) > 1:
                 found = sorted(values)
                 takes = "one value"
-                if stores[flag].metavar == "LIST":
+                if stores[flag].type is not str:
                     takes = f"one list, {','.join(found)}"
                 self.error(f"argument {flag}: takes {takes}, found {' and '.join(found)}")
 
@@ -166,6 +172,21 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Completion(argparse.Action):
+    """Prints a script with which a shell completes the command line."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
+    ) -> None:
+        from .completion import script
+
+        (verbs,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+        for each in verbs.choices.values():
+            each.fill()
+        print(script(values, parser, verbs.choices))
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; see `pipesched --help`."""
     root = _Parser(
@@ -175,6 +196,12 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    root.add_argument(
+        "--print-completion",
+        action=_Completion,
+        choices=("bash", "zsh", "tcsh"),
+        help="print a script with which this shell completes the command line, and exit",
+    )
     verbs = root.add_subparsers(
         dest="verb", required=True, metavar="VERB", parser_class=VerbParser
     )
@@ -239,8 +266,21 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     from .naming import flags_of
 
     arguments.flags = flags_of(words, arguments.same)
-    arguments.words = frozenset(word.partition("=")[0] for word in words)
+    arguments.flags |= {f"--{name.replace('_', '-')}" for name in arguments.rare}
+    if "--activations" in arguments.flags:
+        arguments.flags |= {"--memory"}  # the option of families
+    own = getattr(arguments, "own_options", None) or ()
+    arguments.flags |= {f"--{text.partition('=')[0].strip().replace('_', '-')}" for text in own}
     return arguments
+
+
+def _renewed(words: Sequence[str]) -> tuple[Sequence[str], str]:
+    """The command line with new names, and what to say of old ones."""
+    if not words or words[0].startswith("-"):
+        return words, ""
+    from .renamed import renewed
+
+    return renewed(words)
 
 
 def _drop_output() -> None:
@@ -267,6 +307,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     try:
+        words, old = _renewed(words)
+        if old:
+            _say(old)
         arguments = _parsed(words)
         with warnings.catch_warnings():
             warnings.simplefilter("always", pipesched.PipeSchedWarning)

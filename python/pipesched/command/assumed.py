@@ -14,12 +14,9 @@ from pipesched import Configuration, Costs, Schedule, _core, _deployment, system
 from pipesched._backward import UNIT, takes_backward
 from pipesched._bytes import DEFAULT_RESERVE, reserve_text
 from pipesched._costs import has_experts
-from pipesched._division import SPREAD, Counts
+from pipesched._division import Counts
 from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
-from pipesched.planning import Request
-from pipesched.planning._bounds import overlaps
-from pipesched.planning._heads import spread_by
-from pipesched.planning._space import may_overlap, may_slice
+from pipesched.traits import overlaps
 
 from .arguments import families
 
@@ -80,7 +77,7 @@ def was_given(arguments: argparse.Namespace) -> Given:
 # Facts
 
 
-def _model(costs: Costs, is_given: Given) -> Facts:
+def of_model(costs: Costs, is_given: Given) -> Facts:
     model = json.loads(costs._raw.model())
     found = {"sequence": str(model["sequence"] or "not known"), "attention": model["attention"]}
     found |= {"precision": costs.precision, "recompute": costs.recompute}
@@ -108,7 +105,7 @@ def _system(costs: Costs, is_given: Given, *, sliced: bool, paired: bool) -> Fac
     for name, option in _deployment.OPTIONS.items():
         if is_given(name) or not _matters(costs, option, sliced=sliced, paired=paired):
             continue
-        found[option.title] = _said(getattr(costs, name))
+        found[option.title] = shown_value(getattr(costs, name))
     return found
 
 
@@ -128,11 +125,11 @@ def _matters(
     return option.matters == "always"
 
 
-def _said(value: object) -> str:
+def shown_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _are_messages_free(costs: Costs | None) -> bool:
+def are_messages_free(costs: Costs | None) -> bool:
     """Whether messages take no time because nobody said how much they take."""
     if costs is None or (costs.model and costs.system):
         return costs is None
@@ -193,13 +190,13 @@ def of_costs(
     """
     found: Facts = {}
     if costs is not None and costs.model:
-        found |= _model(costs, is_given) | _batch(costs, is_given, sizes)
+        found |= of_model(costs, is_given) | _batch(costs, is_given, sizes)
     if costs is not None and costs.system:
         found |= _system(costs, is_given, sliced=sliced, paired=paired)
     layer_times = costs._division.layer_times if costs is not None else None
     if layer_times is not None and not layer_times.has_ends:
         found["embedding and head"] = "free (no times)"
-    if _are_messages_free(costs):
+    if are_messages_free(costs):
         found["messages"] = "free (no comm)"
     return found
 
@@ -232,7 +229,7 @@ def of_timing(
     transport matters, and without a time for it no end of a step.
     """
     found = {n.replace("_", " "): str(v) for n, v in defaults.items() if not is_given(n)}
-    if costs and all(map(_are_messages_free, costs)):
+    if costs and all(map(are_messages_free, costs)):
         found.pop("transport", None)
         found.pop("receive placement", None)
     if costs and all(map(_is_step_free, costs)):
@@ -286,60 +283,6 @@ def of_disturbances(texts: Iterable[str | None]) -> Facts:
         if "jitter" in names and "seed" not in names:
             return {"jitter": "with seed 0"}
     return {}
-
-
-def of_plan(request: Request, is_given: Given) -> Facts:
-    """What a plan assumes."""
-    found: Facts = {}
-    if request.model is not None:
-        found = _model(request.described, is_given)
-        found.pop("recompute", None)  # the plan chooses
-        found["precision"] = request.precision
-    if request.times is not None and _are_messages_free(request.described):
-        found["messages"] = "free (no comm)"
-    listed = spread_by(request) if request.schedules is None else request.schedules
-    searches_both = any(family in SPREAD for family in listed)
-    receives = "arrival or consumer" if searches_both else "arrival"
-    found |= {"transport": request.transport, "receive placement": receives, "runtime": "table"}
-    if request.model is not None:
-        found["reserve"] = reserve_text(request.reserve_text, request.has_experts)
-        found |= _divided_by(request)
-    found = {n: value for n, value in found.items() if not is_given(n.replace(" ", "_"))}
-    if request.model is not None and request.own_bytes is None and not is_given("for"):
-        found["memory as in"] = _held(request)
-    if request.model is not None:
-        found |= of_rates(request.system)
-    return found
-
-
-def _divided_by(request: Request) -> Facts:
-    """How configurations divide tensors, sequences and experts, of those that may."""
-    found: Facts = {}
-    if request.gpus == 1:
-        return found
-    if request.spares:
-        whole = request.sizes["accelerators_per_node"]
-        found["used per node"] = f"{request.node} of {whole} accelerators"
-    if request.tensor != (1,):
-        found["sequence parallelism"] = "on"
-    some_experts = bool(request.experts) and request.expert != (1,)
-    are_divided = {
-        "experts": some_experts,
-        "expert_parallel": some_experts,
-        "slices": may_slice(request),
-        "pairs": some_experts and may_overlap(request),
-        "given": False,
-    }
-    for name, option in _deployment.HELD.items():
-        if are_divided.get(option.matters, True):
-            found[option.title] = _said(getattr(request, name))
-    return found
-
-
-def _held(request: Request) -> str:
-    """Whose memory is counted, such as `Megatron-LM (2 + 4 + 12 bytes a parameter)`."""
-    kinds = map(request.parameter_bytes, request.sharding or ())
-    return f"{request.framework.title} ({bytes_text(kinds)})"
 
 
 # Lines

@@ -8,32 +8,19 @@ from typing import Any
 
 from pipesched import PipeSchedError, _grid
 from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
-from pipesched._grid import AXES, OWN_OPTIONS, kinds
+from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, kinds
 from pipesched._text import truth
 
-from .arguments import BALANCE, FAMILY_OPTIONS, RESERVE, TIMES_OF, names
+from . import options
+from .options import Rare, names
 
-_FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
-_FLAGS["accelerators"] = "--accelerators", "--tensor"
-"""Flags that differ from the name of the axis; files accept these words as well."""
-
-_HELP = {
-    "family": "families or their other names, such as 1f1b,VPP; without it all",
-    "workers": "size of the pipeline, such as 4,8,16",
-    "microbatches": "8,16,32, or ranges with their end, 8:64:8 or by a factor 8:256:x2",
-    "times": "of one stage, with units, F=1ms,B=2ms, or a JSON file; again for further ones",
-    **{"times_of": TIMES_OF, "balance": BALANCE, "reserve": RESERVE},
-    "model": "models that ship, or their JSON files",
-    "system": "systems that ship, or their JSON files",
-    "microbatch_size": "sequences per microbatch",
-    "global_batch": "sequences per step, in place of it",
-    "sequence": "tokens of a sequence",
-    "boundary_bytes": "of a message between stages",
-    "accelerators": "devices of a worker",
-    "disturbance": "slow workers and stages and jitter, worker3=1.3,jitter=5%%,seed=7, or none;"
-    " seed 0 without one; again for further ones",
-    **{name: summary for name, (_, summary) in FAMILY_OPTIONS.items()},
+FLAGGED = {
+    **{name: name for name in options.OPTIONS if name in AXES},
+    "family": "schedules",
+    "memory": "activations",
 }
+"""The axes that have an option of their own, and its name."""
+
 
 def _disturbance(text: str) -> str:
     """Parses a disturbance; `none` is that of the first row of most comparisons."""
@@ -55,7 +42,9 @@ def _cuts(axis: str) -> Callable[[str], list[str]]:
         apart = parts if any(part in option.choices for part in parts) else [text]
         try:
             if len(apart) > 1 and not all(part in option.choices for part in apart):
-                raise PipeSchedError(f"give sizes an {option.flag} of their own, found {text!r}")
+                raise PipeSchedError(
+                    f"give sizes a --set {option.flag} of their own, found {text!r}"
+                )
             return [option.text(part) for part in apart]
         except PipeSchedError as error:
             raise argparse.ArgumentTypeError(error.diagnostics[0].message) from None
@@ -63,10 +52,7 @@ def _cuts(axis: str) -> Callable[[str], list[str]]:
     return read
 
 
-_BOOLS = ("true", "false")
-
-
-def _words(axis: str) -> Callable[[str], list[Any]]:
+def words_of(axis: str) -> Callable[[str], list[Any]]:
     """Parses the values of an axis."""
 
     def read(text: str) -> list[Any]:
@@ -87,41 +73,24 @@ def _words(axis: str) -> Callable[[str], list[Any]]:
     return read
 
 
-def _help(axis: str) -> str:
-    choices = _BOOLS if kinds(axis) == (bool,) else [k for k in kinds(axis) if isinstance(k, str)]
-    said = OPTIONS_OF_TRAINING[axis].phrase if axis in OPTIONS_OF_TRAINING else ""
-    return _HELP.get(axis) or ",".join(choices) or said or axis.replace("_", " ")
+def _rare(axis: str) -> Rare:
+    """An axis that `--set` gives. Sizes of slices are further values where they are given again."""
+    is_sizes = axis in OPTIONS_OF_TRAINING and OPTIONS_OF_TRAINING[axis].kind == "sizes"
+    summary = options.RARE[axis].summary if axis in options.RARE else axis.replace("_", " ")
+    return Rare(summary, _cuts(axis) if is_sizes else words_of(axis), extends=is_sizes)
 
 
 def add_axes(parser: argparse.ArgumentParser) -> None:
-    """Adds an option for each axis."""
-    group = parser.add_argument_group(
-        "axes", "Lists of values; an option of families applies to those that have it."
-    )
-    for axis in AXES:
-        if axis in ("paths", OWN_OPTIONS):
-            continue  # only files give paths, and options of one's own have a flag
-        flags = _FLAGS.get(axis, ("--" + axis.replace("_", "-"),))
+    """Adds an option for each axis, and the rare ones to `--set`."""
+    group = parser.add_argument_group("axes", "Lists of values of what one schedule has one of.")
+    for axis, name in FLAGGED.items():
+        if axis == OWN_OPTIONS:
+            continue
+        changed: dict[str, Any] = {"dest": f"axis_{axis}", "type": words_of(axis)}
         if axis in _WITH_COMMAS:
-            group.add_argument(
-                *flags,
-                action="append",
-                type=_WITH_COMMAS[axis],
-                metavar=axis.upper(),
-                dest=f"axis_{axis}",
-                help=_help(axis),
-            )
-            continue
-        if axis in OPTIONS_OF_TRAINING and OPTIONS_OF_TRAINING[axis].kind == "sizes":
-            group.add_argument(
-                *flags,
-                action="extend",
-                type=_cuts(axis),
-                metavar="LIST",
-                dest=f"axis_{axis}",
-                help=f"{OPTIONS_OF_TRAINING[axis].phrase}; again for further ones",
-            )
-            continue
-        group.add_argument(
-            *flags, type=_words(axis), dest=f"axis_{axis}", metavar="LIST", help=_help(axis)
-        )
+            changed |= {"action": "append", "type": _WITH_COMMAS[axis]}
+        options.add(group, name, many=(name,), **{name: changed})
+    options.add(group, "tensor", "own_options", many=("tensor",))
+    flagged = {*FLAGGED, "paths", OWN_OPTIONS, *OPTIONS}
+    rare = {axis: _rare(axis) for axis in AXES if axis not in flagged}
+    options.add_set(parser, group, rare, prefix="axis_")

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import re
 
-from pipesched._errors import Diagnostic
 from pipesched._optimize import OptimizeOptions
 from pipesched._text import gib
-from pipesched.planning._request import bytes_of
-
-from .arguments import UsageError
+from pipesched._bytes import bytes_of
 
 _EACH = re.compile(r"(.*?)\s*/\s*(gpu|accelerator)", re.IGNORECASE)
+"""A budget may say what it always is: that of each accelerator."""
 
 
 def of_worker(options: OptimizeOptions, accelerators: int | None) -> OptimizeOptions:
-    """The options, with memory of a worker in place of that of each of its accelerators."""
-    each = _EACH.fullmatch(str(options.get("memory", "")).strip())
-    if each is None:
+    """The options, with memory of a worker in place of that of each of its accelerators. Without a
+    system a worker is one accelerator.
+    """
+    given = str(options.get("memory", "")).strip()
+    if not given[:1].isdigit() or given.isdigit():
         return options
-    if accelerators is None:
-        raise UsageError(
-            f"--memory {options['memory']}: without a system it is not known how many accelerators"
-            " a worker has; give the memory of a worker"
-        )
-    return {**options, "memory": f"{bytes_of('memory', each[1]) * accelerators}B"}
+    each = _EACH.fullmatch(given)
+    if each is None and (accelerators or 1) == 1:
+        return options
+    size = bytes_of("memory", each[1] if each else given)
+    return {**options, "memory": f"{size * (accelerators or 1)}B"}
 
 
 def budget_text(options: OptimizeOptions, accelerators: int | None) -> str:
@@ -41,18 +40,3 @@ def budget_text(options: OptimizeOptions, accelerators: int | None) -> str:
     if accelerators is not None and accelerators > 1:
         several = f" of {accelerators} accelerators, {gib(size / accelerators)} each"
     return f", memory {gib(size)} a worker{several}"
-
-
-def of_each_text(memory: str | None, accelerators: int | None) -> list[Diagnostic]:
-    """A note that a budget is that of a worker, where it may have been meant for accelerators."""
-    given = (memory or "").strip()
-    if not given[:1].isdigit() or given.isdigit() or _EACH.fullmatch(given):
-        return []
-    if accelerators is None or accelerators == 1:
-        return []
-    size = bytes_of("memory", given)
-    message = (
-        f"--memory {given} is that of a worker, {gib(size / accelerators)} for each of its"
-        f" {accelerators} accelerators; {given}/GPU is that of each"
-    )
-    return [Diagnostic("note", message)]

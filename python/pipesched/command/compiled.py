@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from pipesched import PipeSchedError
 
+from . import options
 from .arguments import UsageError, given_family_options
+from .options import Rare, yes_or_no
 
 BACKENDS = ("loopback", "mpi")
 """Those that compile; the others train in PyTorch."""
@@ -17,7 +19,6 @@ BACKENDS = ("loopback", "mpi")
 TOOL = "pipesched-run"
 
 _VALUES = {
-    "select": ("NAME", "the schedule to run, of a file with several"),
     "pipeline": ("PASSES", "passes that change the schedule"),
     "stage-pipeline": ("PASSES", "passes that change the functions of stages"),
     "load-pass-plugin": ("FILE", "load passes for these pipelines from a plugin"),
@@ -41,30 +42,43 @@ _FLAGS = {
 }
 
 
+FREQUENT = ("parameters", "save-parameters", "profile", "write-profile", "check")
+"""The options of them that have a flag; `--set` gives the others."""
+
+RARE = {
+    **{
+        name.replace("-", "_"): Rare(f"{value}: {summary}")
+        for name, (value, summary) in _VALUES.items()
+        if name not in (*FREQUENT, "pipeline", "trace")
+    },
+    **{
+        name.replace("-", "_"): Rare(f"true|false: {summary}", yes_or_no, False)
+        for name, summary in _FLAGS.items()
+        if name not in FREQUENT
+    },
+    "tool": Rare(f"PROGRAM: the tool (default {TOOL}, from PATH)", default=TOOL),
+}
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the file and the options that only compiled schedules have."""
-    parser.add_argument(
-        "program",
-        nargs="?",
-        metavar="MODEL.mlir",
-        help="a schedule with functions of stages, for --backend loopback and mpi",
-    )
+    """Adds the options that only compiled schedules have."""
     group = parser.add_argument_group("compiled schedules (--backend loopback and mpi)")
-    for name, (value, summary) in _VALUES.items():
-        group.add_argument(f"--{name}", metavar=value, help=summary)
-    for name, summary in _FLAGS.items():
-        group.add_argument(f"--{name}", action="store_true", help=summary)
-    group.add_argument(
-        "--tool", default=TOOL, metavar="PROGRAM", help=f"the tool (default {TOOL}, from PATH)"
-    )
+    for name in FREQUENT:
+        if name in _FLAGS:
+            group.add_argument(f"--{name}", action="store_true", help=_FLAGS[name])
+        else:
+            value, summary = _VALUES[name]
+            group.add_argument(f"--{name}", metavar=value, help=summary)
+    options.add(group, "pipeline", "name")
+    parser.set_defaults(program=None)
 
 
 def refuse_options(arguments: argparse.Namespace) -> None:
     """Refuses what only compiled schedules have. Raises UsageError."""
-    given = ["MODEL.mlir"] if arguments.program is not None else []
+    given = []
     for name in (*_VALUES, *_FLAGS):
         if getattr(arguments, name.replace("-", "_")):
-            given.append(f"--{name}")
+            given.append(arguments.shown[name.replace("-", "_")])
     if given:
         raise UsageError(
             f"{given[0]} belongs to --backend loopback and mpi, found {arguments.backend}"
@@ -93,29 +107,26 @@ def _options(arguments: argparse.Namespace) -> Iterator[str]:
     for name in _FLAGS:
         if getattr(arguments, name.replace("-", "_")):
             yield f"--{name}"
+    if arguments.name is not None:
+        yield f"--select={arguments.name}"
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Calls the tool, whose output and status are those of the verb."""
-    if arguments.model is not None:
-        raise UsageError(
-            f"--model belongs to --backend gloo and nccl; {arguments.backend} runs the functions "
-            "of a file: pipesched run --backend loopback model.mlir"
-        )
-    own = ("-o", "output"), ("--html", "html"), ("--columns", "columns")
+    own = ("-o", "output"), ("--draw", "html"), ("--columns", "columns")
     for flag, value in ((flag, getattr(arguments, name)) for flag, name in own):
         if value is not None:
             raise UsageError(
-                f"{flag} belongs to --backend gloo and nccl; --trace and --write-profile are the"
-                f" files of {arguments.backend}"
+                f"{flag} belongs to --backend gloo and nccl; a drawn trace and --write-profile are"
+                f" the files of {arguments.backend}"
             )
     if arguments.program is None:
         raise UsageError(f"--backend {arguments.backend} needs a file with functions of stages")
-    options = list(_options(arguments))
+    given = list(_options(arguments))
     tool = shutil.which(arguments.tool)
     if tool is None:
         raise PipeSchedError(
             f"{arguments.tool} is not found; build it (cmake --build --preset release --target "
-            f"{TOOL}) and put its folder into PATH, or name it by --tool"
+            f"{TOOL}) and put its folder into PATH, or name it by --set tool"
         )
-    return subprocess.run([tool, arguments.program, *options], check=False).returncode
+    return subprocess.run([tool, arguments.program, *given], check=False).returncode

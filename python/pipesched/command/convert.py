@@ -1,4 +1,4 @@
-"""`pipesched convert`: between IR, bytecode, PyTorch's CSV, pictures and traces."""
+"""`pipesched convert`: schedules of files and families as IR, CSV, pictures and traces."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 
 from pipesched import PipeSchedError, Schedule
 
-from . import files, passes
+from . import files, given, options, passes
 from .arguments import UsageError
-from .drawings import WIDTH, width
-from .output import write_text
+from .drawings import add_width
+from .output import cells, json_text, write_text
 
-EXAMPLE = "  pipesched convert schedule.csv schedule.mlir"
+EXAMPLE = """  pipesched convert schedule.csv schedule.mlir
+  pipesched convert zb-h1 --pp 4 --microbatches 8 --pipeline pipe-align-slots"""
 
-TEXTS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "trace", "report", "exec")
+TEXTS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "trace", "report", "exec", "cells")
 DRAWN = ("svg", "png", "pdf", "tikz", "html")
 FORMATS = (*TEXTS, *DRAWN)
 ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv"} | {
@@ -30,18 +31,14 @@ EXPORTS = {
 }
 
 
-_ONCE = "give OUTPUT once, behind the file or with -o"
+_ONCE = "give OUTPUT once, after the file or with -o"
 
 
 class _Once(argparse.Action):
     """Takes a value that has two places on the line, from one of them."""
 
     def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
     ) -> None:
         if getattr(namespace, self.dest, None) is not None:
             parser.error(_ONCE)
@@ -50,29 +47,28 @@ class _Once(argparse.Action):
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `convert`."""
-    files.add_input(parser)
+    parser.add_argument("file", metavar=given.METAVAR, help=given.HELP)
     parser.add_argument(
         "output",
         metavar="OUTPUT",
         nargs="?",
         action=_Once,
         default=argparse.SUPPRESS,
-        help="- for standard output",
+        help="without it, or with -, standard output",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", action=_Once, help="the same, as other verbs have it"
+    options.add(parser, "name")
+    given.add_sizes(parser)
+    group = parser.add_argument_group("output")
+    options.add(group, "output", "pipeline", "show_passes", output={"action": _Once})
+    group.add_argument(
+        "--to", choices=FORMATS, help="in place of what OUTPUT ends in; IR without either"
     )
-    parser.add_argument("--to", choices=FORMATS, help="in place of what OUTPUT ends in")
-    parser.add_argument("--width", type=width, help=WIDTH)
-    parser.add_argument("--pipeline", help="passes to run first, such as pipe-align-slots")
-    parser.add_argument(
-        "--show-passes", action="store_true", help="print the line of pipesched-opt"
-    )
+    add_width(group)
 
 
 def _format(arguments: argparse.Namespace) -> str:
-    if arguments.to:
-        return str(arguments.to)
+    if arguments.to or arguments.output in (None, "-"):
+        return str(arguments.to or "mlir")
     ending = Path(arguments.output).suffix
     if ending not in ENDINGS:
         known = ", ".join(ENDINGS)
@@ -87,6 +83,8 @@ def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes
         return schedule.to_svg().contents(f".{format}", width)
     if format == "mlirbc":
         return schedule.to_bytecode()
+    if format == "cells":
+        return json_text(cells(schedule))
     if format == "torch-csv":
         return schedule.to_csv()
     if format == "torch-comms-csv":
@@ -101,9 +99,7 @@ def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Converts the one schedule of the file."""
-    if arguments.output is None:
-        raise UsageError(_ONCE)
+    """Converts the one schedule of the file or family."""
     format = _format(arguments)
     if arguments.width and format not in DRAWN[:4]:
         raise UsageError(f"--width is that of {', '.join(DRAWN[:4])}, not of {format}")
@@ -111,12 +107,13 @@ def run(arguments: argparse.Namespace) -> int:
     if format == "exec":
         made.append("convert-pipe-to-exec")
     if arguments.show_passes:
-        if format in DRAWN[1:]:
+        if format in (*DRAWN[1:], "cells"):
             raise UsageError(f"no tool writes {format}; --to svg has a line of passes")
-        origin = files.origin_of(arguments.file)
+        made = [*given.generating(arguments), *made]
+        origin = given.origin_of(arguments)
         write_text(passes.command_line(made, origin, export=EXPORTS.get(format, "")) + "\n")
         return 0
-    _, schedule = files.read_one(arguments)
+    schedule = files.only(arguments, given.read(arguments)[1])
     for pipeline in made:
         schedule = schedule.transform(pipeline)
     write_text(_contents(schedule, format, arguments.width), arguments.output)

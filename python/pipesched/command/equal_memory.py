@@ -14,14 +14,13 @@ from typing import Any
 import pipesched
 from pipesched import Costs, PipeSchedError, Simulation
 from pipesched._options import FamilyOptions, PlacementName, Recompute, names_of
-from pipesched.planning._candidate import placement_kind
 from pipesched._bytes import DEFAULT_RESERVE, bytes_of, reserve_of
 from pipesched._costs import has_experts
-from pipesched._text import readable
-from pipesched.planning._why import gib
+from pipesched._text import gib, readable
+from pipesched.traits import placement_kind
 
 from . import passes
-from .arguments import UsageError, families
+from .arguments import UsageError, families, given_own_options
 from .entries import Entry, FromFamily, FromFile, Size, with_ending
 from .files import Origin
 from .ranked import Pair, size_of
@@ -36,33 +35,18 @@ SEARCH_S = 20.0
 PLACEMENTS: tuple[PlacementName, ...] = names_of(PlacementName)
 
 
-def budget_of(text: str) -> int | str:
-    """`--memory` of `compare`: activations, or bytes of an accelerator, with a unit."""
-    if text.strip().isdecimal():
-        count = int(text)
-        if count < 1:
-            raise argparse.ArgumentTypeError(f"expected a positive integer, found {text!r}")
-        return count
-    try:
-        bytes_of("memory", text)
-    except PipeSchedError as error:
-        message = f"{error.diagnostics[0].message}; a number without a unit counts activations"
-        raise argparse.ArgumentTypeError(message) from None
-    return text
-
-
 def take_budget(arguments: argparse.Namespace) -> int | None:
-    """The bytes of an accelerator without the reserve, if `--memory` gives bytes: the option of
-    families is then free.
-    """
-    if not isinstance(arguments.memory, str):
+    """The bytes of an accelerator without the reserve, if `--memory` gives them."""
+    if arguments.memory is None:
         return None
-    budget = bytes_of("memory", arguments.memory)
+    try:
+        budget = bytes_of("memory", arguments.memory)
+    except PipeSchedError as error:
+        raise UsageError(f"--memory: {error.diagnostics[0].message}") from None
     if not arguments.model or not arguments.system:
-        raise UsageError("--memory in bytes needs --model and --system, which say what takes it")
+        raise UsageError("--memory needs --model and --system, which say what takes it")
     if arguments.show_passes:
         raise UsageError("--show-passes: give the chosen --recompute and options in place of bytes")
-    arguments.memory = None
     reserve = reserve_of(
         arguments.reserve or DEFAULT_RESERVE, budget, has_experts(Costs(model=arguments.model))
     )
@@ -252,8 +236,8 @@ def _bound(
         options["chunks"] = arguments.chunks[0]
     elif arguments.chunks and "interleaved" in placements:
         raise PipeSchedError("the bound is for one number of chunks, and several are compared")
-    if arguments.waves is not None:
-        options["waves"] = arguments.waves
+    if (waves := given_own_options(arguments).get("waves")) is not None:
+        options["waves"] = waves
     bounds = []
     cuts = sorted({each.simulation.slices for each in found if each.simulation}) or [1]
     for slices in cuts:

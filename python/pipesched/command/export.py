@@ -1,4 +1,4 @@
-"""`pipesched export`: a model of PyTorch as functions of the stages of a schedule, to compile."""
+"""`pipesched run --export`: a model of PyTorch as functions of stages, to compile."""
 
 from __future__ import annotations
 
@@ -12,111 +12,66 @@ from typing import TYPE_CHECKING
 import pipesched
 from pipesched import PipeSchedError, Schedule
 
-from .arguments import (
-    UsageError,
-    add_family_options,
-    add_model_options,
-    canonical,
-    given_family_options,
-    options_for,
-    positive,
-)
+from .arguments import UsageError, canonical, given_family_options, options_for
 from .files import is_schedule_file
+from .options import Rare, positive, yes_or_no
 from .output import say
-from .run import _model_options, _positive_number
 
 if TYPE_CHECKING:
     from pipesched.frontends import ExportedModel
 
-EXAMPLE = """  pipesched export gpt --schedule zb-v --workers 2 --microbatches 4 -o gpt.mlir
-  pipesched run gpt.mlir --backend loopback --parameters gpt.parameters --steps 5"""
-
-DTYPES = ("float32", "float64", "bfloat16")
 ENDING = ".mlir"
 
+RARE = {
+    "batches": Rare(
+        "a number: how many batches --export writes, after which the first one follows again (20)",
+        positive,
+        20,
+    ),
+    "compare": Rare(
+        "true|false: whether --export runs each stage once to compare it with PyTorch, which takes"
+        " long for large stages",
+        yes_or_no,
+        True,
+    ),
+}
+"""The rare options of `--export`."""
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `export`."""
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds `--export`."""
     parser.add_argument(
-        "model",
-        metavar="NAME|FILE|FOLDER",
-        help="a model that ships (gpt), a Python file as of `pipesched run`, or a folder with "
-        "model.py",
-    )
-    add_model_options(parser)
-    parser.add_argument(
-        "--schedule",
-        required=True,
-        metavar="SCHEDULE",
-        help="a family, or a file with one schedule",
-    )
-    parser.add_argument("--workers", type=positive, metavar="D")
-    parser.add_argument("--microbatches", type=positive, metavar="N")
-    add_family_options(parser)
-    group = parser.add_argument_group("training")
-    group.add_argument(
-        "--microbatch-size", type=positive, default=4, metavar="B", help="samples (default 4)"
-    )
-    group.add_argument(
-        "--batches",
-        type=positive,
-        default=20,
-        metavar="S",
-        help="how many batches are written, behind which the first one follows again (default 20)",
-    )
-    group.add_argument(
-        "--divide",
-        choices=("even", "measured"),
-        default="even",
-        help="the model's children among the stages, by their number or by their times",
-    )
-    group.add_argument(
-        "--lr", type=_positive_number, default=1e-3, help="learning rate (default 0.001)"
-    )
-    group.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="of parameters, batches and masks of dropout (default 0)",
-    )
-    group.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of parameters")
-    group.add_argument(
-        "--no-compare",
-        dest="compare",
-        action="store_false",
-        help="do not run each stage once to compare it with PyTorch: long for large stages",
-    )
-    group = parser.add_argument_group("output")
-    group.add_argument(
-        "-o",
-        "--output",
+        "--export",
         metavar="FILE",
-        required=True,
-        help=f"a name that ends in {ENDING}; parameters go into a folder of the same name that "
-        "ends in .parameters",
+        help="write the functions of the stages in place of training, to compile and run: a name"
+        f" that ends in {ENDING}; parameters go into a folder of the same name that ends in"
+        " .parameters",
     )
 
 
 def _one_schedule(arguments: argparse.Namespace) -> Schedule:
     """The schedule of the arguments."""
-    if is_schedule_file(arguments.schedule):
-        found = pipesched.load(arguments.schedule)
+    if len(arguments.schedule) != 1:
+        raise UsageError(f"--export takes one schedule, found {', '.join(arguments.schedule)}")
+    (given_schedule,) = arguments.schedule
+    if is_schedule_file(given_schedule):
+        found = pipesched.load(given_schedule)
         if len(found) != 1:
             raise PipeSchedError(
-                f"{arguments.schedule} has {len(found)} schedules, wanted one"
+                f"{given_schedule} has {len(found)} schedules, wanted one"
             )
         for what in ("workers", "microbatches"):
             given, has = getattr(arguments, what), getattr(found[0], what)
             if given not in (None, has):
                 raise PipeSchedError(
-                    f"{arguments.schedule}: {found[0].name} has {has} {what}, and --{what} is "
-                    f"{given}"
+                    f"{given_schedule}: {found[0].name} has {has} {what}, and"
+                    f" {arguments.shown[what]} is {given}"
                 )
         return found[0]
     for name in ("workers", "microbatches"):
         if getattr(arguments, name) is None:
-            raise UsageError(f"--{name} is missing")
-    family = canonical(arguments.schedule)
+            raise UsageError(f"{arguments.shown[name]} is missing")
+    family = canonical(given_schedule)
     options = options_for(family, given_family_options(arguments))
     return pipesched.generate(
         family,
@@ -132,7 +87,7 @@ def require_torch() -> None:
     for name in ("torch", "torch_mlir"):
         if importlib.util.find_spec(name) is None:
             raise PipeSchedError(
-                f"pipesched export needs {name}, which the extra `frontends` installs: "
+                f"pipesched run --export needs {name}, which the extra `frontends` installs: "
                 "pip install 'pipesched[frontends]'"
             )
 
@@ -143,7 +98,9 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
     from pipesched.frontends.torch import export
     from pipesched.torch.training import Source, find, placed
 
-    source = Source.load(find(arguments.model), _model_options(arguments))
+    from .run import model_options
+
+    source = Source.load(find(arguments.model), model_options(arguments))
     torch.manual_seed(arguments.seed)
     dtype = getattr(torch, arguments.dtype)
     model, loss = source.with_loss(dtype)
@@ -169,19 +126,19 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exports the model, and writes its file and folder."""
-    if Path(arguments.output).suffix != ENDING:
-        raise UsageError(f"-o {arguments.output}: wanted a name that ends in {ENDING}")
+    if Path(arguments.export).suffix != ENDING:
+        raise UsageError(f"--export {arguments.export}: wanted a name that ends in {ENDING}")
     schedule = _one_schedule(arguments)
     require_torch()
     made = _export(arguments, schedule)
-    folder = made.save(arguments.output)
+    folder = made.save(arguments.export)
     say(
-        f"wrote {arguments.output}, {made.functions} functions of {made.stages} stages, and "
+        f"wrote {arguments.export}, {made.functions} functions of {made.stages} stages, and "
         f"{folder}, {len(made.arrays)} files; to run it:\n"
         + shlex.join(
             [
                 "pipesched-run",
-                str(arguments.output),
+                str(arguments.export),
                 f"--parameters={folder}",
                 f"--steps={arguments.batches}",
             ]

@@ -21,14 +21,6 @@ _CSV_BEGINS = tuple(bytes([each]) for each in b"0123456789,(")
 ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
 
 
-def add_input(parser: argparse.ArgumentParser) -> None:
-    """Adds the schedule file argument of verbs that read one."""
-    parser.add_argument(
-        "file", metavar="FILE", help="IR, bytecode, or PyTorch's CSV; - for standard input"
-    )
-    parser.add_argument("--name", help="the schedule of that name, where there are several")
-
-
 @dataclass(frozen=True)
 class Origin:
     """Where schedules come from: the path of a file, `-` for standard input, empty if no file has
@@ -109,7 +101,7 @@ def _from_stdin() -> tuple[Origin, bytes]:
 
 def _load(path: str) -> tuple[Origin, list[Schedule]]:
     if path != "-":
-        return origin_of(path), _loaded(path)
+        return origin_of(path), load(_beside_plan(path))
     origin, text = _from_stdin()
     if origin.is_csv:
         made = Schedule.from_csv(text.decode(errors="replace"), filename="<stdin>")
@@ -130,31 +122,6 @@ def _beside_plan(path: str) -> str:
     return schedule
 
 
-def _loaded(path: str) -> list[Schedule]:
-    path = _beside_plan(path)
-    try:
-        return load(path)
-    except FileNotFoundError:
-        if is_schedule_file(path):
-            raise
-        family = canonical(path) if is_family(path) else None
-        if family is None:
-            raise
-        raise PipeSchedError(
-            f"{path}: there is no such file; {family} is a family, and pipesched generate {family}"
-            " --workers D --microbatches N -o FILE.mlir makes one"
-        ) from None
-
-
-def is_family(name: str) -> bool:
-    """Whether a family has this name."""
-    try:
-        canonical(name)
-    except PipeSchedError:
-        return False
-    return True
-
-
 def _named(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) -> list[T]:
     """The items whose schedules have this name; without a name all."""
     if name is None:
@@ -167,12 +134,17 @@ def _named(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) 
     return chosen
 
 
-def read_one(arguments: argparse.Namespace) -> tuple[Origin, Schedule]:
-    """The only schedule of the file."""
-    origin, schedules = read(arguments)
+def only(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> Schedule:
+    """The only one of the schedules that were read."""
     if len(schedules) != 1:
         names = ", ".join(schedule.name for schedule in schedules) or "none"
         raise PipeSchedError(
             f"{arguments.file} has {len(schedules)} schedules ({names}); --name chooses one"
         )
-    return origin, schedules[0]
+    return schedules[0]
+
+
+def read_one(arguments: argparse.Namespace) -> tuple[Origin, Schedule]:
+    """The only schedule of the file."""
+    origin, schedules = read(arguments)
+    return origin, only(arguments, schedules)

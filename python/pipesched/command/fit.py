@@ -10,8 +10,9 @@ from typing import Any
 
 import pipesched
 
-from . import own_steps
-from .arguments import UsageError, positive, source
+from . import options, own_steps
+from .arguments import UsageError, source
+from .options import positive
 from .output import Column, Row, add_output, percent, say, seconds, signed_percent, write_rows
 
 EXAMPLE = """  pipesched fit measured.csv --system h100-sxm --save fitted.json
@@ -72,16 +73,7 @@ def _field(text: str) -> tuple[str, float | int | str]:
     return path, int(number) if number == int(number) else number
 
 
-def _peak(text: str) -> float | str:
-    if text == "measured":
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"expected TFLOP/s or `measured`, found {text!r}")
-    return value
+_SETTING: dict[str, Any] = {"type": _field, "action": "append"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -94,34 +86,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         "(.json or .json.gz, folders of them), measurements of schedules; or measured steps of own "
         "trainings, which correct the system",
     )
-    parser.add_argument(
-        "--save", metavar="SYSTEM.json", help="where to write the system, whole or not at all"
-    )
+    options.add(parser, "save")
     group = parser.add_argument_group("what is not measured")
-    group.add_argument(
-        "--system", metavar="NAME|FILE", help="the system whose parts are kept or replaced"
-    )
-    group.add_argument(
-        "--set",
-        type=_field,
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="a field of the system, such as memory.capacity_gb=80, or a peak as the highest rate "
-        "of the samples, vector.tflops=measured; may be given several times",
-    )
-    group.add_argument(
-        "--peak-tflops",
-        type=_peak,
-        metavar="T",
-        help="the same as --set matrix.tflops=T",
-    )
+    options.add(group, "system", "settings", settings={**_SETTING, "default": []})
     group.add_argument(
         "--message-bytes", type=positive, metavar="V", help="of measurements without a model"
     )
     group = parser.add_argument_group("fit")
-    group.add_argument("--name", help="of the new system; the old name and -fitted otherwise")
-    group.add_argument("--dtype", help="the matrix products that the curve is of, such as bfloat16")
+    options.add(group, "name", "dtype")
     group.add_argument(
         "--points", type=positive, default=6, metavar="N", help="of a curve, at most; 6"
     )
@@ -132,11 +104,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _command(arguments: argparse.Namespace) -> str:
     """The command line, for sources."""
     words = ["pipesched", "fit", *arguments.files]
-    for option in ("system", "peak_tflops", "message_bytes", "name", "dtype"):
+    for option in ("system", "message_bytes", "name", "dtype"):
         value = getattr(arguments, option)
         if value is not None:
             words += [f"--{option.replace('_', '-')}", str(value)]
-    for path, value in arguments.set:
+    for path, value in arguments.settings:
         words += ["--set", f"{path}={value}"]
     if arguments.points != 6:
         words += ["--points", str(arguments.points)]
@@ -199,8 +171,7 @@ def run(arguments: argparse.Namespace) -> int:
     fit = pipesched.fit(
         *arguments.files,
         system=source(arguments.system, pipesched.systems),
-        given=dict(arguments.set),
-        peak_tflops=arguments.peak_tflops,
+        given=dict(arguments.settings),
         name=arguments.name,
         dtype=arguments.dtype,
         message_bytes=arguments.message_bytes,

@@ -9,7 +9,7 @@ import pipesched
 from pipesched import Schedule
 
 from . import files, passes
-from .arguments import UsageError, add_family_options, canonical, given_family_options, positive
+from .arguments import UsageError, add_family_options, canonical, given_family_options
 
 METAVAR = "FILE|FAMILY"
 HELP = "IR, bytecode or PyTorch's CSV, - for standard input; or a family, with its sizes"
@@ -17,16 +17,13 @@ HELP = "IR, bytecode or PyTorch's CSV, - for standard input; or a family, with i
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
     """Adds what a family takes that stands in the place of a file."""
-    group = parser.add_argument_group("of a family")
-    group.add_argument("--workers", type=positive, metavar="D")
-    group.add_argument("--microbatches", type=positive, metavar="N")
     add_family_options(parser)
 
 
 def only(families: Sequence[str]) -> str | None:
     """The only one of some families, or None without any."""
     if len(families) > 1:
-        raise UsageError(f"give one family, not {', '.join(families)}; compare takes several")
+        raise UsageError(f"give one family, not {', '.join(families)}; simulate takes several")
     return families[0] if families else None
 
 
@@ -46,7 +43,7 @@ def family_of(arguments: argparse.Namespace) -> str | None:
     if family is None:
         refuse_sizes(arguments, "a family, and none is named")
     elif not arguments.workers or not arguments.microbatches:
-        raise UsageError(f"{family} is a family: give --workers and --microbatches")
+        raise UsageError(f"{family} is a family: give --pp and --microbatches")
     return family
 
 

@@ -1,6 +1,4 @@
-"""What options are called: one name for one thing in all verbs, the other names that stay, and what
-a wrong name may have meant.
-"""
+"""The names of options that are on a command line, and what a wrong one may have meant."""
 
 from __future__ import annotations
 
@@ -8,59 +6,31 @@ import argparse
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
-SAME = (
-    ("--workers", "--stages"),
-    ("--schedules", "--schedule", "--families", "--family"),
-    ("--tensor", "--tensor-parallel"),
-    ("--context", "--context-parallel"),
-    ("--expert", "--expert-parallel"),
-    ("--data", "--data-parallel"),
-)
-"""Names of one thing. Where a verb has one of them, it takes the others as well."""
-
-SHOWN = frozenset({"--workers"})
-"""Those of them that `--help` shows in place of the others."""
-
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("tp", "tensor-parallel-size"), ("tensor",)),
-    **dict.fromkeys(("tensor-model-parallel-size", "tensor-parallel-degree"), ("tensor",)),
-    **dict.fromkeys(("pp", "pipeline", "pipeline-parallel", "ranks"), ("workers",)),
-    **dict.fromkeys(("pipeline-model-parallel-size", "num-stages"), ("workers",)),
-    **dict.fromkeys(("dp", "replicas", "data-parallel-size"), ("data-parallel", "gpus")),
-    **dict.fromkeys(("cp", "context-parallel-size"), ("context",)),
-    **dict.fromkeys(("ep", "expert-model-parallel-size"), ("expert",)),
-    **dict.fromkeys(("mbs", "micro-batch-size", "micro-batch"), ("microbatch-size",)),
-    **dict.fromkeys(("gbs", "global-batch-size", "batch", "batch-size"), ("global-batch",)),
+    **dict.fromkeys(("tensor-parallel-size", "tensor-model-parallel-size"), ("tp",)),
+    **dict.fromkeys(("tp-size", "tensor-parallel-degree"), ("tp",)),
+    **dict.fromkeys(("pipeline-parallel-size", "pipeline-model-parallel-size"), ("pp",)),
+    **dict.fromkeys(("pp-size", "ranks", "num-stages"), ("pp",)),
+    **dict.fromkeys(("replicas", "data-parallel-size", "dp-size"), ("dp", "gpus")),
+    **dict.fromkeys(("context-parallel-size", "cp-size"), ("cp",)),
+    **dict.fromkeys(("expert-model-parallel-size", "ep-size"), ("ep",)),
+    **dict.fromkeys(("micro-batch-size", "micro-batch"), ("microbatch-size",)),
+    **dict.fromkeys(("global-batch-size", "batch", "batch-size"), ("global-batch",)),
     **dict.fromkeys(("num-microbatches", "n-microbatches"), ("microbatches",)),
     **dict.fromkeys(("seq", "seq-len", "seq-length", "sequence-length"), ("sequence",)),
-    **dict.fromkeys(("num-gpus", "world-size", "devices", "gpus"), ("gpus", "workers")),
-    "accelerators": ("gpus", "tensor"),
-    **dict.fromkeys(("vpp", "virtual-stages", "interleave"), ("chunks",)),
+    **dict.fromkeys(("num-gpus", "world-size", "devices", "gpus"), ("gpus", "pp")),
+    **dict.fromkeys(("num-virtual-stages-per-pipeline-rank", "interleave"), ("vpp",)),
     **dict.fromkeys(("checkpointing", "activation-checkpoint", "remat"), ("recompute",)),
     **dict.fromkeys(("hardware", "cluster", "hw"), ("system",)),
     **dict.fromkeys(("json", "csv", "text", "latex"), ("format",)),
     **dict.fromkeys(("out", "out-file", "file"), ("output",)),
     **dict.fromkeys(("bandwidth", "latency", "override"), ("set",)),
-    **dict.fromkeys(("straggler", "slow"), ("slow-worker",)),
+    **dict.fromkeys(("straggler", "slow"), ("disturbance",)),
     **dict.fromkeys(("mem", "memory-budget", "budget"), ("memory",)),
 }
 """What other tools call things, and what they may be here."""
 
 Actions = Mapping[str, argparse.Action]
-
-
-def add_same(parser: argparse.ArgumentParser) -> None:
-    """Lets a parser take all names of what it has under one of them."""
-    actions = parser._option_string_actions
-    for names in SAME:
-        found = {id(actions[name]): actions[name] for name in names if name in actions}
-        if len(found) != 1:
-            continue  # none, or things that differ in this verb
-        (action,) = found.values()
-        if names[0] in SHOWN:
-            action.option_strings = [names[0]]
-        for name in names:
-            actions.setdefault(name, action)
 
 
 def same_as(actions: Actions) -> dict[str, frozenset[str]]:
@@ -129,7 +99,7 @@ def settle_tensor(arguments: argparse.Namespace) -> str | None:
     if tensor is None or not hasattr(arguments, "accelerators"):
         return None
     if arguments.accelerators is not None:
-        return "give either --tensor or --accelerators, which are tensor times context"
+        return "give either --tp or --set accelerators, which are tensor times context"
     arguments.accelerators = tensor * arguments.context_parallel
     arguments.flags |= {"--accelerators"}
     return None

@@ -12,37 +12,36 @@ from typing import Any, cast
 import pipesched
 from pipesched import Costs, Diagnostic, Optimization, PipeSchedError, Schedule, _core
 from pipesched._optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
-from pipesched._options import MemoryTimes, Objective, PlacementName, Recompute, names_of
+from pipesched._options import PlacementName, names_of
+from pipesched._bytes import seconds_of
 from pipesched._division import pass_of
 from pipesched._endings import ending_of, without_ending
 from pipesched._layer_times import names_layers
 from pipesched._saved import accelerators_of
 from pipesched._text import readable
 from pipesched._times_of import has_phases
-from pipesched.planning._request import seconds_of
 
-from . import assumed, files, passes
+from . import assumed, files, options, passes
 from .arguments import (
     UsageError,
     add_costs,
-    add_own_options,
+    add_family_options,
     canonical,
     given_costs,
     given_own_options,
-    integers,
-    names,
-    positive,
     said_of_settings,
 )
-from .budgets import budget_text, of_each_text, of_worker
+from .budgets import budget_text, of_worker
 from .entries import FromFile, renamed, times_by_schedule
-from .output import FORMATS, Column, percent, say, say_lines, seconds, write_rows, write_text
+from .options import COSTS, RARE, Rare, names, positive, yes_or_no
+from .output import FORMATS, Column, add_output, percent, say, say_lines, seconds
+from .output import write_rows, write_text
 from .searching import keeping, progress
 from .timed import memory_of
 
-EXAMPLE = """  pipesched optimize --workers 2 --microbatches 4 --memory 2 --offload \\
+EXAMPLE = """  pipesched optimize --pp 2 --microbatches 4 --activations 2 --offload \\
       --times F=10ms,I=12ms,W=8ms,D=14ms,U=14ms --time 5s -o best.mlir
-  pipesched optimize schedule.mlir --times F=1ms,I=1ms,W=1ms --memory 4 --time 2s"""
+  pipesched optimize schedule.mlir --times F=1ms,I=1ms,W=1ms --activations 4 --time 2s"""
 
 INTERRUPTED = 130
 
@@ -74,73 +73,38 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a problem or a schedule to start from: IR, bytecode or CSV; - for standard input; or"
         " a family",
     )
-    parser.add_argument("--name", help="the schedule of that name, where there are several")
-    group = parser.add_argument_group("in place of a file")
-    group.add_argument("--workers", type=positive, metavar="D")
-    group.add_argument("--microbatches", type=positive, metavar="N")
-    group.add_argument(
-        "--schedule", metavar="FAMILY", help="start from its rows, on its placement"
-    )
-    group.add_argument(
-        "--slices", type=positive, metavar="K", help="slices of each microbatch along its tokens"
-    )
-    add_own_options(group)
+    options.add(parser, "name")
+    add_family_options(parser)
     _add_freedoms(parser)
-    add_costs(parser, recompute=False)
+    chosen = [name for name in COSTS if name != "recompute"]
+    add_costs(parser, chosen, many=("microbatch_size",), rare=_RARE)
+    parser.set_defaults(recompute="none", schedule=None)
     _add_limits(parser)
-    group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=FORMATS, default="text", help="of the answer")
-    group.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="also write the schedule: .mlir, .mlirbc, .csv (PyTorch's) or .svg, as it is called",
-    )
-    group.add_argument("--show-passes", action="store_true", help="print the line of pipesched-opt")
+    add_output(parser, FORMATS, columns=False)
+
+
+_RARE = {
+    "memory_times": RARE["memory_times"],
+    "objective": RARE["objective"],
+    "waves": Rare("a number: waves of the placement wave", positive),
+    "split_backward": Rare("true|false: search cells of input and weight gradients", yes_or_no),
+}
 
 
 def _add_freedoms(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the search may do")
-    group.add_argument(
-        "--memory",
-        metavar="M",
-        help="of a worker: activations (4) or bytes (80GiB); bytes of each of its accelerators"
-        " (63GiB/GPU); or system; without it unlimited",
-    )
-    group.add_argument(
-        "--memory-times", choices=names_of(MemoryTimes), help="for which times it holds; any"
-    )
-    group.add_argument("--offload", action="store_true", help="offload activations to the host")
-    group.add_argument(
-        "--recompute",
-        dest="recompute_cells",
-        choices=names_of(Recompute),
-        default="none",
-        help="recompute single activations",
-    )
-    group.add_argument(
-        "--split-backward",
-        action=argparse.BooleanOptionalAction,
-        help="input and weight gradient as cells of their own; by default so",
-    )
-    group.add_argument("--objective", choices=names_of(Objective), help="makespan, by default")
+    options.add(group, "memory", "offload", "recompute", recompute=_CELLS)
     group.add_argument("--placements", type=names, metavar="LIST", help="try such as linear,v")
-    group.add_argument("--chunks", type=positive, help="stages per worker of interleaved")
-    group.add_argument("--waves", type=positive, help="of the placement wave")
-    group.add_argument(
-        "--microbatch-sizes", type=integers, metavar="LIST", help="sequences to try, such as 1,2,4"
-    )
+
+
+_CELLS = {"dest": "recompute_cells", "default": "none"}
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how long")
-    group.add_argument(
-        "--time", metavar="TIME", help=f"such as 30s or 2min; {DEFAULT_TIME_LIMIT}s by default"
-    )
+    options.add(group, "time", "seed", "threads")
     group.add_argument("--gap", type=_part, help="stop so near to the bound, such as 1%%")
     group.add_argument("--max-evaluations", type=positive, metavar="K", help="and after so many")
-    group.add_argument("--seed", type=int, help="of the random numbers")
-    group.add_argument("--threads", type=positive, help="all, by default")
     group.add_argument("--cache", metavar="DIR", help="where the best schedules are kept")
     parser.set_defaults(folders={"cache": (".txt",)})
 
@@ -163,10 +127,10 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
     sizes = ("workers", "microbatches", "schedule", "slices")
     given = [name for name in sizes if getattr(arguments, name) is not None]
     if arguments.own_options and not arguments.schedule:
-        raise UsageError("--option is about --schedule, the family to start from; none is given")
+        raise UsageError("--option is about the family to start from; none is given")
     if arguments.file:
         if given:
-            raise UsageError(f"give either a file or --{given[0]}")
+            raise UsageError(f"give either a file or {arguments.shown.get(given[0], given[0])}")
         origin, read = files.read_one(arguments)
         if read.kind == "program":
             where = files.shown(arguments.file)
@@ -175,7 +139,7 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
     if arguments.name:
         raise UsageError("--name chooses from a file; none is given")
     if not arguments.workers or not arguments.microbatches:
-        raise UsageError("give a file, or --workers and --microbatches")
+        raise UsageError("give a file, or --pp and --microbatches")
     size = {"workers": arguments.workers, "microbatches": arguments.microbatches}
     if arguments.schedule:
         given_size = {**size, **_of_family(arguments)}
@@ -202,7 +166,8 @@ def _check_work(arguments: argparse.Namespace) -> list[str]:
         raise UsageError(
             f"the placements {', '.join(arguments.placements)} have different numbers of stages per"
             " worker, so that under times of one stage their steps do different amounts of work;"
-            " give --times-of stage to search nevertheless, or times of layers (--times-of layer)"
+            " give --set times-of=stage to search nevertheless, or times of layers (--set"
+            " times-of=layer)"
             " or --model and --system, which divide the same layers"
         )
     return [
@@ -233,7 +198,7 @@ def _placing(arguments: argparse.Namespace, schedule: Schedule) -> dict[Placemen
     """By placement, the passes that place a problem and attach the times of the stages."""
     if not schedule.is_problem:
         raise UsageError(
-            "the schedule has rows, which another placement would move; give --workers and"
+            "the schedule has rows, which another placement would move; give --pp and"
             " --microbatches alone to search placements under times of layers, or leave"
             " --placements out"
         )
@@ -248,14 +213,25 @@ def _placing(arguments: argparse.Namespace, schedule: Schedule) -> dict[Placemen
     return found
 
 
+def _budget(arguments: argparse.Namespace) -> str | None:
+    """The memory that schedules may take: bytes, or activations."""
+    if arguments.activations is None:
+        memory: str | None = arguments.memory
+        return memory
+    if arguments.memory is not None:
+        raise UsageError("give either --activations or --memory, which are two budgets of memory")
+    return str(arguments.activations)
+
+
 def _options(arguments: argparse.Namespace) -> OptimizeOptions:
     given: dict[str, Any] = {
         "time_limit": seconds_of("time", arguments.time) if arguments.time else None,
         "offload": True if arguments.offload else None,
         "recompute": None if arguments.recompute_cells == "none" else arguments.recompute_cells,
     }
-    for name in ("memory", "memory_times", "split_backward", "objective", "placements", "chunks"):
+    for name in ("memory_times", "split_backward", "objective", "placements", "chunks"):
         given[name] = getattr(arguments, name)
+    given["memory"] = _budget(arguments)
     for name in ("waves", "microbatch_sizes", "gap", "max_evaluations", "seed", "threads", "cache"):
         given[name] = getattr(arguments, name)
     for name in given["placements"] or ():
@@ -429,7 +405,7 @@ def _defaults(
     arguments: argparse.Namespace, costs: Costs | None, schedule: Schedule, own: bool
 ) -> dict[str, str]:
     """The budget and the limits of the search, unless they are given."""
-    if arguments.memory is not None:
+    if _budget(arguments) is not None:
         found = {"memory_times": "any"}
     elif costs is not None and costs.model and costs.system or own and _names_system(schedule):
         found = {"memory": "what the system has"}
@@ -524,6 +500,9 @@ def _for_people(found: Diagnostic) -> Diagnostic:
 
 def run(arguments: argparse.Namespace) -> int:
     """Searches, writes the schedule and prints how good it is; 130 after Ctrl-C."""
+    sizes = arguments.microbatch_size or []
+    arguments.microbatch_size = sizes[0] if len(sizes) == 1 else None
+    arguments.microbatch_sizes = sizes if len(sizes) > 1 else None
     if arguments.file:
         own, named = files.told_apart([arguments.file])
         if len(named) > 1 or (named and arguments.schedule):
@@ -548,8 +527,7 @@ def run(arguments: argparse.Namespace) -> int:
         found, before, is_interrupted = _search(arguments, schedule, options)
     except PipeSchedError as error:
         say_lines(above)  # an assumption may be the reason why nothing was found
-        hint = of_each_text(arguments.memory, _accelerators(arguments, schedule))
-        raise PipeSchedError([*map(_for_people, error.diagnostics), *hint]) from None
+        raise PipeSchedError([*map(_for_people, error.diagnostics)]) from None
     if arguments.output and suffix:
         whole = found.schedule
         if ending is not None and suffix != ".csv":

@@ -25,6 +25,8 @@ from pipesched._making import announcement
 from pipesched._report import IdleByCause
 from pipesched._text import printable, printable_lines, valid
 
+from . import options
+
 T = TypeVar("T")
 Row = Mapping[str, Any]
 FORMATS = ("text", "json", "csv")
@@ -42,32 +44,32 @@ WIDEST = 1_000_000
 """Maximal width of tables, which are as wide as their contents; `less -S` scrolls."""
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Adds `--format` and `--output`."""
+def add_output(
+    parser: argparse.ArgumentParser,
+    formats: Sequence[str] = (*FORMATS, *PAPERS),
+    *,
+    columns: bool = True,
+    passes: bool = True,
+    **changed: Mapping[str, Any],
+) -> None:
+    """Adds `--format`, `--output`, `--columns` and `--show-passes`."""
     group = parser.add_argument_group("output")
     group.add_argument(
         "--format",
-        choices=(*FORMATS, *PAPERS),
+        choices=formats,
         default="text",
         help="latex: the table for a paper; bibtex: the sources of its families",
     )
-    group.add_argument("-o", "--output", metavar="FILE", help="in place of standard output")
-    add_columns(group)
-    group.add_argument(
-        "--show-passes",
-        action="store_true",
-        help="print the command line of pipesched-opt that does the same, and stop",
-    )
-
-
-def add_columns(group: argparse._ActionsContainer) -> None:
-    """Adds `--columns`."""
-    group.add_argument(
-        "--columns",
-        type=_columns,
-        metavar="NAMES|all",
-        help="of the table, such as schedule,step,idle; in a terminal by default those that fit",
-    )
+    options.add(group, "output", **changed)
+    if columns:
+        group.add_argument(
+            "--columns",
+            type=_columns,
+            metavar="NAMES|all",
+            help="of the table, such as schedule,step,idle; in a terminal those that fit",
+        )
+    if passes:
+        options.add(group, "show_passes")
 
 
 def _columns(text: str) -> list[str]:

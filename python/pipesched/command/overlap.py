@@ -1,4 +1,4 @@
-"""`pipesched overlap`: a forward and a backward whose layers overlap part by part."""
+"""`pipesched simulate --order`: a forward and a backward whose layers overlap part by part."""
 
 from __future__ import annotations
 
@@ -13,20 +13,9 @@ from pipesched._options import PairOrder, names_of
 from pipesched._overlap import says_nothing_gained
 from pipesched._segments import LayerSegments, factor, read_segments, segments_of
 
-from . import assumed
-from .arguments import (
-    UsageError,
-    add_costs,
-    described,
-    given_costs,
-    positive,
-    said_of_settings,
-)
-from .output import Column, add_output, percent, seconds, write_rows, write_text
-
-EXAMPLE = """  pipesched overlap segments.json --order deepseek,best
-  pipesched overlap --model qwen3-30b-a3b --system h100-sxm-load --expert-parallel 16 \\
-      --data-parallel 16 --microbatch-size 1 --layers 12"""
+from . import assumed, options
+from .arguments import UsageError, described, given_costs, given_own_options, said_of_settings
+from .output import Column, percent, seconds, write_rows, write_text
 
 ORDERS = tuple(order for order in names_of(PairOrder) if order != "fluid")
 
@@ -64,6 +53,8 @@ def _orders(text: str) -> list[str]:
     """Parses `deepseek,best`, or an order of parts, `combine.I,attention.F,...`."""
     if "." in text:
         return [text]
+    if text == "all":
+        return list(ORDERS)
     found = [name.strip() for name in text.split(",")]
     for name in found:
         if name not in ORDERS:
@@ -99,57 +90,36 @@ def _factors(text: str) -> tuple[float, float]:
     return found[0], found[-1] if len(found) == 2 else 1.0
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `overlap`."""
+RARE = {
+    "layers": options.Rare("N|A:B: layers of both cells of --order; all by default", _range),
+    "forward": options.Rare("N|A:B: layers of the forward of --order", _range),
+    "backward": options.Rare("N|A:B: layers of the backward of --order", _range),
+    "whole_backward": options.Rare(
+        "true|false: W is not apart from I in --order, as in Megatron without"
+        " --delay-wgrad-compute",
+        options.yes_or_no,
+        False,
+    ),
+    "contention": options.Rare(
+        "C[,X]: under --order compute takes C times as long beside an exchange, an exchange X"
+        " times beside compute",
+        _factors,
+    ),
+}
+"""The rare options of `--order`."""
+
+
+def add_order(parser: argparse.ArgumentParser) -> None:
+    """Adds `--order`."""
     parser.add_argument(
-        "file",
-        nargs="?",
-        metavar="SEGMENTS",
-        help="measured times of the parts of layers, docs/schemas/layer-segments.schema.json; else"
-        " those of --model on --system",
-    )
-    group = parser.add_argument_group("pair")
-    group.add_argument(
         "--order",
         type=_orders,
-        default=list(ORDERS),
-        metavar="NAMES|PARTS",
-        help=f"of issue, some of {', '.join(ORDERS)}, or the parts,"
-        " combine.I,attention.F,...; all named ones by default",
+        metavar="NAMES|PARTS|all",
+        help="time a forward and a backward whose layers overlap, of the layers of --model or of a"
+        " file of measured parts (docs/schemas/layer-segments.schema.json), by orders of issue:"
+        f" some of {', '.join(ORDERS)}, or the parts, combine.I,attention.F,...; with --pp also"
+        " the steps of stages that all hold these layers",
     )
-    group.add_argument(
-        "--layers", type=_range, metavar="N|A:B", help="of both cells; all by default"
-    )
-    group.add_argument("--forward", type=_range, metavar="N|A:B", help="layers of the forward")
-    group.add_argument("--backward", type=_range, metavar="N|A:B", help="layers of the backward")
-    group.add_argument(
-        "--whole-backward",
-        action="store_true",
-        help="W is not apart from I: Megatron without --delay-wgrad-compute",
-    )
-    group.add_argument(
-        "--contention",
-        type=_factors,
-        metavar="C[,X]",
-        help="compute takes C times as long beside an exchange, an exchange X times beside compute",
-    )
-    group.add_argument(
-        "--microbatches", type=positive, default=1, metavar="N", help="of --global-batch; 1"
-    )
-    group = parser.add_argument_group(
-        "schedule", "Steps of stages that all hold these layers, with and without pairs."
-    )
-    group.add_argument("--workers", type=positive, metavar="D", help="the size of the pipeline")
-    group.add_argument("--chunks", type=positive, metavar="V", help="stages per worker; 1")
-    group.add_argument("--group", type=positive, metavar="G", help="microbatches in turn; D")
-    parser.add_argument(
-        "--trace",
-        metavar="FILE.json",
-        help="write both streams of the last order, or with --workers of all workers in combined"
-        " 1F1B, for Perfetto",
-    )
-    add_costs(parser)
-    add_output(parser)
 
 
 def _costs(arguments: argparse.Namespace) -> Costs | None:
@@ -164,7 +134,7 @@ def _costs(arguments: argparse.Namespace) -> Costs | None:
     costs = given_costs(arguments)
     assert isinstance(costs, Costs)
     if costs.expert_exposed != 100:
-        raise UsageError("--expert-exposed says what a pair hides; overlap finds it")
+        raise UsageError("--set expert-exposed says what a pair hides; --order finds it")
     return costs
 
 
@@ -313,7 +283,7 @@ def _write_steps(
     ]
     if arguments.workers > 1 and (arguments.chunks or 1) == 1:
         remarks.append(
-            "- Megatron-LM has no combined 1F1B of one chunk on several workers: give --chunks"
+            "- Megatron-LM has no combined 1F1B of one chunk on several workers: give --vpp"
         )
     if nothing := says_nothing_gained(pair):
         remarks.append(f"- {nothing}")
@@ -323,8 +293,32 @@ def _write_steps(
     write_rows(arguments, list(map(_step_row, steps)), STEPS, above=above, remarks=remarks)
 
 
+def _only(arguments: argparse.Namespace, name: str) -> Any:
+    """The one value of an option that takes several elsewhere."""
+    values = getattr(arguments, name)
+    if values is not None and len(values) > 1:
+        raise UsageError(f"{arguments.shown[name]} takes one value with --order")
+    return values[0] if values else None
+
+
+def _settle(arguments: argparse.Namespace) -> None:
+    """Makes single values of what else takes several, and refuses what a pair has not."""
+    for name in ("schedules", "slices", "memory", "activations", "html", "svg", "png", "pdf"):
+        if getattr(arguments, name) is not None:
+            raise UsageError(f"{arguments.shown[name]} does not go with --order")
+    arguments.file = _only(arguments, "files")
+    for name in ("system", "chunks", "microbatches"):
+        setattr(arguments, name, _only(arguments, name))
+    arguments.microbatches = arguments.microbatches or 1
+    own = given_own_options(arguments)
+    arguments.group = own.pop("group", None)
+    if own:
+        raise UsageError(f"--option {next(iter(own))} does not go with --order")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Schedules a pair by each order."""
+    _settle(arguments)
     if arguments.show_passes:
         raise UsageError("--show-passes: a pair of layers is not the work of passes")
     described(arguments)  # refuses settings without a model
@@ -347,9 +341,9 @@ def run(arguments: argparse.Namespace) -> int:
         for order in arguments.order
     ]
     if (arguments.chunks or arguments.group) and not arguments.workers:
-        raise UsageError("--chunks and --group are about a schedule; give --workers")
+        raise UsageError("--vpp and --option group are about a schedule; give --pp")
     if arguments.workers and forward != backward:
-        raise UsageError("stages of a schedule hold the same layers; give --layers")
+        raise UsageError("stages of a schedule hold the same layers; give --set layers")
     if arguments.workers:
         named = {pair.order: pair for pair in pairs}
         _write_steps(arguments, costs, read, named.get("megatron", pairs[-1]))

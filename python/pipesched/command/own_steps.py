@@ -15,7 +15,7 @@ from pipesched.fitting._files import head_of, is_steps
 from .arguments import UsageError, source
 from .output import Column, say, seconds, signed_percent, write_rows
 
-OF_SAMPLES = ("set", "peak_tflops", "message_bytes", "dtype", "samples")
+OF_SAMPLES = ("settings", "message_bytes", "dtype", "samples")
 """Options that are about samples of kernels and messages."""
 
 COLUMNS = (
@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace, command: str) -> int:
     """Corrects the system, writes it if asked to, and prints the steps before and after."""
     for name in OF_SAMPLES:
         if getattr(arguments, name):
-            flag = name.replace("_", "-")
-            raise UsageError(f"--{flag} is about samples, and the files have measured steps")
+            flag = arguments.shown[name]
+            raise UsageError(f"{flag} is about samples, and the files have measured steps")
     made = fit_steps(
         *arguments.files, system=source(arguments.system, pipesched.systems), command=command
     )

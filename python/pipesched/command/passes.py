@@ -45,7 +45,7 @@ def generating(
     if own_family(family) is not None:
         raise PipeSchedError(
             f"family {family!r} is a Python function, which no pass calls: write its rows"
-            " (generate -o FILE.mlir), and give the file"
+            " (pipesched convert -o FILE.mlir), and give the file"
         )
     given = {key: value for key, value in options.items() if value is not None}
     if "chunks" in families()[family].options and family not in ONE_ROUND:

@@ -25,7 +25,7 @@ from .arguments import UsageError, source
 from .files import is_schedule_file
 
 WRITTEN = (
-    *("output", "html", "svg", "png", "pdf", "tikz", "trace", "save", "cache"),
+    *("output", "export", "html", "svg", "png", "pdf", "tikz", "trace", "save", "cache"),
     *("write-profile", "save-parameters"),
 )
 """The options that name files to write, or folders for files if the verb's default `folders` lists
@@ -119,7 +119,7 @@ READ: dict[str, Callable[[str], Found]] = {
     **dict.fromkeys(("model", "axis_model"), _MODEL),
     **dict.fromkeys(("system", "axis_system"), _SYSTEM),
     **dict.fromkeys(("times", "axis_times"), _times),
-    **dict.fromkeys(("family", "schedule", "schedules", "axis_family"), _schedule),
+    **dict.fromkeys(("schedule", "schedules", "axis_family"), _schedule),
     "parameters": _parameters,
     "pipeline": _pipeline,
 }
@@ -127,7 +127,6 @@ READ: dict[str, Callable[[str], Found]] = {
 
 _OF_VERBS = {
     ("run", "model"): _trained,
-    ("export", "model"): _trained,
     ("fit", "files"): _measured,
 }
 """The same of verbs where an argument of that name is another one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -12,20 +12,10 @@ from typing import Any, cast
 import pipesched
 from pipesched import Configuration, Costs, _deployment
 from pipesched._costs import Description
-from pipesched._options import (
-    Attention,
-    ContextExchange,
-    Precision,
-    Recompute,
-    Sharding,
-    TimesOf,
-    Transport,
-    VocabularyKind,
-    names_of,
-    raw_options,
-)
+from pipesched._options import Recompute, VocabularyKind, names_of, raw_options
 from pipesched._schedule import Schedule
 from pipesched._sensitivity import steps_of
+from pipesched._text import gib
 from pipesched._times_of import places_of
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched._frameworks import FRAMEWORKS, LauncherName
@@ -33,22 +23,11 @@ from pipesched.planning._launchers import needs_csv
 from pipesched.planning._own_times import attaching as attaching_times
 from pipesched.planning._own_times import said
 from pipesched.planning._passes import ENDING, attaching, placing
-from pipesched.planning._why import gib
 
-from . import assumed, banded, page, passes, routed, stragglers
-from .arguments import (
-    TIMES_OF,
-    UsageError,
-    add_deployment,
-    add_settings,
-    described,
-    integers,
-    names,
-    positive,
-    refused_passes,
-    said_of_settings,
-)
+from . import assumed, drawings, explained, options, page, passes, planned, stragglers
+from .arguments import UsageError, described, refused_passes, said_of_settings
 from .entries import Size
+from .options import RARE, some_of
 from .output import (
     BAND,
     MAY_BE_FIRST,
@@ -114,45 +93,34 @@ PAGE_COLUMNS = (
 def _add_costs(parser: argparse.ArgumentParser) -> None:
     """Adds the options for costs, and for the memory that may be used."""
     group = parser.add_argument_group("costs")
-    group.add_argument(
-        "--times",
-        metavar="TIMES",
-        help="measured ones of layers, F=1ms,B=2ms,head.F=3ms,head.B=6ms, or a JSON file, which"
-        " hold for one --tensor, --microbatch-size and --recompute",
+    options.add(
+        group,
+        *("times", "transport", "precision", "memory", "reserve"),
+        transport={"default": "overlap"},
+        precision={"default": "bf16"},
     )
-    group.add_argument("--times-of", choices=names_of(TimesOf), help=TIMES_OF)
-    group.add_argument("--transport", choices=names_of(Transport), default="overlap")
-    group.add_argument("--precision", choices=names_of(Precision), default="bf16")
-    group.add_argument("--attention", choices=names_of(Attention), help="kernels of attention")
-    group.add_argument(
-        "--context-exchange",
-        choices=names_of(ContextExchange),
-        help="of keys and values among parts of a sequence; by default all that the framework has",
-    )
-    order = _deployment.HELD["pair_order"]
-    summary = f"{order.summary}; by default as the framework does"
-    held = {"pair_order": order._replace(unsaid=None, summary=summary)}
-    add_deployment(group, _deployment.HELD | held)
-    add_settings(group)
-    group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
-    group.add_argument(
-        "--reserve",
-        metavar="BYTES|PART",
-        help="kept free of it, such as 4GiB or 2GiB+5%%; by default parts, what is known,"
-        " 0 for nothing",
-    )
+    rare = {name: RARE[name] for name in ("times_of", "attention", *_deployment.HELD)}
+    # By default as the framework does, or all that it has.
+    exchange = RARE["context_exchange"]
+    rare |= {
+        "context_exchange": replace(exchange, default=None),
+        "pair_order": replace(RARE["pair_order"], default=None),
+        "vocabulary": replace(RARE["vocabulary"], type=some_of(names_of(VocabularyKind))),
+    }
+    options.add_set(parser, group, rare)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `plan`."""
     parser.description = f"{parser.description} The exit status is 1 if nothing fits."
-    parser.add_argument("--model", metavar="NAME|FILE", help="may be left out with --times")
-    parser.add_argument("--system", required=True, metavar="NAME|FILE")
-    parser.add_argument("--gpus", type=positive, required=True, metavar="N", help="accelerators")
-    parser.add_argument(
-        "--global-batch", type=positive, required=True, metavar="G", help="sequences per step"
+    required = {"required": True}
+    options.add(
+        parser,
+        *("model", "system", "gpus", "global_batch", "sequence"),
+        system=required,
+        gpus=required,
+        global_batch=required,
     )
-    parser.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
     _add_choices(parser)
     _add_costs(parser)
     parser.add_argument(
@@ -161,79 +129,37 @@ def add(parser: argparse.ArgumentParser) -> None:
         choices=names_of(LauncherName),
         help="who runs the plan: what it holds in memory, and what it can run",
     )
-    parser.add_argument("--top", type=positive, default=10, metavar="K", help="how many that fit")
     parser.add_argument(
         "--optimize",
         metavar="TIME",
         help="also look for better rows for the best settings, such as 30s in all",
     )
     parser.add_argument("--explain", action="store_true", help="why, for each of them")
-    parser.add_argument("--html", metavar="FILE", help="also write a page with timelines")
-    parser.add_argument(
-        "--save",
-        metavar="DIR",
-        help="also write each one as IR, picture, PyTorch's CSV and scripts that launch it",
-    )
+    options.add(parser, "top", "save", top={"default": 10})
+    drawings.add_draw(parser, ("html",))
     parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv", ".json", ".sh")})
     stragglers.add(parser)
     add_output(parser)
 
 
-def _kinds(choices: object) -> Callable[[str], list[str]]:
-    def read(text: str) -> list[str]:
-        given, known = names(text), names_of(choices)
-        for name in given:
-            if name not in known:
-                raise argparse.ArgumentTypeError(
-                    f"expected some of {', '.join(known)}, found {name!r}"
-                )
-        return given
-
-    return read
+CHOICES = (
+    *("schedules", "tensor", "workers", "context_parallel", "expert_parallel"),
+    *("microbatch_size", "chunks", "recompute", "sharding"),
+)
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what to choose from; all that makes sense by default")
-    group.add_argument("--schedules", type=names, metavar="FAMILIES", help="such as 1f1b,VPP")
-    group.add_argument(
-        "--tensor", type=integers, metavar="T", help="degrees of tensor parallelism, such as 1,2,4"
+    group = parser.add_argument_group(
+        "what to choose from", "Lists; by default all that makes sense."
     )
-    group.add_argument(
-        "--stages", type=integers, metavar="D", help="sizes of the pipeline, in workers"
-    )
-    group.add_argument(
-        "--context", type=integers, metavar="C", help="parts of a sequence, such as 1,2,4"
-    )
-    group.add_argument(
-        "--expert",
-        type=integers,
-        metavar="E",
-        help="accelerators that divide the experts of a stage, such as 1,8,64",
-    )
-    group.add_argument(
-        "--microbatch-size", type=integers, metavar="B", help="sequences of a microbatch"
-    )
-    group.add_argument("--chunks", type=integers, metavar="C", help="stages per worker")
-    group.add_argument(
-        "--vocabulary",
-        type=_kinds(VocabularyKind),
-        metavar="KINDS",
-        help=f"how the head lies on the workers: some of {','.join(names_of(VocabularyKind))};"
-        " whole by default",
-    )
-    group.add_argument(
-        "--recompute",
-        type=_kinds(Recompute),
-        metavar="KINDS",
-        default=list(names_of(Recompute)),
-        help="some of none,selective,full",
-    )
-    group.add_argument(
-        "--sharding",
-        type=_kinds(Sharding),
-        metavar="KINDS",
-        help=f"over replicas: some of {','.join(names_of(Sharding))}; by default optimizer, for"
-        " torchtitan what FSDP2 does",
+    options.add(
+        group,
+        *CHOICES,
+        many=CHOICES,
+        workers={"dest": "stages"},
+        context_parallel={"dest": "context"},
+        expert_parallel={"dest": "expert"},
+        recompute={"default": list(names_of(Recompute))},
     )
 
 
@@ -452,7 +378,7 @@ def _title(arguments: argparse.Namespace) -> str:
 
 def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """What was assumed."""
-    facts = assumed.of_plan(plan.request, assumed.was_given(arguments))
+    facts = planned.of_plan(plan.request, assumed.was_given(arguments))
     own = [*said(plan.request), *said_of_settings(arguments)]
     return [*own, *assumed.above(facts, [plan.request.described])]
 
@@ -501,7 +427,7 @@ def run(arguments: argparse.Namespace) -> int:
     disturbed = _disturbed(arguments, plan)
     if disturbed:
         stragglers.add_to(rows, disturbed, ("name",))
-    above = [*_above(arguments, plan), *banded.above(rows), *routed.above(rows)]
+    above = [*_above(arguments, plan), *explained.moving(rows)]
     if arguments.save:
         _save(plan, Path(arguments.save))
     if arguments.html:

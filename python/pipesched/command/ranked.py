@@ -14,7 +14,7 @@ from pipesched._text import gib
 from . import page
 from .entries import Entry, FromFile, Size
 from .files import shown
-from .output import Column, announce_cells, progress, results, say, write_text
+from .output import Column, announce_cells, progress, results
 from .timed import row_of
 
 TIMING = ("transport", "receive_placement", "runtime")
@@ -188,10 +188,14 @@ def remarks(pairs: Iterable[Pair]) -> list[str]:
     ]
 
 
-def write_page(file: str, title: str, groups: Mapping[Size, Sequence[Pair]]) -> None:
-    """Writes the page with the tables, the findings and the timelines."""
+def fit_remarks(pairs: Sequence[Pair]) -> list[str]:
+    """That a schedule does not fit, as a line under a table."""
+    return [f"- {line}" for line in _of_memory(pairs)]
+
+
+def page_text(title: str, groups: Mapping[Size, Sequence[Pair]]) -> str:
+    """The page with the tables, the findings and the timelines."""
     pairs = [pair for group in groups.values() for pair in group]
     columns = columns_of([row for row, _ in pairs])
     found = _findings(pairs)
-    write_text(page.comparison(title, groups, columns, found), file)
-    say(f"wrote {file}")
+    return page.comparison(title, groups, columns, found)

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from pipesched import PipeSchedError
 from pipesched._files import check_folder
-from pipesched._options import Slots, Transport, names_of
+from pipesched._options import Slots, names_of
 from pipesched.paper import TARGETS, Finding, Study, Target, find, picture_files
 from pipesched.paper.setting import SYSTEMS, MessageVolume
 from pipesched.paper.table1 import Durations
 
-from .arguments import UsageError, integers, names, positive
+from . import options
+from .arguments import UsageError
+from .options import Rare, names, one_of, positive
 from .output import (
     FORMATS,
     Column,
     View,
-    add_columns,
+    add_output,
     csv_text,
     json_text,
     plain,
@@ -36,15 +38,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXAMPLE = """  pipesched reproduce table1
-  pipesched reproduce figure6 --ratio 1:3 --stages 4 --microbatches 8,16 -o pictures"""
+  pipesched reproduce figure6 --set ratio=1:3 --pp 4 --microbatches 8,16 -o pictures"""
 
 ALL = "all"
 PICTURES = "out"
 """Default folder of pictures."""
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _systems(text: str) -> list[str]:
@@ -57,20 +55,18 @@ def _systems(text: str) -> list[str]:
     return chosen
 
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "stages": {"type": integers, "metavar": "D", "help": "such as 4,8"},
-    "microbatches": {"type": integers, "metavar": "N", "help": "such as 8,16 or 2:64"},
-    "systems": {"type": _systems, "metavar": "NAMES", "help": "some of the nine"},
-    "durations": {"choices": names_of(Durations), "help": "where F, I and W come from"},
-    "message_volume": {
-        "choices": names_of(MessageVolume),
-        "help": "messages of a microbatch, or of one size whatever N is",
-    },
-    "ratio": {"metavar": "A:B", "help": "first half of a path to its second half"},
-    "blocks": {"type": positive, "help": "layers of the model"},
-    "slots": {"choices": names_of(Slots), "help": "what tables are filled by"},
-    "transport": {"choices": names_of(Transport), "help": "how messages occupy workers"},
+FLAGGED = ("workers", "microbatches", "transport")
+RARE = {
+    "systems": Rare("NAMES: some of the nine", _systems),
+    "durations": Rare("where F, I and W come from", one_of(names_of(Durations))),
+    "message_volume": Rare(
+        "messages of a microbatch, or of one size whatever N is", one_of(names_of(MessageVolume))
+    ),
+    "ratio": Rare("A:B: first half of a path to its second half"),
+    "blocks": Rare("a number: layers of the model", positive),
+    "slots": Rare("what tables are filled by", one_of(names_of(Slots))),
 }
+OPTIONS = ("stages", *FLAGGED[1:], *RARE)
 """The arguments of studies that have options."""
 
 
@@ -78,27 +74,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `reproduce`."""
     listed = "; ".join(f"{target.name}: {target.summary}" for target in TARGETS.values())
     parser.add_argument("target", metavar="TARGET", help=f"{listed}; {ALL}")
-    group = parser.add_argument_group("options of targets")
-    for name, options in OPTIONS.items():
-        having = ", ".join(target.name for target in TARGETS.values() if name in target.options)
-        summary = f"{options['help']} ({having})"
-        group.add_argument(_flag(name), **{**options, "help": summary})
-    output = parser.add_argument_group("output")
-    output.add_argument("--format", choices=FORMATS, default="text")
-    add_columns(output)
-    output.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help=f"where pictures go, as PNG and SVG; with --format text {PICTURES} without it,"
-        " otherwise none are drawn",
-    )
+    group = parser.add_argument_group("options of targets", _having())
+    options.add(group, *FLAGGED, many=FLAGGED[:2], workers={"dest": "stages"})
+    options.add_set(parser, group, RARE)
+    add_output(parser, FORMATS)
     parser.set_defaults(folders={"output": (".png", ".svg")})
-    output.add_argument(
-        "--show-passes",
-        action="store_true",
-        help="print the command lines of pipesched-opt that make the numbers, and stop",
+
+
+def _having() -> str:
+    """Which targets have options."""
+    listed = (
+        f"{target.name}: {', '.join(each.replace('_', '-') for each in target.options)}"
+        for target in TARGETS.values()
+        if target.options
     )
+    return f"stages is --pp; -o is the folder of pictures. {'; '.join(listed)}"
 
 
 # What is run
@@ -120,7 +110,8 @@ def _given(arguments: argparse.Namespace, targets: Sequence[Target]) -> dict[str
         if not any(name in target.options for target in targets):
             having = [target.name for target in TARGETS.values() if name in target.options]
             raise UsageError(
-                f"{arguments.target} has no {_flag(name)}, which is for {', '.join(having)}"
+                f"{arguments.target} has no {arguments.shown[name]}, which is for"
+                f" {', '.join(having)}"
             )
     return given
 

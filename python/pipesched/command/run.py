@@ -11,29 +11,27 @@ from typing import TYPE_CHECKING
 import pipesched
 from pipesched import PipeSchedError, Schedule
 from pipesched._files import check_folder
-from pipesched._options import ReceivePlacement, names_of
 
-from . import compiled, trained
+from . import compiled, drawings, export, options, trained
 from .arguments import (
     UsageError,
     add_family_options,
-    add_model_options,
     canonical,
     given_family_options,
-    names,
     no_option,
     options_for,
-    positive,
 )
 from .files import is_schedule_file
-from .output import FORMATS, add_columns, chosen_columns, say, view_of, write_rows, write_text
+from .options import Rare, positive, positive_number, yes_or_no
+from .output import FORMATS, add_output, chosen_columns, say, view_of, write_rows, write_text
 from .paths import check_in_folder
 
 if TYPE_CHECKING:
     from pipesched.torch.training import Job, Outcome
 
-EXAMPLE = """  pipesched run --schedule zb-v,1f1b --model gpt --workers 2 --microbatches 4 \\
-      --steps 10"""
+EXAMPLE = """  pipesched run gpt --schedules zb-v,1f1b --pp 2 --microbatches 4 --steps 10
+  pipesched run gpt --schedules zb-v --pp 2 --microbatches 4 --export gpt.mlir
+  pipesched run gpt.mlir --backend loopback --parameters gpt.parameters --steps 5"""
 
 OPTIMIZED = "optimized"
 STEPS = 30
@@ -45,24 +43,27 @@ FOLDER = "out"
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `run`."""
     parser.add_argument(
-        "--schedule",
-        type=names,
-        metavar="SCHEDULES",
-        help="families, files (IR, bytecode, PyTorch's CSV), or `optimized`, with commas; one "
-        "family for a compiled schedule",
-    )
-    parser.add_argument(
-        "--model",
+        "model",
+        nargs="?",
         metavar="NAME|FILE|FOLDER",
-        help="a model that ships (gpt), a Python file, or a folder with model.py",
+        help="a model that ships (gpt), a Python file, or a folder with model.py; or a schedule"
+        " with functions of stages (.mlir), for --backend loopback and mpi",
     )
-    add_model_options(parser)
-    parser.add_argument("--workers", type=positive, metavar="D", help="one process each")
-    parser.add_argument("--microbatches", type=positive, metavar="N")
+    options.add(parser, "schedules", many=("schedules",), schedules={"dest": "schedule"})
+    parser.add_argument(
+        "--model-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the model, such as layers=12; may be repeated",
+    )
     add_family_options(parser)
     _add_training(parser)
     compiled.add_options(parser)
-    _add_output(parser)
+    export.add_options(parser)
+    add_output(parser, FORMATS, passes=False)
+    drawings.add_draw(parser, ("html", "trace"))
+    parser.set_defaults(folders={"output": (), "save-parameters": (".npy",)})
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
@@ -75,101 +76,46 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "(loopback) or processes (mpi)",
     )
     group.add_argument("--steps", type=positive, help="in all (default 30, compiled 3)")
-    group.add_argument(
-        "--warmup", type=positive, default=2, help="steps that are not measured (default 2)"
-    )
-    group.add_argument(
-        "--calibration",
-        type=positive,
-        default=5,
-        metavar="STEPS",
-        help="steps behind them that give the times for the prediction (default 5)",
-    )
-    group.add_argument(
-        "--one-by-one",
-        action="store_true",
-        help="a schedule after the other, with one model in memory; by default they take turns",
-    )
-    group.add_argument(
-        "--microbatch-size", type=positive, default=4, metavar="B", help="samples (default 4)"
+    options.add(
+        group,
+        *("microbatch_size", "seed", "threads", "receive_placement"),
+        microbatch_size={"default": 4},
+        seed={"default": 0},
+        receive_placement={"dest": "receives"},
     )
     group.add_argument(
         "--divide",
         choices=("measured", "even"),
-        default="measured",
-        help="the model's children among the stages, by their times or by their number",
+        help="the model's children among the stages, by their times (the default, but for --export)"
+        " or by their number",
     )
-    group.add_argument("--lr", type=_rate, default=1e-3, help="learning rate (default 0.001)")
-    group.add_argument("--seed", type=int, default=0, help="of parameters and batches (default 0)")
-    group.add_argument(
-        "--dtype",
-        choices=tuple(trained.LOSS_LIMITS),
-        default="float32",
-        help="of parameters and activations",
-    )
-    group.add_argument(
-        "--threads",
-        type=positive,
-        metavar="T",
-        help="of each worker; by default the cores are divided among them",
-    )
-    _add_limits(group)
+    group.add_argument("--lr", type=positive_number, default=1e-3, help="learning rate (0.001)")
+    dtype = {"choices": tuple(trained.LOSS_LIMITS), "default": "float32"}
+    options.add(group, "dtype", dtype=dtype)
+    options.add_set(parser, group, {**_RARE, **export.RARE, **compiled.RARE})
 
 
-def _add_limits(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--receives",
-        choices=names_of(ReceivePlacement),
-        help="where a worker posts its receives (default arrival)",
-    )
-    group.add_argument(
-        "--memory-budget",
-        metavar="M",
-        help="end with an error if a worker holds more: activations, or bytes as in 2GiB",
-    )
-    group.add_argument(
-        "--search-seconds",
-        type=_seconds,
-        default=30.0,
-        metavar="S",
-        help="of the search for `optimized`, within --memory activations (default 30)",
-    )
-    group.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=300.0,
-        metavar="S",
-        help="the longest wait of a worker in seconds (default 300)",
-    )
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=FORMATS, default="text")
-    group.add_argument(
-        "-o",
-        "--output",
-        metavar="DIR",
-        help="folder for pictures, traces and measurements (default out, with text)",
-    )
-    add_columns(group)
-    group.add_argument(
-        "--html", metavar="FILE", help="also write a page with the predicted and measured steps"
-    )
-    parser.set_defaults(folders={"output": (), "save-parameters": (".npy",)})
-
-
-def _positive_number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number, found {text!r}")
-    return value
-
-
-_rate = _seconds = _positive_number
+_RARE = {
+    "warmup": Rare("a number: steps that are not measured (2)", positive, 2),
+    "calibration": Rare(
+        "a number: steps after them that give the times for the prediction (5)", positive, 5
+    ),
+    "one_by_one": Rare(
+        "true|false: a schedule after the other, with one model in memory, not in turns",
+        yes_or_no,
+        False,
+    ),
+    "memory_budget": Rare(
+        "a number of activations, or bytes as in 2GiB: end with an error if a worker holds more"
+    ),
+    "search_seconds": Rare(
+        "a number: of the search for `optimized`, within --activations (30)", positive_number, 30.0
+    ),
+    "timeout": Rare(
+        "a number: the longest wait of a worker in seconds (300)", positive_number, 300.0
+    ),
+}
+"""The rare options of trainings."""
 
 
 # What to train
@@ -187,7 +133,7 @@ def _workers(arguments: argparse.Namespace, files: Mapping[str, list[Schedule]])
     of_files = next((s.workers for found in files.values() for s in found), None)
     workers = arguments.workers or of_files or launched
     if workers is None:
-        raise UsageError("--workers is missing")
+        raise UsageError("--pp is missing")
     if launched is not None and launched != workers:
         raise UsageError(
             f"torchrun has started {launched} ranks (WORLD_SIZE), and there are {workers} workers; "
@@ -235,9 +181,9 @@ def _schedules(
             made += [(schedule.name, schedule) for schedule in files[text]]
         else:
             family = families[text]
-            options = options_for(family, given)
+            own = options_for(family, given)
             schedule = pipesched.generate(
-                family, workers=workers, microbatches=microbatches, name=family, **options
+                family, workers=workers, microbatches=microbatches, name=family, **own
             )
             made.append((family, schedule))
     return _distinct(made), workers, microbatches
@@ -257,7 +203,7 @@ def _distinct(
     return list(found.items())
 
 
-def _model_options(arguments: argparse.Namespace) -> dict[str, str]:
+def model_options(arguments: argparse.Namespace) -> dict[str, str]:
     options = {}
     for text in arguments.model_option:
         name, sign, value = text.partition("=")
@@ -280,23 +226,23 @@ def _job(arguments: argparse.Namespace) -> Job:
     counted = arguments.warmup + arguments.calibration
     if arguments.steps <= counted:
         raise UsageError(
-            f"--steps {arguments.steps} leaves none to measure behind --warmup {arguments.warmup} "
-            f"and --calibration {arguments.calibration}; more than {counted} are wanted"
+            f"--steps {arguments.steps} leaves none to measure after warmup {arguments.warmup} and "
+            f"calibration {arguments.calibration}; more than {counted} are wanted"
         )
-    options = _model_options(arguments)
+    chosen = model_options(arguments)
     schedules, workers, microbatches = _schedules(arguments)
     file = find(arguments.model)
-    Source.load(file, options)
+    Source.load(file, chosen)
     budget = arguments.memory_budget
     budget = int(budget) if budget is not None and budget.isdecimal() else budget
     try:
         Budget(budget)
     except RuntimeError as error:
-        raise UsageError(str(error).replace("memory_budget is", "--memory-budget is")) from None
+        raise UsageError(str(error).replace("memory_budget is", "--set memory-budget is")) from None
     local = int(os.environ.get("LOCAL_WORLD_SIZE", workers))
     return Job(
         file=file,
-        options=options,
+        options=chosen,
         schedules=tuple(schedules),
         one_by_one=arguments.one_by_one,
         workers=workers,
@@ -309,10 +255,10 @@ def _job(arguments: argparse.Namespace) -> Job:
         calibration=arguments.calibration,
         seed=arguments.seed,
         rate=arguments.lr,
-        divide=arguments.divide,
+        divide=arguments.divide or "measured",
         threads=arguments.threads or max(1, cores() // local),
         receives=arguments.receives,
-        memory=arguments.memory or workers,
+        memory=arguments.activations or workers,
         memory_budget=budget,
         search_seconds=arguments.search_seconds,
         timeout=arguments.timeout,
@@ -347,11 +293,19 @@ def _require_devices(job: Job) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Trains, and fails if a rank fails, or if schedules have different losses."""
     if arguments.backend in compiled.BACKENDS:
+        arguments.program, arguments.model = arguments.model, None
         return compiled.run(arguments)
     compiled.refuse_options(arguments)
-    for name in ("schedule", "model"):
-        if getattr(arguments, name) is None:
-            raise UsageError(f"--{name} is missing")
+    if arguments.model is None:
+        raise UsageError("give a model: one that ships (gpt), a Python file or a folder")
+    if arguments.schedule is None:
+        raise UsageError("--schedules is missing")
+    if arguments.model.endswith(".mlir"):
+        raise UsageError(
+            f"{arguments.model} belongs to --backend loopback and mpi, found {arguments.backend}"
+        )
+    if arguments.export is not None:
+        return export.run(arguments)
     arguments.steps = arguments.steps or STEPS
     if names := view_of(arguments).names:
         chosen_columns((), trained.COLUMNS, names)

@@ -14,15 +14,17 @@ import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation, _core
 from pipesched._options import TimingOptions
 
-from . import assumed, files, given, passes, ranked, stuck
-from .arguments import UsageError, add_settings, described, positive, refused_passes, source
+from . import assumed, files, given, options, passes, ranked, stuck
+from .arguments import UsageError, described, refused_passes, source
+from .drawings import add_draw
 from .entries import check_costs, from_files
-from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
+from .output import Column, Row, add_output, cells, gibibytes, say, thousands, write_rows
+from .output import write_text
 from .timed import check_work
 
-EXAMPLE = """  pipesched show zb-v --workers 4 --microbatches 8
+EXAMPLE = """  pipesched show zb-v --pp 4 --microbatches 8
   pipesched show --model llama3-70b
-  pipesched show --families"""
+  pipesched show families"""
 
 FAMILIES = (
     Column("family", "family", left=True),
@@ -52,32 +54,21 @@ MODEL = (
 SYSTEM = (Column("field", "field", left=True), Column("value", "value", str, left=True))
 
 
+LISTS = ("families", "models", "systems")
+_LISTS_HELP = f"or what there is to choose: {', '.join(LISTS)}"
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `show`."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("file", nargs="?", metavar=given.METAVAR, help=given.HELP)
     what.add_argument(
-        "--model", metavar="NAME|FILE", help="a model: ours, Hugging Face's or Calculon's"
+        "file", nargs="?", metavar=f"{given.METAVAR}|LIST", help=f"{given.HELP}; {_LISTS_HELP}"
     )
-    what.add_argument("--system", metavar="NAME|FILE", help="the fields of a system")
-    what.add_argument("--families", action="store_true", help="the schedule families")
-    what.add_argument("--models", action="store_true", help="the models that ship")
-    what.add_argument("--systems", action="store_true", help="the systems that ship")
-    parser.add_argument("--name", help="the schedule of that name, where the file has several")
-    parser.add_argument(
-        "--html", metavar="PAGE", help="also write the page of compare, with what is shown"
-    )
-    parser.add_argument(
-        "--sequence", type=positive, metavar="S", help="tokens of a sequence, for --model"
-    )
-    parser.add_argument(
-        "--microbatch-size",
-        type=positive,
-        metavar="B",
-        help="sequences of a microbatch, for --model",
-    )
+    options.add(what, "model", "system")
+    options.add(parser, "name", "sequence", "microbatch_size")
+    options.add_set(parser, parser, {})
+    add_draw(parser, ("html",))
     given.add_sizes(parser)
-    add_settings(parser)
     add_output(parser)
 
 
@@ -106,7 +97,7 @@ def _picture(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> st
 def _write_page(
     arguments: argparse.Namespace, origin: files.Origin, schedules: Sequence[Schedule]
 ) -> None:
-    """The page of `compare` for these schedules alone, with the costs that they name."""
+    """The page of several schedules for these schedules alone, with the costs that they name."""
     timing: TimingOptions = {"transport": "overlap", "receive_placement": "arrival"}
     entries = from_files([(origin, each) for each in schedules], None, timing)
     check_costs(entries, None)
@@ -116,7 +107,8 @@ def _write_page(
     facts = assumed.of_timing(timing, lambda _: False, () if own else (None,))
     title = f"{arguments.file}, {'times of their own' if own else 'unit slots of 1 us'}"
     above = [title, *work, *assumed.above(facts)]
-    ranked.write_page(arguments.html, "; ".join(above), ranked.by_size(pairs))
+    write_text(ranked.page_text("; ".join(above), ranked.by_size(pairs)), arguments.html)
+    say(f"wrote {arguments.html}")
 
 
 def _show_file(arguments: argparse.Namespace) -> None:
@@ -200,10 +192,10 @@ def _families() -> list[Row]:
 
 
 def _show_list(arguments: argparse.Namespace) -> None:
-    if arguments.families:
+    if arguments.list == "families":
         write_rows(arguments, _families(), FAMILIES)
         return
-    shipped = pipesched.models() if arguments.models else pipesched.systems()
+    shipped = pipesched.models() if arguments.list == "models" else pipesched.systems()
     rows = [
         {"name": name, "description": fields.get("description")} for name, fields in shipped.items()
     ]
@@ -236,11 +228,13 @@ def _show_passes(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Shows what was asked for."""
+    arguments.list = arguments.file if arguments.file in LISTS else None
+    arguments.file = None if arguments.list else arguments.file
     for option in ("sequence", "microbatch_size"):
         if getattr(arguments, option) and not arguments.model:
-            raise UsageError(f"--{option.replace('_', '-')} is about --model")
+            raise UsageError(f"{arguments.shown[option]} is about --model")
     if arguments.html and not arguments.file:
-        raise UsageError("--html draws schedules; give a file or a family")
+        raise UsageError("--draw draws schedules; give a file or a family")
     if not arguments.file:
         given.family_of(arguments)  # refuses options of families
     if arguments.settings and not (arguments.model or arguments.system):

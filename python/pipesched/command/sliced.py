@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pipesched import Configuration, Costs, Simulation, _core, simulate_batch
 from pipesched._deployment import OPTIONS
-from pipesched.planning._why import gib
+from pipesched._text import gib
 
 from .entries import Entry, FromFamily, Size
 from .output import seconds
@@ -160,7 +160,8 @@ def _of_equal_work(best: Timed, sliced: Sequence[Timed]) -> str:
     step, name = min(zip(least(points), [each.name for each in sliced], strict=True))
     if step >= best.step_ps:
         return ""
-    return f"; cut into slices of equal work (--slice-cut work) {name} takes {seconds(step / 1e12)}"
+    taken = seconds(step / 1e12)
+    return f"; cut into slices of equal work (--set slice-cut=work) {name} takes {taken}"
 
 
 def _with_context(each: Timed) -> Configuration | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from pipesched import PipeSchedError
 from pipesched._division import SPREAD
-from pipesched.planning._spread import head_in_layers
+from pipesched.traits import head_in_layers
 
 from .entries import Entry
 from .output import seconds

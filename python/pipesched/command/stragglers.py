@@ -1,8 +1,9 @@
-"""Slow workers, slow stages and jitter: their options, and the table of what they cost."""
+"""Slow workers, slow stages and jitter: their option, and the table of what they cost."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -17,9 +18,10 @@ from pipesched._sensitivity import (
     measured,
 )
 
-from . import passes
-from .arguments import UsageError, positive
+from . import options, passes
+from .arguments import UsageError
 from .entries import Size
+from .options import positive
 from .output import Column, Row, View, percent, seconds, table_text
 
 COLUMNS = (
@@ -49,82 +51,86 @@ class Timed(Protocol):
     def steps(self) -> Callable[[Sequence[str]], Sequence[int]]: ...
 
 
-def _factors(text: str) -> dict[int, str]:
-    """Parses `3=1.3`, or several with commas."""
-    found: dict[int, str] = {}
-    for part in text.split(","):
-        number, equals, factor = part.partition("=")
-        if not equals or not number.strip().isdecimal() or not factor.strip():
-            raise argparse.ArgumentTypeError(
-                f"expected a number and a factor such as 3=1.3, found {part!r}"
-            )
-        if int(number) in found:
-            raise argparse.ArgumentTypeError(f"{int(number)} is given twice")
-        found[int(number)] = factor.strip()
-    return found
+KINDS = ("worker", "stage", "node")
+_NUMBERED = re.compile(rf"({'|'.join(KINDS)})\s*(\d+)")
+
+Factors = dict[int, str]
+"""The factors of workers, of stages or of nodes, by their numbers."""
+
+
+class _Disturb(argparse.Action):
+    """Takes `worker3=1.3,jitter=5%`, which is added to what was given before."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
+    ) -> None:
+        for part in values.split(","):
+            name, _, value = (each.strip() for each in part.partition("="))
+            numbered = _NUMBERED.fullmatch(name)
+            if not value or not (numbered or name in ("jitter", "seeds")):
+                raise argparse.ArgumentError(
+                    self,
+                    "expected a slow worker, stage or node and its factor, such as worker3=1.3, or"
+                    f" jitter=5%, with seeds=20 draws of it, found {part!r}",
+                )
+            try:
+                self._keep(namespace, name, numbered, value)
+            except argparse.ArgumentTypeError as error:
+                raise argparse.ArgumentError(self, str(error)) from None
+
+    @staticmethod
+    def _keep(
+        namespace: argparse.Namespace, name: str, numbered: re.Match[str] | None, value: str
+    ) -> None:
+        if numbered is None:
+            if getattr(namespace, name) is not None:
+                raise argparse.ArgumentTypeError(f"{name} is given twice")
+            setattr(namespace, name, value if name == "jitter" else positive(value))
+            return
+        what, number = numbered[1], int(numbered[2])
+        factors: Factors = getattr(namespace, f"slow_{what}")
+        if number in factors:
+            raise argparse.ArgumentTypeError(f"{what} {number} is given twice")
+        setattr(namespace, f"slow_{what}", {**factors, number: value})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the options."""
-    group = parser.add_argument_group(
-        "stragglers", "A second table says how much longer the step of each schedule gets."
+    """Adds `--disturbance`."""
+    option = options.OPTIONS["disturbance"]
+    parser.add_argument(
+        *option.flags,
+        action=_Disturb,
+        dest="disturbance",
+        metavar=option.metavar,
+        help=option.help,
     )
-    for what in ("worker", "stage"):
-        group.add_argument(
-            f"--slow-{what}",
-            type=_factors,
-            action="append",
-            metavar="NUMBER=FACTOR",
-            help=f"a {what} whose cells take so many times as long, such as 3=1.3",
-        )
-    group.add_argument(
-        "--slow-node",
-        type=_factors,
-        action="append",
-        metavar="NUMBER=FACTOR",
-        help="a node of the system whose workers do; the slowest pipeline has the step",
-    )
-    group.add_argument(
-        "--jitter", metavar="PART", help="each cell takes up to so much more or less, such as 5%%"
-    )
-    group.add_argument(
-        "--seeds", type=positive, metavar="K", help=f"draws of the jitter to average ({SEEDS})"
-    )
-
-
-def merged(what: str, given: Sequence[dict[int, str]] | None) -> dict[int, str]:
-    """The factors of options that may be given several times."""
-    found: dict[int, str] = {}
-    for some in given or ():
-        for number, factor in some.items():
-            if number in found:
-                raise UsageError(f"--slow-{what} {number} is given twice")
-            found[number] = factor
-    return found
+    usual: dict[str, Any] = {f"slow_{what}": {} for what in KINDS}
+    parser.set_defaults(**usual, jitter=None, seeds=None)
 
 
 def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options as arguments of `pipesched.plan`."""
-    _check_seeds(arguments)
-    kinds = ("worker", "stage", "node")
-    slow = {f"slow_{what}s": merged(what, getattr(arguments, f"slow_{what}")) for what in kinds}
+    check_seeds(arguments)
+    slow = {f"slow_{what}s": getattr(arguments, f"slow_{what}") for what in KINDS}
     return {**slow, "jitter": arguments.jitter, "seeds": arguments.seeds or SEEDS}
 
 
-def _check_seeds(arguments: argparse.Namespace) -> None:
+def check_seeds(arguments: argparse.Namespace) -> None:
     if arguments.seeds and not arguments.jitter:
-        raise UsageError("--seeds is about --jitter")
+        raise UsageError("--disturbance: seeds are draws of jitter; none is given")
 
 
 def given(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
     """The disturbances of a schedule that were asked for, each alone and then together."""
-    _check_seeds(arguments)
-    nodes = merged("node", arguments.slow_node)
+    check_seeds(arguments)
+    nodes = arguments.slow_node
     if nodes and (entry.costs is None or entry.costs.system is None):
-        raise UsageError("--slow-node is about the nodes of --system; else give --slow-worker")
+        raise UsageError(
+            "--disturbance: a node is one of --system; else slow a worker, such as worker3=1.3"
+        )
     return disturbances(
-        merged("worker", arguments.slow_worker),
-        merged("stage", arguments.slow_stage),
+        arguments.slow_worker,
+        arguments.slow_stage,
         arguments.jitter,
         nodes,
         Nodes.of(entry.costs, entry.size[0]) if nodes else None,
@@ -140,7 +146,7 @@ def timings(arguments: argparse.Namespace, entries: Sequence[Timed]) -> list[str
     }
     if len(found) > 1:
         raise UsageError(
-            "--slow-node slows other workers at each size; --show-passes takes one size with it"
+            "a slow node has other workers at each size; --show-passes takes one size with it"
         )
     return [passes.timing(arguments, text) for text in ("", *next(iter(found), ()))]
 

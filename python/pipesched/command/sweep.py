@@ -20,10 +20,9 @@ from pipesched._sweep import lines_of
 from pipesched._sweep_file import rows_of
 from pipesched._times_of import stages_per_worker
 
-from . import assumed, passes
-from .arguments import UsageError
-from .arguments import combined, names, positive, source
-from .axes import add_axes
+from . import assumed, options, passes
+from .arguments import UsageError, combined, source
+from .axes import add_axes, words_of
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
@@ -42,11 +41,12 @@ from .output import (
     wrapped,
     write_text,
 )
+from .options import names, positive
 from .paths import READ, Named, check_read
 from .ranked import METRICS, OF_WORK
 from .timed import check_work
 
-EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
+EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --pp 4,8 --microbatches 8:64:x2 \\
       --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
 
 NUMBERS = results(*CAUSES)
@@ -69,13 +69,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_axes(parser)
     parser.add_argument(
-        "--option",
-        dest="own_options",
-        action="append",
-        metavar="NAME=VALUES",
-        help="an option of families of your own and its values, such as depth=2,4",
-    )
-    parser.add_argument(
         "--allow-code",
         action="store_true",
         help="let GRID name families by places of Python functions, which are imported",
@@ -85,9 +78,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--point", metavar="KEY", help="the only one that --show-passes shows")
     group = parser.add_argument_group("tables")
-    group.add_argument(
-        "--top", type=positive, default=3, metavar="K", help="schedules of each case (3)"
-    )
+    options.add(group, "top", top={"default": 3})
     group.add_argument("--rank-by", choices=METRICS, default="step")
     group.add_argument(
         "--group-by",
@@ -101,19 +92,45 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _grid_of(arguments: argparse.Namespace) -> Grid:
     given = {axis: getattr(arguments, f"axis_{axis}", None) for axis in AXES}
     axes = {axis: values for axis, values in given.items() if values is not None}
-    if arguments.own_options:
-        axes[OWN_OPTIONS] = combined(arguments.own_options)
+    axes |= _of_families(arguments)
     for axis, shipped in (("model", pipesched.models), ("system", pipesched.systems)):
         if axis in axes:
             axes[axis] = [source(text, shipped) for text in axes[axis]]
-    if "--tensor" in arguments.words and (arguments.axis_context_parallel or [1]) != [1]:
-        raise UsageError("--tensor goes with context 1; else give --accelerators, their product")
+    if arguments.tensor:
+        if (arguments.axis_context_parallel or [1]) != [1]:
+            raise UsageError("--tp goes with --cp 1; else give --set accelerators, their product")
+        if "accelerators" in axes:
+            raise UsageError("give --tp or --set accelerators, which are tensor times context")
+        axes["accelerators"] = arguments.tensor
+    if arguments.settings:
+        raise UsageError(
+            f"--set {arguments.settings[0]}: files of systems and models are axes of a sweep; write"
+            " a changed one with pipesched show --system NAME --set ... --format json"
+        )
     if arguments.grid is not None:
         return Grid.from_file(arguments.grid, allow_code=arguments.allow_code, **axes)
     for axis in ("workers", "microbatches"):
         if axis not in axes:
-            raise UsageError(f"give --{axis}, or a file with a grid")
+            flag = arguments.shown[f"axis_{axis}"]
+            raise UsageError(f"give {flag}, or a file with a grid")
     return Grid(axes)
+
+
+def _of_families(arguments: argparse.Namespace) -> dict[str, list[Any]]:
+    """The axes that `--option` gives: those of families that ship, and of families of one's own."""
+    axes: dict[str, list[Any]] = {}
+    own = []
+    for text in arguments.own_options or ():
+        name, equals, values = (part.strip() for part in text.partition("="))
+        axis = name.replace("-", "_")
+        if axis not in OPTIONS or axis == OWN_OPTIONS or not equals:
+            own.append(text)
+            continue
+        try:
+            axes[axis] = words_of(axis)(values)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"--option {name}: {error}") from None
+    return axes | ({OWN_OPTIONS: combined(own)} if own else {})
 
 
 def _check_files(arguments: argparse.Namespace, grid: Grid) -> None:
@@ -125,7 +142,7 @@ def _check_files(arguments: argparse.Namespace, grid: Grid) -> None:
         for part in grid.parts
         for axis in ("model", "system", "times", "family")
         for choice in part.get(axis, ())
-        for path, _ in READ[axis](choice.value if isinstance(choice.value, str) else "")
+        for path, _ in READ[f"axis_{axis}"](choice.value if isinstance(choice.value, str) else "")
     ]
     check_read(arguments, named)
 

@@ -16,7 +16,7 @@ from pipesched._report import Formula
 from pipesched._saved import Saved, saved
 from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
-from . import assumed, banded, routed
+from . import assumed, explained
 from .arguments import UsageError
 from .entries import Entry, FromFamily, FromFile
 from .output import per_gpu
@@ -165,9 +165,7 @@ def row_of(
     numbers = {
         **levels(simulation),
         **_own_formula(entry),
-        **banded.keys_of(entry, simulation.execution.makespan_ps / 1e12),
-        **banded.UNKNOWN,
-        **routed.keys_of(entry),
+        **explained.keys_of(entry, simulation.execution.makespan_ps / 1e12),
         **rates(entry.costs, simulation, named),
         **memory_of(simulation, entry.costs, named, reserve),
         "stages": simulation.stages,
@@ -249,8 +247,8 @@ def check_work(
     if is_timed and times_of is None:
         raise UsageError(
             f"times are those of one stage, and stages per worker differ ({counts}), so that the"
-            " steps would do different amounts of work; give --times-of worker to divide the times"
-            " among the stages of a worker, --times-of stage to rank them nevertheless,"
+            " steps would do different amounts of work; give --set times-of=worker to divide times"
+            " among the stages of a worker, --set times-of=stage to rank them nevertheless,"
             f"{f' {way},' if way else ''} or --model and --system, which divide the same layers"
         )
     return [

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 
 from pipesched import Schedule, VerificationError
-from pipesched._options import Messages, ReceivePlacement, names_of
+from pipesched._options import Messages, names_of
 
-from . import files, given, passes
+from . import files, given, options, passes
 from .arguments import UsageError
 from .output import Column, add_output, say, write_rows, write_text
 
 EXAMPLE = """  pipesched verify schedule.mlir --messages batched
-  pipesched verify zb-v --workers 4 --microbatches 8"""
+  pipesched verify zb-v --pp 4 --microbatches 8"""
 
 COLUMNS = (
     Column("schedule", "schedule", left=True),
@@ -25,18 +25,13 @@ COLUMNS = (
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `verify`."""
     parser.add_argument("file", metavar=given.METAVAR, help=given.HELP)
-    parser.add_argument("--name", help="the schedule of that name, where there are several")
+    options.add(parser, "name", "receive_placement")
     given.add_sizes(parser)
     parser.add_argument(
         "--messages",
         choices=names_of(Messages),
         default="unbounded",
         help="what senders and receivers may rely on",
-    )
-    parser.add_argument(
-        "--receive-placement",
-        choices=names_of(ReceivePlacement),
-        help="of schedules: by default arrival; a program says where its receives stand",
     )
     add_output(parser)
 

@@ -12,15 +12,6 @@ from typing import Any
 import pipesched
 from pipesched import PipeSchedError
 from pipesched._json import read_json
-from pipesched._options import (
-    Attention,
-    Precision,
-    Recompute,
-    Sharding,
-    Transport,
-    VocabularyKind,
-    names_of,
-)
 from pipesched._sensitivity import SEEDS
 from pipesched._settings import settings
 from pipesched.planning import _whatif
@@ -29,15 +20,16 @@ from pipesched.planning._request import Request
 from pipesched.planning._whatif import Case, Change, Result
 from pipesched.planning._why import described
 
-from . import stragglers
-from .arguments import UsageError, add_settings, integers, positive, source
+from . import options, stragglers
+from .arguments import UsageError, source
 from .files import shown
+from .options import RARE, integers
 from .output import TABLES, Column, add_output, gibibytes, percent, seconds, thousands, write_rows
 from .paths import Named, check_read
 
 EXAMPLE = """  pipesched plan --model llama3-8b --system dgx-h100 --gpus 64 --global-batch 128 \\
       --format json -o plan.json
-  pipesched whatif plan.json --set network.bandwidth=0.5x --slow-node 3=1.1 --lose-node 1 \\
+  pipesched whatif plan.json --set network.bandwidth=0.5x --disturbance node3=1.1 --lose-node 1 \\
       --recompute selective --offload half"""
 
 Factors = Mapping[int, str]
@@ -76,13 +68,24 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="PLAN",
         help="of plan: what --format json wrote, or a file of --save; - for standard input",
     )
-    parser.add_argument("--name", metavar="ROW", help="the row, such as 02-zb-v; else the first")
     group = parser.add_argument_group(
         "changes", "Each is a row of the table; several are also tried together."
     )
-    add_settings(group)
-    group.add_argument("--system", metavar="NAME|FILE", help="on another system")
-    group.add_argument("--gpus", type=positive, metavar="N", help="so many accelerators")
+    options.add(
+        group,
+        *CHANGED,
+        workers={"dest": "stages"},
+        context_parallel={"dest": "context"},
+        schedules={"dest": "schedule"},
+        offload={
+            "action": "store",
+            "nargs": "?",
+            "const": "all",
+            "choices": _whatif.OFFLOADS,
+        },
+    )
+    rare = {name: RARE[name] for name in ("attention", "vocabulary")}
+    options.add_set(parser, group, rare)
     group.add_argument(
         "--lose-node",
         type=_nodes,
@@ -90,41 +93,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="without these nodes, such as 1 or 1,2: with the pipelines that are left, and planned"
         " again",
     )
-    for flag, choices in _CHOICES.items():
-        group.add_argument(f"--{flag}", choices=names_of(choices))
-    group.add_argument(
-        "--offload",
-        nargs="?",
-        const="all",
-        choices=_whatif.OFFLOADS,
-        help="activations to the host; all if nothing else is said",
-    )
-    for flag, (metavar, summary) in _NUMBERS.items():
-        group.add_argument(f"--{flag}", type=positive, metavar=metavar, help=summary)
-    group.add_argument("--schedule", metavar="FAMILY", help="another schedule on these workers")
-    group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
-    group.add_argument("--reserve", metavar="BYTES|PART", help="kept free of it")
+    options.add(parser, "name")
     stragglers.add(parser)
     add_output(parser)
 
 
-_CHOICES: dict[str, Any] = {
-    "recompute": Recompute,
-    "sharding": Sharding,
-    "attention": Attention,
-    "precision": Precision,
-    "transport": Transport,
-    "vocabulary": VocabularyKind,
-}
-_NUMBERS = {
-    "tensor": ("T", "degree of tensor parallelism"),
-    "context": ("C", "parts of a sequence"),
-    "stages": ("D", "workers of the pipeline"),
-    "microbatch-size": ("B", "sequences of a microbatch"),
-    "global-batch": ("G", "sequences per step"),
-    "sequence": ("S", "tokens of a sequence"),
-    "chunks": ("C", "stages per worker"),
-}
+CHANGED = (
+    *("system", "gpus", "recompute", "sharding", "precision", "transport", "offload", "tensor"),
+    *("context_parallel", "workers", "microbatch_size", "global_batch", "sequence", "chunks"),
+    *("schedules", "memory", "reserve"),
+)
 
 
 def _nodes(text: str) -> list[int]:
@@ -227,14 +205,12 @@ def _of_troubles(arguments: argparse.Namespace) -> Iterator[Change]:
         "node": lambda factors: Slow(nodes=factors),
     }
     for what, slow in kinds.items():
-        merged = stragglers.merged(what, getattr(arguments, f"slow_{what}"))
-        for number, factor in merged.items():
+        for number, factor in getattr(arguments, f"slow_{what}").items():
             changed = _whatif.slowed(slow({number: factor}))
             yield Change(f"{what} {number} x {factor}", changed)
     if arguments.jitter:
         yield Change(f"jitter {arguments.jitter}", _whatif.slowed(Slow(jitter=arguments.jitter)))
-    if arguments.seeds and not arguments.jitter:
-        raise UsageError("--seeds is about --jitter")
+    stragglers.check_seeds(arguments)
     if arguments.offload:
         yield Change(f"offload {arguments.offload}", _whatif.offloaded(arguments.offload))
     if arguments.lose_node:

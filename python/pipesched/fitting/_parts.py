@@ -132,10 +132,9 @@ def _check_peak(part: str, solution: Solution, system: System, settings: Setting
             "--set memory.bandwidth_gb_per_s=measured makes the peak that of the caches"
         )
         return
-    option = " or --peak-tflops" if part == "matrix" else ""
     raise PipeSchedError(
         f"{part}: found samples at {most:.3g} of the peak of {peak:g} {unit}, wanted at most 1; "
-        f"give the right peak with --set {part}.{key}=...{option}, or check the units of the file"
+        f"give the right peak with --set {part}.{key}=..., or check the units of the file"
     )
 
 

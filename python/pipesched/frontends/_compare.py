@@ -95,7 +95,7 @@ def compare(
     raise FrontendError(
         f"{lowering.what}: its functions do not compute what PyTorch computes: {found[0]}; "
         f"{place or 'no single operation does'}. It is exported all the same without the "
-        "comparison (compare=False, --no-compare)"
+        "comparison (compare=False, --set compare=false)"
     )
 
 

@@ -53,16 +53,6 @@ def splits_backward(family: str, options: tuple[tuple[str, Any], ...]) -> bool:
 
 
 @cache
-def overlaps(family: str, options: tuple[tuple[str, Any], ...]) -> bool:
-    """Whether a family runs pairs of cells at once, which hide what experts exchange."""
-    try:
-        made = generate(family, workers=2, microbatches=4, **dict(options))
-    except PipeSchedError:
-        return True
-    return any("+" in entry for row in made.rows for entry in row)
-
-
-@cache
 def alone(family: str, workers: int) -> int:
     """How many of the forwards of a stage, and how many of its backwards, run in no pair at least,
     however many microbatches there are.

@@ -27,7 +27,6 @@ OPTIMIZED = "optimized"
 """The name of rows that the optimizer found, which belong to no family."""
 
 Workers = tuple[int, ...]
-PlacementKind = Literal[PlacementName, "bidirectional", "other"]
 
 
 class Shape(NamedTuple):
@@ -136,23 +135,3 @@ class Candidate(NamedTuple):
     def raw_paths(self) -> list[Path]:
         """Paths with the layers of their stages."""
         return [Path(p, blocks=n) for p, n in zip(self.paths, self.layers, strict=True)]
-
-
-def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:
-    """The name of a placement.
-
-    >>> placement_kind([(0, 1, 1, 0)], 2), placement_kind([(0, 1, 0, 1)], 2)
-    ('v', 'interleaved')
-    """
-    down = tuple(range(workers))
-    if len(paths) > 1:
-        return "bidirectional"
-    (path,) = paths
-    turns = len(path) // workers
-    if path == down:
-        return "linear"
-    if path == down * turns:
-        return "interleaved"
-    if path == (down + down[::-1]) * (turns // 2):
-        return "v" if turns == 2 else "wave"
-    return "other"

@@ -24,9 +24,10 @@ from .._frameworks import (
     parameter_bytes,
     sharding_of,
 )
+from ..traits import placement_kind
 from . import _overlapped
 from ._request import Request
-from ._candidate import OPTIMIZED, Candidate, placement_kind
+from ._candidate import OPTIMIZED, Candidate
 
 TORCH_NAMES = {
     "gpipe": "GPipe",

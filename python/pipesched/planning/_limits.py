@@ -22,6 +22,7 @@ from .._combined import NAME as COMBINED
 from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._options import Sharding
+from ..traits import overlaps
 from . import _bounds
 from ._bounds import CLOSE, Bounds, Layers, Placed
 from ._candidate import Candidate, Shape
@@ -225,7 +226,7 @@ class Limits:
     @cached_property
     def _pairs(self) -> tuple[str, ...]:
         """The families that run pairs of cells."""
-        return tuple(f for f in self.space.families if _bounds.overlaps(f, ()))
+        return tuple(f for f in self.space.families if overlaps(f, ()))
 
     @property
     def _has_pairs(self) -> bool:
@@ -351,7 +352,7 @@ class Limits:
         """Of a schedule on a placement, in a step of at most `limit_ps`."""
         shape = candidate.shape
         visible = 1.0
-        if _bounds.overlaps(candidate.schedule, candidate.options):
+        if overlaps(candidate.schedule, candidate.options):
             visible = self.visible_on(shape, (candidate.schedule,))
         found = self.placed(candidate).bounds(candidate, limit_ps / visible)
         step = visible * max(found.step_ps, self.of_sharding(shape))
@@ -364,7 +365,7 @@ class Limits:
         """The work of the busiest worker if cells take these factors of their time."""
         found = self.placed(candidate)
         visible = 1.0
-        if _bounds.overlaps(candidate.schedule, candidate.options):
+        if overlaps(candidate.schedule, candidate.options):
             visible = self.visible_on(candidate.shape, (candidate.schedule,))
         return visible * found.work(candidate, factors)
 

@@ -61,7 +61,7 @@ def reason_against(request: Request, candidate: Candidate) -> str | None:
     hidden = 100 - request.expert_exposed
     return (
         f"Megatron-LM hides no exchanges of experts {why}, the plan counts {hidden} % of them as"
-        " hidden; plan with --expert-exposed 100"
+        " hidden; plan with --set expert-exposed=100"
     )
 
 

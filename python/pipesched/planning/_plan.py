@@ -18,7 +18,9 @@ from .._schedule import Schedule
 from .._sensitivity import SEEDS, Factor
 from .._simulation import Simulation
 from ..bands import Band, band_of
-from ._candidate import Candidate, PlacementKind, Shape, placement_kind
+from ..traits import PlacementKind, placement_kind
+from .._bytes import seconds_of
+from ._candidate import Candidate, Shape
 from ._changes import changes_of
 from ._disturbed import Slow, slow_of
 from ._heads import RECEIVES, of_equal_rows
@@ -26,7 +28,7 @@ from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
-from ._request import Limits, Progress, Request, check_limits, seconds_of
+from ._request import Limits, Progress, Request, check_limits
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step, few_collections
 from ._space import Space

@@ -52,9 +52,6 @@ MOST_GPUS = 2**20
 MOST_BATCH = 2**31 - 1
 
 WHOLE_NODE = OPTIONS["used_per_node"].unsaid
-MOST_SECONDS = 3_600_000
-_TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(|ms|s|min|h)")
 
 RECURRENCES = (None, "gated_delta", "mamba2", "mamba", "convolution")
 """The kinds of recurrences by their numbers in the sizes of the library."""
@@ -111,23 +108,6 @@ def check_limits(limits: Mapping[str, object]) -> None:
             raise PipeSchedError("plan takes the workers of a pipeline as stages=[...]")
         if name not in known:
             raise PipeSchedError(f"plan takes no argument {name!r}{closest(name, known)}")
-
-
-def seconds_of(what: str, given: float | str) -> float:
-    """Parses a time: `30s`, `2min`, `1.5h`, or a plain number of seconds.
-
-    >>> seconds_of("optimize", "2min"), seconds_of("optimize", 0.5)
-    (120.0, 0.5)
-    """
-    if isinstance(given, bool) or not isinstance(given, (str, int, float)):
-        raise WrongType(f"{what} is a time such as 30s, or a number of seconds; got {given!r}")
-    match = _SECONDS.fullmatch(given.strip()) if isinstance(given, str) else None
-    seconds = float(match[1]) * _TIMES[match[2]] if match else given
-    if isinstance(seconds, str) or not 0 < seconds <= MOST_SECONDS:
-        raise PipeSchedError(
-            f"{what} is a time from above 0 to 1000h, such as 30s, 2min or 1h; got {given!r}"
-        )
-    return float(seconds)
 
 
 def _numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:

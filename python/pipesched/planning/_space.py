@@ -22,7 +22,7 @@ from .._errors import PipeSchedError
 from .._options import Path, Sharding
 from .._times_of import places_of_family
 from ._own_times import make_costs
-from ._bounds import overlaps
+from ..traits import overlaps
 from ._candidate import ALONE, Candidate, Shape, Workers
 from ._divisions import Base, Divisions, base_of
 from ._heads import receives_of, searched, spread_by, variants_of

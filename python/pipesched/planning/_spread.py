@@ -13,6 +13,7 @@ from .._costs import Costs
 from .._division import SPREAD
 from .._errors import PipeSchedError
 from .._text import gib
+from ..traits import head_in_layers
 from ._candidate import Candidate
 from ._heads import SHARDS
 from ._space import Space
@@ -33,22 +34,6 @@ class _Made(NamedTuple):
     step_s: float
     peak_bytes: int
     candidate: Candidate
-
-
-def head_in_layers(costs: Costs) -> float | None:
-    """How many layers take as long as the head, by the busy times of a pipeline with a layer in
-    each stage. None if the model has too few layers for that.
-    """
-    layers = costs._division.layers
-    if layers < 3:
-        return None
-    try:
-        alone = Configuration("gpipe", layers, 1, costs=replace(costs, balance="exact"))
-        busy = alone.simulate().execution.busy_ps
-    except PipeSchedError:
-        return None
-    layer = sorted(float(each) for each in busy[1:-1])[(layers - 2) // 2]
-    return (float(busy[-1]) - layer) / layer if layer else None
 
 
 def _spread(best: Proposal) -> Iterator[_Made]:

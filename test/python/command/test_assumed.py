@@ -1,6 +1,5 @@
 """What verbs assume is said, and each default that is listed moves an answer by over 1 %."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,11 @@ from typing import Any
 import pipesched
 import pytest
 from conftest import ROOT
-from pipesched.command import assumed, main, parser
+from pipesched import FamilyOptions
+from pipesched.command import assumed, main, overlap
+from pipesched.command.options import rare_of
 from test_command import Capture, rows_of
+from test_option_table import parser_of
 
 MODEL = ["--model", "llama3-70b", "--system", "dgx-h100"]
 SMALL = ["--model", "qwen3-0.6b", "--system", "dgx-h100"]
@@ -21,114 +23,119 @@ LONG = [*MODEL, "--sequence", "65536", "--microbatch-size", "1"]
 PAPER = ["--model", "paper-gpt", "--system", "slow_nw_fast_cp"]
 MEASURES = ("step_s", "tokens_per_s", "peak_bytes", "peak_bytes_per_gpu")
 
-CASES: dict[str, tuple[str, list[str], list[str]]] = {
-    "--sequence": ("sequence 8192", ["1f1b", *MODEL], ["4096"]),
-    "--attention": ("attention fused", ["1f1b", *MODEL], ["unfused"]),
-    "--precision": ("precision bf16", ["1f1b", *MODEL], ["fp8"]),
-    "--recompute": ("recompute none", ["1f1b", *MODEL], ["full"]),
-    "--microbatch-size": (
+CASES: dict[str, tuple[str, list[str], str]] = {
+    "sequence": ("sequence 8192", ["1f1b", *MODEL], "4096"),
+    "attention": ("attention fused", ["1f1b", *MODEL], "unfused"),
+    "precision": ("precision bf16", ["1f1b", *MODEL], "fp8"),
+    "recompute": ("recompute none", ["1f1b", *MODEL], "full"),
+    "microbatch-size": (
         "microbatch size 128 (the model's batch of 1024)",
         ["1f1b", *MODEL],
-        ["1"],
+        "1",
     ),
-    "--global-batch": ("microbatch size 128", ["1f1b", *MODEL], ["64"]),
-    "--accelerators": ("GPUs/worker 8", ["1f1b", *MODEL], ["4"]),
-    "--no-sequence-parallel": ("sequence parallelism on", ["1f1b", *MODEL], []),
-    "--data-parallel": ("pipelines 1", ["1f1b", *MODEL], ["2"]),
-    "--sharding": (
+    "global-batch": ("microbatch size 128", ["1f1b", *MODEL], "64"),
+    "accelerators": ("GPUs/worker 8", ["1f1b", *MODEL], "4"),
+    "sequence-parallel": ("sequence parallelism on", ["1f1b", *MODEL], "false"),
+    "dp": ("pipelines 1", ["1f1b", *MODEL], "2"),
+    "sharding": (
         "sharding none",
         ["1f1b", *MODEL, "--data-parallel", "2", "--global-batch", "16"],
-        ["optimizer"],
+        "optimizer",
     ),
-    "--rank-order": (
+    "rank-order": (
         "rank order data",
         [
-            *("1f1b", *MODEL, "--data-parallel", "2", "--accelerators", "1"),
+            *("1f1b", *MODEL, "--data-parallel", "2", "--set", "accelerators=1"),
             *("--global-batch", "16", "--optimizer-step", "exposed"),
         ],
-        ["pipeline"],
+        "pipeline",
     ),
-    "--balance": ("layers even", ["1f1b", "--model", "llama3-8b", *MODEL[2:]], ["cost"]),
-    "--expert-parallel": ("expert parallelism 1", ["1f1b", *EXPERTS], ["16"]),
-    "--expert-balance": (
+    "balance": ("layers even", ["1f1b", "--model", "llama3-8b", *MODEL[2:]], "cost"),
+    "ep": ("expert parallelism 1", ["1f1b", *EXPERTS], "16"),
+    "expert-balance": (
         "expert balance 1",
         ["1f1b", *EXPERTS, "--expert-parallel", "16"],
-        ["1.5"],
+        "1.5",
     ),
-    "--expert-dispatch": (
+    "expert-dispatch": (
         "expert dispatch all-to-all",
         ["1f1b", *EXPERTS, "--expert-parallel", "16"],
-        ["per-node"],
+        "per-node",
     ),
-    "--pair-order": (
+    "pair-order": (
         "pair order deepseek",
         ["combined-1f1b", *EXPERTS, "--expert-parallel", "16"],
-        ["in-turn"],
+        "in-turn",
     ),
-    "--context-exchange": (
+    "context-exchange": (
         "context exchange ring",
         ["1f1b", *MODEL, "--context-parallel", "8", "--global-batch", "8"],
-        ["gather"],
+        "gather",
     ),
-    "--transport": ("transport overlap", ["zb-v", *PAPER], ["blocking"]),
-    "--receive-placement": ("receive placement arrival", ["chimera", *PAPER], ["consumer"]),
-    "--runtime": ("runtime table", ["zb-auto", *PAPER], ["torch"]),
-    "--optimizer-step": (
+    "transport": ("transport overlap", ["zb-v", *PAPER], "blocking"),
+    "receive-placement": ("receive placement arrival", ["chimera", *PAPER], "consumer"),
+    "runtime": ("runtime table", ["zb-auto", *PAPER], "torch"),
+    "optimizer-step": (
         "optimizer step none",
         ["chimera", *MODEL, "--global-batch", "8"],
-        ["exposed"],
+        "exposed",
     ),
-    "--chunks": ("chunks 2", ["VPP", *MODEL], ["5"]),
-    "--waves": ("waves one", ["hanayo", *PAPER], ["2"]),
-    "--pairs": ("pairs one", ["chimera", *PAPER], ["2"]),
-    "--memory": ("memory 2D", ["zb-auto", *PAPER], ["8"]),
-    "--construction": ("construction concat", ["chimera", *PAPER], ["doubling"]),
-    "--slices": ("slices 4", ["seq1f1b", *MODEL], ["2"]),
-    "--slice-cut": ("slice cut tokens", ["seq1f1b", *LONG], ["work"]),
-    "--slice-exchange": ("slice exchange none", ["slimpipe", *LONG], ["pairs"]),
-    "--vocabulary": ("vocabulary vocab-1", ["vocab-1f1b", *MODEL], ["vocab-2"]),
-    "--backward": ("% of F", ["vocab-1f1b", *MODEL], ["200"]),
-    "--embedding": (
+    "vpp": ("chunks 2", ["VPP", *MODEL], "5"),
+    "waves": ("waves one", ["hanayo", *PAPER], "2"),
+    "pairs": ("pairs one", ["chimera", *PAPER], "2"),
+    "activations": ("memory 2D", ["zb-auto", *PAPER], "8"),
+    "construction": ("construction concat", ["chimera", *PAPER], "doubling"),
+    "slices": ("slices 4", ["seq1f1b", *MODEL], "2"),
+    "slice-cut": ("slice cut tokens", ["seq1f1b", *LONG], "work"),
+    "slice-exchange": ("slice exchange none", ["slimpipe", *LONG], "pairs"),
+    "vocabulary": ("vocabulary vocab-1", ["vocab-1f1b", *MODEL], "vocab-2"),
+    "backward": ("% of F", ["vocab-1f1b", *MODEL], "200"),
+    "embedding": (
         "embedding in S and T",
         ["interlaced-1f1b", *SMALL, "--global-batch", "64"],
-        [],
+        "true",
     ),
-    "--split-backward": ("split-backward", ["hanayo", *MODEL], []),
-    "--gradient-after": (
+    "split-backward": ("split-backward", ["hanayo", *MODEL], "false"),
+    "gradient-after": (
         "gradient-after",
-        ["hanayo", *PAPER, "--split-backward"],
-        ["I"],
+        ["hanayo", *PAPER, "--option", "split-backward=true"],
+        "I",
     ),
 }
 """By option what the line says without it, a comparison, and another value of the option."""
 
-FLAGS = {"--split-backward": "--no-split-backward"}
-"""The form of an option that differs from its default."""
-
-NO_DEFAULT = {"--times", "--model", "--system", "--set", "--option"}
+NO_DEFAULT = {"times", "model", "system", "set", "option", "pp", "microbatches"}
 """What is compared in, which the title says, and options of one's own families, whose functions
 have their own defaults.
 """
 
-SAID_OTHERWISE = {"--times-of"}
+SAID_OTHERWISE = {"times-of"}
 """Said first, or refused: test_times_of.py."""
 
 WHOLE = {
-    *("--context-parallel", "--used-per-node", "--kernel-launch", "--tensor-exposed"),
-    *("--gradient-buckets", "--expert-exposed"),
+    *("cp", "used-per-node", "kernel-launch", "tensor-exposed", "gradient-buckets"),
+    *("expert-exposed",),
 }
 """Sequences and nodes are whole or cut evenly, kernels start one by one, nothing hides a
 collective, and gradients go as the end of the step says, unless these say otherwise.
 """
 
-SAME = {"--tensor"}
-"""With --context-parallel, another name of --accelerators."""
+SAME = {"tp"}
+"""With --cp, another name of the accelerators of a worker."""
 
-OWN = {"--option"}
-"""Options of families of a user's own, which have the defaults of their functions."""
+OF_ORDERS = {*overlap.RARE}
+"""What only `--order` has."""
 
-BELOW = {"--group"}
+BELOW = {"group"}
 """Moved no answer by 1 % in any case that was tried."""
+
+
+def words_of(option: str, value: str) -> list[str]:
+    """An option and its value on the command line."""
+    if f"--{option}" in parser_of("simulate")._option_string_actions:
+        return [f"--{option}", value]
+    is_of_families = option.replace("-", "_") in FamilyOptions.__annotations__
+    return ["--option" if is_of_families else "--set", f"{option}={value}"]
 
 
 def test_pairs_of_a_file_are_seen(tmp_path: Path, capsys: Capture) -> None:
@@ -138,14 +145,13 @@ def test_pairs_of_a_file_are_seen(tmp_path: Path, capsys: Capture) -> None:
         made = pipesched.generate(family, workers=8, microbatches=8).to_text()
         file = tmp_path / f"{family}.mlir"
         file.write_text(made.replace(f'family "{family}"', 'family "another"'))
-        for verb in ("compare", "simulate"):
-            assert main([verb, str(file), *costs]) == 0
-            assert ("pair order deepseek" in capsys.readouterr().out) == listed
+        assert main(["simulate", str(file), *costs]) == 0
+        assert ("pair order deepseek" in capsys.readouterr().out) == listed
 
 
 def compared(capsys: Capture, given: list[str]) -> tuple[dict[str, Any], str]:
     """The row of a comparison, and what it assumed."""
-    line = ["compare", "--stages", "8", "--microbatches", "8", "--schedules", *given]
+    line = ["simulate", "--pp", "8", "--microbatches", "8", "--schedules", *given]
     assert main([*line, "--format", "json"]) == 0
     printed = capsys.readouterr()
     (row,) = json.loads(printed.out)
@@ -157,7 +163,7 @@ def test_listed_defaults_move_answers(option: str, capsys: Capture) -> None:
     said, given, value = CASES[option]
     row, assumed = compared(capsys, given)
     assert said in assumed
-    other, then = compared(capsys, [*given, FLAGS.get(option, option), *value])
+    other, then = compared(capsys, [*given, *words_of(option, value)])
     assert said not in then
     pairs = [(row[name], other[name]) for name in MEASURES if row[name] and other[name]]
     assert max(abs(b / a - 1) for a, b in pairs) > 0.01
@@ -165,23 +171,22 @@ def test_listed_defaults_move_answers(option: str, capsys: Capture) -> None:
 
 def test_every_option_is_considered() -> None:
     """A new option of costs, timing or families has to say where its default is printed."""
-    root = parser()
-    (verbs,) = (a for a in root._actions if isinstance(a, argparse._SubParsersAction))
-    compare = verbs.choices["compare"]
-    compare.fill()
-    groups = ("costs", "timing", "options of families")
-    found = {"--optimizer-step"}
-    for group in compare._action_groups:
-        if group.title in groups:
-            options = (a.option_strings[0] for a in group._group_actions)
-            found |= set(options)
-    assert found == {*CASES, *NO_DEFAULT, *SAID_OTHERWISE, *WHOLE, *SAME, *OWN, *BELOW}
+    made = parser_of("simulate")
+    groups = ("costs", "timing", "families")
+    flagged = (g._group_actions for g in made._action_groups if g.title in groups)
+    found = {action.option_strings[0].removeprefix("--") for some in flagged for action in some}
+    rare = rare_of(made)
+    assert rare is not None
+    families = {*FamilyOptions.__annotations__} - {"chunks", "slices", "memory"}
+    found |= {name.replace("_", "-") for name in (*rare.rare, *families)}
+    listed = {*CASES, *NO_DEFAULT, *SAID_OTHERWISE, *WHOLE, *SAME, *BELOW}
+    assert found == listed | {name.replace("_", "-") for name in OF_ORDERS}
 
 
 def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
-    line = ["compare", "--stages", "8", "--microbatches", "16,32", "--schedules", "1f1b", *MODEL]
-    assert main([*line, "--html", str(page)]) == 0
+    line = ["simulate", "--pp", "8", "--microbatches", "16,32", "--schedules", "1f1b", *MODEL]
+    assert main([*line, "--draw", str(page)]) == 0
     title, assumed, band, heading, *_ = capsys.readouterr().out.splitlines()
     assert title == "8 workers, llama3-70b on dgx-h100"
     assert assumed.startswith("assumed: sequence 8192, attention fused, ")
@@ -197,11 +202,12 @@ def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> Non
 
 def test_what_is_given_is_not_listed(capsys: Capture) -> None:
     everything = [
-        *("--sequence", "8192", "--attention", "fused", "--precision", "bf16"),
-        *("--recompute", "none", "--global-batch", "32", "--accelerators", "8"),
-        *("--no-sequence-parallel", "--data-parallel", "1", "--transport", "overlap"),
-        *("--receive-placement", "arrival", "--runtime", "table", "--optimizer-step", "none"),
-        *("--gradient-after", "I", "--split-backward", "--balance", "auto", "--reserve", "parts"),
+        *("--sequence", "8192", "--set", "attention=fused", "--precision", "bf16"),
+        *("--recompute", "none", "--global-batch", "32", "--set", "accelerators=8"),
+        *("--set", "sequence-parallel=false", "--data-parallel", "1", "--transport", "overlap"),
+        *("--receive-placement", "arrival", "--set", "runtime=table", "--optimizer-step", "none"),
+        *("--option", "gradient-after=I", "--option", "split-backward=true"),
+        *("--set", "balance=auto", "--reserve", "parts"),
     ]
     said = compared(capsys, ["1f1b", *MODEL, *everything])[1]
     assert said == (
@@ -223,7 +229,7 @@ def test_other_rates_are_said(capsys: Capture) -> None:
             said = f"rates of the data sheet ({loaded} has those under load)"
             assert said in compared(capsys, line)[1]
     line = ["1f1b", "--model", "llama3-70b", "--system", "h100-load", "--microbatch-size", "1"]
-    row, said = compared(capsys, [*line, "--accelerators", "8"])
+    row, said = compared(capsys, [*line, "--set", "accelerators=8"])
     assert "rates of the data sheet" not in said
     sheet, _ = compared(capsys, ["1f1b", *MODEL, "--microbatch-size", "1"])
     assert row["step_s"] > 1.01 * sheet["step_s"]
@@ -243,7 +249,7 @@ def test_notes_of_readers_are_said(capsys: Capture) -> None:
     model = json.loads(pipesched.Costs(model=file)._raw.model())
     notes = model["notes"]
     assert any("sequences of 2048 tokens" in note for note in notes)
-    line = ["compare", "--stages", "2", "--microbatches", "8", "--schedules", "1f1b"]
+    line = ["simulate", "--pp", "2", "--microbatches", "8", "--schedules", "1f1b"]
     assert main([*line, "--model", file, "--system", "dgx-h100", "--microbatch-size", "1"]) == 0
     printed = capsys.readouterr().out
     for note in notes:
@@ -254,8 +260,8 @@ def test_notes_of_readers_are_said(capsys: Capture) -> None:
     ("option", "said", "value", "key"),
     [
         ("--sequence", "sequence 8192", "4096", "step_s"),
-        ("--attention", "attention fused", "unfused", "step_s"),
-        ("--attention", "attention fused", "flash-3", "step_s"),
+        ("--set", "attention fused", "attention=unfused", "step_s"),
+        ("--set", "attention fused", "attention=flash-3", "step_s"),
         ("--precision", "precision bf16", "fp8", "step_s"),
         ("--transport", "transport overlap", "blocking", "step_s"),
         ("--reserve", "reserve CUDA context 0.95GiB + collectives 7GB", "50%", "step_s"),
@@ -265,8 +271,8 @@ def test_plan_says_what_it_assumed(
     option: str, said: str, value: str, key: str, capsys: Capture
 ) -> None:
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", "--top", "1"]
-    line += ["--global-batch", "32", "--schedules", "zb-v", "--stages", "4", "--tensor", "1"]
-    line += ["--format", "json", "--recompute", "none", "--context", "1"]
+    line += ["--global-batch", "32", "--schedules", "zb-v", "--pp", "4", "--tp", "1"]
+    line += ["--format", "json", "--recompute", "none", "--cp", "1"]
     found = []
     for given in (line, [*line, option, value]):
         assert main(given) in (0, 1)
@@ -282,15 +288,15 @@ def test_plan_says_what_it_assumed(
 @pytest.mark.parametrize(
     ("parts", "said", "given"),
     [
-        (["--expert", "4"], "expert balance 1,", ["--expert-balance", "1.5"]),
+        (["--ep", "4"], "expert balance 1,", ["--set", "expert-balance=1.5"]),
     ],
 )
 def test_plan_says_how_parts_are_divided(
     parts: list[str], said: str, given: list[str], capsys: Capture
 ) -> None:
     line = ["plan", "--model", "qwen3-30b-a3b", "--system", "dgx-h100", "--gpus", "32", "--top"]
-    line += ["1", "--global-batch", "128", "--schedules", "1f1b", "--stages", "4", "--tensor", "2"]
-    line += ["--context", "1"]
+    line += ["1", "--global-batch", "128", "--schedules", "1f1b", "--pp", "4", "--tp", "2"]
+    line += ["--cp", "1"]
     steps = []
     for more in ([], given):
         assert main([*line, *parts, *more, "--format", "json"]) == 0
@@ -302,7 +308,7 @@ def test_plan_says_how_parts_are_divided(
 
 
 def test_optimize_says_what_it_assumed(capsys: Capture) -> None:
-    line = ["optimize", "--schedule", "1f1b", "--workers", "2", "--microbatches", "4"]
+    line = ["optimize", "1f1b", "--pp", "2", "--microbatches", "4"]
     line += ["--model", "llama3-8b", "--system", "dgx-h100", "--max-evaluations", "100"]
     assert main(line) == 1
     printed = capsys.readouterr()
@@ -312,16 +318,16 @@ def test_optimize_says_what_it_assumed(capsys: Capture) -> None:
         assert said in first
     assert main([*line, "--microbatch-size", "1"]) == 0
     assert "the model's batch" not in capsys.readouterr().out
-    times = ["optimize", "--workers", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"]
+    times = ["optimize", "--pp", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"]
     assert main(times) == 0
     assert "memory unlimited, time at most 30s, " in capsys.readouterr().out.splitlines()[1]
 
 
 def test_the_other_verbs_say_it(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["simulate", "--schedule", "VPP", "--workers", "4", "--microbatches", "8"]) == 0
+    assert main(["simulate", "--schedule", "VPP", "--pp", "4", "--microbatches", "8"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith("assumed: messages free (no comm), ") and "chunks 2" in first
-    sweep = ["sweep", "--schedules", "1f1b", "--workers", "4", "--microbatches", "8"]
+    sweep = ["sweep", "--schedules", "1f1b", "--pp", "4", "--microbatches", "8"]
     assert main([*sweep, "--model", "llama3-8b,mixtral-8x7b", "--system", "dgx-h100"]) == 0
     second = capsys.readouterr().out.splitlines()[1]
     assert "microbatch size 64 (the model's batch of 512)" in second
@@ -331,14 +337,14 @@ def test_the_other_verbs_say_it(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_sweeps_say_the_batch_of_each_model(capsys: Capture) -> None:
-    line = ["sweep", "--schedules", "1f1b", "--workers", "4", "--microbatches", "8"]
+    line = ["sweep", "--schedules", "1f1b", "--pp", "4", "--microbatches", "8"]
     assert main([*line, "--model", "llama3-8b,llama3-70b", "--system", "dgx-h100"]) == 0
     said = "microbatch size 64 (the model's batch of 512) or 128 (the model's batch of 1024), "
     assert said in capsys.readouterr().out.splitlines()[1]
 
 
 def test_jitter_says_its_seed(capsys: Capture) -> None:
-    line = ["sweep", "--schedules", "1f1b", "--workers", "4", "--microbatches", "8"]
+    line = ["sweep", "--schedules", "1f1b", "--pp", "4", "--microbatches", "8"]
     line += ["--format", "json", "--disturbance"]
     steps = {}
     for text in ("jitter=50%", "jitter=50%,seed=0", "jitter = 50%, seed = 1", "worker3=1.3"):
@@ -356,9 +362,9 @@ def test_memory_has_the_same_name_in_all_verbs(tmp_path: Path, capsys: Capture) 
     costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--global-batch", "16"]
     sizes = ["--microbatches", "8"]
     verbs = [
-        ["compare", "--stages", "4", *sizes, "--schedules", "1f1b"],
-        ["simulate", "--schedule", "1f1b", "--workers", "4", *sizes],
-        ["sweep", "--schedules", "1f1b", "--workers", "4", *sizes],
+        ["simulate", "--pp", "4", *sizes, "--schedules", "1f1b"],
+        ["simulate", "--schedule", "1f1b", "--pp", "4", *sizes],
+        ["sweep", "--schedules", "1f1b", "--pp", "4", *sizes],
         ["plan", "--gpus", "8", "--top", "1"],
     ]
     for verb in verbs:

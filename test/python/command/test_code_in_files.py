@@ -202,6 +202,6 @@ def test_pickles_are_not_read(tmp_path: Path) -> None:
 def test_folders_and_files_of_trainings(code: Path, tmp_path: Path) -> None:
     """Only --model names code: neither a schedule nor a measurement does."""
     (tmp_path / "model.py").write_text(code.read_text())
-    words = ["run", "--schedule", str(code), "--model", "gpt", "--workers", "2"]
+    words = ["run", "--schedule", str(code), "--model", "gpt", "--pp", "2"]
     assert main([*words, "--microbatches", "2", "-o", str(tmp_path / "out")]) == 1
     assert not (tmp_path / "ran").exists()

@@ -26,9 +26,10 @@ def tool(tmp_path: Path) -> str:
 
 
 def test_options_reach_the_tool(tool: str, capfd: pytest.CaptureFixture[str]) -> None:
-    line = [MLP, "--backend", "mpi", "--schedule", "chimera", "--workers", "4", "--steps", "2"]
-    line += ["--pairs", "2", "--construction", "doubling", "--mpirun", "mpirun --oversubscribe"]
-    line += ["--trace", "run.json", "--blocking", "--tool", tool]
+    line = [MLP, "--backend", "mpi", "--schedule", "chimera", "--pp", "4", "--steps", "2"]
+    line += ["--option", "pairs=2", "--option", "construction=doubling"]
+    line += ["--set", "mpirun=mpirun --oversubscribe"]
+    line += ["--draw", "run.json", "--set", "blocking=true", "--set", f"tool={tool}"]
     assert main(["run", *line]) == 0
     assert capfd.readouterr().out == (
         f"{MLP} --backend=mpi --schedule=chimera --workers=4 --steps=2 --seed=0 --pairs=2 "
@@ -37,8 +38,8 @@ def test_options_reach_the_tool(tool: str, capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_status_is_that_of_the_tool(tool: str, capfd: pytest.CaptureFixture[str]) -> None:
-    line = [MLP, "--backend", "loopback", "--schedule", "1f1b", "--no-split-backward"]
-    assert main(["run", *line, "--check", "--tool", tool]) == 3
+    line = [MLP, "--backend", "loopback", "--schedule", "1f1b", "--option", "split-backward=false"]
+    assert main(["run", *line, "--check", "--set", f"tool={tool}"]) == 3
     assert "--split-backward=false --check" in capfd.readouterr().out
 
 
@@ -46,15 +47,14 @@ def test_status_is_that_of_the_tool(tool: str, capfd: pytest.CaptureFixture[str]
     ("line", "status", "said"),
     [
         ("--backend loopback", 2, "--backend loopback needs a file with functions of stages"),
-        ("m.mlir --backend loopback --model gpt", 2, "--model belongs to --backend gloo and nccl"),
         ("m.mlir --backend mpi --schedule gpipe,1f1b", 2, "runs one schedule at a time, found 2"),
         ("m.mlir --backend loopback -o out", 2, "-o belongs to --backend gloo and nccl"),
-        ("m.mlir --backend loopback --html p", 2, "--html belongs to --backend gloo and nccl"),
-        ("m.mlir --backend loopback --tool nowhere", 1, "nowhere is not found; build it"),
-        ("--schedule 1f1b --model gpt --check", 2, "--check belongs to --backend loopback and mpi"),
-        ("m.mlir --schedule 1f1b --model gpt", 2, "MODEL.mlir belongs to --backend loopback"),
-        ("--model gpt", 2, "--schedule is missing"),
-        ("--schedule 1f1b", 2, "--model is missing"),
+        ("m.mlir --backend loopback --draw p.html", 2, "--draw belongs to --backend gloo and nccl"),
+        ("m.mlir --backend loopback --set tool=nowhere", 1, "nowhere is not found; build it"),
+        ("gpt --schedules 1f1b --check", 2, "--check belongs to --backend loopback and mpi"),
+        ("m.mlir --schedules 1f1b", 2, "m.mlir belongs to --backend loopback"),
+        ("gpt", 2, "--schedules is missing"),
+        ("--schedules 1f1b", 2, "give a model: one that ships"),
     ],
 )
 def test_mistakes(line: str, status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ def give(monkeypatch: pytest.MonkeyPatch, contents: bytes) -> None:
 
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize(
-    "line", [["verify"], ["show"], ["simulate"], ["compare"], ["convert", "--to", "report"]]
+    "line", [["verify"], ["show"], ["simulate"], ["convert", "--to", "report"]]
 )
 def test_standard_input(
     line: list[str], kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -75,7 +75,7 @@ def test_passes_of_an_input_that_is_not_read(
     assert found.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
 
 
-@pytest.mark.parametrize("verb", ["compare", "simulate"])
+@pytest.mark.parametrize("verb", ["simulate", "simulate"])
 @pytest.mark.parametrize(
     ("times", "are_free"), [("F=1ms,B=2ms", True), ("F=1ms,B=2ms,comm=1us", False)]
 )
@@ -89,7 +89,7 @@ def test_own_times_without_messages(
     assert ("messages free (no comm) in made, " in printed) == are_free
 
 
-@pytest.mark.parametrize("verb", ["compare", "simulate"])
+@pytest.mark.parametrize("verb", ["simulate", "simulate"])
 def test_standard_input_has_a_name(
     verb: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +103,7 @@ def test_standard_input_has_a_name(
 
 
 @pytest.mark.parametrize("contents", ["", "module {}", "// nothing\n"])
-@pytest.mark.parametrize("verb", ["verify", "show", "simulate", "compare"])
+@pytest.mark.parametrize("verb", ["verify", "show", "simulate"])
 def test_files_without_schedules_are_no_answer(
     verb: str, contents: str, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -126,25 +126,12 @@ def test_programs_are_not_optimized(tmp_path: Path, capsys: Capture) -> None:
         ["--microbatch-size", "2"],
         ["--precision", "fp8"],
         ["--recompute", "full"],
-        ["--attention", "fused"],
+        ["--set attention", "attention=fused"],
         ["--times", "F=1ms,B=2ms", "--global-batch", "8"],
     ],
 )
 def test_options_of_models_need_one(given: list[str], capsys: Capture) -> None:
-    line = ["compare", "--stages", "2", "--microbatches", "4", "--schedules", "1f1b"]
+    line = ["simulate", "--pp", "2", "--microbatches", "4", "--schedules", "1f1b"]
     flag = given[-2]
+    given = [*given[:-2], *flag.split()[:1], given[-1]]
     assert f"{flag} is about --model; none is given" in failure_of(capsys, *line, *given, status=2)
-
-
-def test_simulate_does_not_rank(tmp_path: Path, capsys: Capture) -> None:
-    """Its schedules may do different amounts of work."""
-    files = []
-    for family in ("1f1b", "zb-v"):
-        files.append(str(tmp_path / f"{family}.mlir"))
-        pipesched.generate(family, workers=4, microbatches=8, name=family).save(files[-1])
-    line = ["simulate", *files, "--times", "F=1ms,B=2ms,I=1ms,W=1ms", "--slow-worker", "3=1.3"]
-    assert main(line) == 0
-    assert " rank " not in capsys.readouterr().out
-    assert main([*line, "--format", "json"]) == 0
-    reports = json.loads(capsys.readouterr().out)
-    assert all("rank" not in each for report in reports for each in report["sensitivity"])

@@ -10,13 +10,13 @@ from pipesched.command import main
 from test_command import Capture, failure_of, interrupted, rows_of, run_passes
 
 TIMES = ["--times", "F=10ms,I=12ms,W=8ms,D=14ms,U=14ms,comm=1ms"]
-SMALL = ["optimize", "--workers", "2", "--microbatches", "4", "--time", "20s"]
+SMALL = ["optimize", "--pp", "2", "--microbatches", "4", "--time", "20s"]
 
 
 def test_answer_and_file(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "best.mlir"
     times = ["--times", "F=10ms,I=12ms,W=8ms,D=14ms,U=14ms"]
-    given = [*SMALL, *times, "--memory", "2", "--offload", "-o", str(file)]
+    given = [*SMALL, *times, "--activations", "2", "--offload", "-o", str(file)]
     (row,) = rows_of(capsys, *given)
     assert row["status"] == "optimal" and row["gap"] == 0
     assert row["makespan_s"] == row["lower_bound_s"]
@@ -37,8 +37,8 @@ def test_starts_from_a_file(tmp_path: Path, capsys: Capture) -> None:
     assert row["makespan_s"] < row["before_s"]
     (row,) = rows_of(
         capsys,
-        *("optimize", "--schedule", "zb-v", "--workers", "2", "--microbatches", "4"),
-        *(*TIMES, "--times-of", "worker", "--time", "1s"),
+        *("optimize", "--schedule", "zb-v", "--pp", "2", "--microbatches", "4"),
+        *(*TIMES, "--set", "times-of=worker", "--time", "1s"),
     )
     assert row["before_s"] >= row["makespan_s"] >= row["lower_bound_s"] >= 4 * 0.03
 
@@ -81,17 +81,18 @@ def test_placements_divide_the_same_layers(tmp_path: Path, capsys: Capture) -> N
 
 def test_placements_without_a_schedule_are_said(capsys: Capture) -> None:
     """On a V a microbatch needs two activations of the first worker."""
-    given = [*SMALL, "--times", LAYERS, "--memory", "1", "--placements", "linear,v"]
+    given = [*SMALL, "--times", LAYERS, "--activations", "1", "--placements", "linear,v"]
     (row,) = rows_of(capsys, *given)
     (other,) = row["others"]
     assert (row["placement"], other["placement"], other["objective_s"]) == ("linear", "v", None)
     assert other["reason"].startswith("worker 0 has a capacity of 1, which holds no schedule")
-    message = failure_of(capsys, *SMALL, "--times", LAYERS, "--memory", "1", "--placements", "v")
+    line = [*SMALL, "--times", LAYERS, "--activations", "1", "--placements", "v"]
+    message = failure_of(capsys, *line)
     assert other["reason"] in message
 
 
 def test_passes(capsys: Capture) -> None:
-    given = [*SMALL, *TIMES, "--memory", "2", "--times-of", "worker"]
+    given = [*SMALL, *TIMES, "--activations", "2", "--set", "times-of=worker"]
     (row,) = rows_of(capsys, *given)
     printed = pipesched.Schedule.from_text(run_passes(capsys, *given))
     assert printed.simulate(transport="delay").execution.makespan_ps / 1e12 == row["makespan_s"]
@@ -100,7 +101,7 @@ def test_passes(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("given", "status", "said"),
     [
-        (["optimize"], 2, "give a file, or --workers and --microbatches"),
+        (["optimize"], 2, "give a file, or --pp and --microbatches"),
         ([*SMALL, "-o", "best"], 1, "cannot tell from 'best' what to write"),
         ([*SMALL, *TIMES, "--memory", "lots"], 1, "lots"),
         ([*SMALL, *TIMES, "--memory", "80GB"], 1, "has no model"),
@@ -109,7 +110,7 @@ def test_passes(capsys: Capture) -> None:
         (
             [*SMALL, "--times", LAYERS, "--schedule", "1f1b", "--placements", "linear,v"],
             2,
-            "the schedule has rows, which another placement would move; give --workers",
+            "the schedule has rows, which another placement would move; give --pp",
         ),
         ([*SMALL[:-1], "soon"], 1, "time is a time from above 0 to 1000h"),
     ],
@@ -121,7 +122,7 @@ def test_mistakes(given: list[str], status: int, said: str, capsys: Capture) -> 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path) -> None:
     file = tmp_path / "best.mlir"
-    hard = ["optimize", "--workers", "8", "--microbatches", "24", *TIMES, "--memory", "3"]
+    hard = ["optimize", "--pp", "8", "--microbatches", "24", *TIMES, "--activations", "3"]
     hard += ["--offload", "--recompute", "full", "--threads", "1", "--time", "10min"]
     status, out, err = interrupted([*hard, "-o", str(file), "--format", "json"], after=5)
     assert status == 130, err

@@ -13,18 +13,18 @@ from pipesched.command.own_steps import COLUMNS
 from rich.cells import cell_len
 from test_command_tables import COSTS, LINE, LINES, PLAN, in_terminal
 
-SLOW = ["--slow-worker", "3=1.3", "--jitter", "5%"]
+SLOW = ["--disturbance", "worker3=1.3", "--disturbance", "jitter=5%"]
 EXPERTS = ["--model", "qwen3-30b-a3b", "--system", "dgx-h100", "--microbatch-size", "1"]
 VERBS: dict[str, list[str]] = {
     **LINES,
     "disturbed": [*LINE, *SLOW],
-    "disturbed plan": [*LINES["plan"], "--top", "3", "--slow-worker", "1=1.3"],
+    "disturbed plan": [*LINES["plan"], "--top", "3", "--disturbance", "worker1=1.3"],
     "explained": [*LINES["plan"], "--explain"],
     "unfit": [*LINES["plan"], "--memory", "24GiB"],
-    "vocabulary": [*LINES["plan"], "--vocabulary", "whole,vocab-1"],
-    "overlap": ["overlap", *EXPERTS, "--expert-parallel", "8", "--data-parallel", "8"],
-    "optimize": ["optimize", "--workers", "4", "--microbatches", "8", *COSTS[:4],
-                 "--microbatch-size", "1", "--accelerators", "8", "--time", "1s"],
+    "vocabulary": [*LINES["plan"], "--set", "vocabulary=whole,vocab-1"],
+    "overlap": ["simulate", "--order", "all", *EXPERTS, "--ep", "8", "--dp", "8"],
+    "optimize": ["optimize", "--pp", "4", "--microbatches", "8", *COSTS[:4],
+                 "--microbatch-size", "1", "--set", "accelerators=8", "--time", "1s"],
     "reproduce": ["reproduce", "table1"],
 }  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_own_steps_and_changes_fit(tmp_path: Path, columns: int) -> None:
     lines = in_terminal(columns, "fit", own_steps(tmp_path))
     assert too_long(lines, columns) == [] and any("run 2" in line for line in lines)
     plan = str(tmp_path / "plan.json")
-    line = [*PLAN, "--global-batch", "128", "--workers", "2", "--schedules", "1f1b"]
+    line = [*PLAN, "--global-batch", "128", "--pp", "2", "--schedules", "1f1b"]
     assert main([*line, "--top", "1", "--format", "json", "-o", plan]) == 0
     lines = in_terminal(columns, "whatif", plan, "--set", "network.bandwidth=0.5x")
     assert too_long(lines, columns) == []

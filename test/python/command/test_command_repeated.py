@@ -8,7 +8,7 @@ from pipesched.command import main
 from test_command import Capture, rows_of, run_passes
 
 COMPARE = [
-    *("compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b,zb-h1"),
+    *("simulate", "--pp", "4", "--microbatches", "8", "--schedules", "1f1b,zb-h1"),
     *("--model", "llama3-8b", "--microbatch-size", "1"),
 ]
 
@@ -28,7 +28,7 @@ def test_systems_are_compared(capsys: Capture) -> None:
 
 
 def test_text_names_the_systems(capsys: Capture) -> None:
-    line = [*COMPARE, "--system", "dgx-h100", "--system", "dgx-a100", "--jitter", "5%"]
+    line = [*COMPARE, "--system", "dgx-h100", "--system", "dgx-a100", "--disturbance", "jitter=5%"]
     assert main(line) == 0
     printed = capsys.readouterr().out
     assert "llama3-8b on dgx-h100 and dgx-a100" in printed
@@ -63,8 +63,7 @@ def test_passes_of_all_systems(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["simulate", "--schedule", "1f1b", "--system", "dgx-h100", "--system=dgx-a100"],
-        ["compare", "--model", "llama3-8b", "--model", "llama3-70b"],
+        ["simulate", "--model", "llama3-8b", "--model", "llama3-70b"],
         ["plan", "--gpus", "8", "--system", "dgx-h100", "--system", "dgx-a100"],
         ["sweep", "--times", "F=1ms", "--times", "F=2ms,B=1ms", "--model=a", "--model=b"],
         ["optimize", "--system", "dgx-h100", "--system", "dgx-a100"],
@@ -81,8 +80,8 @@ def test_no_value_is_dropped_in_silence(arguments: list[str], capsys: Capture) -
 
 def test_the_same_twice_is_no_contradiction(capsys: Capture) -> None:
     """Nor is a later value of an option that says how, which scripts add."""
-    line = ["compare", "--stages", "2", "--stages", "4", "--microbatches", "8"]
-    rows = rows_of(capsys, *line, "--times", "F=1ms,B=2ms,I=1ms,W=1ms", "--times-of", "worker")
+    line = ["simulate", "--pp", "2", "--pp", "4", "--microbatches", "8"]
+    rows = rows_of(capsys, *line, "--times", "F=1ms,B=2ms,I=1ms,W=1ms", "--set", "times-of=worker")
     assert {row["workers"] for row in rows} == {4}
 
 
@@ -92,8 +91,9 @@ def test_the_same_twice_is_no_contradiction(capsys: Capture) -> None:
 )
 def test_booleans(text: str, value: bool, capsys: Capture) -> None:
     assert truth(text) is value
-    sizes = ["sweep", "--schedules", "1f1b", "--stages", "4", "--microbatches", "8"]
-    (row,) = rows_of(capsys, *sizes, "--split-backward", text, "--times", "F=1ms,I=1ms,W=1ms,B=2ms")
+    sizes = ["sweep", "--schedules", "1f1b", "--pp", "4", "--microbatches", "8"]
+    sizes += ["--option", f"split-backward={text}", "--times", "F=1ms,I=1ms,W=1ms,B=2ms"]
+    (row,) = rows_of(capsys, *sizes)
     assert row["split_backward"] is value
 
 

@@ -49,7 +49,7 @@ def test_ranks_run_no_file_beside_data(tmp_path: Path) -> None:
     hide(tmp_path)
     (tmp_path / "neighbour.py").write_text("WIDTH = 8\n")
     toy(tmp_path, "import neighbour; assert neighbour.WIDTH == 8")
-    line = "run --schedule 1f1b --model toy.py --workers 2 --microbatches 2 --steps 3 --warmup 1"
+    line = "run --schedule 1f1b --model toy.py --pp 2 --microbatches 2 --steps 3 --warmup 1"
     command(tmp_path, *line.split(), "--calibration", "1", "-o", "out")
     assert not list(tmp_path.glob("ran-*"))
 
@@ -93,7 +93,7 @@ def listening(pids: set[int]) -> set[str]:
 @needs_torch
 def test_ranks_listen_to_their_machine_alone(tmp_path: Path, marked: dict[str, str]) -> None:
     model = toy(tmp_path, "pass")
-    line = f"--schedule 1f1b --model {model} --workers 2 --microbatches 4 --steps 1000000"
+    line = f"--schedule 1f1b --model {model} --pp 2 --microbatches 4 --steps 1000000"
     marked["GLOO_SOCKET_IFNAME"] = "eth0"  # As for several machines.
     marked["TMPDIR"] = str(tmp_path)
     process = begin(line, marked)
@@ -123,20 +123,20 @@ def test_grid_files_name_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_sweeps_read_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = ["--schedules", "1f1b", "--workers", "2", "--microbatches", "4"]
+    sizes = ["--schedules", "1f1b", "--pp", "2", "--microbatches", "4"]
     costs = ["--model", "mixtral-8x7b", "--system", "dgx-h100"]
-    argv = ["sweep", *sizes, *costs, "--expert-balance", "1,1.5", "--format", "csv"]
+    argv = ["sweep", *sizes, *costs, "--set", "expert-balance=1,1.5", "--format", "csv"]
     assert main(argv) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [float(row["expert_balance"]) for row in rows] == [1.0, 1.5]
     for wrong in ("much", "nan", "inf"):
         with pytest.raises(SystemExit):
-            main(["sweep", *sizes, "--expert-balance", wrong])
+            main(["sweep", *sizes, "--set", f"expert-balance={wrong}"])
         assert "expert_balance: expected numbers" in capsys.readouterr().err
 
 
 def test_passes_of_nothing_say_why(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["compare", "--stages", "3", "--microbatches", "3", "--schedules", "chimera"]
+    argv = ["simulate", "--pp", "3", "--microbatches", "3", "--schedules", "chimera"]
     assert main([*argv, "--show-passes"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""

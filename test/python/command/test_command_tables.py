@@ -15,16 +15,16 @@ from rich.cells import cell_len
 from test_command import Capture, failure_of
 
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
-LINE = ["compare", "1f1b", "zb-h1", "VPP", "--workers", "8", "--microbatches", "32", *COSTS]
+LINE = ["simulate", "1f1b", "zb-h1", "VPP", "--pp", "8", "--microbatches", "32", *COSTS]
 PLAN = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
 LINES = {
     "compare": LINE,
-    "simulate": ["simulate", "1f1b", "--workers", "8", "--microbatches", "32", *COSTS],
-    "sweep": ["sweep", "--schedules", "1f1b,zb-v", "--workers=8", "--microbatches=32", *COSTS],
-    "plan": [*PLAN, "--global-batch", "128", "--workers", "2,4", "--schedules", "1f1b,zb-v"],
+    "simulate": ["simulate", "1f1b", "--pp", "8", "--microbatches", "32", *COSTS],
+    "sweep": ["sweep", "--schedules", "1f1b,zb-v", "--pp=8", "--microbatches=32", *COSTS],
+    "plan": [*PLAN, "--global-batch", "128", "--pp", "2,4", "--schedules", "1f1b,zb-v"],
     "model": ["show", "--model", "qwen3-235b-a22b"],
-    "families": ["show", "--families"],
-    "systems": ["show", "--systems"],
+    "families": ["show", "families"],
+    "systems": ["show", "systems"],
 }
 
 
@@ -94,8 +94,8 @@ def test_fits_a_terminal(name: str, columns: int) -> None:
 
 def test_changes_of_a_plan_fit(tmp_path: Path) -> None:
     plan = str(tmp_path / "plan.json")
-    line = [*PLAN, "--global-batch", "128", "--workers", "2", "--schedules", "1f1b"]
-    line += ["--context", "1", "--tensor", "1", "--top", "1"]
+    line = [*PLAN, "--global-batch", "128", "--pp", "2", "--schedules", "1f1b"]
+    line += ["--cp", "1", "--tp", "1", "--top", "1"]
     assert main([*line, "--format", "json", "-o", plan]) == 0
     changes = ["--lose-node", "1", "--set", "network.bandwidth=0.5x"]
     for columns in (100, 80):
@@ -106,8 +106,8 @@ def test_changes_of_a_plan_fit(tmp_path: Path) -> None:
 
 def test_what_rows_lack_is_shown() -> None:
     """A row that is faster but does not fit never stands there as if it did."""
-    line = [*PLAN, "--global-batch", "128", "--workers", "4", "--schedules", "1f1b"]
-    line += ["--tensor", "1", "--context", "1"]
+    line = [*PLAN, "--global-batch", "128", "--pp", "4", "--schedules", "1f1b"]
+    line += ["--tp", "1", "--cp", "1"]
     head, *rows = table_of(in_terminal(100, *line, "--memory", "24GiB"))
     assert "missing/GPU" in head and any("GiB" in row.partition("GiB")[2] for row in rows)
     assert "missing/GPU" not in " ".join(in_terminal(200, *line, "--memory", "200GiB"))

@@ -11,12 +11,12 @@ from pipesched import Configuration, PipeSchedError, Schedule, generate
 from pipesched.command import main
 from test_command import Capture, rows_of
 
-SLOTS = ["--workers", "8", "--times", "F=1us,I=1us,W=1us", "--times-of", "worker"]
+SLOTS = ["--pp", "8", "--times", "F=1us,I=1us,W=1us", "--set", "times-of=worker"]
 FAMILIES = "1f1b,interleaved-1f1b,zb-h2,zb-v,v-half,v-min,dualpipe,hanayo"
 
 
 def compared(capsys: Capture, microbatches: int = 24) -> dict[str, dict[str, object]]:
-    line = ["compare", *SLOTS, "--microbatches", str(microbatches), "--schedules", FAMILIES]
+    line = ["simulate", *SLOTS, "--microbatches", str(microbatches), "--schedules", FAMILIES]
     return {str(row["schedule"]): row for row in rows_of(capsys, *line)}
 
 
@@ -36,7 +36,7 @@ def test_activations_are_those_of_papers(capsys: Capture) -> None:
 
 def test_tables_show_them(capsys: Capture) -> None:
     line = [*SLOTS, "--microbatches", "24", "--columns", "schedule,activations,formula"]
-    assert main(["compare", *line, "--schedules", "v-half,zb-v,1f1b"]) == 0
+    assert main(["simulate", *line, "--schedules", "v-half,zb-v,1f1b"]) == 0
     printed = [each.split() for each in capsys.readouterr().out.splitlines()]
     assert ["v-half", "5", "16.28", "%"] in printed or ["v-half", "5", "12.73", "%"] in printed
     assert ["zb-v", "8", "0.00", "%", "of", "span"] in printed
@@ -52,9 +52,9 @@ def test_formulas_of_the_span(family: str, workers: int, capsys: Capture) -> Non
     for count in range(1, 3 * workers):
         made = Configuration(family, workers, count, costs=None).simulate()
         assert made.formula is not None and made.formula.of == "span"
-        line = ["--workers", str(workers), "--microbatches", str(count), "--times"]
+        line = ["--pp", str(workers), "--microbatches", str(count), "--times"]
         line += ["F=1us,I=1us,W=1us,B=2us"]
-        (row,) = rows_of(capsys, "compare", family, *line)
+        (row,) = rows_of(capsys, "simulate", family, *line)
         if count >= 2 * workers - 1:
             assert row["formula_of"] == "span"
             assert row["formula_bubble_ratio"] == row["span_bubble_ratio"] == 0
@@ -89,10 +89,10 @@ def test_sweeps_rank_by_activations(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("slices", [2, 4])
 def test_slices_are_parts_of_activations(slices: int, capsys: Capture) -> None:
-    sizes = ["--workers", "4", "--microbatches", "8", "--slices", str(slices), "--times"]
+    sizes = ["--pp", "4", "--microbatches", "8", "--slices", str(slices), "--times"]
     line = ["--schedules", "seq1f1b,1f1b", *sizes, "F=1us,B=2us"]
     swept = {row["family"]: row for row in rows_of(capsys, "sweep", *line)}
-    for row in rows_of(capsys, "compare", *line):
+    for row in rows_of(capsys, "simulate", *line):
         same = swept[row["family"]]
         assert same["activations"] == row["activations"]
         assert same["peak_activations"] == row["peak_activations"]
@@ -118,7 +118,7 @@ def test_offloaded_activations_are_on_the_host(times: str) -> None:
 
 # MFU
 
-MODEL = ["--model", "llama3-8b", "--microbatch-size", "1", "--workers", "4", "--microbatches", "8"]
+MODEL = ["--model", "llama3-8b", "--microbatch-size", "1", "--pp", "4", "--microbatches", "8"]
 COSTS = "pipe-attach-system{{name={}}},pipe-attach-model{{name=llama3-8b microbatch-size=1}}"
 
 
@@ -130,7 +130,7 @@ def system_file(tmp_path: Path, **fields: object) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("command", ["compare", "sweep", "plan"])
+@pytest.mark.parametrize("command", ["simulate", "sweep", "plan"])
 def test_a_slower_cluster_has_a_lower_mfu(
     command: str, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -152,12 +152,12 @@ def test_a_slower_cluster_has_a_lower_mfu(
 
 @pytest.mark.parametrize("system", ["h100-sxm", "h100-sxm-load"])
 def test_files_have_the_mfu_of_their_costs(system: str, tmp_path: Path, capsys: Capture) -> None:
-    (wanted,) = rows_of(capsys, "compare", "1f1b", *MODEL, "--system", system)
+    (wanted,) = rows_of(capsys, "simulate", "1f1b", *MODEL, "--system", system)
     rows = generate("1f1b", workers=4, microbatches=8).transform(COSTS.format(system))
     for name, each in {"rows": rows, "program": rows.transform("convert-pipe-to-exec")}.items():
         file = tmp_path / f"{name}.mlir"
         each.save(file)
-        (row,) = rows_of(capsys, "compare", str(file))
+        (row,) = rows_of(capsys, "simulate", str(file))
         assert row["mfu"] == pytest.approx(wanted["mfu"])
 
 
@@ -171,7 +171,7 @@ def test_mfu_counts_what_a_program_computes(tmp_path: Path, capsys: Capture) -> 
     for name, each in {"all": text, "forwards": forwards, "stated": stated}.items():
         file = tmp_path / f"{name}.mlir"
         file.write_text(each)
-        (row,) = rows_of(capsys, "compare", str(file))
+        (row,) = rows_of(capsys, "simulate", str(file))
         assert 0 < row["mfu"] < 1
         work.append(row["mfu"] * row["step_s"])
         assert Schedule.from_text(each).kind == "program"

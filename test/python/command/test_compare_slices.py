@@ -8,12 +8,12 @@ from pipesched.command import main
 
 Capture = pytest.CaptureFixture[str]
 
-SIZES = ("--workers", "8", "--microbatches", "64", "--slices", "4")
+SIZES = ("--pp", "8", "--microbatches", "64", "--slices", "4")
 COSTS = ("--model", "qwen3-4b", "--system", "h100-sxm", "--microbatch-size", "1")
 
 
 def sentences(capsys: Capture, *arguments: str) -> list[str]:
-    assert main(["compare", *arguments]) == 0
+    assert main(["simulate", *arguments]) == 0
     return re.findall(r"^- .*slices gain.*$", capsys.readouterr().out, re.MULTILINE)
 
 
@@ -32,8 +32,8 @@ def step(family: str, sequence: int, cut: str, **options: int) -> float:
 
 def test_names_the_length_from_which_slices_gain(capsys: Capture) -> None:
     (line,) = sentences(
-        capsys, "1f1b", "seq1f1b", *SIZES, *COSTS, "--accelerators", "1", "--sequence", "16384",
-        "--slice-cut", "work",
+        capsys, "1f1b", "seq1f1b", *SIZES, *COSTS, "--set", "accelerators=1", "--sequence", "16384",
+        "--set", "slice-cut=work",
     )  # fmt: skip
     found = re.search(r"slices gain from sequences of ([\d,]+) tokens on", line)
     assert found, line
@@ -49,18 +49,18 @@ def test_names_the_length_from_which_slices_gain(capsys: Capture) -> None:
 def test_says_where_equal_tokens_lose(capsys: Capture) -> None:
     """The pipeline waits for the slices that see most: cutting by work is named, with its step."""
     (line,) = sentences(
-        capsys, "1f1b", "seq1f1b", *SIZES, *COSTS, "--accelerators", "1", "--sequence", "16384"
+        capsys, "1f1b", "seq1f1b", *SIZES, *COSTS, "--set", "accelerators=1", "--sequence", "16384"
     )
     assert "slices gain at none of the lengths tried, 1,024 to 1,048,576 tokens" in line
-    found = re.search(r"\(--slice-cut work\) seq1f1b takes ([\d.]+) s", line)
+    found = re.search(r"\(--set slice-cut=work\) seq1f1b takes ([\d.]+) s", line)
     assert found, line
     assert float(found[1]) == pytest.approx(step("seq1f1b", 16384, "work", slices=4) / 1e12, 1e-3)
     assert line.endswith("so that slices are slower")
 
 
 def test_one_line_for_each_size_and_none_without_both(capsys: Capture) -> None:
-    sizes = ("--workers", "4", "--microbatches", "4,8")
-    costs = (*COSTS, "--accelerators", "1")
+    sizes = ("--pp", "4", "--microbatches", "4,8")
+    costs = (*COSTS, "--set", "accelerators=1")
     lines = sentences(capsys, "1f1b", "seq1f1b", *sizes, "--slices", "2", *costs)
     assert [line.split(":")[0] for line in lines] == ["- 4 microbatches", "- 8 microbatches"]
     assert not sentences(capsys, "seq1f1b", *sizes, "--slices", "2", *costs)
@@ -71,8 +71,8 @@ def test_one_line_for_each_size_and_none_without_both(capsys: Capture) -> None:
 def test_lengths_that_cannot_be_cut_are_left_out(capsys: Capture) -> None:
     """1,536 tokens are no three slices of a multiple of 1,024, but 3,072 are three equal ones."""
     lines = sentences(
-        capsys, "1f1b", "seq1f1b", "--workers", "3", "--microbatches", "8", "--slices", "3", *COSTS,
-        "--accelerators", "1", "--sequence", "3072",
+        capsys, "1f1b", "seq1f1b", "--pp", "3", "--microbatches", "8", "--slices", "3", *COSTS,
+        "--set", "accelerators=1", "--sequence", "3072",
     )  # fmt: skip
     (line,) = lines
     assert "context parallelism" not in line  # three workers have no half

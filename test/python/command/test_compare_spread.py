@@ -9,16 +9,16 @@ from pipesched import Configuration, Costs
 from pipesched._options import Balance
 from pipesched.command import main
 from pipesched.command.output import seconds
-from pipesched.planning._spread import head_in_layers
+from pipesched.traits import head_in_layers
 
 Capture = pytest.CaptureFixture[str]
 
-SIZES = ("--workers", "4", "--microbatches", "16", "--microbatch-size", "1")
+SIZES = ("--pp", "4", "--microbatches", "16", "--microbatch-size", "1")
 COSTS = ("--system", "a100-sxm-80gb")
 
 
 def sentences(capsys: Capture, *arguments: str) -> list[str]:
-    assert main(["compare", *arguments, *SIZES, *COSTS]) == 0
+    assert main(["simulate", *arguments, *SIZES, *COSTS]) == 0
     return re.findall(r"^- .*in shards.*$|^- .*of shards.*$", capsys.readouterr().out, re.MULTILINE)
 
 
@@ -68,12 +68,12 @@ def test_a_vocabulary_with_fewer_entries_than_workers_is_refused(
 ) -> None:
     """A whole head needs no entry for each worker."""
     file = heavy_head(tmp_path, 3)
-    main(["compare", "1f1b", "vocab-1f1b", "--model", file, *SIZES, *COSTS])
+    main(["simulate", "1f1b", "vocab-1f1b", "--model", file, *SIZES, *COSTS])
     shown = capsys.readouterr()
     wanted = "the vocabulary of model 'spread' has 3 entries, fewer than the 4 workers of a path"
     (line,) = [line for line in (shown.out + shown.err).splitlines() if wanted in line]
     assert "vocab-1f1b" in line
-    main(["compare", "1f1b", "vocab-1f1b", "--model", heavy_head(tmp_path, 5), *SIZES, *COSTS])
+    main(["simulate", "1f1b", "vocab-1f1b", "--model", heavy_head(tmp_path, 5), *SIZES, *COSTS])
     shown = capsys.readouterr()
     assert "entries, fewer" not in shown.out + shown.err
 

@@ -93,21 +93,22 @@ def test_measurements_are_files_as_others(tmp_path: Path) -> None:
 def test_empty_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schedule = str(tmp_path / "a.mlir")
     generate("1f1b", workers=2, microbatches=2).save(schedule)
-    for option in ("-o", "--html", "--png", "--trace"):
-        assert main(["simulate", schedule, "--times", "F=1ms,B=2ms", option, ""]) == 2
+    line = ["simulate", schedule, "--times", "F=1ms,B=2ms"]
+    for words in (["-o", ""], ["--draw", "svg:"], ["--draw", "trace:"]):
+        assert main([*line, *words]) == 2
         assert "is empty, wanted the name of a file" in capsys.readouterr().err
-    assert main(["show", schedule, "--html", ""]) == 2
+    assert main(["show", schedule, "--draw", "html:"]) == 2
 
 
 def test_no_file_is_written_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schedule, other = str(tmp_path / "a.mlir"), str(tmp_path / "other.svg")
     generate("1f1b", workers=2, microbatches=2).save(schedule)
-    twice = ["--svg", other, "--png", str(tmp_path / "." / "other.svg")]
+    twice = ["--draw", other, "--draw", f"png:{tmp_path}/./other.svg"]
     words = ["simulate", schedule, "--times", "F=1ms,B=2ms"]
     assert main([*words, *twice]) == 2
-    assert "--svg and --png name the same file" in capsys.readouterr().err
+    assert "--draw and --draw name the same file" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["a.mlir"]
-    assert main([*words, "--svg", "/dev/null", "--png", "/dev/null"]) == 0
+    assert main([*words, "--draw", "svg:/dev/null", "--draw", "png:/dev/null"]) == 0
 
 
 def test_outputs_by_two_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,33 +119,28 @@ def test_outputs_by_two_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[
     os.link(tmp_path / "a", hard)
     words = ["run", "--backend", "loopback", str(model)]
     for first, second in (("b", "./b"), ("a", "hard")):
-        outputs = ["--trace", f"{tmp_path}/{first}", "--write-profile", f"{tmp_path}/{second}"]
+        outputs = ["--draw", f"trace:{tmp_path}/{first}", "--write-profile", f"{tmp_path}/{second}"]
         assert main([*words, *outputs]) == 2
-        assert "--trace and --write-profile name the same file" in capsys.readouterr().err
-    assert main([*words, "--trace", str(link)]) == 2
-    assert "--trace names the file that is read" in capsys.readouterr().err
+        assert "--draw and --write-profile name the same file" in capsys.readouterr().err
+    assert main([*words, "--draw", f"trace:{link}"]) == 2
+    assert "--draw names the file that is read" in capsys.readouterr().err
     assert main([*words, "--save-parameters", f"{model}/folder"]) == 1
     assert "Not a directory" in capsys.readouterr().err
     assert model.read_text() == "as it was"
 
 
 LINES = {
-    "show": ["--families"],
-    "generate": ["1f1b", "--workers", "2", "--microbatches", "2"],
-    "simulate": ["--schedule", "1f1b", "--workers", "2", "--microbatches", "2"],
-    "compare": ["--stages", "2", "--microbatches", "2"],
-    "optimize": ["--workers", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"],
+    "show": ["families"],
+    "simulate": ["--schedules", "1f1b", "--pp", "2", "--microbatches", "2"],
+    "optimize": ["--pp", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"],
     "plan": ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--global-batch", "8"],
-    "run": ["--model", "gpt", "--schedule", "1f1b"],
-    "export": ["gpt", "--schedule", "1f1b", "--output", "other.mlir"],
-    "sweep": ["--schedules", "1f1b", "--workers", "2", "--microbatches", "2"],
+    "run": ["gpt", "--schedules", "1f1b"],
+    "sweep": ["--schedules", "1f1b", "--pp", "2", "--microbatches", "2"],
     "verify": ["kept.mlir"],
     "convert": ["kept.mlir"],
     "fit": ["kept.mlir"],
     "reproduce": ["table1"],
     "whatif": ["kept.mlir", "--offload", "half"],
-    "overlap": ["kept.mlir"],
-    "completion": ["bash"],
 }
 
 
@@ -167,6 +163,7 @@ def test_outputs_are_checked_first(
     flags = [("", "output")] if verb == "convert" else []
     words = parser_of(verb).format_help()
     flags += [(f"--{name}", name) for name in WRITTEN if f"--{name} " in words]
+    flags += [("--draw", "html:")] if "--draw " in words else []
     assert flags
     for flag, name in flags:
         folders = [("plan", "save"), ("reproduce", "output"), ("run", "output")]
@@ -177,7 +174,8 @@ def test_outputs_are_checked_first(
         if is_folder:
             wrong = {"kept.mlir": "File exists", "kept.mlir/x": "Not a directory"}
         for path, cause in wrong.items():
-            assert main([verb, *LINES[verb], *filter(None, (flag, path))]) == 1
+            given = f"{name}{path}" if name == "html:" else path
+            assert main([verb, *LINES[verb], *filter(None, (flag, given))]) == 1
             said = f"error: {flag or '--output'} {path}: {cause}\n"
             assert capsys.readouterr().err == said
     assert sorted(os.listdir()) == ["folder", "kept.mlir"]
@@ -243,7 +241,7 @@ def test_checked_permissions(own_folder: Path) -> None:
 RUN = "import sys; from pipesched.command import main; sys.exit(main(sys.argv[1:]))"
 
 
-@pytest.mark.parametrize("words", [["show", "--families"], ["--version"], ["--help"]])
+@pytest.mark.parametrize("words", [["show", "families"], ["--version"], ["--help"]])
 @pytest.mark.parametrize("output", ["/dev/full", "closed pipe"])
 def test_output_that_cannot_be_written(words: list[str], output: str) -> None:
     out = os.open(output, os.O_WRONLY) if output == "/dev/full" else closed_pipe()
@@ -265,10 +263,10 @@ def closed_pipe() -> int:
 def test_no_standard_output(tmp_path: Path) -> None:
     """Where the caller has closed it, an answer cannot be given, and files can."""
     shell = ["bash", "-c", 'exec "$@" >&-', "-", sys.executable, "-c", RUN]
-    done = subprocess.run([*shell, "show", "--families"], stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([*shell, "show", "families"], stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (1, "error: standard output: Bad file descriptor\n")
     file = tmp_path / "families.txt"
-    subprocess.run([*shell, "show", "--families", "-o", str(file)], check=True)
+    subprocess.run([*shell, "show", "families", "-o", str(file)], check=True)
     assert "1f1b" in file.read_text()
 
 
@@ -276,7 +274,7 @@ def test_no_standard_error(tmp_path: Path) -> None:
     """What would be said there must not go into a file."""
     shell = ["bash", "-c", 'exec "$@" 2>&-', "-", sys.executable, "-c", RUN]
     file = tmp_path / "schedule.mlir"
-    words = ["generate", "1f1b", "--workers", "2", "--microbatches", "2", "-o", str(file)]
+    words = ["convert", "1f1b", "--pp", "2", "--microbatches", "2", "-o", str(file)]
     assert subprocess.run([*shell, *words]).returncode == 0
     assert file.read_text().startswith("module {")
     wrong = subprocess.run([*shell, "show", "--nothing"], stdout=subprocess.PIPE, text=True)

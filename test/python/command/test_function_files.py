@@ -31,7 +31,7 @@ def test_simulates_shards_by_their_functions(
 
 
 def test_compares_shards_by_their_functions(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", file]) == 0
+    assert main(["simulate", file]) == 0
     assert "1.306 ns" in capsys.readouterr().out
 
 

@@ -8,8 +8,11 @@ import pytest
 from pipesched.command import main
 from test_command import Capture, failure_of, rows_of, run_passes
 
-SIZES = ("--workers", "3", "--microbatches", "6")
-FAMILIES = (("1f1b",), ("VPP", "--chunks", "3"), ("zb-v",), ("chimera", "--construction", "concat"))
+SIZES = ("--pp", "3", "--microbatches", "6")
+FAMILIES = (
+    *(("1f1b",), ("VPP", "--vpp", "3"), ("zb-v",)),
+    ("chimera", "--option", "construction=concat"),
+)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -17,8 +20,8 @@ def test_a_family_stands_for_its_file(
     family: tuple[str, ...], tmp_path: Path, capsys: Capture
 ) -> None:
     file = str(tmp_path / "made.mlir")
-    sizes = ("--workers", "4", "--microbatches", "8")
-    assert main(["generate", *family, *sizes, "-o", file]) == 0
+    sizes = ("--pp", "4", "--microbatches", "8")
+    assert main(["convert", *family, *sizes, "-o", file]) == 0
     for verb in ("show", "verify"):
         found = []
         for what in ((file,), (*family, *sizes)):
@@ -36,7 +39,7 @@ def test_the_schedule_gets_the_name_that_is_given(capsys: Capture) -> None:
 
 def test_a_page_is_written(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
-    assert main(["show", "1f1b", *SIZES, "--html", str(page)]) == 0
+    assert main(["show", "1f1b", *SIZES, "--draw", str(page)]) == 0
     assert "1f1b, unit slots of 1 us" in page.read_text()
 
 
@@ -44,12 +47,12 @@ def test_a_page_is_written(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("given", "why", "status"),
     [
-        (("1f1b",), "1f1b is a family: give --workers and --microbatches", 2),
+        (("1f1b",), "1f1b is a family: give --pp and --microbatches", 2),
         (("1f1b,zb-v", *SIZES), "give one family, not 1f1b, zb-v", 2),
-        (("FILE", "--chunks", "2"), "--chunks is about a family, and none is named", 2),
-        (("FILE", "--workers", "2"), "--workers is about a family, and none is named", 2),
+        (("FILE", "--vpp", "2"), "--vpp is about a family, and none is named", 2),
+        (("FILE", "--pp", "2"), "--pp is about a family, and none is named", 2),
         (("1f1c", *SIZES), "there is no such file, and there is no schedule family '1f1c'", 1),
-        (("1f1b", *SIZES, "--chunks", "2"), "chunks", 1),
+        (("1f1b", *SIZES, "--vpp", "2"), "chunks", 1),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -62,19 +65,19 @@ def test_what_is_wrong_is_said(
 
 
 def test_lists_take_no_options_of_families(capsys: Capture) -> None:
-    error = failure_of(capsys, "show", "--models", "--workers", "2", status=2)
-    assert "--workers is about a family, and none is named" in error
+    error = failure_of(capsys, "show", "models", "--pp", "2", status=2)
+    assert "--pp is about a family, and none is named" in error
 
 
 @pytest.mark.parametrize("verb", ["show", "verify"])
 def test_passes_make_the_family(verb: str, capsys: Capture) -> None:
-    assert main([verb, "VPP", *SIZES, "--chunks", "3"]) == 0
+    assert main([verb, "VPP", *SIZES, "--vpp", "3"]) == 0
     said = capsys.readouterr().out
-    made = run_passes(capsys, verb, "VPP", *SIZES, "--chunks", "3")
+    made = run_passes(capsys, verb, "VPP", *SIZES, "--vpp", "3")
     assert made == said if verb == "show" else "interleaved-1f1b" in made
 
 
-@pytest.mark.parametrize("verb", ["generate", "simulate", "show", "verify"])
+@pytest.mark.parametrize("verb", ["convert", "simulate", "show", "verify"])
 def test_no_pass_calls_a_function(verb: str, tmp_path: Path, capsys: Capture) -> None:
     code = tmp_path / "own.py"
     code.write_text(

@@ -15,12 +15,12 @@ from test_command import Capture, failure_of, rows_of, run_passes
 
 COSTS = ["--model", "llama3-8b", "--system", "dgx-h100"]
 PLAN = [
-    *("plan", *COSTS, "--gpus", "8", "--global-batch", "16", "--workers", "4"),
-    *("--schedules", "1f1b", "--context", "1", "--tensor", "2", "--microbatch-size", "1"),
+    *("plan", *COSTS, "--gpus", "8", "--global-batch", "16", "--pp", "4"),
+    *("--schedules", "1f1b", "--cp", "1", "--tp", "2", "--microbatch-size", "1"),
     *("--recompute", "none", "--top", "20"),
 ]
-SAME = [*COSTS, "--workers", "4", "--microbatches", "16", "--microbatch-size", "1"]
-MORE = ["--accelerators", "2"]
+SAME = [*COSTS, "--pp", "4", "--microbatches", "16", "--microbatch-size", "1"]
+MORE = ["--set", "accelerators=2"]
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp8"])
@@ -28,7 +28,7 @@ def test_all_verbs_count_the_same(precision: str, capsys: Capture) -> None:
     given = ["--precision", precision]
     even = [row for row in rows_of(capsys, *PLAN, *given) if row["paths"][0]["layers"] == [8] * 4]
     (planned,) = even
-    (compared,) = rows_of(capsys, "compare", "1f1b", *SAME, *MORE, *given)
+    (compared,) = rows_of(capsys, "simulate", "1f1b", *SAME, *MORE, *given)
     (swept,) = rows_of(capsys, "sweep", "--schedules", "1f1b", *SAME, *MORE, *given)
     assert main(["simulate", "1f1b", *SAME, *MORE, *given, "--format", "csv"]) == 0
     (simulated,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
@@ -44,32 +44,32 @@ def test_all_verbs_count_the_same(precision: str, capsys: Capture) -> None:
 
 def test_the_run_that_disagreed(capsys: Capture) -> None:
     """Between a memory and what the reserve leaves of it, no verb says that it fits."""
-    line = ["1f1b", *COSTS, "--workers", "4", "--microbatches", "16", "--microbatch-size", "3"]
-    (row,) = rows_of(capsys, "compare", *line, "--accelerators", "2")
+    line = ["1f1b", *COSTS, "--pp", "4", "--microbatches", "16", "--microbatch-size", "3"]
+    (row,) = rows_of(capsys, "simulate", *line, "--set", "accelerators=2")
     whole = 80 * 10**9
     usable = whole - reserve_of("parts", whole)
     assert row["usable_bytes_per_gpu"] == usable
     assert usable < row["peak_bytes_per_gpu"] < whole
     assert row["fits"] is False
-    (free,) = rows_of(capsys, "compare", *line, "--accelerators", "2", "--reserve", "0")
+    (free,) = rows_of(capsys, "simulate", *line, "--set", "accelerators=2", "--reserve", "0")
     assert free["fits"] is True and free["peak_bytes_per_gpu"] == row["peak_bytes_per_gpu"]
-    rows = rows_of(capsys, "compare", *line, *MORE, "--memory", "80GB")
+    rows = rows_of(capsys, "simulate", *line, *MORE, "--memory", "80GB")
     assert rows[0]["budget_bytes_per_gpu"] == usable
     assert rows[0]["uses"] != "nothing"
 
 
-@pytest.mark.parametrize("verb", ["compare", "sweep", "simulate", "optimize"])
+@pytest.mark.parametrize("verb", ["simulate", "sweep", "simulate", "optimize"])
 def test_it_is_assumed(verb: str, capsys: Capture) -> None:
-    first = ["--schedules", "1f1b"] if verb in ("compare", "sweep") else ["--schedule", "1f1b"]
+    first = ["--schedules", "1f1b"] if verb in ("simulate", "sweep") else ["--schedule", "1f1b"]
     search = ["--max-evaluations", "1"] if verb == "optimize" else []
     assert main([verb, *first, *SAME, *MORE, *search]) == 0
     (said,) = (s for s in capsys.readouterr().out.splitlines() if s.startswith("assumed:"))
     assert "memory as in Megatron-LM (2 + 4 + 12 bytes a parameter)" in said
-    assert ("reserve CUDA context 0.95GiB" in said) == (verb in ("compare", "sweep"))
+    assert ("reserve CUDA context 0.95GiB" in said) == (verb in ("simulate", "sweep"))
 
 
 def test_passes_count_the_same(capsys: Capture) -> None:
-    line = ["compare", "1f1b", *SAME, *MORE]
+    line = ["simulate", "1f1b", *SAME, *MORE]
     (row,) = rows_of(capsys, *line)
     assert str(row["peak_bytes"]) in run_passes(capsys, *line)
     assert main([*line, "--show-passes"]) == 0
@@ -84,10 +84,10 @@ def test_models_may_say_it_themselves(tmp_path: Path, capsys: Capture) -> None:
     file.write_text(json.dumps(fields))
     own = ["--model", str(file), *SAME[2:], *MORE]
     found = {verb: rows_of(capsys, verb, "--schedules", "1f1b", *own)[0]
-             for verb in ("compare", "sweep")}
-    (usual,) = rows_of(capsys, "compare", "1f1b", *SAME, *MORE)
-    assert found["compare"]["peak_bytes"] == found["sweep"]["peak_bytes"] < usual["peak_bytes"]
-    assert main(["compare", "1f1b", *own]) == 0
+             for verb in ("simulate", "sweep")}
+    (usual,) = rows_of(capsys, "simulate", "1f1b", *SAME, *MORE)
+    assert found["simulate"]["peak_bytes"] == found["sweep"]["peak_bytes"] < usual["peak_bytes"]
+    assert main(["simulate", "1f1b", *own]) == 0
     assert "memory as in" not in capsys.readouterr().out
 
 
@@ -109,5 +109,5 @@ def test_names_of_frameworks() -> None:
 
 
 def test_a_reserve_of_everything(capsys: Capture) -> None:
-    line = ["compare", "1f1b", *SAME, "--memory", "60GiB", "--reserve", "60GiB"]
+    line = ["simulate", "1f1b", *SAME, "--memory", "60GiB", "--reserve", "60GiB"]
     assert "leaves nothing of 60.0 GiB" in failure_of(capsys, *line, status=2)

@@ -18,9 +18,9 @@ ENDS: tuple[OptimizerStep, ...] = ("none", "overlapped", "exposed")
 def test_a_step_ends_as_in_compare(family: str, capsys: Capture) -> None:
     found = []
     for end in ENDS:
-        line = (family, "--workers", "4", "--microbatches", "8", *SEVERAL, "--optimizer-step", end)
+        line = (family, "--pp", "4", "--microbatches", "8", *SEVERAL, "--optimizer-step", end)
         (report,) = rows_of(capsys, "simulate", *line)
-        (row,) = rows_of(capsys, "compare", *line)
+        (row,) = rows_of(capsys, "simulate", *line)
         costs = Costs(
             model="llama3-8b",
             system="dgx-h100",
@@ -40,7 +40,7 @@ def test_a_step_ends_as_in_compare(family: str, capsys: Capture) -> None:
 def test_a_file_gets_the_end_that_was_asked_for(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bare.mlir"
     pipesched.generate("1f1b", workers=4, microbatches=8).save(file)
-    line = ("--workers", "4", "--microbatches", "8", *SEVERAL, "--optimizer-step", "exposed")
+    line = ("--pp", "4", "--microbatches", "8", *SEVERAL, "--optimizer-step", "exposed")
     (of_file,) = rows_of(capsys, "simulate", str(file), *SEVERAL, "--optimizer-step", "exposed")
     (of_family,) = rows_of(capsys, "simulate", "1f1b", *line)
     assert of_file["execution"] == of_family["execution"]
@@ -62,14 +62,14 @@ def test_the_end_is_assumed_where_rows_have_none(tmp_path: Path, capsys: Capture
 
 
 def test_a_formula_is_of_a_step_without_end(capsys: Capture) -> None:
-    line = ("1f1b", "--workers", "4", "--microbatches", "8")
+    line = ("1f1b", "--pp", "4", "--microbatches", "8")
     (bare,) = rows_of(capsys, "simulate", *line)
     (whole,) = rows_of(capsys, "simulate", *line, "--optimizer-step", "overlapped")
     assert bare["formula"] and not whole["formula"]
 
 
 def test_passes_end_the_step_likewise(capsys: Capture) -> None:
-    line = ("1f1b", "--workers", "4", "--microbatches", "8", *SEVERAL)
+    line = ("1f1b", "--pp", "4", "--microbatches", "8", *SEVERAL)
     assert main(["simulate", *line, "--optimizer-step", "overlapped", "--show-passes"]) == 0
     shown = capsys.readouterr().out
     assert "pipe-add-optimizer{all-reduce=eager}" in shown and "gradient-buckets=layers" in shown

@@ -118,10 +118,11 @@ from pipesched.planning._request import Request
 assert AXES["toy_count"] is int
 request = Request(model="llama3-8b", system="dgx-h100", gpus=8, global_batch=64)
 assert request.toy_count == 1
-given = ["--stages", "4", "--microbatches", "8", "--schedules", "1f1b", "--model", "llama3-8b"]
-assert main(["compare", *given, "--system", "dgx-h100"]) == 0
-costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--toy-count", "2"]
-taken = parser().parse_args(["simulate", "1f1b", "--workers", "4", "--microbatches", "8", *costs])
+given = ["--pp", "4", "--microbatches", "8", "--schedules", "1f1b", "--model", "llama3-8b"]
+assert main(["simulate", *given, "--system", "dgx-h100"]) == 0
+costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--set", "toy-count=2"]
+taken = parser().parse_args(["simulate", "1f1b", "--pp", "4", "--microbatches", "8", *costs])
+(taken.system,) = taken.system  # of several
 print(passes.attaching(taken)[0])
 try:
     Costs(system="h100-sxm", toy_count=3)

@@ -25,7 +25,7 @@ OWN = '''def rows(problem, depth=1, wide=False):
         found.append([*row, *(f"{w}B{i}" for i in range(done, n))])
     return found
 '''
-SIZES = ["--workers", "4", "--microbatches", "8"]
+SIZES = ["--pp", "4", "--microbatches", "8"]
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def held(depth: int) -> int:
 def test_options_reach_the_function(own: str, capsys: Capture) -> None:
     for depth in (1, 2, 3):
         options = ["--option", f"depth={depth}", "--option", "wide=true"]
-        for line in (["compare", own, "1f1b"], ["simulate", own], ["compare", "--schedules", own]):
+        for line in (["simulate", own, "1f1b"], ["simulate", "--schedules", own]):
             assert main([*line, *SIZES, *options, "--format", "json"]) == 0
             rows = json.loads(capsys.readouterr().out)
             mine = next(row for row in rows if row["schedule"] in (own, "schedule"))
             found = mine.get("peak_activations", None)
             found = max(mine["table"]["peak_activations"]) if found is None else found
             assert found == held(depth)
-        assert main(["generate", own, *SIZES, *options, "--format", "json"]) == 0
+        assert main(["convert", own, *SIZES, *options, "--to", "cells"]) == 0
         assert json.loads(capsys.readouterr().out)
 
 
@@ -97,11 +97,11 @@ def test_options_are_axes(own: str, tmp_path: Path, capsys: Capture) -> None:
     ],
 )
 def test_wrong_options(option: str, wanted: str, own: str, capsys: Capture) -> None:
-    assert wanted in failure_of(capsys, "compare", own, *SIZES, "--option", option)
+    assert wanted in failure_of(capsys, "simulate", own, *SIZES, "--option", option)
     said = failure_of(capsys, "sweep", "--schedules", own, *SIZES, "--option", option)
     assert "depth" in said
     twice = ["--option", "depth=1", "--option", "depth=2"]
-    assert "is given twice" in failure_of(capsys, "compare", own, *SIZES, *twice)
+    assert "is given twice" in failure_of(capsys, "simulate", own, *SIZES, *twice)
     assert "none of 1f1b has the options depth" in failure_of(
         capsys, "sweep", "--schedules", "1f1b", *SIZES, "--option", "depth=1"
     )
@@ -115,20 +115,20 @@ def test_functions_that_take_something_else(
         "def rows(workers, microbatches): return []\ndef needs(problem, depth): return []\n"
     )
     for name, missing in (("rows", "microbatches"), ("needs", "depth")):
-        said = failure_of(capsys, "generate", f"other.py:{name}", *SIZES)
+        said = failure_of(capsys, "convert", f"other.py:{name}", *SIZES)
         assert f"other.py:{name}" in said and f"missing a required argument: '{missing}'" in said
-    found = rows_of(capsys, "compare", "other.py:rows", "1f1b", *SIZES)
+    found = rows_of(capsys, "simulate", "other.py:rows", "1f1b", *SIZES)
     rows = {row["schedule"]: row for row in found}
     assert "missing a required" in rows["other.py:rows"]["error"] and rows["1f1b"]["rank"] == 1
 
 
 def test_they_are_cited_by_their_place(own: str, capsys: Capture) -> None:
-    assert main(["compare", own, *SIZES, "--format", "bibtex"]) == 0
+    assert main(["simulate", own, *SIZES, "--format", "bibtex"]) == 0
     assert f"note = {{{own}}}" in capsys.readouterr().out
 
 
 def test_the_optimizer_starts_from_them(own: str, capsys: Capture) -> None:
-    line = ["optimize", "--workers", "2", "--microbatches", "4", "--times", "F=1ms,I=1ms,W=1ms"]
+    line = ["optimize", "--pp", "2", "--microbatches", "4", "--times", "F=1ms,I=1ms,W=1ms"]
     line += ["--time", "5s", "--max-evaluations", "1", "--format", "json"]
     for depth in (1, 3):
         options: Any = {"depth": depth, "wide": True}
@@ -142,7 +142,7 @@ def test_the_optimizer_starts_from_them(own: str, capsys: Capture) -> None:
     assert main([*line, "--schedule", "VPP", "--option", "chunks=3", "--show-passes"]) == 0
     assert "family=interleaved-1f1b options=chunks=3" in capsys.readouterr().out
     said = failure_of(capsys, *line, "--option", "depth=2", status=2)
-    assert "--option is about --schedule" in said
+    assert "--option is about the family to start from" in said
     assert "has no option 'dept'" in failure_of(
         capsys, *line, "--schedule", own, "--option", "dept=2"
     )
@@ -169,13 +169,13 @@ def test_simulate_shows_their_formula(own: str, capsys: Capture) -> None:
 
 
 def test_several_chunks(capsys: Capture) -> None:
-    line = ["compare", "1f1b", "VPP", "looped-bfs", *SIZES]
-    both = {row["schedule"]: row for row in rows_of(capsys, *line, "--chunks", "2,4")}
+    line = ["simulate", "1f1b", "VPP", "looped-bfs", *SIZES]
+    both = {row["schedule"]: row for row in rows_of(capsys, *line, "--vpp", "2,4")}
     assert set(both) == {
         "1f1b", *(f"{f}-{c}-chunks" for f in ("interleaved-1f1b", "looped-bfs") for c in (2, 4))
     }
     for chunks in (2, 4):
-        for row in rows_of(capsys, *line, "--chunks", str(chunks)):
+        for row in rows_of(capsys, *line, "--vpp", str(chunks)):
             name = row["schedule"]
             same = both[name if name == "1f1b" else f"{name}-{chunks}-chunks"]
             for key in ("step_s", "formula_bubble_ratio", "table_bubble_ratio", "family"):
@@ -183,8 +183,8 @@ def test_several_chunks(capsys: Capture) -> None:
 
 
 def test_passes_of_several_chunks(capsys: Capture) -> None:
-    line = ["compare", "VPP", *SIZES, "--chunks", "2,4", "--times", "F=4us,B=8us"]
-    line += ["--times-of", "worker"]
+    line = ["simulate", "VPP", *SIZES, "--vpp", "2,4", "--times", "F=4us,B=8us"]
+    line += ["--set", "times-of=worker"]
     rows = {row["schedule"]: row["step_s"] for row in rows_of(capsys, *line)}
     reports = json.loads(run_passes(capsys, *line))
     steps = {r["schedule"]: r["execution"]["makespan_ps"] / 1e12 for r in reports}

@@ -13,17 +13,17 @@ from pipesched.command.output import Column
 from pipesched.command.papers import bibtex, latex_table
 from test_command import Capture, failure_of, rows_of
 
-SIZES = ["--workers", "4", "--microbatches", "8"]
+SIZES = ["--pp", "4", "--microbatches", "8"]
 COSTS = ["--model", "llama3-8b", "--system", "dgx-h100", "--microbatch-size", "1"]
 LINES = {
-    "compare": ["compare", "1f1b", "zb-v", *SIZES, *COSTS],
+    "compare": ["simulate", "1f1b", "zb-v", *SIZES, *COSTS],
     "sweep": ["sweep", "--schedules", "1f1b,zb-h1", *SIZES, *COSTS],
     "simulate": ["simulate", "1f1b", *SIZES, *COSTS],
     "plan": [
-        *("plan", *COSTS[:4], "--gpus", "8", "--global-batch", "16", "--workers", "4"),
-        *("--top", "2", "--context", "1"),
+        *("plan", *COSTS[:4], "--gpus", "8", "--global-batch", "16", "--pp", "4"),
+        *("--top", "2", "--cp", "1"),
     ],
-    "families": ["show", "--families"],
+    "families": ["show", "families"],
     "system": ["show", "--system", "dgx-h100"],
 }
 
@@ -91,7 +91,7 @@ def test_latex_takes_them(tmp_path: Path, capsys: Capture) -> None:
 def tikz(tmp_path: Path, *line: str) -> tuple[str, str]:
     """A picture as TikZ and as SVG."""
     file = tmp_path / "picture.tikz"
-    assert main([*line, "--tikz", str(file), "--svg", str(tmp_path / "picture.svg")]) == 0
+    assert main([*line, "--draw", str(file), "--draw", str(tmp_path / "picture.svg")]) == 0
     return file.read_text(), (tmp_path / "picture.svg").read_text()
 
 
@@ -152,7 +152,7 @@ def entries_of(text: str) -> dict[str, dict[str, str]]:
 
 def test_every_family_is_cited(capsys: Capture) -> None:
     """An entry for each source; those of arXiv have the number that the family names."""
-    text = printed(capsys, "show", "--families", "--format", "bibtex")
+    text = printed(capsys, "show", "families", "--format", "bibtex")
     entries = entries_of(text)
     cited = {name for line in re.findall(r"(?m)^% (.*)$", text) for name in line.split(", ")}
     families = pipesched.families()

@@ -22,7 +22,7 @@ MODEL: dict[str, Any] = {
     "norm": "rms",
 }
 COSTS = ("--system", "h100-sxm-load", "--data-parallel", "8", "--microbatch-size", "1")
-SIZES = ("--workers", "2", "--microbatches", "4")
+SIZES = ("--pp", "2", "--microbatches", "4")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def rows(capsys: Capture, *arguments: str) -> list[dict[str, Any]]:
 
 
 def test_the_step_is_that_of_the_balance(capsys: Capture, model: str) -> None:
-    line = ("compare", "1f1b", "gpipe", *SIZES, *COSTS, "--model", model)
+    line = ("simulate", "1f1b", "gpipe", *SIZES, *COSTS, "--model", model)
     even = rows(capsys, *line, "--expert-parallel", "8")
     given = rows(
         capsys, *line, "--expert-parallel", "8", "--expert-balance", f"{NATURAL_BALANCE:g}"
@@ -58,14 +58,14 @@ def test_the_step_is_that_of_the_balance(capsys: Capture, model: str) -> None:
 
 def test_verbs_say_it_beside_the_answer(capsys: Capture, model: str) -> None:
     costs = (*COSTS, "--model", model)
-    for verb in ("compare", "simulate"):
+    for verb in ("simulate", "simulate"):
         line = (verb, "1f1b", *SIZES, *costs)
         text = said(capsys, *line, "--expert-parallel", "8")
         (found,) = (each for each in text.splitlines() if each.startswith("routing: "))
         assert f"gets {NATURAL_BALANCE:g} times the mean" in found and "longer" in found
         assert "routing: " not in said(capsys, *line)
         assert "routing: " not in said(
-            capsys, *line, "--expert-parallel", "8", "--expert-balance", "1.2"
+            capsys, *line, "--expert-parallel", "8", "--set", "expert-balance=1.2"
         )
 
 
@@ -73,7 +73,7 @@ def test_plans_have_it_for_each_row(capsys: Capture, model: str) -> None:
     line = (
         "plan", "--model", model, "--system", "h100-sxm-load", "--gpus", "8",
         "--global-batch", "16",
-        "--tensor", "1", "--context", "1", "--workers", "1,2", "--microbatch-size", "1",
+        "--tp", "1", "--cp", "1", "--pp", "1,2", "--microbatch-size", "1",
         "--sharding", "optimizer", "--recompute", "none", "--schedules", "1f1b", "--top", "2",
     )  # fmt: skip
     found = rows(capsys, *line)

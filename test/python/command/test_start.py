@@ -13,7 +13,7 @@ from conftest import ROOT
 from pipesched.command import VERBS
 
 COMMAND = "from pipesched.command import main\ntry:\n    main({})\nexcept SystemExit:\n    pass"
-GENERATE = ["generate", "1f1b", "--workers", "4", "--microbatches", "8", "-o", "schedule.mlir"]
+GENERATE = ["convert", "1f1b", "--pp", "4", "--microbatches", "8", "-o", "schedule.mlir"]
 
 
 @cache
@@ -105,6 +105,13 @@ def test_generating_needs_no_frames_or_tables(tmp_path: Path) -> None:
     _, others = loaded_by(COMMAND.format(GENERATE), tmp_path)
     assert (tmp_path / "schedule.mlir").exists()
     assert others <= {"numpy", "nanobind_backend"}
+
+
+def test_simulating_loads_no_planner(tmp_path: Path) -> None:
+    line = ["simulate", "1f1b", "zb-h1", "--pp", "4", "--microbatches", "8"]
+    line += ["--model", "llama3-8b", "--system", "dgx-h100"]
+    own, _ = loaded_by(COMMAND.format(line), tmp_path)
+    assert not {name for name in own if name.startswith("pipesched.planning")}
 
 
 # The benchmark

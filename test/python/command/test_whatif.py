@@ -17,9 +17,9 @@ from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 
 PLAN = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
-LIMITS = ["--schedules", "1f1b,zb-v", "--stages", "2,4", "--top", "2"]
+LIMITS = ["--schedules", "1f1b,zb-v", "--pp", "2,4", "--top", "2"]
 SMALL = [*PLAN, "--global-batch", "128", *LIMITS]
-SIZES = ["--stages", "4", "--microbatches", "16", "--schedules", "1f1b"]
+SIZES = ["--pp", "4", "--microbatches", "16", "--schedules", "1f1b"]
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
 
 
@@ -95,7 +95,8 @@ def test_first_row_is_the_plan(plan: str, capsys: Capture) -> None:
 def test_changes_are_simulations(plan: str, capsys: Capture) -> None:
     row = row_of(plan)
     assert row["recompute"] == "none" and row["data"] % 2 == 0
-    changed = ["--set", "network.bandwidth=0.5x", "--recompute", "full", "--slow-worker", "1=1.5"]
+    changed = ["--set", "network.bandwidth=0.5x", "--recompute", "full"]
+    changed += ["--disturbance", "worker1=1.5"]
     found = {each["change"]: each for each in rows_of(capsys, "whatif", plan, *changed)}
     slow, system = {"disturbance": "worker1=1.5"}, {"system": halved_network()}
     wanted: dict[str, dict[str, Any]] = {
@@ -131,7 +132,7 @@ def test_lost_node(plan: str, capsys: Capture) -> None:
 
 def test_offload_frees_memory(tmp_path: Path, capsys: Capture) -> None:
     plan = str(tmp_path / "plan.json")
-    only = ["--schedules", "interleaved-zb", "--stages", "2", "--chunks", "8"]
+    only = ["--schedules", "interleaved-zb", "--pp", "2", "--vpp", "8"]
     assert main([*PLAN, "--global-batch", "128", *only, "--format", "json", "-o", plan]) == 0
     first, half, whole, both = (
         rows_of(capsys, "whatif", plan, "--offload", "half")
@@ -145,7 +146,7 @@ def test_offload_frees_memory(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_other_shapes(plan: str, capsys: Capture) -> None:
-    changed = ["--gpus", "128", "--global-batch", "256", "--tensor", "2", "--stages", "4"]
+    changed = ["--gpus", "128", "--global-batch", "256", "--tp", "2", "--pp", "4"]
     more = ["--microbatch-size", "2", "--schedule", "gpipe", "--precision", "fp8"]
     _, *rows = rows_of(capsys, "whatif", plan, *changed, *more)
     for each in rows:
@@ -163,9 +164,9 @@ def test_other_shapes(plan: str, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     "limits",
     [
-        ["--context", "2", "--context-exchange", "gather", "--tensor", "2"],
-        ["--context", "2", "--context-exchange", "ring", "--tensor", "2"],
-        ["--tensor", "12", "--context", "1"],
+        ["--cp", "2", "--set", "context-exchange=gather", "--tp", "2"],
+        ["--cp", "2", "--set", "context-exchange=ring", "--tp", "2"],
+        ["--tp", "12", "--cp", "1"],
     ],
 )
 def test_rows_with_divided_sequences(limits: list[str], tmp_path: Path, capsys: Capture) -> None:
@@ -174,7 +175,7 @@ def test_rows_with_divided_sequences(limits: list[str], tmp_path: Path, capsys: 
     """
     file = str(tmp_path / "plan.json")
     given = ["--model", "gpt3-175b", "--system", "dgx-h100", "--gpus", "96", "--memory", "1TiB"]
-    given += ["--global-batch", "96", "--workers", "4", "--schedules", "1f1b", "--top", "1"]
+    given += ["--global-batch", "96", "--pp", "4", "--schedules", "1f1b", "--top", "1"]
     assert main(["plan", *given, *limits, "--format", "json", "-o", file]) == 0
     planned = row_of(file)
     first, fuller = rows_of(capsys, "whatif", file, "--recompute", "full")
@@ -196,7 +197,7 @@ def test_files_of_save(
     assert [each.name for each in tmp_path.iterdir()] == ["saved"]
     assert "pipesched show" in failure_of(capsys, *SMALL, *changes, "--show-passes", status=2)
     file = folder / f"{planned['name']}.mlir"
-    first, _ = rows_of(capsys, "whatif", str(file), "--jitter", "5%", "--seeds", "2")
+    first, _ = rows_of(capsys, "whatif", str(file), "--disturbance", "jitter=5%,seeds=2")
     assert first["step_s"] == pytest.approx(planned["step_s"])
     assert first["step_s"] == pytest.approx(step_of(planned, system=halved_network()))
     numbers = folder / f"{planned['name']}.json"
@@ -207,14 +208,14 @@ def test_files_of_save(
 
 
 def test_text(plan: str, capsys: Capture) -> None:
-    assert main(["whatif", plan, "--stages", "3", "--recompute", "full"]) == 0
+    assert main(["whatif", plan, "--pp", "3", "--recompute", "full"]) == 0
     table = capsys.readouterr().out
     assert "as planned" in table and "why" in table
     row = row_of(plan)
     by = 3 * row["tensor"] * row["context"]
     said = f"not possible: data: 64 accelerators cannot be divided by {by}"
     assert said in " ".join(table.split())
-    assert main(["whatif", plan, "--stages", "3"]) == 1
+    assert main(["whatif", plan, "--pp", "3"]) == 1
     capsys.readouterr()
     assert main(["whatif", plan, "--microbatch-size", "5"]) == 1
     said = f"{row['global_batch'] // row['data']} sequences of a pipeline cannot be divided by 5"
@@ -244,7 +245,7 @@ def test_text(plan: str, capsys: Capture) -> None:
     ],
 )
 def test_wrong_settings(change: str, wanted: str, capsys: Capture) -> None:
-    for verb in (["compare", *SIZES, *COSTS], [*SMALL]):
+    for verb in (["simulate", *SIZES, *COSTS], [*SMALL]):
         assert wanted in failure_of(capsys, *verb, "--set", change)
 
 
@@ -267,7 +268,7 @@ def test_wrong_plans(plan: str, tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_wrong_nodes(plan: str, capsys: Capture) -> None:
-    assert main(["whatif", plan, "--slow-node", "8=1.1", "--lose-node", "9"]) == 1
+    assert main(["whatif", plan, "--disturbance", "node8=1.1", "--lose-node", "9"]) == 1
     table = " ".join(capsys.readouterr().out.split())
     assert "there is no node 8: 64 accelerators, 8 on a node, are on nodes 0 to 7" in table
     assert "there is no node 9 to lose; nodes are 0 to 7" in table
@@ -280,8 +281,8 @@ def test_settings_in_all_verbs(capsys: Capture, tmp_path: Path) -> None:
     """`--set` changes what a file with the changed field changes."""
     file = tmp_path / "slow.json"
     file.write_text(json.dumps(halved_network()))
-    point = ["--schedule", "1f1b", "--workers", "4", "--microbatches", "16"]
-    for verb in (["compare", *SIZES], ["simulate", *point]):
+    point = ["--schedule", "1f1b", "--pp", "4", "--microbatches", "16"]
+    for verb in (["simulate", *SIZES], ["simulate", *point]):
         changed = [*COSTS, "--set", "network.bandwidth=0.5x"]
         of_file = [str(file) if word == "dgx-h100" else word for word in COSTS]
         rows, wanted = rows_of(capsys, *verb, *changed), rows_of(capsys, *verb, *of_file)
@@ -298,8 +299,8 @@ def test_settings_of_files_with_an_end(capsys: Capture, tmp_path: Path) -> None:
     file = tmp_path / "rows.mlir"
     pipesched.generate("1f1b", workers=4, microbatches=16).save(file)
     step = [*COSTS, "--optimizer-step", "exposed"]
-    (plain,) = rows_of(capsys, "compare", str(file), *step)
-    (slower,) = rows_of(capsys, "compare", str(file), *step, "--set", "memory.bandwidth=0.5x")
+    (plain,) = rows_of(capsys, "simulate", str(file), *step)
+    (slower,) = rows_of(capsys, "simulate", str(file), *step, "--set", "memory.bandwidth=0.5x")
     assert slower["step_s"] > plain["step_s"]
 
 
@@ -355,7 +356,7 @@ def test_slowest_pipeline_has_the_step() -> None:
 
 
 def test_slow_nodes_and_workers_of_plans(capsys: Capture) -> None:
-    rows = rows_of(capsys, *SMALL, "--slow-node", "0=1.5", "--slow-worker", "1=1.2")
+    rows = rows_of(capsys, *SMALL, "--disturbance", "node0=1.5", "--disturbance", "worker1=1.2")
     for row in rows:
         found = {each["disturbance"]: each for each in row["sensitivity"]}
         assert set(found) == {"node 0 x 1.5", "worker 1 x 1.2", "all together"}
@@ -366,7 +367,7 @@ def test_slow_nodes_and_workers_of_plans(capsys: Capture) -> None:
 
 
 def test_slow_nodes_need_a_system(capsys: Capture) -> None:
-    times = ["--times", "F=1ms,B=2ms,comm=1us", "--slow-node", "0=1.5"]
-    assert "--slow-node is about the nodes" in failure_of(
-        capsys, "compare", *SIZES, *times, status=2
+    times = ["--times", "F=1ms,B=2ms,comm=1us", "--disturbance", "node0=1.5"]
+    assert "a node is one of --system" in failure_of(
+        capsys, "simulate", *SIZES, *times, status=2
     )

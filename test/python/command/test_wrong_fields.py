@@ -16,7 +16,7 @@ from pipesched.planning import Shape
 from test_command import Capture, rows_of
 
 WRONG: list[Any] = [None, -1, 1e308, "nope", "\ud800", [], [None], {"nope": 1}]
-SIZES = ["1f1b", "--workers", "2", "--microbatches", "4"]
+SIZES = ["1f1b", "--pp", "2", "--microbatches", "4"]
 ON = ["--system", "dgx-h100", "--microbatch-size", "1"]
 PART = {"F": "4us", "I": 4, "W": "2us"}
 LAYER: dict[str, Any] = {"attention": PART, "mlp": PART, "count": 2}
@@ -54,9 +54,9 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[str], list[str]]]] = {
         lambda file: ["sweep", file, "--jobs", "1"],
     ),
     "plan": (plan, lambda file: ["whatif", file, "--memory", "80GB"]),
-    "model": (experts, lambda file: ["compare", *SIZES, *ON, "--model", file]),
+    "model": (experts, lambda file: ["simulate", *SIZES, *ON, "--model", file]),
     "system": (
-        system, lambda file: ["compare", *SIZES, *ON[2:], "--model", "toy", "--system", file]
+        system, lambda file: ["simulate", *SIZES, *ON[2:], "--model", "toy", "--system", file]
     ),
     "Hugging Face": (
         lambda: json.loads((ROOT / "test/data/huggingface/gemma-3-1b.json").read_text()),
@@ -64,11 +64,11 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[str], list[str]]]] = {
     ),
     "times": (
         lambda: {"F": ["1ms", "2ms"], "B": "2ms", "comm": "1us"},
-        lambda file: ["compare", *SIZES, "--times", file],
+        lambda file: ["simulate", *SIZES, "--times", file],
     ),
     "times of layers": (
         lambda: {"layers": {"count": 8, "F": "1ms", "B": "2ms"}, "head": {"F": "1ms", "B": 2}},
-        lambda file: ["compare", *SIZES, "--times", file],
+        lambda file: ["simulate", *SIZES, "--times", file],
     ),
     "segments": (
         lambda: {"layers": [LAYER], "contention": {"compute": 1.1, "exchange": 1.0}},
@@ -132,12 +132,12 @@ def test_reasons_are_shown_where_columns_are_chosen(tmp_path: Path, capsys: Capt
     fields = {**pipesched.models()["toy"], "layers": 10, "name": "ten"}
     file = tmp_path / "ten.json"
     file.write_text(json.dumps(fields))
-    line = ["compare", "1f1b", "--workers", "3", "--microbatches", "8", "--model", str(file), *ON]
-    line += ["--balance", "exact", "--columns", "schedule,step"]
+    line = ["simulate", "1f1b,gpipe", "--pp", "3", "--microbatches", "8", "--model", str(file)]
+    line += [*ON, "--set", "balance=exact", "--columns", "schedule,step"]
     assert main(line) == 1
     printed = capsys.readouterr().out
     assert "why not" in printed and "10 layers" in printed
-    plain = ["compare", *SIZES, "--columns", "schedule,step"]
+    plain = ["simulate", *SIZES, "--columns", "schedule,step"]
     assert main(plain) == 0
     assert "why not" not in capsys.readouterr().out
 
@@ -145,7 +145,7 @@ def test_reasons_are_shown_where_columns_are_chosen(tmp_path: Path, capsys: Capt
 def test_reasons_of_changes_are_shown(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan()))
-    line = ["whatif", str(file), "--stages", "3", "--columns", "change,step"]
+    line = ["whatif", str(file), "--pp", "3", "--columns", "change,step"]
     assert main(line) == 1
     assert "not possible: " in capsys.readouterr().out
 

@@ -28,7 +28,7 @@ CASES = {
         {"F", "B", "D", "U", "O", "comm"},
     ),
     "stages": (
-        ["--schedule=interleaved-1f1b", "--workers=2", "--chunks=2"],
+        ["--schedule=interleaved-1f1b", "--pp=2", "--vpp=2"],
         {"F", "B", "O", "comm"},
     ),
 }

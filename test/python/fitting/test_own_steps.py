@@ -221,7 +221,7 @@ def test_rates_stay_below_the_data_sheet() -> None:
 
 def test_rows_of_plans(tmp_path: Path, capsys: Capture) -> None:
     """A row that `plan --save` writes, with its measured step."""
-    words = ["--gpus", "16", "--global-batch", "64", "--top", "1", "--stages", "2"]
+    words = ["--gpus", "16", "--global-batch", "64", "--top", "1", "--pp", "2"]
     plan = ["plan", "--model", "llama3-8b", *words]
     folder = tmp_path / "plans"
     assert main([*plan, "--system", "dgx-h100", "--save", str(folder)]) == 0
@@ -239,7 +239,7 @@ def test_rows_of_plans(tmp_path: Path, capsys: Capture) -> None:
     rows = json.loads(capsys.readouterr().out)
     assert rows[0]["band"]["own_steps"] == 1
     assert "corrected to 1 step of its own" in rows[0]["band"]["text"]
-    compare = ["compare", "1f1b", "zb-v", "--workers", "2", "--microbatches", "8"]
+    compare = ["simulate", "1f1b", "zb-v", "--pp", "2", "--microbatches", "8"]
     compare += ["--model", "llama3-8b", "--global-batch", "8", "--system"]
     assert main([*compare, saved, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["band"]["own_steps"] == 1

@@ -15,8 +15,8 @@ from points import SPREAD
 from test_command import Capture, failure_of, rows_of, run_passes
 
 TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
-POINT = ["compare", "--stages", "4", "--microbatches", "8", "--times", TIMES, "--schedules"]
-SWEEP = ["sweep", "--workers", "4", "--microbatches", "8", "--times", TIMES, "--schedules"]
+POINT = ["simulate", "--pp", "4", "--microbatches", "8", "--times", TIMES, "--schedules"]
+SWEEP = ["sweep", "--pp", "4", "--microbatches", "8", "--times", TIMES, "--schedules"]
 
 
 # The division
@@ -87,7 +87,7 @@ def test_differing_work_is_refused(capsys: Capture) -> None:
     for line in (POINT, SWEEP):
         said = failure_of(capsys, *line, "1f1b,VPP", status=2)
         assert "stages per worker differ (2 in interleaved-1f1b, 1 in 1f1b)" in said
-        for way in ("--times-of worker", "--times-of stage", "--model and --system"):
+        for way in ("--set times-of=worker", "--set times-of=stage", "--model and --system"):
             assert way in said
         assert main([*line, "1f1b,zb-h1,chimera,dualpipe"]) == 0
         assert "work differs" not in capsys.readouterr().out
@@ -97,7 +97,7 @@ def test_differing_work_is_refused(capsys: Capture) -> None:
 
 def test_times_of_messages_alone_are_no_obstacle(capsys: Capture) -> None:
     given = ["--model", "llama3-8b", "--system", "dgx-h100", "--times", "comm=1ms"]
-    line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b,VPP"]
+    line = ["simulate", "--pp", "4", "--microbatches", "8", "--schedules", "1f1b,VPP"]
     assert main([*line, *given, "--microbatch-size", "1"]) == 0
     assert "work differs" not in capsys.readouterr().out
 
@@ -107,7 +107,7 @@ def test_all_reduces_take_slots_beside_divided_ones(step: str, capsys: Capture) 
     """Both paths of Chimera and of DualPipe sum the gradients of their stages, whatever they are
     compared with.
     """
-    line = ["compare", "--stages", "4", "--microbatches", "8", "--optimizer-step", step]
+    line = ["simulate", "--pp", "4", "--microbatches", "8", "--optimizer-step", step]
     whole = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe")
     beside = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe,zb-v")
     found = {row["schedule"]: row["step_s"] for row in beside}
@@ -133,26 +133,26 @@ def test_all_reduces_are_divided(tmp_path: Path, capsys: Capture) -> None:
     made.save(file)
     slots = "F=500ns,I=500ns,W=500ns,O=500ns,G=500ns"
     for step, place in (("none", None), ("exposed", "end"), ("overlapped", "eager")):
-        line = ["compare", file, "--schedules", "1f1b", "--optimizer-step", step]
+        line = ["simulate", file, "--schedules", "1f1b", "--optimizer-step", step]
         (row,) = (each for each in rows_of(capsys, *line) if each["schedule"] == "two")
         ended = made.transform(f"pipe-add-optimizer{{all-reduce={place}}}") if place else made
         times = ended.simulate(times=slots).execution
         assert row["step_s"] == times.makespan_ps / 1e12
         if place:
             ended.save(file.replace("two", place))
-            rows = rows_of(capsys, "compare", file.replace("two", place), "--schedules", "1f1b")
+            rows = rows_of(capsys, "simulate", file.replace("two", place), "--schedules", "1f1b")
             assert row["step_s"] in [each["step_s"] for each in rows]
 
 
 @pytest.mark.parametrize("line", [POINT, SWEEP])
 def test_it_is_said_first(line: list[str], capsys: Capture) -> None:
-    assert main([*line, "1f1b,VPP", "--times-of", "stage"]) == 0
+    assert main([*line, "1f1b,VPP", "--set", "times-of=stage"]) == 0
     second = capsys.readouterr().out.splitlines()[1]
     assert second.startswith("work differs: times are those of one stage")
-    assert main([*line, "1f1b,VPP", "--times-of", "worker"]) == 0
+    assert main([*line, "1f1b,VPP", "--set", "times-of=worker"]) == 0
     second = capsys.readouterr().out.splitlines()[1]
     assert second.startswith("times are those of a worker, which its stages divide")
-    assert rows_of(capsys, *line, "1f1b,VPP", "--times-of", "stage")
+    assert rows_of(capsys, *line, "1f1b,VPP", "--set", "times-of=stage")
 
 
 SLOTS = ["--microbatches", "8", "--schedules", "1f1b,zb-v,VPP"]
@@ -160,7 +160,7 @@ SLOTS = ["--microbatches", "8", "--schedules", "1f1b,zb-v,VPP"]
 
 def test_unit_slots_are_divided(capsys: Capture) -> None:
     """Two stages of a worker take a slot together, so that all do the same work."""
-    line = ["compare", "--stages", "4", *SLOTS]
+    line = ["simulate", "--pp", "4", *SLOTS]
     rows = rows_of(capsys, *line)
     assert [row["schedule"] for row in rows] == ["zb-v", "interleaved-1f1b", "1f1b"]
     assert [row["step_s"] for row in rows] == [25.5e-6, 28.5e-6, 33e-6]
@@ -174,7 +174,7 @@ def test_unit_slots_are_divided(capsys: Capture) -> None:
 
 
 def test_times_that_equal_unit_slots_are_times(capsys: Capture) -> None:
-    line = ["compare", "--stages", "4", *SLOTS, "--times", UNIT_SLOTS, "--times-of", "worker"]
+    line = ["simulate", "--pp", "4", *SLOTS, "--times", UNIT_SLOTS, "--set", "times-of=worker"]
     assert main(line) == 0
     title, second, *_ = capsys.readouterr().out.splitlines()
     assert title == f"4 workers, {UNIT_SLOTS}"
@@ -184,7 +184,7 @@ def test_times_that_equal_unit_slots_are_times(capsys: Capture) -> None:
 def test_unit_slots_of_equal_work_stay(capsys: Capture) -> None:
     for family in pipesched.families():
         for step in ("none", "overlapped"):
-            line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", family]
+            line = ["simulate", "--pp", "4", "--microbatches", "8", "--schedules", family]
             (row,) = rows_of(capsys, *line, "--optimizer-step", step)
             point = Configuration(family, 4, 8, optimizer_step=step)
             whole = point.simulate().execution.makespan_ps
@@ -196,7 +196,7 @@ def test_unit_slots_of_equal_work_stay(capsys: Capture) -> None:
 
 
 def test_sweeps_rank_unit_slots_by_stage(capsys: Capture) -> None:
-    line = ["sweep", "--workers", "4", *SLOTS]
+    line = ["sweep", "--pp", "4", *SLOTS]
     assert main(line) == 0
     printed = capsys.readouterr().out
     second, *_ = printed.splitlines()[1:]
@@ -211,7 +211,7 @@ def test_sweeps_rank_unit_slots_by_stage(capsys: Capture) -> None:
 
 
 def test_steps_of_other_work_are_said(capsys: Capture) -> None:
-    line = ["sweep", "--workers", "4", "--microbatches", "4,8", "--schedules", "1f1b,zb-h1"]
+    line = ["sweep", "--pp", "4", "--microbatches", "4,8", "--schedules", "1f1b,zb-h1"]
     assert main([*line, "--times", TIMES, "--group-by", "workers"]) == 0
     second = capsys.readouterr().out.splitlines()[1]
     assert second.startswith("work differs: steps with microbatches 4, 8 are ranked")
@@ -236,7 +236,7 @@ def steps(rows: list[dict[str, Any]]) -> list[float]:
 @pytest.mark.parametrize("line", [POINT, SWEEP])
 @pytest.mark.parametrize("of", ["stage", "worker"])
 def test_passes_do_the_same(line: list[str], of: str, capsys: Capture) -> None:
-    given = [*line, "1f1b,VPP,hanayo", "--times-of", of]
+    given = [*line, "1f1b,VPP,hanayo", "--set", f"times-of={of}"]
     rows = rows_of(capsys, *given)
     printed = run_passes(capsys, *given)
     reports = json.loads(printed.replace("]\n[", ","))
@@ -244,8 +244,8 @@ def test_passes_do_the_same(line: list[str], of: str, capsys: Capture) -> None:
 
 
 def test_times_of_needs_times(capsys: Capture) -> None:
-    line = ["compare", "--stages", "4", "--microbatches", "8", "--times-of", "worker"]
-    assert "--times-of is about --times" in failure_of(capsys, *line, status=2)
+    line = ["simulate", "--pp", "4", "--microbatches", "8", "--set", "times-of=worker"]
+    assert "--set times-of=is about --times" in failure_of(capsys, *line, status=2)
 
 
 def test_findings_say_it_first() -> None:

@@ -36,7 +36,7 @@ def test_sizes_have_sections_of_their_own(tmp_path: Path, capsys: Capture) -> No
         made = pipesched.generate("gpipe", workers=workers, microbatches=8, name=f"on{workers}")
         made.save(files[-1])
     page = tmp_path / "page.html"
-    line = ["compare", *files, "--schedules", "zb-h1,1f1b", *TIMES, "--html", str(page)]
+    line = ["simulate", *files, "--schedules", "zb-h1,1f1b", *TIMES, "--draw", str(page)]
     rows = rows_of(capsys, *line)
     assert [row["rank"] for row in rows] == [1, 2, 3, 1, 2, 3]
     found = sections(page)
@@ -62,10 +62,10 @@ def two(tmp_path: Path) -> str:
 def test_show_writes_the_page_of_compare(tmp_path: Path, capsys: Capture) -> None:
     file = two(tmp_path)
     pages = [tmp_path / "show.html", tmp_path / "compare.html"]
-    assert main(["show", file, "--html", str(pages[0])]) == 0
+    assert main(["show", file, "--draw", str(pages[0])]) == 0
     said = capsys.readouterr()
     assert said.err == f"wrote {pages[0]}\n" and said.out.startswith("gpipe  ")
-    assert main(["compare", file, "--html", str(pages[1])]) == 0
+    assert main(["simulate", file, "--draw", str(pages[1])]) == 0
     assert sections(pages[0]) == sections(pages[1])
     assert sections(pages[0])[0][1:3] == (["zb-h1", "gpipe"], ["zb-h1", "gpipe"])
     assert f"<p>{file}, unit slots of 1 us</p>" in pages[0].read_text()
@@ -75,7 +75,7 @@ def test_show_writes_the_page_of_compare(tmp_path: Path, capsys: Capture) -> Non
 def test_show_draws_the_named_schedule(format: str, tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "show.html"
     line = ["show", two(tmp_path), "--name", "gpipe", "--format", format]
-    assert main([*line, "--html", str(page)]) == 0
+    assert main([*line, "--draw", str(page)]) == 0
     assert [names for _, names, _, _ in sections(page)] == [["gpipe"]]
     assert main([*line]) == 0
     said = capsys.readouterr().out
@@ -87,7 +87,7 @@ def test_show_takes_the_costs_of_the_file(tmp_path: Path, capsys: Capture) -> No
     schedule = pipesched.generate("1f1b", workers=4, microbatches=8)
     timed = schedule.transform('pipe-attach-profile{times="F=1ms,B=2ms"}')
     timed.save(file)
-    assert main(["show", str(file), "--html", str(page)]) == 0
+    assert main(["show", str(file), "--draw", str(page)]) == 0
     assert f"{file}, times of their own" in page.read_text()
     assert ">33 ms</td>" in sections(page)[0][3]
 
@@ -96,6 +96,6 @@ def test_show_takes_the_costs_of_the_file(tmp_path: Path, capsys: Capture) -> No
 def test_pages_are_of_files(what: list[str], tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "show.html"
     assert "--html draws schedules; give a file or a family" in failure_of(
-        capsys, "show", *what, "--html", str(page), status=2
+        capsys, "show", *what, "--draw", str(page), status=2
     )
     assert not page.exists()

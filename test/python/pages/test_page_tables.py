@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
 FAMILIES = "1f1b,gpipe,zb-h1,zb-h2,zb-v,interleaved-1f1b,interleaved-zb"
-LINE = ["compare", "--workers", "4", "--microbatches", "8,16", "--schedules", FAMILIES, *COSTS]
+LINE = ["simulate", "--pp", "4", "--microbatches", "8,16", "--schedules", FAMILIES, *COSTS]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("page") / "page.html"
-    assert main([*LINE, "--html", str(found), "-o", str(found.with_suffix(".txt"))]) == 0
+    assert main([*LINE, "--draw", str(found), "-o", str(found.with_suffix(".txt"))]) == 0
     return found
 
 

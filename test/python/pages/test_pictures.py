@@ -140,7 +140,7 @@ def test_save(tmp_path: Path) -> None:
 # The command
 
 
-POINT = ["simulate", "--schedule", "1f1b", "--workers", "2", "--microbatches", "4"]
+POINT = ["simulate", "--schedule", "1f1b", "--pp", "2", "--microbatches", "4"]
 
 
 def test_simulate_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +162,7 @@ def test_several_schedules_of_a_file_on_one_scale(tmp_path: Path) -> None:
     body = [text.split("\n", 1)[1].rsplit("}", 1)[0] for text in (rows, other)]
     file.write_text("module {\n" + "".join(body) + "}\n")
     page, svg = tmp_path / "two.html", tmp_path / "two.svg"
-    assert main(["simulate", str(file), "--html", str(page), "--svg", str(svg)]) == 0
+    assert main(["simulate", str(file), "--draw", str(page), "--draw", str(svg)]) == 0
     assert page.read_text().count('class="facts"') == 2
     assert svg.read_text().count('class="t"') == 2
 

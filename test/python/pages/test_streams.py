@@ -151,17 +151,17 @@ def test_disturbed_and_measured_times_have_no_streams() -> None:
 
 def test_the_command_writes_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second schedule has workers of its own."""
-    line = ["compare", "--schedules", "dualpipe-v,zb-v", "--workers", "4", "--microbatches", "8"]
+    line = ["simulate", "--schedules", "dualpipe-v,zb-v", "--pp", "4", "--microbatches", "8"]
     for name, value in MODEL.items():
         line += [f"--{name.replace('_', '-')}", str(value)]
     page = tmp_path / "page.html"
-    assert main([*line, "--html", str(page)]) == 0
+    assert main([*line, "--draw", str(page)]) == 0
     assert page.read_text().count('"is_exchange":[false,true,false,true]') == 2
     rows = [tmp_path / "one.mlir", tmp_path / "other.mlir"]
     for file in rows:
         pipesched.generate("dualpipe-v", workers=4, microbatches=8).save(file)
     trace = tmp_path / "trace.json"
-    assert main(["simulate", *map(str, rows), *line[7:], "--trace", str(trace)]) == 0
+    assert main(["simulate", *map(str, rows), *line[7:], "--draw", str(trace)]) == 0
     assert {worker for worker, _ in slices_of(trace.read_text())} == {0, 1, 2, 3, 5, 6, 7, 8}
 
 

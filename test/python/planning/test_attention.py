@@ -30,11 +30,11 @@ def test_kernels_without_rates_are_refused(capsys: pytest.CaptureFixture[str]) -
     message = "heads of 128, for which the system 'dgx-a100' has no rates; it has: none"
     with pytest.raises(pipesched.PipeSchedError, match=message):
         step_ps(costs)
-    line = ["compare", "--stages", "2", "--microbatches", "4", "--schedules", "1f1b"]
+    line = ["simulate", "--pp", "2", "--microbatches", "4", "--schedules", "1f1b"]
     line += ["--model", "llama3-8b", "--system", "dgx-a100", "--microbatch-size", "1"]
-    assert main([*line, "--attention", "flash-2"]) != 0
+    assert main([*line, "--set", "attention=flash-2"]) != 0
     assert message in capsys.readouterr().out
-    assert main([*line, "--attention", "fused"]) == 0
+    assert main([*line, "--set", "attention=fused"]) == 0
     assert "attention" not in capsys.readouterr().out.split("\nassumed:")[1].split("\n")[0]
 
 

@@ -22,7 +22,7 @@ Capture = pytest.CaptureFixture[str]
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "band.schema.json").read_text())
 PAGE = (ROOT / "docs" / "Validation.md").read_text()
 DENSE = ["--model", "llama3-8b", "--global-batch", "64"]
-SIZE = ["--workers", "4", "--microbatches", "8"]
+SIZE = ["--pp", "4", "--microbatches", "8"]
 
 
 def test_page_shows_a_band(capsys: Capture) -> None:
@@ -153,12 +153,12 @@ def answer(capsys: Capture, *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-PLAN = ["plan", *DENSE, "--gpus", "16", "--top", "2", "--stages", "2", "--system"]
-COMPARE = ["compare", "1f1b", "zb-v", *SIZE, *DENSE, "--system"]
+PLAN = ["plan", *DENSE, "--gpus", "16", "--top", "2", "--pp", "2", "--system"]
+COMPARE = ["simulate", "1f1b", "zb-v", *SIZE, *DENSE, "--system"]
 SIMULATE = ["simulate", "1f1b", *SIZE, *DENSE, "--system"]
 
 
-@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "compare", "simulate"])
+@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "simulate", "simulate"])
 @pytest.mark.parametrize("system", ["h100-sxm-load", "mi300x-oam"])
 def test_json_has_the_band(words: Sequence[str], system: str, capsys: Capture) -> None:
     for row in answer(capsys, *words, system, "--format", "json"):
@@ -185,12 +185,12 @@ def test_schema_refuses_other_values() -> None:
     assert not is_valid(SCHEMA, {name: good[name] for name in good if name != "runs"})
 
 
-@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "compare", "simulate"])
+@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "simulate", "simulate"])
 def test_text_and_page_tell_the_band(
     words: Sequence[str], tmp_path: Path, capsys: Capture
 ) -> None:
     page = tmp_path / "page.html"
-    assert main([*words, "h100-sxm", "--html", str(page)]) == 0
+    assert main([*words, "h100-sxm", "--draw", str(page)]) == 0
     text = capsys.readouterr().out
     said = "80 % of steps like it took"
     assert said in text and said in page.read_text()
@@ -203,10 +203,10 @@ def test_text_and_page_tell_the_band(
 
 
 def test_slots_and_times_alone_have_no_band(capsys: Capture) -> None:
-    assert main(["compare", "1f1b", "zb-v", *SIZE]) == 0
+    assert main(["simulate", "1f1b", "zb-v", *SIZE]) == 0
     assert "band:" not in capsys.readouterr().out
     (row,) = answer(
-        capsys, "compare", "1f1b", *SIZE, "--times", "F=1ms,B=2ms", "--format", "json"
+        capsys, "simulate", "1f1b", *SIZE, "--times", "F=1ms,B=2ms", "--format", "json"
     )
     assert row["band"] is None and row["step_low_s"] is None
 
@@ -216,7 +216,7 @@ def test_files_that_name_their_costs_say_so(tmp_path: Path, capsys: Capture) -> 
     assert main([*PLAN, "h100-sxm", "--save", str(folder)]) == 0
     file = str(min(folder.glob("*.mlir")))
     capsys.readouterr()
-    (row,) = answer(capsys, "compare", file, "--format", "json")
+    (row,) = answer(capsys, "simulate", file, "--format", "json")
     assert is_valid(SCHEMA, row["band"]) and row["may_be_first"] is None
     assert main(["simulate", file]) == 0
     text = capsys.readouterr().out

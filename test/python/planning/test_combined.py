@@ -79,18 +79,21 @@ def test_more_chunks_and_whole_backwards() -> None:
 def test_rows_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "segments.json"
     file.write_text(json.dumps({"layers": [{**LAYER, "count": 2}]}))
-    sizes = ["--workers", "2", "--microbatches", "8", "--chunks", "2"]
+    sizes = ["--pp", "2", "--microbatches", "8", "--vpp", "2"]
     rows = rows_of(capsys, "overlap", str(file), *sizes)
     names = ["interleaved-1f1b", "combined-1f1b", "dualpipe-v"]
     assert [row["schedule"] for row in rows] == names
     assert rows[0]["hidden"] == 0 and rows[1]["step_s"] < rows[0]["step_s"]
     assert rows[1]["hidden_steady"] == 1 and rows[1]["hidden_warm_up"] == 0
     trace = tmp_path / "trace.json"
-    rows_of(capsys, "overlap", str(file), *sizes, "--trace", str(trace))
+    rows_of(capsys, "overlap", str(file), *sizes, "--draw", str(trace))
     assert json.loads(trace.read_text())["traceEvents"]
     for line, said in (
-        (["--chunks", "2"], "give --workers"),
-        ([*sizes, "--forward", "1", "--backward", "2"], "stages of a schedule hold the same"),
+        (["--vpp", "2"], "give --pp"),
+        (
+            [*sizes, "--set", "forward=1", "--set", "backward=2"],
+            "stages of a schedule hold the same",
+        ),
     ):
         assert said in failure_of(capsys, "overlap", str(file), *line, status=2)
 

@@ -219,7 +219,7 @@ def test_arguments_of_models() -> None:
 def test_saved(tmp_path: Path, tools: dict[str, str]) -> None:
     """`--save` writes a script for each launcher and row, which finds its CSV file."""
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
-    line += ["--global-batch", "32", "--schedules", "zb-h1,1f1b", "--workers", "2", "--top", "20"]
+    line += ["--global-batch", "32", "--schedules", "zb-h1,1f1b", "--pp", "2", "--top", "20"]
     folder = tmp_path / "a b"
     assert main([*line, "--save", str(folder), "-o", str(tmp_path / "out.txt")]) == 0
     names = sorted(each.name for each in folder.glob("*.sh"))

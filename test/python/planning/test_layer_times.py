@@ -243,7 +243,7 @@ GIVEN = ["--model", "qwen3-235b-a22b", "--system", "dgx-h100", "--microbatch-siz
 
 
 def test_verbs_balance_and_say_it(capsys: Capture) -> None:
-    line = ["compare", "--stages", "8", "--microbatches", "16", "--schedules", "1f1b,VPP", *GIVEN]
+    line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", "1f1b,VPP", *GIVEN]
     assert main(line) == 0
     printed = capsys.readouterr().out
     assert "layers balanced by cost (94 on 8 or 16 stages)" in printed
@@ -252,26 +252,26 @@ def test_verbs_balance_and_say_it(capsys: Capture) -> None:
     reports = json.loads(run_passes(capsys, *line).replace("]\n[", ","))
     steps = sorted(row["step_s"] for row in rows)
     assert steps == sorted(r["execution"]["makespan_ps"] / 1e12 for r in reports)
-    simulate = ["simulate", "--schedule", "1f1b", "--workers", "8", "--microbatches", "16", *GIVEN]
+    simulate = ["simulate", "--schedule", "1f1b", "--pp", "8", "--microbatches", "16", *GIVEN]
     (report,) = rows_of(capsys, *simulate)
     assert report["execution"]["makespan_ps"] / 1e12 in steps
     (passed,) = json.loads(run_passes(capsys, *simulate))
     assert passed["execution"]["makespan_ps"] == report["execution"]["makespan_ps"]
-    sweep = ["sweep", "--schedules", "1f1b", "--workers", "8", "--microbatches", "16", *GIVEN]
+    sweep = ["sweep", "--schedules", "1f1b", "--pp", "8", "--microbatches", "16", *GIVEN]
     (swept,) = rows_of(capsys, *sweep)
     assert swept["step_s"] in steps
-    assert "let stages differ" in failure_of(capsys, *simulate, "--balance", "exact")
+    assert "let stages differ" in failure_of(capsys, *simulate, "--set", "balance=exact")
 
 
 def test_files_are_balanced(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "own.mlir"
     pipesched.generate("1f1b", workers=8, microbatches=16, name="own").save(file)
-    rows = rows_of(capsys, "compare", str(file), *GIVEN)
+    rows = rows_of(capsys, "simulate", str(file), *GIVEN)
     assert rows[0]["layers"].count("+")
-    passed = json.loads(run_passes(capsys, "compare", str(file), *GIVEN))
+    passed = json.loads(run_passes(capsys, "simulate", str(file), *GIVEN))
     assert passed[0]["execution"]["makespan_ps"] / 1e12 == rows[0]["step_s"]
     step = [*GIVEN, "--optimizer-step", "exposed"]
-    ended = rows_of(capsys, "compare", str(file), *step)
+    ended = rows_of(capsys, "simulate", str(file), *step)
     assert ended[0]["step_s"] > rows[0]["step_s"]
 
 
@@ -279,22 +279,22 @@ def test_times_of_layers_in_verbs(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "times.json"
     file.write_text(json.dumps(TIMES))
     line = ["--microbatches", "16", "--schedules", "1f1b,VPP,zb-v", "--times", str(file)]
-    assert main(["compare", "--stages", "8", *line]) == 0
+    assert main(["simulate", "--pp", "8", *line]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[1] == "times are those of 94 layers, which stages add up"
-    rows = rows_of(capsys, "compare", "--stages", "8", *line)
-    reports = json.loads(run_passes(capsys, "compare", "--stages", "8", *line).replace("]\n[", ","))
+    rows = rows_of(capsys, "simulate", "--pp", "8", *line)
+    reports = json.loads(run_passes(capsys, "simulate", "--pp", "8", *line).replace("]\n[", ","))
     steps = sorted(row["step_s"] for row in rows)
     assert steps == sorted(r["execution"]["makespan_ps"] / 1e12 for r in reports)
-    swept = rows_of(capsys, "sweep", "--workers", "8", *line)
+    swept = rows_of(capsys, "sweep", "--pp", "8", *line)
     assert sorted(row["step_s"] for row in swept) == steps
-    said = failure_of(capsys, "compare", "--stages", "8", *line, "--times-of", "stage", status=2)
-    assert "--times names layers; give --times-of layer" in said
+    said = failure_of(capsys, "simulate", "--pp", "8", *line, "--set", "times-of=stage", status=2)
+    assert "--times names layers; give --set times-of=layer" in said
 
 
 def test_lists_of_stages_in_verbs(capsys: Capture) -> None:
     """Eight stages' times are divided for two chunks, and the ranking is of equal work."""
-    line = ["compare", "--stages", "8", "--microbatches", "16", "--schedules", "1f1b,VPP"]
+    line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", "1f1b,VPP"]
     assert main([*line, "--times", EIGHT]) == 0
     second = capsys.readouterr().out.splitlines()[1]
     assert second == (

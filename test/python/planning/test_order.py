@@ -138,8 +138,8 @@ def test_sentences() -> None:
 # Verbs
 
 
-COMPARE = ["compare", "gpipe", "1f1b", "zb-v", "VPP", "--workers", "8", "--microbatches", "16,32"]
-MODEL = ["--model", "llama3-70b", "--accelerators", "4", "--global-batch", "32"]
+COMPARE = ["simulate", "gpipe", "1f1b", "zb-v", "VPP", "--pp", "8", "--microbatches", "16,32"]
+MODEL = ["--model", "llama3-70b", "--set", "accelerators=4", "--global-batch", "32"]
 
 
 def test_compare_shares_the_first_rank(capsys: Capture) -> None:
@@ -160,13 +160,13 @@ def test_compare_says_what_decides(capsys: Capture) -> None:
     assert "order: 8 workers, 32 microbatches: not told apart from zb-v: interleaved-1f1b" in text
     assert "short runs of zb-v and interleaved-1f1b decide" in text
     assert "order: 8 workers, 16 microbatches: zb-v is the fastest" in text
-    assert main([*COMPARE, "--times", "F=1ms,B=2ms", "--times-of", "worker"]) == 0
+    assert main([*COMPARE, "--times", "F=1ms,B=2ms", "--set", "times-of=worker"]) == 0
     text = capsys.readouterr().out
     assert "order:" not in text and "may be first" not in text
 
 
 def test_compare_at_equal_memory(capsys: Capture) -> None:
-    words = ["compare", "1f1b", "VPP", "--workers", "8", "--microbatches", "32", *MODEL]
+    words = ["simulate", "1f1b", "VPP", "--pp", "8", "--microbatches", "32", *MODEL]
     rows = rows_of(capsys, *words, "--system", "h100-sxm-load", "--memory", "70GiB")
     ranked = [row for row in rows if row.get("rank")]
     assert ranked and any(row["may_be_first"] for row in ranked)
@@ -175,7 +175,7 @@ def test_compare_at_equal_memory(capsys: Capture) -> None:
 
 
 def test_systems_have_orders_of_their_own(capsys: Capture) -> None:
-    words = ["compare", "1f1b", "VPP", "--workers", "8", "--microbatches", "32", *MODEL]
+    words = ["simulate", "1f1b", "VPP", "--pp", "8", "--microbatches", "32", *MODEL]
     words += ["--system", "h100-sxm-load", "--system", "h100-sxm"]
     rows = rows_of(capsys, *words)
     assert [row["rank"] for row in rows] == [1, 2, 3, 4]  # of all systems, by their steps
@@ -213,7 +213,7 @@ def test_findings_do_not_contradict_the_order(
     schedules: str, is_open: bool, capsys: Capture
 ) -> None:
     """The line `order:` stands in place of the finding where several may be the fastest."""
-    line = ["compare", "--stages", "8", "--microbatches", "16", "--schedules", schedules]
+    line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", schedules]
     line += ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
     assert main(line) == 0
     printed = capsys.readouterr().out

@@ -288,7 +288,7 @@ def test_rows_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
     assert [row["order"] for row in rows] == ["in-turn", "deepseek", "megatron", "best"]
     assert rows[1]["pair_s"] == pytest.approx(28e-12)
     trace = tmp_path / "trace.json"
-    assert main(["overlap", str(file), "--order", "deepseek", "--trace", str(trace)]) == 0
+    assert main(["overlap", str(file), "--order", "deepseek", "--draw", str(trace)]) == 0
     said = capsys.readouterr().out
     assert "assumed: contention 1,1" in said
     assert "--times F=16ps,B=21ps,I=16ps,W=8ps,FB=28ps" in said
@@ -306,7 +306,7 @@ def test_refusals_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
         ([str(file), *model], "give a file of segments, or --model and --system"),
         ([str(file), "--times", "F=1ms"], "--times has times of whole cells"),
         ([str(file), "--show-passes"], "not the work of passes"),
-        ([*model, "--microbatch-size", "1", "--expert-exposed", "50"], "overlap finds it"),
+        ([*model, "--microbatch-size", "1", "--set", "expert-exposed=50"], "overlap finds it"),
     ):
         assert said in failure_of(capsys, "overlap", *line, status=2)
     for option, value, said in (

@@ -434,9 +434,9 @@ def test_text_says_why(capsys: Capture) -> None:
 def test_saved_files(tmp_path: Path, capsys: Capture) -> None:
     folder = tmp_path / "plans"
     page = tmp_path / "plan.html"
-    arguments = ["plan", *SMALL, "--stages", "4", "--schedules", "zb-h1,1f1b", "--top", "2"]
-    arguments += ["--context", "1", "--sharding", "optimizer"]
-    rows = rows_of(capsys, *arguments, "--save", str(folder), "--html", str(page))
+    arguments = ["plan", *SMALL, "--pp", "4", "--schedules", "zb-h1,1f1b", "--top", "2"]
+    arguments += ["--cp", "1", "--sharding", "optimizer"]
+    rows = rows_of(capsys, *arguments, "--save", str(folder), "--draw", str(page))
     for row in (row for row in rows if row["fits"]):
         schedule = pipesched.Schedule.from_file(folder / f"{row['name']}.mlir")
         report = schedule.simulate()
@@ -453,7 +453,7 @@ def test_saved_files(tmp_path: Path, capsys: Capture) -> None:
 
 def test_saved_pictures_of_many_cells(tmp_path: Path, capsys: Capture) -> None:
     """Every proposal has its picture, also above 20,000 cells."""
-    arguments = ["plan", "--model", "toy", "--system", "toy", "--gpus", "4", "--stages", "4"]
+    arguments = ["plan", "--model", "toy", "--system", "toy", "--gpus", "4", "--pp", "4"]
     batch = ["--global-batch", "4096", "--microbatch-size", "1", "--schedules", "1f1b"]
     rows = rows_of(capsys, *arguments, *batch, "--top", "1", "--save", str(tmp_path))
     assert rows[0]["microbatches"] * 4 * 2 > 20_000
@@ -476,17 +476,17 @@ def test_passes(extra: list[str], capsys: Capture) -> None:
     ("arguments", "said"),
     [
         ({"--gpus": "9"}, "9 accelerators are no whole number of nodes of 8, and not equally"),
-        ({"--global-batch": "3", "--stages": "1", "--context": "1"}, "cannot be dealt to"),
-        ({"--tensor": "3"}, "tensor 3 does not divide 16 accelerators"),
-        ({"--tensor": "16"}, "tensor 16 does not divide 8 key-value heads"),
-        ({"--stages": "3"}, "3 stages do not divide 16 accelerators"),
+        ({"--global-batch": "3", "--pp": "1", "--cp": "1"}, "cannot be dealt to"),
+        ({"--tp": "3"}, "tensor 3 does not divide 16 accelerators"),
+        ({"--tp": "16"}, "tensor 16 does not divide 8 key-value heads"),
+        ({"--pp": "3"}, "3 stages do not divide 16 accelerators"),
         ({"--microbatch-size": "5"}, "microbatches of 5 do not divide"),
         ({"--model": "llama3-7b"}, "the closest is"),
         ({"--system": "dgx-h101"}, "the closest is"),
         ({"--schedules": "1f1bb"}, "the closest is '1f1b'"),
         ({"--memory": "80 gigs"}, "memory is a number of bytes, such as 80GiB"),
         ({"--reserve": "100%"}, "leaves nothing"),
-        ({"--chunks": "40", "--schedules": "VPP"}, "32 layers are too few"),
+        ({"--vpp": "40", "--schedules": "VPP"}, "32 layers are too few"),
         ({"--gpus": "2097152"}, "gpus is an integer from 1 to"),
     ],
 )
@@ -573,8 +573,8 @@ def test_documented_sessions(
 def test_slices_are_searched_where_they_are_named(capsys: Any) -> None:
     """Long sequences of few microbatches: slices are faster than their family without."""
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
-    line += ["--global-batch", "8", "--sequence", "131072", "--stages", "8", "--context", "1"]
-    line += ["--schedules", "1f1b,seq1f1b", "--slice-cut", "work"]
+    line += ["--global-batch", "8", "--sequence", "131072", "--pp", "8", "--cp", "1"]
+    line += ["--schedules", "1f1b,seq1f1b", "--set", "slice-cut=work"]
     assert main([*line, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     whole = [row for row in rows if row["schedule"] == "1f1b"]

@@ -10,7 +10,7 @@ from test_command import Capture
 def test_domains_are_used_in_part(capsys: Capture) -> None:
     """256 accelerators use 64 of each of four domains of 72: a degree of 64 stays within one."""
     line = ["plan", "--model", "qwen3-235b-a22b", "--system", "gb200-nvl72", "--gpus", "256"]
-    given = ["--global-batch", "1024", "--stages", "4", "--expert", "64", "--tensor", "1"]
+    given = ["--global-batch", "1024", "--pp", "4", "--ep", "64", "--tp", "1"]
     limits = ["--schedules", "1f1b", "--microbatch-size", "1", "--top", "1"]
     assert main([*line, *given, *limits]) == 0
     assert "used per node 64 of 72 accelerators" in capsys.readouterr().out

@@ -445,7 +445,7 @@ def test_bytes_of_a_model_file_are_no_assumption(
     fields = {**pipesched.models()["llama3-8b"], "name": "frozen"}
     fields |= {"aliases": [], "gradient_bytes_per_parameter": 0}
     file.write_text(json.dumps(fields))
-    line = ["plan", "--model", str(file), "--system", "dgx-h100", "--gpus", "8", "--stages", "2"]
+    line = ["plan", "--model", str(file), "--system", "dgx-h100", "--gpus", "8", "--pp", "2"]
     line += ["--global-batch", "16", "--schedules", "1f1b", "--top", "1"]
     assert main(line) == 0
     printed = capsys.readouterr().out

@@ -8,7 +8,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import PipeSchedError, Plan, Proposal, plan
-from pipesched.planning._request import seconds_of
+from pipesched._bytes import seconds_of
 from test_command import Capture, failure_of, rows_of, run_passes
 from test_plan import SMALL, check
 
@@ -119,9 +119,9 @@ def test_what_cannot_be_optimized_is_said() -> None:
 
 
 def test_command_optimizes(tmp_path: Path, capsys: Capture) -> None:
-    sizes = ["--gpus", "8", "--global-batch", "8", "--tensor", "2", "--stages", "4"]
+    sizes = ["--gpus", "8", "--global-batch", "8", "--tp", "2", "--pp", "4"]
     choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1"]
-    choices += ["--memory", "26GiB", "--reserve", "0", "--context", "1"]
+    choices += ["--memory", "26GiB", "--reserve", "0", "--cp", "1"]
     line = ["plan", *SMALL[:4], *sizes, *choices, "--top", "2", "--optimize", "1.5s"]
     rows = rows_of(capsys, *line, "--save", str(tmp_path))
     best = rows[0]

@@ -37,7 +37,7 @@ def test_short_sequences_are_whole() -> None:
 
 def test_launchers_say_that_they_run_none(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
-    line += ["--global-batch", "8", "--sequence", "131072", "--context", "1"]
+    line += ["--global-batch", "8", "--sequence", "131072", "--cp", "1"]
     assert main(line) == 0
     out = capsys.readouterr().out
     assert "torchtitan runs whole microbatches; pipesched.torch runs slices" in out

@@ -179,17 +179,17 @@ LINE = [
 
 
 def test_the_table_has_degrees_that_differ(capsys: Capture) -> None:
-    assert main([*LINE, "--expert", "8", "--memory", "1TiB"]) == 0
+    assert main([*LINE, "--ep", "8", "--memory", "1TiB"]) == 0
     heading = next(li for li in capsys.readouterr().out.splitlines() if "tokens/s/GPU" in li)
     assert "expert" in heading.split() and "context" not in heading.split()
-    assert main([*LINE, "--expert", "1", "--context", "2", "--memory", "1TiB"]) == 0
+    assert main([*LINE, "--ep", "1", "--cp", "2", "--memory", "1TiB"]) == 0
     heading = next(li for li in capsys.readouterr().out.splitlines() if "tokens/s/GPU" in li)
     assert "context" in heading.split() and "expert" not in heading.split()
 
 
 def test_the_command_takes_degrees(capsys: Capture) -> None:
-    rows = rows_of(capsys, *LINE, "--expert", "8", "--context", "1,2", "--memory", "1TiB")
+    rows = rows_of(capsys, *LINE, "--ep", "8", "--cp", "1,2", "--memory", "1TiB")
     assert {row["expert"] for row in rows} == {8}
     assert {row["context"] for row in rows} <= {1, 2}
-    said = failure_of(capsys, *LINE, "--expert", "5")
+    said = failure_of(capsys, *LINE, "--ep", "5")
     assert "expert 5 does not divide 8 experts; 4 and 8 do" in said

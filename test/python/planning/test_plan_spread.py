@@ -169,7 +169,7 @@ def test_receives_are_searched_too(tmp_path: Path) -> None:
 
 def test_a_saved_plan_has_its_shards(tmp_path: Path, capsys: Capture) -> None:
     line = ["plan", "--model", heavy_head(tmp_path, 262144), "--system", "a100-sxm-80gb"]
-    line += ["--gpus", "8", "--global-batch", "32", "--stages", "8", "--tensor", "1"]
+    line += ["--gpus", "8", "--global-batch", "32", "--pp", "8", "--tp", "1"]
     line += ["--vocabulary", "vocab-1,interlaced", "--top", "4"]
     folder = tmp_path / "saved"
     assert main([*line, "--save", str(folder)]) == 0

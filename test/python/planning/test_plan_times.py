@@ -52,7 +52,7 @@ def test_without_a_model_it_says_what_is_not_known(capsys: Capture, tmp_path: Pa
     file = tmp_path / "times.json"
     file.write_text(json.dumps(TIMES))
     line = ["plan", "--system", "dgx-h100", "--gpus", "32", "--global-batch", "32", "--top", "2"]
-    line += ["--times", str(file), "--tensor", "4", "--microbatch-size", "1"]
+    line += ["--times", str(file), "--tp", "4", "--microbatch-size", "1"]
     assert main(line) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[1] == (
@@ -78,7 +78,7 @@ def test_with_a_model_there_is_memory(capsys: Capture) -> None:
     assert proposal.report.memory is not None
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--top", "2"]
     line += ["--global-batch", "16", "--times", "F=10ms,B=20ms,head.F=20ms,head.B=40ms"]
-    line += ["--tensor", "1", "--microbatch-size", "1", "--schedules", "1f1b,VPP"]
+    line += ["--tp", "1", "--microbatch-size", "1", "--schedules", "1f1b,VPP"]
     assert main([*line, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     reports = [json.loads(line) for line in _reports(run_passes(capsys, *line))]

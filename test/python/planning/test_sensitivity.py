@@ -72,8 +72,8 @@ def test_what_is_not_there_is_refused() -> None:
 
 
 def test_compare_has_a_table(capsys: Capture) -> None:
-    line = ["compare", "--stages", "4", "--microbatches", "8", "--times", TIMES]
-    line += ["--schedules", "1f1b,zb-h1", "--slow-worker", "3=1.3", "--slow-stage", "1=1.2"]
+    line = ["simulate", "--pp", "4", "--microbatches", "8", "--times", TIMES]
+    line += ["--schedules", "1f1b,zb-h1", "--disturbance", "worker3=1.3,stage1=1.2"]
     assert main(line) == 0
     printed = capsys.readouterr().out
     assert "\nsensitivity\n" in printed
@@ -90,21 +90,21 @@ def test_compare_has_a_table(capsys: Capture) -> None:
 
 
 def test_seeds_are_said(capsys: Capture) -> None:
-    line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b"]
+    line = ["simulate", "--pp", "4", "--microbatches", "8", "--schedules", "1f1b"]
     for given, said in (
-        (["--jitter", "5%"], "; under jitter the mean and the worst of 20 draws, seeds 1 to 20"),
-        (["--jitter", "5%", "--seeds", "1"], "; under jitter that of seed 1"),
-        (["--slow-worker", "1=2"], " slows down as they do"),
+        ("jitter=5%", "; under jitter the mean and the worst of 20 draws, seeds 1 to 20"),
+        ("jitter=5%,seeds=1", "; under jitter that of seed 1"),
+        ("worker1=2", " slows down as they do"),
     ):
-        assert main([*line, *given]) == 0
+        assert main([*line, "--disturbance", given]) == 0
         assert capsys.readouterr().out.endswith(said + "\n")
 
 
 def test_files_and_families_are_disturbed_alike(tmp_path: Path, capsys: Capture) -> None:
     file = str(tmp_path / "own.mlir")
     pipesched.generate("zb-v", workers=4, microbatches=8, name="own").save(file)
-    line = ["compare", file, "--schedules", "zb-v", "--times", TIMES]
-    given = ["--slow-worker", "1=1.3", "--jitter", "5%", "--seeds", "3"]
+    line = ["simulate", file, "--schedules", "zb-v", "--times", TIMES]
+    given = ["--disturbance", "worker1=1.3,jitter=5%,seeds=3"]
     first, second = rows_of(capsys, *line, *given)
     ranks = [[each.pop("rank") for each in row["sensitivity"]] for row in (first, second)]
     assert ranks == [[1, 1, 1], [1, 1, 1]]
@@ -115,8 +115,8 @@ def test_files_and_families_are_disturbed_alike(tmp_path: Path, capsys: Capture)
 
 
 def test_passes_of_stragglers(capsys: Capture) -> None:
-    line = ["compare", "--stages", "4", "--microbatches", "8", "--times", TIMES]
-    line += ["--schedules", "1f1b", "--slow-worker", "3=1.3", "--jitter", "2%", "--seeds", "2"]
+    line = ["simulate", "--pp", "4", "--microbatches", "8", "--times", TIMES]
+    line += ["--schedules", "1f1b", "--disturbance", "worker3=1.3,jitter=2%,seeds=2"]
     (row,) = rows_of(capsys, *line)
     reports = json.loads(run_passes(capsys, *line).replace("]\n[", ","))
     steps = [report["execution"]["makespan_ps"] / 1e12 for report in reports]
@@ -130,29 +130,28 @@ def test_passes_of_stragglers(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("given", "status", "said"),
     [
-        (["--slow-worker", "4=2"], 1, "1f1b: there is no worker 4 to slow down"),
-        (["--slow-worker", "3=2", "--slow-worker", "3=2"], 2, "--slow-worker 3 is given twice"),
-        (["--seeds", "3"], 2, "--seeds is about --jitter"),
-        (["--jitter", "5"], 1, "expected a part such as 5%"),
-        (["--jitter", "100%"], 1, "expected a part below 100 %"),
+        (["--disturbance", "worker4=2"], 1, "1f1b: there is no worker 4 to slow down"),
+        (["--disturbance", "seeds=3"], 2, "seeds are draws of jitter; none is given"),
+        (["--disturbance", "jitter=5"], 1, "expected a part such as 5%"),
+        (["--disturbance", "jitter=100%"], 1, "expected a part below 100 %"),
     ],
 )
 def test_mistakes(given: list[str], status: int, said: str, capsys: Capture) -> None:
-    line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b"]
+    line = ["simulate", "--pp", "4", "--microbatches", "8", "--schedules", "1f1b"]
     assert said in failure_of(capsys, *line, *given, status=status)
 
 
 @pytest.mark.parametrize("factor", ["3", "x=2", "3=", "3=1,3=2"])
 def test_bad_factors(factor: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["compare", "--stages", "4", "--microbatches", "8", "--slow-worker", factor])
+        main(["simulate", "--pp", "4", "--microbatches", "8", "--slow-worker", factor])
     assert ended.value.code == 2
     assert capsys.readouterr().out == ""
 
 
 # Sweeps
 
-SWEPT = ["--schedules", "1f1b,zb-h1", "--workers", "4", "--microbatches", "8"]
+SWEPT = ["--schedules", "1f1b,zb-h1", "--pp", "4", "--microbatches", "8"]
 SWEPT += ["--times", "F=1ms,I=1ms,W=1ms,comm=0.1ms"]
 SLOW = "worker3=1.5,jitter=5%,seed=7"
 
@@ -250,9 +249,9 @@ def slow_of(given: dict[str, Any]) -> Slow:
 def test_a_slow_worker_changes_the_plan(capsys: Capture) -> None:
     """The first row, its lines and the sentence on the best are those of the disturbed step."""
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
-    line += ["--global-batch", "32", "--stages", "4", "--tensor", "1", "--context", "1"]
-    line += ["--schedules", "1f1b,zb-h1,interleaved-1f1b", "--chunks", "2", "--top", "3"]
-    slow = ["--slow-worker", "1=1.5"]
+    line += ["--global-batch", "32", "--pp", "4", "--tp", "1", "--cp", "1"]
+    line += ["--schedules", "1f1b,zb-h1,interleaved-1f1b", "--vpp", "2", "--top", "3"]
+    slow = ["--disturbance", "worker1=1.5"]
     plain, disturbed = rows_of(capsys, *line), rows_of(capsys, *line, *slow)
     fitting = [row for row in disturbed if row["fits"]]
     steps = [row["disturbed_step_s"] for row in fitting]

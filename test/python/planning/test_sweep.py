@@ -33,7 +33,7 @@ from pipesched.command import main
 from points import SMALL
 from test_command import COMMAND, Capture, failure_of, rows_of, run_passes
 
-SLOW = ["sweep", "--workers", "16,32", "--microbatches", "64:448:32", "--jobs", "2"]
+SLOW = ["sweep", "--pp", "16,32", "--microbatches", "64:448:32", "--jobs", "2"]
 
 
 # Rows
@@ -56,8 +56,8 @@ def test_sweep_is_the_batch() -> None:
 
 def test_rates_are_those_of_compare(capsys: Capture) -> None:
     costs = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
-    sizes = ["--schedules", "1f1b,VPP", "--stages", "4", "--microbatches", "16", *costs]
-    compared = {row["schedule"]: row for row in rows_of(capsys, "compare", *sizes)}
+    sizes = ["--schedules", "1f1b,VPP", "--pp", "4", "--microbatches", "16", *costs]
+    compared = {row["schedule"]: row for row in rows_of(capsys, "simulate", *sizes)}
     swept = rows_of(capsys, "sweep", *sizes)
     assert len(swept) == 2
     for row in swept:
@@ -397,9 +397,9 @@ def test_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
 # The command
 
 GRID = [
-    *("--schedules", "1f1b,VPP,zb-h1", "--workers", "4", "--microbatches", "8:32:x2"),
+    *("--schedules", "1f1b,VPP,zb-h1", "--pp", "4", "--microbatches", "8:32:x2"),
     *("--times", "F=1ms,I=1ms,W=1ms,comm=0.1ms", "--times", "F=1ms,I=1ms,W=1ms,comm=2ms"),
-    *("--times-of", "stage"),
+    *("--set", "times-of=stage"),
 ]
 
 
@@ -458,8 +458,8 @@ def test_values_of_axes_are_shown(
     """A description file is found without folder and extension, but other words stay as given."""
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text(json.dumps(pipesched.systems()["toy"]))
-    sizes = ["--workers", "2", "--microbatches", "4", "--schedules", "1f1b"]
-    costs = ["--model", "toy", "--system", "toy,mine", "--split-backward", "true,false"]
+    sizes = ["--pp", "2", "--microbatches", "4", "--schedules", "1f1b"]
+    costs = ["--model", "toy", "--system", "toy,mine", "--option", "split-backward=true,false"]
     assert main(["sweep", *sizes, *costs]) == 0
     title, assumed, head, *table = capsys.readouterr().out.splitlines()
     assert assumed.startswith("assumed: sequence 100, ")
@@ -470,7 +470,7 @@ def test_values_of_axes_are_shown(
 
 
 def test_points_without_schedule_are_said(capsys: Capture) -> None:
-    sizes = ["--workers", "4", "--microbatches", "9"]
+    sizes = ["--pp", "4", "--microbatches", "9"]
     assert main(["sweep", *sizes, "--schedules", "1f1b,dualpipe"]) == 0
     assert "- dualpipe: 1 of 1 points have no schedule" in capsys.readouterr().out
     assert main(["sweep", *sizes, "--schedules", "dualpipe"]) == 1
@@ -479,14 +479,14 @@ def test_points_without_schedule_are_said(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "wanted"),
     [
-        ("--workers 4", 2, "give --microbatches, or a file with a grid"),
+        ("--pp 4", 2, "give --microbatches, or a file with a grid"),
         ("grid.json", 1, "grid.json: No such file or directory"),
-        ("--workers 4 --microbatches 8 --group-by famly", 2, "the closest is 'family'"),
-        ("--workers 4 --microbatches 8 --point 12", 2, "--point goes with --show-passes"),
-        ("--workers 4 --microbatches 8 --point x --show-passes", 1, "0 points have the key 'x'"),
-        ("--workers 4 --microbatches 8 --system baselin", 1, "the closest is 'baseline'"),
-        ("--workers 4 --microbatches 8 -o no/x.jsonl", 1, "no/x.jsonl: No such file or directory"),
-        ("--workers 1:2000 --microbatches 1:2000", 1, "the grid has 100,000,000 points"),
+        ("--pp 4 --microbatches 8 --group-by famly", 2, "the closest is 'family'"),
+        ("--pp 4 --microbatches 8 --point 12", 2, "--point goes with --show-passes"),
+        ("--pp 4 --microbatches 8 --point x --show-passes", 1, "0 points have the key 'x'"),
+        ("--pp 4 --microbatches 8 --system baselin", 1, "the closest is 'baseline'"),
+        ("--pp 4 --microbatches 8 -o no/x.jsonl", 1, "no/x.jsonl: No such file or directory"),
+        ("--pp 1:2000 --microbatches 1:2000", 1, "the grid has 100,000,000 points"),
     ],
 )
 def test_mistakes(arguments: str, status: int, wanted: str, capsys: Capture) -> None:
@@ -512,7 +512,7 @@ def test_misuse(arguments: str, wanted: str, capsys: Capture) -> None:
 def test_passes_of_points(capsys: Capture) -> None:
     grid = [*GRID[:6], "--transport", "delay", "--model", "llama3-8b"]
     grid += ["--system", "dgx-h100", "--microbatch-size", "1", "--sequence", "64"]
-    grid += ["--accelerators", "2", "--boundary-bytes", "1000", "--recompute", "full"]
+    grid += ["--set", "accelerators=2", "--set", "boundary-bytes=1000", "--recompute", "full"]
     rows = rows_of(capsys, "sweep", *grid)
     for row in rows[:3]:
         report = json.loads(run_passes(capsys, "sweep", *grid, "--point", row["key"][:10]))[0]
@@ -523,10 +523,10 @@ def test_passes_of_points(capsys: Capture) -> None:
 
 
 def test_passes_of_training_steps(capsys: Capture) -> None:
-    grid = ["--schedules", "VPP", "--workers", "4", "--microbatches", "8", "--model", "llama3-8b"]
+    grid = ["--schedules", "VPP", "--pp", "4", "--microbatches", "8", "--model", "llama3-8b"]
     grid += ["--system", "dgx-h100", "--global-batch", "32", "--data-parallel", "2"]
-    grid += ["--sharding", "optimizer", "--rank-order", "pipeline", "--precision", "fp8"]
-    grid += ["--sequence-parallel", "false", "--optimizer-step", "none,overlapped,exposed"]
+    grid += ["--sharding", "optimizer", "--set", "rank-order=pipeline", "--precision", "fp8"]
+    grid += ["--set", "sequence-parallel=false", "--optimizer-step", "none,overlapped,exposed"]
     rows = rows_of(capsys, "sweep", *grid)
     assert len({row["makespan_ps"] for row in rows}) == 3
     for row in rows:

@@ -13,10 +13,10 @@ def _run(part: str) -> list[int]:
 
 def test_layers_of_stages(capsys: Capture) -> None:
     """As `compare` says them; the table has them if they differ."""
-    given = ["--workers", "4", "--microbatches", "8", "--schedules", "1f1b,zb-v"]
+    given = ["--pp", "4", "--microbatches", "8", "--schedules", "1f1b,zb-v"]
     for times in ("F=1ms,I=1ms,W=1ms,layers=16", "F=1ms,I=1ms,W=1ms,layers=10"):
         rows = rows_of(capsys, "sweep", *given, "--times", times)
-        other = rows_of(capsys, "compare", "--stages", *given[1:], "--times", times)
+        other = rows_of(capsys, "simulate", "--pp", *given[1:], "--times", times)
         wanted = {row["schedule"]: row["layers"] for row in other}
         assert {row["family"]: row["layers"] for row in rows} == wanted
         is_uneven = any("+" in layers for layers in wanted.values())
@@ -24,7 +24,7 @@ def test_layers_of_stages(capsys: Capture) -> None:
         printed = capsys.readouterr().out.splitlines()
         heading = next(line for line in printed if "schedule  " in line and "  idle" in line)
         assert ("layers" in heading) == is_uneven == times.endswith("10")
-    of_workers = ["--times", "F=1ms,B=2ms", "--times-of", "worker"]
+    of_workers = ["--times", "F=1ms,B=2ms", "--set", "times-of=worker"]
     assert all(row["layers"] is None for row in rows_of(capsys, "sweep", *given, *of_workers))
     costs = {"model": "llama3-8b", "system": "dgx-h100", "microbatch_size": 1}
     frame = pipesched.sweep({"family": "1f1b", "workers": [4, 5], "microbatches": 8, **costs})

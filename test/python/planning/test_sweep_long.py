@@ -49,8 +49,8 @@ def test_a_picture_is_refused(draw: str) -> None:
 def test_families_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     from pipesched.command import main
 
-    sizes = ["--stages", "64", "--microbatches", "8000000"]
-    assert main(["compare", *sizes, "--schedules", "zb-h1,1f1b,gpipe", "--format", "json"]) == 0
+    sizes = ["--pp", "64", "--microbatches", "8000000"]
+    assert main(["simulate", *sizes, "--schedules", "zb-h1,1f1b,gpipe", "--format", "json"]) == 0
     rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["1f1b"]["step_s"] == pytest.approx(3e-6 * (8_000_000 + 63))
     assert [rows[name]["rank"] for name in ("zb-h1", "1f1b", "gpipe")] == [1, 2, None]

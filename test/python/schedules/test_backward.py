@@ -94,21 +94,21 @@ def test_what_is_no_backward(backward: int) -> None:
 
 def test_passes_make_the_same(tmp_path: Path, capsys: Capture) -> None:
     model = ["--model", heavy_head(tmp_path, 65536), "--system", "dgx-h100"]
-    sizes = ["--workers", "8", "--microbatches", "32", "--microbatch-size", "2"]
+    sizes = ["--pp", "8", "--microbatches", "32", "--microbatch-size", "2"]
     line = ["vocab-1f1b", *sizes, *model]
-    (row,) = rows_of(capsys, "compare", *line)
-    (forced,) = rows_of(capsys, "compare", *line, "--backward", "200")
+    (row,) = rows_of(capsys, "simulate", *line)
+    (forced,) = rows_of(capsys, "simulate", *line, "--option", "backward=200")
     assert row["step_s"] < forced["step_s"]
-    for verb in (["compare", *line], ["simulate", "--schedule", *line]):
+    for verb in (["simulate", *line], ["simulate", "--schedule", *line]):
         assert "backward=1" in passes_of(capsys, *verb)
         assert f'"makespan_ps": {round(row["step_s"] * 1e12)}' in run_passes(capsys, *verb)
 
 
 def test_what_is_assumed_is_said(capsys: Capture) -> None:
-    sizes = ["vocab-1f1b", "--workers", "8", "--microbatches", "8"]
+    sizes = ["vocab-1f1b", "--pp", "8", "--microbatches", "8"]
     costs = ["--times", "F=100us,B=160us,S=6us,T=9us"]
     for given, said in ((costs, "backward 160 % of F"), ([], "backward 200 % of F")):
-        for verb in (["compare", *sizes], ["simulate", "--schedule", *sizes]):
+        for verb in (["simulate", *sizes], ["simulate", "--schedule", *sizes]):
             assert main([*verb, *given]) == 0
             printed = capsys.readouterr()
             assert said in printed.out + printed.err
@@ -121,15 +121,15 @@ def passes_of(capsys: Capture, *line: str) -> str:
 
 def test_plans_are_made_for_it(tmp_path: Path, capsys: Capture) -> None:
     line = ["plan", "--model", heavy_head(tmp_path, 131072), "--system", "dgx-h100"]
-    line += ["--gpus", "8", "--global-batch", "32", "--tensor", "1", "--stages", "8", "--top", "1"]
+    line += ["--gpus", "8", "--global-batch", "32", "--tp", "1", "--pp", "8", "--top", "1"]
     saved = tmp_path / "saved"
-    assert main([*line, "--vocabulary", "vocab-1", "--save", str(saved)]) == 0
+    assert main([*line, "--option", "vocabulary=vocab-1", "--save", str(saved)]) == 0
     capsys.readouterr()
     (file,) = saved.glob("01-vocab-1f1b.mlir")
     (plan,) = saved.glob("01-vocab-1f1b.json")
     (row,) = rows_of(capsys, "simulate", str(file))
     (said,) = json.loads(plan.read_text())
     assert row["execution"]["makespan_ps"] == round(said["step_s"] * 1e12)
-    assert main([*line, "--vocabulary", "vocab-1", "--show-passes"]) == 0
+    assert main([*line, "--option", "vocabulary=vocab-1", "--show-passes"]) == 0
     assert "family=vocab-1f1b options=" in (passes := capsys.readouterr().out)
     assert "backward=1" in passes

@@ -57,13 +57,13 @@ def described(folder: Path) -> list[str]:
 
 def test_every_verb_takes_odd_paths(folder: Path, capsys: Capture) -> None:
     file = str(folder / "the schedule.mlir")
-    assert main(["generate", "1f1b", "--workers", "4", "--microbatches", "8", "-o", file]) == 0
+    assert main(["convert", "1f1b", "--pp", "4", "--microbatches", "8", "-o", file]) == 0
     verbs = [
         ["show", file],
         ["verify", file],
         ["simulate", file, *described(folder)],
-        ["compare", "--stages", "4", "--microbatches", "8", *described(folder)],
-        ["sweep", "--workers", "4", "--microbatches", "8", *described(folder)],
+        ["simulate", "--pp", "4", "--microbatches", "8", *described(folder)],
+        ["sweep", "--pp", "4", "--microbatches", "8", *described(folder)],
         ["convert", file, str(folder / "the schedule.svg")],
     ]
     for verb in verbs:
@@ -79,15 +79,15 @@ def test_every_verb_takes_names_of_any_bytes(name: bytes, tmp_path: Path, capsys
     """Two files whose schedules are called alike have the names of their files."""
     file, other = str(tmp_path / os.fsdecode(name)), str(tmp_path / "other.mlir")
     for made in (file, other):
-        assert main(["generate", "1f1b", "--workers", "2", "--microbatches", "2", "-o", made]) == 0
+        assert main(["convert", "1f1b", "--pp", "2", "--microbatches", "2", "-o", made]) == 0
     times = ["--times", "F=1ms,B=2ms"]
     drawn = [f"--{kind}={file}.{kind}" for kind in ("html", "svg", "png", "pdf", "trace")]
     for words in (
         ["show", file],
         ["verify", file],
         ["simulate", file, other, *times, *drawn],
-        ["compare", file, other, *times, f"--html={file}.page"],
-        ["compare", file, other, *times, "--format", "csv", "-o", f"{file}.csv"],
+        ["simulate", file, other, *times, f"--html={file}.page"],
+        ["simulate", file, other, *times, "--format", "csv", "-o", f"{file}.csv"],
         ["convert", file, f"{file}.copy.mlir"],
     ):
         capsys.readouterr()
@@ -95,7 +95,7 @@ def test_every_verb_takes_names_of_any_bytes(name: bytes, tmp_path: Path, capsys
         said = capsys.readouterr()
         hidden = {"\x1b", "\u202e", "\udcff"}
         assert not hidden & set(said.out + said.err)
-    assert main(["compare", file, other, *times, "--format", "json"]) == 0
+    assert main(["simulate", file, other, *times, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["file"] == file
     if os.fsencode(file).isascii():  # what captures the output reads text
         assert "2 workers" in run_passes(capsys, "show", file)
@@ -124,7 +124,7 @@ def test_show_passes_quotes_for_the_shell(folder: Path, capsys: Capture) -> None
     verbs = [
         ["verify", file],
         ["simulate", file, *described(folder)],
-        ["compare", "--stages", "4", "--microbatches", "8", *described(folder)],
+        ["simulate", "--pp", "4", "--microbatches", "8", *described(folder)],
         ["show", "--model", str(folder / "the model.json")],
         ["plan", *described(folder), "--gpus", "4", "--global-batch", "16", "--top", "1"],
     ]
@@ -194,11 +194,11 @@ def test_generate_warns_before_it_starts() -> None:
             pipesched.Configuration("gpipe", 512, 16_400).generate()
 
 
-@pytest.mark.parametrize("verb", [["generate", "gpipe"], ["simulate", "--schedule", "gpipe"]])
+@pytest.mark.parametrize("verb", [["convert", "gpipe"], ["simulate", "--schedule", "gpipe"]])
 def test_verbs_say_it_once(
     verb: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = [*verb, "--workers", "4", "--microbatches", "8"]
+    line = [*verb, "--pp", "4", "--microbatches", "8"]
     assert main(line) == 0
     assert "cells" not in capsys.readouterr().err
     monkeypatch.setattr("pipesched._making.ANNOUNCED_CELLS", 63)

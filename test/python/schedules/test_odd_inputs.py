@@ -87,7 +87,7 @@ def test_odd_json(
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(pipesched.PipeSchedError, match=wanted):
         entries_of(str(file))
-    words = ["simulate", "1f1b", "--workers", "2", "--microbatches", "2", "--times", str(file)]
+    words = ["simulate", "1f1b", "--pp", "2", "--microbatches", "2", "--times", str(file)]
     assert main(words) != 0
     said = capsys.readouterr().err
     assert "error: " in said and said.count("\n") == 1

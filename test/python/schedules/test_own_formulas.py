@@ -60,12 +60,12 @@ def test_options_reach_formulas_that_take_them() -> None:
 
 
 def test_rows_have_it(capsys: Capture) -> None:
-    sizes = ("--workers", "4", "--microbatches", "8")
-    rows = rows_of(capsys, "compare", "own-gpipe", "gpipe", *sizes)
+    sizes = ("--pp", "4", "--microbatches", "8")
+    rows = rows_of(capsys, "simulate", "own-gpipe", "gpipe", *sizes)
     rows += rows_of(capsys, "sweep", "--schedules", "own-gpipe,gpipe", *sizes)
     assert [row["formula_bubble_ratio"] for row in rows] == pytest.approx([bubble(4, 8)] * 4)
     assert {row["formula_of"] for row in rows} == {"step"}
-    stepped = rows_of(capsys, "compare", "own-gpipe", *sizes, "--optimizer-step", "overlapped")
+    stepped = rows_of(capsys, "simulate", "own-gpipe", *sizes, "--optimizer-step", "overlapped")
     assert stepped[0]["formula_bubble_ratio"] is None  # which knows no end of a step
 
 
@@ -96,7 +96,7 @@ def test_a_function_in_a_file_has_it_as_an_attribute(tmp_path: Path, capsys: Cap
         " - 1)\n"
         "rows.source = 'Roe 2032, arXiv 3202.00002'\n"
     )
-    line = ("compare", f"{file}:rows", "--workers", "4", "--microbatches", "8")
+    line = ("simulate", f"{file}:rows", "--pp", "4", "--microbatches", "8")
     (row,) = rows_of(capsys, *line)
     assert row["formula_bubble_ratio"] == pytest.approx(bubble(4, 8))
     assert pipesched.families()[f"{file}:rows"].source.startswith("Roe 2032")

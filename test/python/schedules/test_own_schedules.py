@@ -27,7 +27,7 @@ def own(tmp_path: Path) -> dict[str, str]:
 
 def test_all_forms_beside_their_family(own: dict[str, str], capsys: Capture) -> None:
     files = [own[kind] for kind in ("mlir", "mlirbc", "csv", "exec")]
-    rows = rows_of(capsys, "compare", *files, "--schedules", "zb-h1,1f1b", *TIMES)
+    rows = rows_of(capsys, "simulate", *files, "--schedules", "zb-h1,1f1b", *TIMES)
     found = {row["schedule"]: row for row in rows}
     assert set(found) == {"mlir", "mlirbc", "csv", "exec", "zb-h1", "1f1b"}
     step = found["zb-h1"]["step_s"]
@@ -39,13 +39,13 @@ def test_all_forms_beside_their_family(own: dict[str, str], capsys: Capture) -> 
 
 
 def test_files_alone_need_no_sizes(own: dict[str, str], capsys: Capture) -> None:
-    assert main(["compare", own["mlir"], own["exec"], *TIMES]) == 0
+    assert main(["simulate", own["mlir"], own["exec"], *TIMES]) == 0
     printed = capsys.readouterr().out
     assert own["mlir"] in printed and "zb-v" not in printed
 
 
 def test_other_sizes_are_groups_of_their_own(own: dict[str, str], capsys: Capture) -> None:
-    line = ["compare", own["mlir"], own["wide"], "--schedules", "1f1b", *TIMES]
+    line = ["simulate", own["mlir"], own["wide"], "--schedules", "1f1b", *TIMES]
     rows = rows_of(capsys, *line)
     ranks = [(row["workers"], row["schedule"], row["rank"]) for row in rows]
     assert ranks == [(4, "mlir", 1), (4, "1f1b", 2), (8, "wide", 1), (8, "1f1b", 1)]
@@ -66,16 +66,16 @@ def test_names_differ(tmp_path: Path, capsys: Capture) -> None:
     files = [str(tmp_path / folder / "x.mlir") for folder in ("a", "b")]
     for file in files:
         made.save(file)
-    rows = rows_of(capsys, "compare", *files, "--schedules", "1f1b", *TIMES)
+    rows = rows_of(capsys, "simulate", *files, "--schedules", "1f1b", *TIMES)
     assert {row["schedule"] for row in rows} == {"1f1b", *(f"{file}:1f1b" for file in files)}
-    assert main(["compare", *files, "--schedules", "1f1b", *TIMES]) == 0
+    assert main(["simulate", *files, "--schedules", "1f1b", *TIMES]) == 0
     assert f"{files[0]}:1f1b" in capsys.readouterr().out
 
 
 def test_the_page_draws_them(own: dict[str, str], tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
-    line = ["compare", own["mlir"], own["wide"], "--schedules", "1f1b", *TIMES]
-    assert main([*line, "--html", str(page)]) == 0
+    line = ["simulate", own["mlir"], own["wide"], "--schedules", "1f1b", *TIMES]
+    assert main([*line, "--draw", str(page)]) == 0
     assert page.read_text().count("<tr") >= 4
 
 
@@ -83,14 +83,14 @@ def test_the_page_draws_them(own: dict[str, str], tmp_path: Path, capsys: Captur
 def test_a_training_step_of_a_file(step: str, own: dict[str, str], capsys: Capture) -> None:
     costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--microbatch-size", "1"]
     given = [*costs, "--data-parallel", "2", "--optimizer-step", step]
-    rows = rows_of(capsys, "compare", own["mlir"], "--schedules", "zb-h1", *given)
+    rows = rows_of(capsys, "simulate", own["mlir"], "--schedules", "zb-h1", *given)
     assert len({row["step_s"] for row in rows}) == 1
-    rows = rows_of(capsys, "compare", own["exec"], "--schedules", "zb-h1", *given)
+    rows = rows_of(capsys, "simulate", own["exec"], "--schedules", "zb-h1", *given)
     program = next(row for row in rows if row["file"])
     assert ("error" in program) == (step == "exposed")
 
 
-@pytest.mark.parametrize("of", [[], ["--times-of", "worker"]])
+@pytest.mark.parametrize("of", [[], ["--set", "times-of=worker"]])
 def test_passes_of_files(
     of: list[str], own: dict[str, str], tmp_path: Path, capsys: Capture
 ) -> None:
@@ -98,8 +98,8 @@ def test_passes_of_files(
     pipesched.generate("v-half", workers=4, microbatches=8).save(v)
     given = [own["csv"], own["exec"], v, *TIMES, *of] if of else [own["csv"], own["exec"], *TIMES]
     given += ["--schedules", "zb-h1"]
-    rows = rows_of(capsys, "compare", *given)
-    reports = json.loads(run_passes(capsys, "compare", *given).replace("]\n[", ","))
+    rows = rows_of(capsys, "simulate", *given)
+    reports = json.loads(run_passes(capsys, "simulate", *given).replace("]\n[", ","))
     assert sorted(r["execution"]["makespan_ps"] / 1e12 for r in reports) == sorted(
         row["step_s"] for row in rows
     )
@@ -111,19 +111,19 @@ def test_own_costs_beside_none(own: dict[str, str], tmp_path: Path, capsys: Capt
     made = pipesched.generate("gpipe", workers=4, microbatches=8, name="timed")
     made.transform("pipe-attach-profile{times=F=1ms,B=2ms}").save(timed)
     for other in (["--schedules", "1f1b"], [own["mlir"]]):
-        said = failure_of(capsys, "compare", timed, *other)
+        said = failure_of(capsys, "simulate", timed, *other)
         assert "timed names its own times, model or system, and" in said
-    (row,) = rows_of(capsys, "compare", timed)
+    (row,) = rows_of(capsys, "simulate", timed)
     assert row["step_s"] == 0.033
-    assert main(["compare", timed]) == 0
+    assert main(["simulate", timed]) == 0
     assert capsys.readouterr().out.startswith("4 workers, times of their own\n")
 
 
 @pytest.mark.parametrize(
     ("given", "status", "said"),
     [
-        (["--stages", "4"], 2, "--workers is about families; --schedules names them"),
-        (["--chunks", "2"], 2, "--chunks is about families"),
+        (["--pp", "4"], 2, "--pp is about families; --schedules names them"),
+        (["--vpp", "2"], 2, "--vpp is about families"),
         (["--name", "other"], 1, "there is no schedule or program 'other'"),
         (["nowhere.mlir"], 1, "nowhere.mlir: No such file"),
     ],
@@ -131,9 +131,9 @@ def test_own_costs_beside_none(own: dict[str, str], tmp_path: Path, capsys: Capt
 def test_mistakes(
     given: list[str], status: int, said: str, own: dict[str, str], capsys: Capture
 ) -> None:
-    assert said in failure_of(capsys, "compare", own["mlir"], *given, status=status)
-    assert "is given twice" in failure_of(capsys, "compare", own["mlir"], own["mlir"])
-    assert "give --workers and --microbatches, or files" in failure_of(capsys, "compare", status=2)
+    assert said in failure_of(capsys, "simulate", own["mlir"], *given, status=status)
+    assert "is given twice" in failure_of(capsys, "simulate", own["mlir"], own["mlir"])
+    assert "give --pp and --microbatches, or files" in failure_of(capsys, "simulate", status=2)
 
 
 # Simulate

@@ -241,8 +241,8 @@ def test_own_families_by_file(tmp_path: Path) -> None:
     made: Schedule = generate(name, workers=2, microbatches=2, pause=1)  # type: ignore[call-arg]
     assert made.rows[0] == ("0F0", "_", "0B0", "0F1", "_", "0B1")
     code = "import sys; from pipesched.command import main; sys.exit(main())"
-    sizes = ["--stages", "2", "--microbatches", "4"]
-    command = [sys.executable, "-c", code, "compare", *sizes, "--schedules", f"1f1b,{name}"]
+    sizes = ["--pp", "2", "--microbatches", "4"]
+    command = [sys.executable, "-c", code, "simulate", *sizes, "--schedules", f"1f1b,{name}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=os.sep)
     assert done.returncode == 0, done.stderr
     assert "my ladder.py:serial" in done.stdout

@@ -88,10 +88,10 @@ def test_long_sequences_gain() -> None:
 
 
 def test_comparisons_take_several_numbers(capsys: Capture) -> None:
-    line = ["compare", "1f1b", "seq1f1b", "--workers", "8", "--microbatches", "8"]
+    line = ["simulate", "1f1b", "seq1f1b", "--pp", "8", "--microbatches", "8"]
     line += ["--slices", "1,2,4,8", "--model", "llama3-8b", "--system", "h100-sxm"]
-    line += ["--sequence", "131072", "--microbatch-size", "1", "--accelerators", "8"]
-    line += ["--slice-cut", "work"]
+    line += ["--sequence", "131072", "--microbatch-size", "1", "--set", "accelerators=8"]
+    line += ["--set", "slice-cut=work"]
     assert main([*line, "--format", "json"]) == 0
     rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)}
     steps = [rows[f"seq1f1b-{count}-slices"]["step_s"] for count in (1, 2, 4, 8)]
@@ -155,7 +155,7 @@ def test_searches_use_costs_of_slices() -> None:
 
 
 def test_the_verb_takes_slices(capsys: Capture) -> None:
-    line = ["optimize", "--workers", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"]
+    line = ["optimize", "--pp", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"]
     line += ["--max-evaluations", "2000", "--threads", "1"]
     steps = []
     four = ["--slices", "4"]
@@ -224,10 +224,10 @@ def test_wrong_sizes_say_what_is_wanted() -> None:
 
 
 def test_verbs_take_sizes(capsys: Capture) -> None:
-    size = ["--workers", "4", "--microbatches", "6"]
+    size = ["--pp", "4", "--microbatches", "6"]
     model = ["--model", "llama3-8b", "--system", "h100-sxm", "--sequence", "16384"]
-    model += ["--microbatch-size", "1", "--accelerators", "2"]
-    cut = ["--slice-cut", "4930,4238,3776,3440"]
+    model += ["--microbatch-size", "1", "--set", "accelerators=2"]
+    cut = ["--set", "slice-cut=4930,4238,3776,3440"]
 
     def rows(*line: str) -> list[dict[str, Any]]:
         assert main([*line, *size, *model, "--format", "json"]) == 0
@@ -235,21 +235,21 @@ def test_verbs_take_sizes(capsys: Capture) -> None:
         return found
 
     wanted = stepped("seq1f1b", slice_cut=[4930, 4238, 3776, 3440])[0] / 1e12
-    (row,) = rows("compare", "seq1f1b", *cut)
+    (row,) = rows("simulate", "seq1f1b", *cut)
     assert row["step_s"] == pytest.approx(wanted) and row["slices"] == 4
     assert row["slice_cut"] == "4930,4238,3776,3440"
-    (swept,) = rows("sweep", "--family", "seq1f1b", *cut)
+    (swept,) = rows("sweep", "--schedules", "seq1f1b", *cut)
     assert swept["step_s"] == pytest.approx(wanted)
-    three = rows("sweep", "--family", "seq1f1b", "--slice-cut", "tokens,work", *cut)
+    three = rows("sweep", "--schedules", "seq1f1b", "--set", "slice-cut=tokens,work", *cut)
     assert len({row["step_s"] for row in three}) == 3
-    assert main(["compare", "seq1f1b", "1f1b", *cut, *size, *model, "--show-passes"]) == 0
+    assert main(["simulate", "seq1f1b", "1f1b", *cut, *size, *model, "--show-passes"]) == 0
     assert "slice-cut=4930,4238,3776,3440" in capsys.readouterr().out
-    assert main(["compare", "1f1b", "seq1f1b", *cut, *size, *model]) == 0
+    assert main(["simulate", "1f1b", "seq1f1b", *cut, *size, *model]) == 0
     printed = capsys.readouterr().out
     assert "slice cut" not in printed.splitlines()[1]
     assert "slices gain" in printed
     with pytest.raises(SystemExit):
-        main(["compare", "seq1f1b", *size, *model, "--slice-cut", "4930,0,3776"])
+        main(["simulate", "seq1f1b", *size, *model, "--set", "slice-cut=4930,0,3776"])
     assert "--slice-cut" in capsys.readouterr().err
 
 

@@ -61,7 +61,8 @@ def check_order(order: str) -> None:
     """Refuses an order of parts that is none."""
     if order == "best":
         raise PipelineError(
-            "parts_order 'best' depends on times: `pipesched overlap` finds it, give its parts"
+            "parts_order 'best' depends on times: give the parts that `pipesched simulate --order`"
+            " finds"
         )
     try:
         steps_of(order, 1, 1)

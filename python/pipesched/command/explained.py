@@ -1,13 +1,43 @@
-"""The bands of predicted steps, as verbs tell them: keys of rows, columns, and lines of text."""
+"""What moves an answer, in one form for all verbs: keys of its rows, and the lines above its table.
+
+The lines are what was assumed (`assumed`), the bands in which measured steps are (`band:`), what
+routers of experts do that nobody balances (`routing:`), and which schedules may be the fastest as
+far as predictions rank them (`order:`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from pipesched import Costs, PipeSchedError
+from pipesched._routing import NATURAL_BALANCE, with_natural_routing
 from pipesched.bands import LEVEL, NO_BAND, Step, Traits, band_of, order_of, told
 
-from .entries import Entry, FromFile
+from . import assumed
+from .entries import Entry, FromFamily, FromFile
+from .output import percent, seconds
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
+    """The keys of a row about what moves its step."""
+    return {**_band_keys(entry, step_s), **UNKNOWN, **_routing_keys(entry)}
+
+
+def above(facts: assumed.Facts, costs: Sequence[Costs | None], rows: Rows) -> list[str]:
+    """The lines under the title of an answer."""
+    return [*assumed.above(facts, costs), *moving(rows)]
+
+
+def moving(rows: Rows) -> list[str]:
+    """The lines on bands and on routing."""
+    return [*_bands(rows), *_routing(rows)]
+
+
+# Bands
 
 UNKNOWN = {"may_be_first": None, "run_decides": None}
 """The keys of a row that is ranked with no others."""
@@ -35,7 +65,7 @@ def _told(entry: Entry, step_s: float) -> dict[str, Any] | None:
     return {**NOTHING, "text": OF_FILE} if is_named else None
 
 
-def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
+def _band_keys(entry: Entry, step_s: float) -> dict[str, Any]:
     """The keys of a row about the band of its step."""
     told = _told(entry, step_s)
     low, high = (None, None) if told is None else (told["low_s"], told["high_s"])
@@ -82,7 +112,7 @@ def _where(row: Mapping[str, Any]) -> str:
     return f"{system}{row['workers']} workers, {row['microbatches']} microbatches: "
 
 
-def above(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _bands(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for each band of the rows of one system. If there are several, it names the rows that
     have it.
     """
@@ -98,3 +128,52 @@ def above(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         of = f" of {', '.join(names)}" if len(named) > 1 else ""
         lines.append(f"{what}{of}{on}: {why}")
     return lines
+
+
+# Routing
+
+NATURAL = "natural_step_s"
+NAMED = 4
+"""Of so many rows the line says what they take; of more it says so of the first, and between what
+they take longer.
+"""
+
+
+def _routing_keys(entry: Entry) -> dict[str, float | None]:
+    """The key of a row: its step with natural routing; null where that makes no difference or a
+    balance is given.
+    """
+    costs = with_natural_routing(entry.costs)
+    if costs is None:
+        return {NATURAL: None}
+    routed: Entry
+    if isinstance(entry, FromFamily):
+        routed = replace(entry, point=replace(entry.point, costs=costs))
+    elif entry.ending:
+        return {NATURAL: None}  # whose costs stand in its passes
+    else:
+        routed = replace(entry, costs=costs)
+    try:
+        return {NATURAL: routed.simulate().execution.makespan_ps / 1e12}
+    except PipeSchedError:
+        return {NATURAL: None}
+
+
+def _routing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line on the rows that have such a step, which are those of one system."""
+    found = [row for row in rows if row.get(NATURAL) and row.get("step_s")]
+    if not found:
+        return []
+    longer = [row[NATURAL] / row["step_s"] - 1 for row in found]
+    named = found if len(found) <= NAMED else found[:1]
+    taken = "; ".join(
+        f"{row.get('name') or row['schedule']} takes {seconds(row[NATURAL])},"
+        f" {percent(more)} longer"
+        for row, more in zip(named, longer, strict=False)
+    )
+    if len(named) < len(found):
+        taken += f" (all rows {percent(min(longer))} to {percent(max(longer))})"
+    return [
+        "routing: all ranks get equally many rows of experts here; as routers choose, the fullest"
+        f" gets {NATURAL_BALANCE:g} times the mean (measured on Qwen3-235B), and {taken}"
+    ]
