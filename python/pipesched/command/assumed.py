@@ -266,11 +266,6 @@ def of_families(
     return {" and ".join(options): value for value, options in found.items()}
 
 
-def of_files(labels: Sequence[str]) -> Facts:
-    """What is assumed of schedules from files that name no costs, beside others that do."""
-    return {"unit slots of 1 us and free messages in": ", ".join(labels)} if labels else {}
-
-
 def of_own_times(labels: Sequence[str]) -> Facts:
     """What is assumed of schedules from files whose own times say nothing of messages."""
     return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}

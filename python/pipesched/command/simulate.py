@@ -73,7 +73,7 @@ EXAMPLE = """  pipesched simulate 1f1b --pp 8 --microbatches 24 --model llama3-7
 FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
 """The families that are compared if neither files nor families are given."""
 
-ONE = (Column("schedule", "schedule", left=True), *results(*CAUSES))
+ONE = (Column("schedule", "schedule", left=True), *results(*CAUSES, "may_be_first"))
 """The columns of a single schedule."""
 
 
@@ -526,7 +526,8 @@ def _below(parts: Sequence[Part], is_one: bool) -> list[str]:
     found = []
     for part in parts:
         if is_one:
-            found += part.below(fit_remarks(part.pairs))
+            lines = fit_remarks(part.pairs)
+            found += part.below(["", *lines] if lines else [])
             continue
         lines = remarks(part.pairs)
         if part.arguments.format == "text":

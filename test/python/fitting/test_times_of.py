@@ -10,7 +10,7 @@ from pipesched import Configuration, Costs, PipeSchedError
 from pipesched._batch import findings
 from pipesched._times_of import divided, entries_of, places_of, stages_per_worker
 from pipesched.command import main
-from pipesched.command.compare import SLOTS as UNIT_SLOTS
+from pipesched.command.simulate import SLOTS as UNIT_SLOTS
 from points import SPREAD
 from test_command import Capture, failure_of, rows_of, run_passes
 
@@ -245,7 +245,7 @@ def test_passes_do_the_same(line: list[str], of: str, capsys: Capture) -> None:
 
 def test_times_of_needs_times(capsys: Capture) -> None:
     line = ["simulate", "--pp", "4", "--microbatches", "8", "--set", "times-of=worker"]
-    assert "--set times-of=is about --times" in failure_of(capsys, *line, status=2)
+    assert "--set times-of is about --times" in failure_of(capsys, *line, status=2)
 
 
 def test_findings_say_it_first() -> None:

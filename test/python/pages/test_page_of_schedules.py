@@ -95,7 +95,7 @@ def test_show_takes_the_costs_of_the_file(tmp_path: Path, capsys: Capture) -> No
 @pytest.mark.parametrize("what", [["--models"], ["--model", "toy"], ["--families"]])
 def test_pages_are_of_files(what: list[str], tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "show.html"
-    assert "--html draws schedules; give a file or a family" in failure_of(
+    assert "--draw draws schedules; give a file or a family" in failure_of(
         capsys, "show", *what, "--draw", str(page), status=2
     )
     assert not page.exists()

@@ -26,7 +26,7 @@ SIZE = ["--pp", "4", "--microbatches", "8"]
 
 
 def test_page_shows_a_band(capsys: Capture) -> None:
-    block = PAGE.partition("    $ pipesched simulate")[2].partition("\n\n")[0]
+    block = PAGE.partition("    $ pipesched simulate")[2].partition("\n\n**")[0]
     command, *printed = block.replace("\n    ", "\n").splitlines()
     assert main(["simulate", *command.split()]) == 0
     assert capsys.readouterr().out.splitlines() == printed

@@ -306,7 +306,7 @@ def test_refusals_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
         ([str(file), *model], "give a file of segments, or --model and --system"),
         ([str(file), "--times", "F=1ms"], "--times has times of whole cells"),
         ([str(file), "--show-passes"], "not the work of passes"),
-        ([*model, "--microbatch-size", "1", "--set", "expert-exposed=50"], "overlap finds it"),
+        ([*model, "--microbatch-size", "1", "--set", "expert-exposed=50"], "--order finds it"),
     ):
         assert said in failure_of(capsys, "overlap", *line, status=2)
     for option, value, said in (

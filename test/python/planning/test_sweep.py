@@ -486,6 +486,11 @@ def test_points_without_schedule_are_said(capsys: Capture) -> None:
         ("--pp 4 --microbatches 8 --point x --show-passes", 1, "0 points have the key 'x'"),
         ("--pp 4 --microbatches 8 --system baselin", 1, "the closest is 'baseline'"),
         ("--pp 4 --microbatches 8 -o no/x.jsonl", 1, "no/x.jsonl: No such file or directory"),
+        (
+            "--pp 4 --microbatches 8 --option split-backward=maybe",
+            2,
+            "expected true or false, found 'maybe'",
+        ),
         ("--pp 1:2000 --microbatches 1:2000", 1, "the grid has 100,000,000 points"),
     ],
 )
@@ -498,7 +503,6 @@ def test_mistakes(arguments: str, status: int, wanted: str, capsys: Capture) -> 
     [
         ("--microbatches 4,x", "expected integers or ranges such as"),
         ("--transport delai", "the closest is 'delay'"),
-        ("--split-backward maybe", "expected true or false, found 'maybe'"),
         ("--schedules 1f1b,,zb-v", "expected names between the commas"),
     ],
 )

@@ -123,13 +123,13 @@ def test_plans_are_made_for_it(tmp_path: Path, capsys: Capture) -> None:
     line = ["plan", "--model", heavy_head(tmp_path, 131072), "--system", "dgx-h100"]
     line += ["--gpus", "8", "--global-batch", "32", "--tp", "1", "--pp", "8", "--top", "1"]
     saved = tmp_path / "saved"
-    assert main([*line, "--option", "vocabulary=vocab-1", "--save", str(saved)]) == 0
+    assert main([*line, "--set", "vocabulary=vocab-1", "--save", str(saved)]) == 0
     capsys.readouterr()
     (file,) = saved.glob("01-vocab-1f1b.mlir")
     (plan,) = saved.glob("01-vocab-1f1b.json")
     (row,) = rows_of(capsys, "simulate", str(file))
     (said,) = json.loads(plan.read_text())
     assert row["execution"]["makespan_ps"] == round(said["step_s"] * 1e12)
-    assert main([*line, "--option", "vocabulary=vocab-1", "--show-passes"]) == 0
+    assert main([*line, "--set", "vocabulary=vocab-1", "--show-passes"]) == 0
     assert "family=vocab-1f1b options=" in (passes := capsys.readouterr().out)
     assert "backward=1" in passes

@@ -115,8 +115,6 @@ def test_own_costs_beside_none(own: dict[str, str], tmp_path: Path, capsys: Capt
         assert "timed names its own times, model or system, and" in said
     (row,) = rows_of(capsys, "simulate", timed)
     assert row["step_s"] == 0.033
-    assert main(["simulate", timed]) == 0
-    assert capsys.readouterr().out.startswith("4 workers, times of their own\n")
 
 
 @pytest.mark.parametrize(
@@ -142,26 +140,22 @@ def test_mistakes(
 def test_simulate_takes_several(own: dict[str, str], capsys: Capture) -> None:
     files = [own[kind] for kind in ("mlir", "csv", "exec", "wide")]
     reports = rows_of(capsys, "simulate", *files, *TIMES)
-    assert [report["file"] for report in reports] == files
-    assert len({report["execution"]["makespan_ps"] for report in reports[:3]}) == 1
+    assert {report["file"] for report in reports} == {*files}
+    same = [report for report in reports if report["file"] != own["wide"]]
+    assert len({report["execution"]["makespan_ps"] for report in same}) == 1
     assert len({report["schedule"] for report in reports}) == 4
     assert main(["simulate", *files, *TIMES]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split()[0] == "file" and own["exec"] in lines[4]
+    assert "file" in (said := capsys.readouterr().out) and own["exec"] in said
     printed = json.loads(run_passes(capsys, "simulate", *files, *TIMES).replace("]\n[", ","))
-    assert [r["execution"]["makespan_ps"] for r in printed] == [
+    assert sorted(r["execution"]["makespan_ps"] for r in printed) == sorted(
         r["execution"]["makespan_ps"] for r in reports
-    ]
+    )
 
 
-def test_simulate_says_where_it_assumes_slots(tmp_path: Path, capsys: Capture) -> None:
+def test_simulate_says_whose_messages_are_free(tmp_path: Path, capsys: Capture) -> None:
     made = pipesched.generate("gpipe", workers=4, microbatches=8, name="timed")
-    files = [str(tmp_path / f"{name}.mlir") for name in ("timed", "plain")]
-    made.transform("pipe-attach-profile{times=F=1ms,B=2ms}").save(files[0])
-    pipesched.generate("1f1b", workers=4, microbatches=8, name="plain").save(files[1])
-    assert main(["simulate", *files]) == 0
-    first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("assumed: unit slots of 1 us and free messages in plain, ")
-    assert main(["simulate", files[0]]) == 0
+    file = str(tmp_path / "timed.mlir")
+    made.transform("pipe-attach-profile{times=F=1ms,B=2ms}").save(file)
+    assert main(["simulate", file]) == 0
     said = capsys.readouterr().out
     assert "unit slots" not in said and "messages free (no comm) in timed, " in said

@@ -250,7 +250,7 @@ def test_verbs_take_sizes(capsys: Capture) -> None:
     assert "slices gain" in printed
     with pytest.raises(SystemExit):
         main(["simulate", "seq1f1b", *size, *model, "--set", "slice-cut=4930,0,3776"])
-    assert "--slice-cut" in capsys.readouterr().err
+    assert "argument --set: slice-cut: " in capsys.readouterr().err
 
 
 def test_exchanges_even_out_attention(capsys: Capture) -> None:
