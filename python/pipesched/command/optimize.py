@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +31,7 @@ from .arguments import (
     said_of_settings,
 )
 from .budgets import budget_text, of_worker
-from .entries import FromFile, renamed, times_by_schedule
+from .entries import FromFile, times_by_schedule
 from .options import COSTS, RARE, Rare, names, positive, yes_or_no
 from .output import FORMATS, Column, add_output, percent, say, say_lines, seconds
 from .output import write_rows, write_text

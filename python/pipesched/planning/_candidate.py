@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from .._division import SPREAD, counts_text
 from .._options import (
     ContextExchange,
     FamilyOptions,
     Path,
-    PlacementName,
     ReceivePlacement,
     Recompute,
     Sharding,

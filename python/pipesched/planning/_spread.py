@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._batch import Configuration, evaluate_points
-from .._costs import Costs
+from .._batch import evaluate_points
 from .._division import SPREAD
-from .._errors import PipeSchedError
 from .._text import gib
 from ..traits import head_in_layers
 from ._candidate import Candidate

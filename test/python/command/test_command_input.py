@@ -1,7 +1,6 @@
 """What verbs read: standard input in every format, and files without schedules."""
 
 import io
-import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace

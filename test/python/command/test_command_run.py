@@ -31,8 +31,8 @@ SOON = 60.0
 """Ranks that did not learn of a failure would wait for their time limit, 300 s."""
 
 COMMAND = [sys.executable, "-c", "import sys; from pipesched.command import main; sys.exit(main())"]
-SMALL = "--model gpt --model-option layers=2 --model-option width=16 --model-option context=16"
-SIZES = "--workers 2 --microbatches 4 --steps 6 --warmup 1 --calibration 2"
+SMALL = "gpt --model-option layers=2 --model-option width=16 --model-option context=16"
+SIZES = "--pp 2 --microbatches 4 --steps 6 --set warmup=1 --set calibration=2"
 BATCHES = """
 
 def batches(size, seed):
@@ -133,7 +133,8 @@ def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
     made = made.transform("pipe-add-optimizer{all-reduce=eager}")
     made.save(tmp_path / "stepped.mlir")
     schedules = f"zb-v,chimera,{tmp_path}/stepped.mlir,optimized"
-    line = f"--schedule {schedules} {SMALL} {SIZES} --dtype float64 --memory 2 --search-seconds 2"
+    line = f"--schedules {schedules} {SMALL} {SIZES} --dtype float64 --activations 2"
+    line += " --set search-seconds=2"
     out, err = finish(f"{line} --model-option layers=4 --format json -o {tmp_path}/out", marked)
     rows = json.loads(out)
     assert {row["schedule"] for row in rows} == {"zb-v", "chimera", "stepped", "optimized"}
@@ -159,7 +160,7 @@ def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
 
 @needs_torch
 def test_slices_train_as_whole_microbatches(tmp_path: Path, marked: dict[str, str]) -> None:
-    line = f"--schedule 1f1b,seq1f1b,slimpipe,zb-h1 {SMALL} {SIZES} --dtype float64 --slices 4"
+    line = f"--schedules 1f1b,seq1f1b,slimpipe,zb-h1 {SMALL} {SIZES} --dtype float64 --slices 4"
     out, _ = finish(f"{line} --format json -o {tmp_path}/out", marked)
     rows = {row["schedule"]: row for row in json.loads(out)}
     for row in rows.values():
@@ -173,7 +174,7 @@ def test_embeddings_in_shards_train_alike(tmp_path: Path, marked: dict[str, str]
     made = pipesched.generate("zb-v", workers=2, microbatches=4, name="spread")
     made.transform("pipe-spread-vocabulary{embedding=true}").save(tmp_path / "spread.mlir")
     schedules = f"1f1b,vocab-1f1b,{tmp_path}/spread.mlir --embedding"
-    line = f"--schedule {schedules} {SMALL} {SIZES} --dtype float64"
+    line = f"--schedules {schedules} {SMALL} {SIZES} --dtype float64"
     out, _ = finish(f"{line} --format json -o {tmp_path}/out", marked)
     rows = json.loads(out)
     assert {row["schedule"] for row in rows} == {"1f1b", "vocab-1f1b", "spread"}
@@ -234,7 +235,7 @@ def test_what_is_one_in_the_model_stays_one(tmp_path: Path, marked: dict[str, st
     """
     file = tmp_path / "repeated.py"
     file.write_text(REPEATED + BATCHES)
-    line = f"--schedule 1f1b,chimera --model {file} {SIZES} --dtype float64 --divide even"
+    line = f"--schedules 1f1b,chimera {file} {SIZES} --dtype float64 --divide even"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
     wanted = losses_alone(REPEATED)
     for row in json.loads(out):
@@ -275,7 +276,7 @@ def test_any_module_trains(divide: str, tmp_path: Path, marked: dict[str, str]) 
     """One that is no nn.Sequential, with a tie, and a value that skips stages."""
     file = tmp_path / "any.py"
     file.write_text(ANY + BATCHES)
-    line = f"--schedule zb-v,1f1b --model {file} {SIZES} --dtype float64 --divide {divide}"
+    line = f"--schedules zb-v,1f1b {file} {SIZES} --dtype float64 --divide {divide}"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
     wanted = losses_alone(ANY)
     for row in json.loads(out):
@@ -309,7 +310,7 @@ def test_a_loss_with_a_weight_of_the_model(tmp_path: Path, marked: dict[str, str
     """The weight is one in each of the trainings, which take turns, and in no two of them."""
     file = tmp_path / "tied.py"
     file.write_text(TIED_LOSS + BATCHES)
-    line = f"--schedule 1f1b,zb-v --model {file} {SIZES} --dtype float64 --divide even"
+    line = f"--schedules 1f1b,zb-v {file} {SIZES} --dtype float64 --divide even"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
     wanted = losses_alone(TIED_LOSS)
     for row in json.loads(out):
@@ -342,7 +343,7 @@ def batches(size, seed):
 def test_a_mean_over_tokens(tmp_path: Path, marked: dict[str, str]) -> None:
     file = tmp_path / "counted.py"
     file.write_text(COUNTED)
-    line = f"--schedule 1f1b,chimera --model {file} {SIZES} --dtype float64 --divide even"
+    line = f"--schedules 1f1b,chimera {file} {SIZES} --dtype float64 --divide even"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
     wanted = losses_alone(COUNTED)
     for row in json.loads(out):
@@ -363,14 +364,14 @@ def test_modules_that_cannot_be_cut(
 ) -> None:
     file = tmp_path / "any.py"
     file.write_text(ANY.replace("def cuts(", "def unused(") + BATCHES + cuts)
-    line = f"--schedule 1f1b --model {file} {SIZES} --divide even"
+    line = f"--schedules 1f1b {file} {SIZES} --divide even"
     assert said in finish(line, marked, status=1)[1]
 
 
 @needs_torch
 def test_text(tmp_path: Path, marked: dict[str, str]) -> None:
-    line = f"--schedule 1f1b,gpipe {SMALL} {SIZES} --threads 1 --one-by-one --divide even"
-    out, err = finish(f"{line} -o {tmp_path}/out --html {tmp_path}/page.html", marked)
+    line = f"--schedules 1f1b,gpipe {SMALL} {SIZES} --threads 1 --set one-by-one=true --divide even"
+    out, err = finish(f"{line} -o {tmp_path}/out --draw {tmp_path}/page.html", marked)
     assert "compute B" in (tmp_path / "out" / "1f1b.txt").read_text()
     page = (tmp_path / "page.html").read_text()
     facts = re.findall('class="facts">(.*?)</script>', page, re.DOTALL)
@@ -388,7 +389,7 @@ def test_text(tmp_path: Path, marked: dict[str, str]) -> None:
 
 @needs_torch
 def test_torchrun(tmp_path: Path, marked: dict[str, str]) -> None:
-    line = f"--schedule 1f1b {SMALL} {SIZES} --format csv".split()
+    line = f"--schedules 1f1b {SMALL} {SIZES} --format csv".split()
     script = ["--no-python", *COMMAND, "run", *line]
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     done = subprocess.run(
@@ -410,7 +411,7 @@ def test_torchrun_with_other_workers(
     pytest.importorskip("torch")
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "3")
-    assert main(["run", "--schedule", "1f1b", *SMALL.split(), *SIZES.split()]) == 2
+    assert main(["run", "--schedules", "1f1b", *SMALL.split(), *SIZES.split()]) == 2
     wanted = "torchrun has started 3 ranks (WORLD_SIZE), and there are 2 workers"
     assert wanted in capsys.readouterr().err
 
@@ -456,7 +457,7 @@ def test_agreement() -> None:
 def test_exception_in_a_rank(tmp_path: Path, marked: dict[str, str]) -> None:
     model = toy(tmp_path, "if Late.count == 7: raise ValueError('too late')")
     begin = time.monotonic()
-    out, err = finish(f"--schedule 1f1b --model {model} --workers 3 --microbatches 4", marked, 1)
+    out, err = finish(f"--schedules 1f1b {model} --pp 3 --microbatches 4", marked, 1)
     assert time.monotonic() - begin < SOON
     assert out == ""
     assert "error: rank 1 failed:\nTraceback" in err
@@ -469,7 +470,7 @@ def test_exception_in_a_rank(tmp_path: Path, marked: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--memory-budget 1", "MemoryBudgetError: 0F1 makes this rank hold 2 activations"),
+        ("--set memory-budget=1", "MemoryBudgetError: 0F1 makes this rank hold 2 activations"),
         ("--microbatch-size 1", "`batches` of"),
     ],
 )
@@ -480,7 +481,7 @@ def test_errors_of_ranks(
     if "size" in arguments:
         text = Path(model).read_text().replace("while True:", "for _ in range(3):")
         Path(model).write_text(text)
-    line = f"--schedule 1f1b --model {model} --workers 2 --microbatches 4 {arguments}"
+    line = f"--schedules 1f1b {model} --pp 2 --microbatches 4 {arguments}"
     assert said in finish(line, marked, 1)[1]
 
 
@@ -488,8 +489,8 @@ def test_errors_of_ranks(
 @pytest.mark.parametrize("ending", ["interrupt", "kill_rank", "stop_rank", "kill_parent"])
 def test_ended_from_outside(ending: str, tmp_path: Path, marked: dict[str, str]) -> None:
     model = toy(tmp_path, "pass")
-    line = f"--schedule 1f1b --model {model} --workers 2 --microbatches 4 --steps 1000000"
-    process = begin(f"{line} --timeout 8", marked)
+    line = f"--schedules 1f1b {model} --pp 2 --microbatches 4 --steps 1000000"
+    process = begin(f"{line} --set timeout=8", marked)
     ranks = {rank: pid for pid, rank in processes(marked["PIPESCHED_TEST"]).items() if rank}
     assert sorted(ranks) == ["0", "1"]
     if ending == "interrupt":
@@ -536,7 +537,7 @@ def test_a_lost_connection_is_told_in_words() -> None:
 
 def test_without_torch() -> None:
     code = "import sys; sys.modules['torch'] = None; from pipesched.command import main; "
-    line = f"run --schedule 1f1b {SMALL} {SIZES}".split()
+    line = f"run --schedules 1f1b {SMALL} {SIZES}".split()
     command = [sys.executable, "-c", code + "sys.exit(main())", *line]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 1
@@ -549,22 +550,22 @@ def test_without_torch() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ("--schedule 1f1c", 1, "no schedule family '1f1c'"),
-        ("--schedule missing.mlir", 1, "missing.mlir: No such file"),
-        ("--schedule three.mlir", 1, "three.mlir: three has 3 workers, wanted 2"),
-        ("--schedule 1f1b --chunks 2", 1, "none of 1f1b has the option --chunks"),
-        ("--schedule dualpipe --workers 3", 1, "takes an even number"),
-        ("--schedule 1f1b --steps 3", 2, "--steps 3 leaves none to measure"),
-        ("--schedule 1f1b --memory-budget 2XB", 2, "--memory-budget is '2XB'"),
-        ("--schedule 1f1b --backend nccl", 1, "needs a GPU for each of the 2 workers"),
-        ("--schedule 1f1b --model-option layer=3", 1, "did you mean layers?"),
-        ("--schedule 1f1b --model-option layers=x", 1, "option layers is 'x'; wanted int"),
-        ("--schedule 1f1b --model-option layers", 2, "wanted NAME=VALUE"),
-        ("--schedule 1f1b --model nowhere", 1, "or one that ships: gpt"),
-        ("--schedule 1f1b --model empty", 1, "the folder empty has no model.py"),
-        ("--schedule 1f1b --model no_loss.py", 1, "no_loss.py has no function `loss`"),
-        ("--schedule 1f1b --model broken.py", 1, "ZeroDivisionError"),
-        ("--schedule 1f1b --model needs.py", 1, "needs depth; give --model-option depth=..."),
+        ("--schedules 1f1c", 1, "no schedule family '1f1c'"),
+        ("--schedules missing.mlir", 1, "missing.mlir: No such file"),
+        ("--schedules three.mlir", 1, "three.mlir: three has 3 workers, wanted 2"),
+        ("--schedules 1f1b --vpp 2", 1, "none of 1f1b has the option --vpp"),
+        ("--schedules dualpipe --pp 3", 1, "takes an even number"),
+        ("--schedules 1f1b --steps 3", 2, "--steps 3 leaves none to measure"),
+        ("--schedules 1f1b --set memory-budget=2XB", 2, "--set memory-budget is '2XB'"),
+        ("--schedules 1f1b --backend nccl", 1, "needs a GPU for each of the 2 workers"),
+        ("--schedules 1f1b --model-option layer=3", 1, "did you mean layers?"),
+        ("--schedules 1f1b --model-option layers=x", 1, "option layers is 'x'; wanted int"),
+        ("--schedules 1f1b --model-option layers", 2, "wanted NAME=VALUE"),
+        ("--schedules 1f1b nowhere", 1, "or one that ships: gpt"),
+        ("--schedules 1f1b empty", 1, "the folder empty has no model.py"),
+        ("--schedules 1f1b no_loss.py", 1, "no_loss.py has no function `loss`"),
+        ("--schedules 1f1b broken.py", 1, "ZeroDivisionError"),
+        ("--schedules 1f1b needs.py", 1, "needs depth; give --model-option depth=..."),
     ],
 )
 def test_mistakes(
@@ -588,7 +589,8 @@ def test_mistakes(
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "needs.py").write_text("".join(functions))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    model = [] if "--model " in arguments else ["--model", "gpt"]
+    own = {"nowhere", "empty", "no_loss.py", "broken.py", "needs.py"}
+    model = [] if own & {*arguments.split()} else ["gpt"]
     assert main(["run", *model, *SIZES.split(), *arguments.split()]) == status
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -596,9 +598,9 @@ def test_mistakes(
 
 
 @needs_torch
-@pytest.mark.parametrize("missing", ["workers", "microbatches"])
+@pytest.mark.parametrize("missing", ["pp", "microbatches"])
 def test_sizes_that_are_missing(missing: str, capsys: pytest.CaptureFixture[str]) -> None:
-    sizes = {"workers": "2", "microbatches": "4"}
+    sizes = {"pp": "2", "microbatches": "4"}
     given = [part for name, n in sizes.items() if name != missing for part in (f"--{name}", n)]
-    assert main(["run", "--schedule", "1f1b", "--model", "gpt", *given]) == 2
+    assert main(["run", "--schedules", "1f1b", "gpt", *given]) == 2
     assert f"--{missing} is missing" in capsys.readouterr().err

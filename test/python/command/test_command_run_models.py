@@ -98,7 +98,7 @@ def test_trains(text: str, divide: str, tmp_path: Path, marked: dict[str, str]) 
     """With the parameters of the embedding in the head, on another rank."""
     file = tmp_path / "own.py"
     file.write_text(text + BATCHES)
-    line = f"--schedule zb-v,1f1b --model {file} {SIZES} --dtype float64 --divide {divide}"
+    line = f"--schedules zb-v,1f1b {file} {SIZES} --dtype float64 --divide {divide}"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
     wanted = losses_alone(text)
     for row in json.loads(out):
@@ -110,5 +110,5 @@ def test_what_cannot_be_cut_is_said(tmp_path: Path, marked: dict[str, str]) -> N
     said = "logging.set_verbosity_error()"
     wider = "GPT2Config.output_attentions = True"
     file.write_text(LANGUAGE.replace(said, f"{said}\n{wider}") + BATCHES)
-    line = f"--schedule 1f1b --model {file} {SIZES} --divide even"
+    line = f"--schedules 1f1b {file} {SIZES} --divide even"
     assert "cannot be cut between layers" in finish(line, marked, status=1)[1]

@@ -461,9 +461,11 @@ def test_a_failure_writes_nothing(tmp_path: Path, capsys: Capture) -> None:
         ("network.bandwidth_gb_per_s.x=3", "x"),
     ):
         assert said in failure_of(capsys, *arguments, "--system", "h100-sxm", "--set", bad)
-    for value in ("x", "0", "-3", "nan"):
-        with pytest.raises(SystemExit):
-            main([*arguments, f"--peak-tflops={value}"])
+    for value in ("x", "0", "-3"):
+        line = [*arguments, "--system", "h100-sxm", "--set", f"matrix.tflops={value}"]
+        assert "matrix.tflops" in failure_of(capsys, *line)
+    with pytest.raises(SystemExit):
+        main([*arguments, "--set", "matrix.tflops=nan"])
 
 
 def test_documented_session(
