@@ -265,7 +265,7 @@ Expected<std::vector<MessageCost>> pipesched::shareReductions(
     MessageCost &share = shares.emplace_back();
     share.occupancyPs =
         portionOf(stageCosts.stages[stage].cells.alonePs(Phase::AllReduce),
-                reduction.blocks.size(), sets->ownedBlocksOf(stage).size());
+                  reduction.blocks.size(), sets->ownedBlocksOf(stage).size());
     if (!model)
       continue;
     double bytes = GradientBytes(replicas, *model).of(reduction.blocks);
