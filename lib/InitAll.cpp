@@ -41,14 +41,20 @@ void pipesched::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::bufferization::BufferizationDialect,
                   mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
                   mlir::memref::MemRefDialect>();
+#ifdef PIPESCHED_ENABLE_COMPILE
   registerToLLVMInterfaces(registry);
+#endif
 }
 
 void pipesched::registerAllPasses() {
   pipe::registerPipeSchedTransformsPasses();
   pipe::registerFamilyPasses();
+#ifdef PIPESCHED_ENABLE_COMPILE
   registerPipeSchedConversionPasses();
   registerToLLVMPipeline();
+#else
+  registerConvertPipeToExecPass();
+#endif
 }
 
 void pipesched::registerAllTranslations() {
@@ -58,4 +64,12 @@ void pipesched::registerAllTranslations() {
   registerMegatronTranslations();
   registerShardyTranslations();
   registerTextTranslations();
+}
+
+bool pipesched::hasCompiler() {
+#ifdef PIPESCHED_ENABLE_COMPILE
+  return true;
+#else
+  return false;
+#endif
 }

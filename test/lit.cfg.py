@@ -97,6 +97,8 @@ if subprocess.run([config.python_executable, "-c", "import numpy"], capture_outp
     lit_config.note("Python has no NumPy: the test of random stage functions is left out")
 else:
     config.available_features.add("numpy")
+if config.pipesched_compile:
+    config.available_features.add("compile")
 if config.pipesched_static:
     config.available_features.add("static")
 if config.pipesched_sanitizer:

@@ -31,6 +31,9 @@ MLIR_CAPI_EXPORTED void pipeschedRegisterAllPasses(void);
 /// The version of the library, `0.1.0`.
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedGetVersion(void);
 
+/// Whether this build compiles schedules (PIPESCHED_ENABLE_COMPILE of CMake).
+MLIR_CAPI_EXPORTED bool pipeschedHasCompiler(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -30,6 +30,9 @@ void registerAllPasses();
 /// All imports and exports, into MLIR's global registry.
 void registerAllTranslations();
 
+/// Whether this build compiles schedules (PIPESCHED_ENABLE_COMPILE of CMake).
+bool hasCompiler();
+
 } // namespace pipesched
 
 #endif // PIPESCHED_INITALL_H

@@ -32,3 +32,5 @@ void pipeschedRegisterAllPasses(void) { pipesched::registerAllPasses(); }
 MlirStringRef pipeschedGetVersion(void) {
   return wrap(llvm::StringRef(PIPESCHED_VERSION));
 }
+
+bool pipeschedHasCompiler(void) { return pipesched::hasCompiler(); }

@@ -170,6 +170,7 @@ NB_MODULE(_core, m) {
   m.doc() = "What pipesched is made of; import pipesched instead.";
   MlirStringRef version = pipeschedGetVersion();
   m.attr("version") = toPython(version);
+  m.attr("has_compiler") = pipeschedHasCompiler();
   bindCatalogue(m);
   bindProblem(m);
   bindModule(m);

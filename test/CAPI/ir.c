@@ -287,5 +287,7 @@ int main(void) {
   print(pipeschedGetVersion(), NULL);
   printf("\n");
   // CHECK: {{^[0-9]+\.[0-9]+\.[0-9]+$}}
+  printf("%s compiler\n", pipeschedHasCompiler() ? "has a" : "has no");
+  // CHECK: {{^has (a|no) compiler$}}
   return 0;
 }

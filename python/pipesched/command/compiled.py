@@ -125,6 +125,13 @@ def run(arguments: argparse.Namespace) -> int:
     given = list(_options(arguments))
     tool = shutil.which(arguments.tool)
     if tool is None:
+        from pipesched import _core  # loads the extension
+
+        if not _core.has_compiler:
+            raise PipeSchedError(
+                f"{arguments.tool} is not found, and this build of PipeSched has no compiler "
+                "(PIPESCHED_ENABLE_COMPILE=OFF): name the pipesched-run of another build by --tool"
+            )
         raise PipeSchedError(
             f"{arguments.tool} is not found; build it (cmake --build --preset release --target "
             f"{TOOL}) and put its folder into PATH, or name it by --set tool"

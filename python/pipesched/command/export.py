@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pipesched
-from pipesched import PipeSchedError, Schedule
+from pipesched import PipeSchedError, Schedule, _core
 
 from .arguments import UsageError, canonical, given_family_options, options_for
 from .files import is_schedule_file
@@ -134,7 +134,9 @@ def run(arguments: argparse.Namespace) -> int:
     folder = made.save(arguments.export)
     say(
         f"wrote {arguments.export}, {made.functions} functions of {made.stages} stages, and "
-        f"{folder}, {len(made.arrays)} files; to run it:\n"
+        f"{folder}, {len(made.arrays)} files; to run it"
+        + ("" if _core.has_compiler else " by another build, since this one has no compiler")
+        + ":\n"
         + shlex.join(
             [
                 "pipesched-run",

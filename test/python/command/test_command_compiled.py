@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipesched import _core
 from pipesched.command import main
 
 ROOT = Path(__file__).parents[3]
@@ -41,6 +42,14 @@ def test_status_is_that_of_the_tool(tool: str, capfd: pytest.CaptureFixture[str]
     line = [MLP, "--backend", "loopback", "--schedule", "1f1b", "--option", "split-backward=false"]
     assert main(["run", *line, "--check", "--set", f"tool={tool}"]) == 3
     assert "--split-backward=false --check" in capfd.readouterr().out
+
+
+def test_a_build_without_compiler(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_core, "has_compiler", False)
+    assert main(["run", MLP, "--backend", "loopback", "--tool", "nowhere"]) == 1
+    assert "this build of PipeSched has no compiler" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
