@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 COMMAND = str(Path(sys.executable).with_name("pipesched"))
-GENERATE = ["generate", "1f1b", "--workers", "4", "--microbatches", "8"]
+CONVERTED = ["convert", "1f1b", "--pp", "4", "--microbatches", "8"]
 SIMULATED = "generate('1f1b', workers=4, microbatches=8).simulate(times='F=1ms,B=2ms').execution"
 LINES = {
     "python -c pass": [sys.executable, "-c", "pass"],
@@ -28,7 +28,7 @@ LINES = {
     "pipesched --help": [COMMAND, "--help"],
     "pipesched --version": [COMMAND, "--version"],
     "pipesched simulate --help": [COMMAND, "simulate", "--help"],
-    "pipesched convert": [COMMAND, *GENERATE],
+    "pipesched convert": [COMMAND, *CONVERTED],
     "pipesched plan --help": [COMMAND, "plan", "--help"],
 }
 

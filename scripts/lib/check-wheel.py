@@ -26,15 +26,15 @@ PAPER_RATIO = 0.2431
 
 LLAMA = "--model llama3-70b --system dgx-h100"
 SHOWN = f"""
-generate VPP --workers 4 --microbatches 8 --align
+convert VPP --pp 4 --microbatches 8 --pipeline pipe-align-slots
 show schedule.mlir
 show --model llama3-70b
 simulate schedule.mlir --times {TIMES}
-simulate --schedule zb-v --workers 4 --microbatches 8 {LLAMA} --global-batch 8
-compare --stages 8 --microbatches 32 --schedules 1f1b,zb-h1,VPP,zb-v {LLAMA} --global-batch 32
-optimize --workers 4 --microbatches 6 --memory 3 --times {TIMES} --time 2s
+simulate zb-v --pp 4 --microbatches 8 {LLAMA} --global-batch 8
+simulate 1f1b zb-h1 VPP zb-v --pp 8 --microbatches 32 {LLAMA} --global-batch 32
+optimize --pp 4 --microbatches 6 --activations 3 --times {TIMES} --time 2s
 plan {LLAMA} --gpus 64 --global-batch 64 --schedules 1f1b,VPP --top 3
-sweep --schedules gpipe,1f1b,zb-h1 --workers 4,8 --microbatches 8,16 --times {TIMES}
+sweep --schedules gpipe,1f1b,zb-h1 --pp 4,8 --microbatches 8,16 --times {TIMES}
 verify schedule.mlir --messages batched
 convert schedule.mlir schedule.csv
 show schedule.csv
