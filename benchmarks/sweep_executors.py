@@ -26,8 +26,8 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
 from pipesched import Grid
-from pipesched._grid import Point
-from pipesched._sweep import lines_of, lines_of_task, task_of
+from pipesched.grid import Point
+from pipesched.sweeps import lines_of, lines_of_task, task_of
 
 GRID = {
     "workers": "4,8",

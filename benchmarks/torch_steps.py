@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from pipesched._times_of import entries_of, ps_of
+from pipesched.times_of import entries_of, ps_of
 from pipesched.torch import PipelineRuntime
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes

@@ -24,53 +24,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._batch import Configuration as Configuration
-    from ._batch import compare as compare
-    from ._batch import explain as explain
-    from ._batch import simulate_batch as simulate_batch
-    from ._catalogue import Family as Family
-    from ._catalogue import families as families
-    from ._catalogue import models as models
-    from ._catalogue import systems as systems
-    from ._combined import combined_1f1b as combined_1f1b
+    from .batch import Configuration as Configuration
+    from .batch import compare as compare
+    from .batch import explain as explain
+    from .batch import simulate_batch as simulate_batch
+    from .catalogue import Family as Family
+    from .catalogue import families as families
+    from .catalogue import models as models
+    from .catalogue import systems as systems
+    from .combined import combined_1f1b as combined_1f1b
     from ._comparison import Comparison as Comparison
-    from ._costs import Costs as Costs
-    from ._errors import Diagnostic as Diagnostic
-    from ._errors import Location as Location
-    from ._errors import PipeSchedError as PipeSchedError
-    from ._errors import PipeSchedWarning as PipeSchedWarning
-    from ._errors import VerificationError as VerificationError
-    from ._families import register_family as register_family
+    from .costs import Costs as Costs
+    from .errors import Diagnostic as Diagnostic
+    from .errors import Location as Location
+    from .errors import PipeSchedError as PipeSchedError
+    from .errors import PipeSchedWarning as PipeSchedWarning
+    from .errors import VerificationError as VerificationError
+    from .own_families import register_family as register_family
     from ._formulas import check_formula as check_formula
-    from ._grid import Grid as Grid
-    from ._making import generate as generate
-    from ._making import load as load
-    from ._making import loads as loads
-    from ._making import problem as problem
-    from ._measurement import Measurement as Measurement
-    from ._optimize import Alternative as Alternative
-    from ._optimize import Optimization as Optimization
-    from ._options import FamilyOptions as FamilyOptions
-    from ._options import Path as Path
-    from ._overlap import Pair as Pair
-    from ._overlap import overlap as overlap
-    from ._pictures import Svg as Svg
-    from ._pictures import draw as draw
+    from .grid import Grid as Grid
+    from .making import generate as generate
+    from .making import load as load
+    from .making import loads as loads
+    from .making import problem as problem
+    from .measurement import Measurement as Measurement
+    from .optimize import Alternative as Alternative
+    from .optimize import Optimization as Optimization
+    from .options import FamilyOptions as FamilyOptions
+    from .options import Path as Path
+    from .overlapping import Pair as Pair
+    from .overlapping import overlap as overlap
+    from .pictures import Svg as Svg
+    from .pictures import draw as draw
     from ._plugin import plugin_path as plugin_path
-    from ._program import Cell as Cell
-    from ._program import Columns as Columns
-    from ._program import Group as Group
-    from ._program import Instruction as Instruction
-    from ._program import ParameterSet as ParameterSet
-    from ._program import Stage as Stage
-    from ._program import WorkerProgram as WorkerProgram
-    from ._report import Report as Report
-    from ._schedule import Schedule as Schedule
-    from ._sensitivity import Sensitivity as Sensitivity
-    from ._sensitivity import sensitivity as sensitivity
-    from ._simulation import Simulation as Simulation
-    from ._slots import ReceivePool as ReceivePool
-    from ._sweep import sweep as sweep
+    from .program import Cell as Cell
+    from .program import Columns as Columns
+    from .program import Group as Group
+    from .program import Instruction as Instruction
+    from .program import ParameterSet as ParameterSet
+    from .program import Stage as Stage
+    from .program import WorkerProgram as WorkerProgram
+    from .report import Report as Report
+    from .schedule import Schedule as Schedule
+    from .disturbances import Sensitivity as Sensitivity
+    from .disturbances import sensitivity as sensitivity
+    from .simulation import Simulation as Simulation
+    from .slots import ReceivePool as ReceivePool
+    from .sweeps import sweep as sweep
     from .fitting import Fit as Fit
     from .fitting import fit as fit
     from .pages import Html as Html
@@ -82,60 +82,60 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "Alternative": "_optimize",
-    "Cell": "_program",
-    "Columns": "_program",
+    "Alternative": "optimize",
+    "Cell": "program",
+    "Columns": "program",
     "Comparison": "_comparison",
-    "Configuration": "_batch",
-    "Costs": "_costs",
-    "Diagnostic": "_errors",
-    "Family": "_catalogue",
-    "FamilyOptions": "_options",
+    "Configuration": "batch",
+    "Costs": "costs",
+    "Diagnostic": "errors",
+    "Family": "catalogue",
+    "FamilyOptions": "options",
     "Fit": "fitting",
-    "Grid": "_grid",
-    "Group": "_program",
+    "Grid": "grid",
+    "Group": "program",
     "Html": "pages",
-    "Instruction": "_program",
-    "Location": "_errors",
-    "Measurement": "_measurement",
-    "Optimization": "_optimize",
-    "Pair": "_overlap",
-    "ParameterSet": "_program",
-    "Path": "_options",
-    "PipeSchedError": "_errors",
-    "PipeSchedWarning": "_errors",
+    "Instruction": "program",
+    "Location": "errors",
+    "Measurement": "measurement",
+    "Optimization": "optimize",
+    "Pair": "overlapping",
+    "ParameterSet": "program",
+    "Path": "options",
+    "PipeSchedError": "errors",
+    "PipeSchedWarning": "errors",
     "Plan": "planning",
     "Proposal": "planning",
-    "ReceivePool": "_slots",
-    "Report": "_report",
-    "Schedule": "_schedule",
-    "Sensitivity": "_sensitivity",
-    "Simulation": "_simulation",
-    "Stage": "_program",
-    "Svg": "_pictures",
-    "VerificationError": "_errors",
-    "WorkerProgram": "_program",
+    "ReceivePool": "slots",
+    "Report": "report",
+    "Schedule": "schedule",
+    "Sensitivity": "disturbances",
+    "Simulation": "simulation",
+    "Stage": "program",
+    "Svg": "pictures",
+    "VerificationError": "errors",
+    "WorkerProgram": "program",
     "check_formula": "_formulas",
-    "combined_1f1b": "_combined",
-    "compare": "_batch",
-    "draw": "_pictures",
-    "explain": "_batch",
-    "families": "_catalogue",
+    "combined_1f1b": "combined",
+    "compare": "batch",
+    "draw": "pictures",
+    "explain": "batch",
+    "families": "catalogue",
     "fit": "fitting",
-    "generate": "_making",
-    "load": "_making",
-    "loads": "_making",
-    "models": "_catalogue",
-    "overlap": "_overlap",
+    "generate": "making",
+    "load": "making",
+    "loads": "making",
+    "models": "catalogue",
+    "overlap": "overlapping",
     "page": "pages",
     "plan": "planning",
     "plugin_path": "_plugin",
-    "problem": "_making",
-    "register_family": "_families",
-    "sensitivity": "_sensitivity",
-    "simulate_batch": "_batch",
-    "sweep": "_sweep",
-    "systems": "_catalogue",
+    "problem": "making",
+    "register_family": "own_families",
+    "sensitivity": "disturbances",
+    "simulate_batch": "batch",
+    "sweep": "sweeps",
+    "systems": "catalogue",
 }
 """The module of each public name. `import pipesched` loads none of them: each is loaded when one of
 its names is first asked for (PEP 562), so that starting takes milliseconds. Type checkers read the

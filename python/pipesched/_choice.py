@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from . import _core
-from ._errors import PipeSchedError
-from ._options import text_of
+from .errors import PipeSchedError
+from .options import text_of
 
 Made = TypeVar("Made")
 

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import _core
-from ._costs import Costs, SimulationOptions, read_simulation
-from ._errors import PipeSchedError
-from ._measurement import NEVER, Measurement, Stamps, names_of_kind
-from ._options import SvgVariant, code_of
-from ._pictures import Pictures, Svg
-from ._program import PHASES, Instruction, WorkerProgram
-from ._simulation import Simulation, simulate
+from .costs import Costs, SimulationOptions, read_simulation
+from .errors import PipeSchedError
+from .measurement import NEVER, Measurement, Stamps, names_of_kind
+from .options import SvgVariant, code_of
+from .pictures import Pictures, Svg
+from .program import PHASES, Instruction, WorkerProgram
+from .simulation import Simulation, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -267,7 +267,7 @@ class _Predicted:
 
 
 def _core_names() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from ._options import Lane, names_of
+    from .options import Lane, names_of
 
     return PHASES, names_of(Lane)
 

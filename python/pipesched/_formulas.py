@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._batch import Configuration
-from ._errors import PipeSchedError
-from ._families import options_for_own, own_family
-from ._options import integer, list_of, text_of
+from .batch import Configuration
+from .errors import PipeSchedError
+from .own_families import options_for_own, own_family
+from .options import integer, list_of, text_of
 
 PRECISION = 1e-9
 """How far the ratio of a formula may lie from that of a table: rounding alone."""

@@ -15,16 +15,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from . import _core
-from ._options import FamilyOptions, InstructionKind, Lane, names_of
-from ._program import COSTED_PHASES
-from ._program import PHASES as ALL_PHASES
-from ._program import WorkerProgram
-from ._report import IdleByCause, Report
+from .options import FamilyOptions, InstructionKind, Lane, names_of
+from .program import COSTED_PHASES
+from .program import PHASES as ALL_PHASES
+from .program import WorkerProgram
+from .report import IdleByCause, Report
 
 if TYPE_CHECKING:
-    from ._batch import Evaluated, Point
-    from ._measurement import Measurement
-    from ._simulation import Simulation
+    from .batch import Evaluated, Point
+    from .measurement import Measurement
+    from .simulation import Simulation
 
 Columns = Mapping[str, npt.NDArray[Any]]
 

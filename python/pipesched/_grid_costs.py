@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ._costs import Costs, held_bytes
+from .costs import Costs, held_bytes
 
 
 @lru_cache(maxsize=256)

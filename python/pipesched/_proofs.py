@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._errors import PipeSchedError, VerificationError
-from ._options import (
+from .errors import PipeSchedError, VerificationError
+from .options import (
     MemoryTimes,
     Messages,
     ReceivePlacement,
@@ -17,7 +17,7 @@ from ._options import (
 )
 
 if TYPE_CHECKING:
-    from ._schedule import Schedule
+    from .schedule import Schedule
 
 _CHOICES: dict[str, object] = {
     "memory_times": MemoryTimes,

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ._errors import PipeSchedError, WrongType
-from ._options import integer
-from ._program import PHASES, Cell
+from .errors import PipeSchedError, WrongType
+from .options import integer
+from .program import PHASES, Cell
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._errors import PipeSchedError
-from ._files import most_unpacked
-from ._json import read_json
-from ._measurement import NEVER, Clock, Measurement, Stamps
-from ._program import Instruction, WorkerProgram
-from ._schedule import Schedule
+from .errors import PipeSchedError
+from .files import most_unpacked
+from .json_files import read_json
+from .measurement import NEVER, Clock, Measurement, Stamps
+from .program import Instruction, WorkerProgram
+from .schedule import Schedule
 
 WAITED_NS = 100_000
 """If a compute waited for a receive for longer than this, the message arrived when the wait ended.

@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
-from ._batch import Configuration
-from ._costs import Costs
-from ._errors import PipeSchedError
-from ._making import generate
-from ._options import PlacementName
+from .batch import Configuration
+from .costs import Costs
+from .errors import PipeSchedError
+from .making import generate
+from .options import PlacementName
 
 PlacementKind = Literal[PlacementName, "bidirectional", "other"]
 

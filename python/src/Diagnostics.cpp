@@ -108,7 +108,7 @@ DiagnosticScope::~DiagnosticScope() {
 // Raising
 //===----------------------------------------------------------------------===//
 
-/// Converts a diagnostic to the tuple that pipesched._errors takes: (severity,
+/// Converts a diagnostic to the tuple that pipesched.errors takes: (severity,
 /// message, place or None, notes).
 static nb::list toPython(const Diagnostics &diagnostics) {
   nb::list list;
@@ -126,7 +126,7 @@ static nb::list toPython(const Diagnostics &diagnostics) {
 }
 
 static nb::object errorsModule() {
-  return nb::module_::import_("pipesched._errors");
+  return nb::module_::import_("pipesched.errors");
 }
 
 void pipesched::python::raise(const Diagnostics &diagnostics) {

@@ -1,11 +1,11 @@
 """How sure a predicted step is, by published rows that resemble it: docs/Validation.md, Bands."""
 
 from ._band import NO_BAND, Band, band_of, band_of_traits
-from ._differences import Tolerance, Tolerances, like, of_layouts, of_schedules, tolerances
+from .differences import Tolerance, Tolerances, like, of_layouts, of_schedules, tolerances
 from ._order import Order, Step, order_of, told
 from ._residuals import Residual, resembling, residuals
 from ._statistics import LEVEL
-from ._traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
+from .traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
 
 __all__ = [
     "DATA_SHEET",

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .._costs import Costs
-from .._settings import _fields_of
-from ._own import Own, own_band, rates_before, ratios_of
+from ..costs import Costs
+from ..settings import _fields_of
+from .own import Own, own_band, rates_before, ratios_of
 from ._residuals import Resembling, Residual, resembling, runs_of
 from ._statistics import LEVEL, interval
-from ._traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
+from .traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
 
 FEWEST_RUNS = 2
 """Below this, rows say nothing about how far apart they are."""

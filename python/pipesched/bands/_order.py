@@ -6,8 +6,8 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from ._differences import Tolerance, tolerances
-from ._traits import Traits
+from .differences import Tolerance, tolerances
+from .traits import Traits
 
 TIE = 0.01
 """Measurements that are closer than this part of a step have no order (studies/groups.py)."""

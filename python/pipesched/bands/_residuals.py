@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from ._traits import DROPPED, KEPT, Traits
+from .traits import DROPPED, KEPT, Traits
 
 FILE = "residuals.json"
 

@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipesched import Configuration, Costs, Schedule, _core, _deployment, systems
-from pipesched._backward import UNIT, takes_backward
-from pipesched._bytes import DEFAULT_RESERVE, reserve_text
-from pipesched._costs import has_experts
-from pipesched._division import Counts
-from pipesched._frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
+from pipesched import Configuration, Costs, Schedule, _core, deployment as _deployment, systems
+from pipesched.backward import UNIT, takes_backward
+from pipesched.bytes import DEFAULT_RESERVE, reserve_text
+from pipesched.costs import has_experts
+from pipesched.division import Counts
+from pipesched.frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
 from pipesched.traits import overlaps
 
 from .arguments import families

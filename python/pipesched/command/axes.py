@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from pipesched import PipeSchedError, _grid
-from pipesched._deployment import OPTIONS as OPTIONS_OF_TRAINING
-from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, kinds
-from pipesched._text import truth
+from pipesched import PipeSchedError, grid as _grid
+from pipesched.deployment import OPTIONS as OPTIONS_OF_TRAINING
+from pipesched.grid import AXES, OPTIONS, OWN_OPTIONS, kinds
+from pipesched.text import truth
 
 from . import options
 from .options import Rare, names

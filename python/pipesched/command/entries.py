@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 
 from pipesched import Configuration, Costs, PipeSchedError, Schedule, Simulation
-from pipesched._division import Counts, pass_of, with_counts
-from pipesched._options import TimingOptions
-from pipesched._sensitivity import steps_of
-from pipesched._text import valid
-from pipesched._times_of import Place, entries_of, listed_stages, places_of
+from pipesched.division import Counts, pass_of, with_counts
+from pipesched.options import TimingOptions
+from pipesched.disturbances import steps_of
+from pipesched.text import valid
+from pipesched.times_of import Place, entries_of, listed_stages, places_of
 
 from . import passes
 from .files import Origin, shown

@@ -13,10 +13,10 @@ from typing import Any
 
 import pipesched
 from pipesched import Costs, PipeSchedError, Simulation
-from pipesched._options import FamilyOptions, PlacementName, Recompute, names_of
-from pipesched._bytes import DEFAULT_RESERVE, bytes_of, reserve_of
-from pipesched._costs import has_experts
-from pipesched._text import gib, readable
+from pipesched.options import FamilyOptions, PlacementName, Recompute, names_of
+from pipesched.bytes import DEFAULT_RESERVE, bytes_of, reserve_of
+from pipesched.costs import has_experts
+from pipesched.text import gib, readable
 from pipesched.traits import placement_kind
 
 from . import passes

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipesched import Costs, PipeSchedError
-from pipesched._routing import NATURAL_BALANCE, with_natural_routing
+from pipesched.routing import NATURAL_BALANCE, with_natural_routing
 from pipesched.bands import LEVEL, NO_BAND, Step, Traits, band_of, order_of, told
 
 from . import assumed

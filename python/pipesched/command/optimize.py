@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, Diagnostic, Optimization, PipeSchedError, Schedule, _core
-from pipesched._optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
-from pipesched._options import PlacementName, names_of
-from pipesched._bytes import seconds_of
-from pipesched._division import pass_of
-from pipesched._endings import ending_of, without_ending
-from pipesched._layer_times import names_layers
-from pipesched._saved import accelerators_of
-from pipesched._text import readable
-from pipesched._times_of import has_phases
+from pipesched.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
+from pipesched.options import PlacementName, names_of
+from pipesched.bytes import seconds_of
+from pipesched.division import pass_of
+from pipesched.endings import ending_of, without_ending
+from pipesched.layer_times import names_layers
+from pipesched.saved import accelerators_of
+from pipesched.text import readable
+from pipesched.times_of import has_phases
 
 from . import assumed, files, options, passes
 from .arguments import (

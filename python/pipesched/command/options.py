@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pipesched import PipeSchedError, _deployment, _grid
-from pipesched._bytes import DEFAULT_RESERVE
-from pipesched._options import (
+from pipesched import PipeSchedError, deployment as _deployment, grid as _grid
+from pipesched.bytes import DEFAULT_RESERVE
+from pipesched.options import (
     Attention,
     Balance,
     ForwardSends,
@@ -33,7 +33,7 @@ from pipesched._options import (
     VocabularyKind,
     names_of,
 )
-from pipesched._text import truth
+from pipesched.text import truth
 
 Parse = Callable[[str], Any]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pipesched
 from pipesched import PipeSchedError
 from pipesched.fitting import Correction, fit_steps
-from pipesched.fitting._files import head_of, is_steps
+from pipesched.fitting.files import head_of, is_steps
 
 from .arguments import UsageError, source
 from .output import Column, say, seconds, signed_percent, write_rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipesched import Simulation
-from pipesched._pictures import Pictures
+from pipesched.pictures import Pictures
 from pipesched.pages import Html, document, text_of, timelines
 
 from .entries import Size

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pipesched
-from pipesched import PipeSchedError, _deployment
-from pipesched._costs import _looks_like_path
-from pipesched._families import own_family
-from pipesched._options import pass_options
-from pipesched._times_of import Place
+from pipesched import PipeSchedError, deployment as _deployment
+from pipesched.costs import _looks_like_path
+from pipesched.own_families import own_family
+from pipesched.options import pass_options
+from pipesched.times_of import Place
 
 from .arguments import described_source, families, held
 from .files import Origin

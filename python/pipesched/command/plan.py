@@ -10,19 +10,19 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pipesched
-from pipesched import Configuration, Costs, _deployment
-from pipesched._costs import Description
-from pipesched._options import Recompute, VocabularyKind, names_of, raw_options
-from pipesched._schedule import Schedule
-from pipesched._sensitivity import steps_of
-from pipesched._text import gib
-from pipesched._times_of import places_of
+from pipesched import Configuration, Costs, deployment as _deployment
+from pipesched.costs import Description
+from pipesched.options import Recompute, VocabularyKind, names_of, raw_options
+from pipesched.schedule import Schedule
+from pipesched.disturbances import steps_of
+from pipesched.text import gib
+from pipesched.times_of import places_of
 from pipesched.planning import Limits, Plan, Proposal
-from pipesched._frameworks import FRAMEWORKS, LauncherName
-from pipesched.planning._launchers import needs_csv
-from pipesched.planning._own_times import attaching as attaching_times
-from pipesched.planning._own_times import said
-from pipesched.planning._passes import ENDING, attaching, placing
+from pipesched.frameworks import FRAMEWORKS, LauncherName
+from pipesched.planning.launchers import needs_csv
+from pipesched.planning.own_times import attaching as attaching_times
+from pipesched.planning.own_times import said
+from pipesched.planning.passes import ENDING, attaching, placing
 
 from . import assumed, drawings, explained, options, page, passes, planned, stragglers
 from .arguments import UsageError, described, refused_passes, said_of_settings

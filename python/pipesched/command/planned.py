@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipesched import _deployment
-from pipesched._bytes import reserve_text
-from pipesched._division import SPREAD
-from pipesched._frameworks import bytes_text
+from pipesched import deployment as _deployment
+from pipesched.bytes import reserve_text
+from pipesched.division import SPREAD
+from pipesched.frameworks import bytes_text
 from pipesched.planning import Request
-from pipesched.planning._heads import spread_by
-from pipesched.planning._space import may_overlap, may_slice
+from pipesched.planning.heads import spread_by
+from pipesched.planning.space import may_overlap, may_slice
 
 from . import assumed
 

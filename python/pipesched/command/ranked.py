@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipesched import Simulation
-from pipesched._batch import findings
-from pipesched._bytes import DEFAULT_RESERVE
-from pipesched._text import gib
+from pipesched.batch import findings
+from pipesched.bytes import DEFAULT_RESERVE
+from pipesched.text import gib
 
 from . import page
 from .entries import Entry, FromFile, Size

@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
-from pipesched._bytes import DEFAULT_RESERVE
-from pipesched._options import TimingOptions
-from pipesched._text import gib
-from pipesched._times_of import stages_per_worker
+from pipesched.bytes import DEFAULT_RESERVE
+from pipesched.options import TimingOptions
+from pipesched.text import gib
+from pipesched.times_of import stages_per_worker
 
 from . import assumed, drawings, equal_memory, explained, files, options, passes, sliced
 from . import spread, stragglers

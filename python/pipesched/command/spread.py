@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pipesched import PipeSchedError
-from pipesched._division import SPREAD
+from pipesched.division import SPREAD
 from pipesched.traits import head_in_layers
 
 from .entries import Entry

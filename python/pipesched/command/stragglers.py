@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pipesched import Costs
-from pipesched._sensitivity import (
+from pipesched.disturbances import (
     SEEDS,
     Disturbed,
     Nodes,

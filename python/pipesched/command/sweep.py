@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pipesched
-from pipesched import Costs, Grid, PipeSchedError, _grid
-from pipesched._costs import _times_text
-from pipesched._division import Counts
-from pipesched._grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
-from pipesched._grid import COSTS as _COSTS
-from pipesched._sweep import lines_of
-from pipesched._sweep_file import rows_of
-from pipesched._times_of import stages_per_worker
+from pipesched import Costs, Grid, PipeSchedError, grid as _grid
+from pipesched.costs import _times_text
+from pipesched.division import Counts
+from pipesched.grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
+from pipesched.grid import COSTS as _COSTS
+from pipesched.sweeps import lines_of
+from pipesched.sweep_file import rows_of
+from pipesched.times_of import stages_per_worker
 
 from . import assumed, options, passes
 from .arguments import UsageError, combined, source

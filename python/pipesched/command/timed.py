@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
-from pipesched._bytes import DEFAULT_RESERVE, reserve_of
-from pipesched._costs import has_experts
-from pipesched._division import layers_text
-from pipesched._report import Formula
-from pipesched._saved import Saved, saved
-from pipesched._times_of import has_phases, listed_stages, stages_per_worker
+from pipesched.bytes import DEFAULT_RESERVE, reserve_of
+from pipesched.costs import has_experts
+from pipesched.division import layers_text
+from pipesched.report import Formula
+from pipesched.saved import Saved, saved
+from pipesched.times_of import has_phases, listed_stages, stages_per_worker
 
 from . import assumed, explained
 from .arguments import UsageError

@@ -11,14 +11,14 @@ from typing import Any
 
 import pipesched
 from pipesched import PipeSchedError
-from pipesched._json import read_json
-from pipesched._sensitivity import SEEDS
-from pipesched._settings import settings
-from pipesched.planning import _whatif
-from pipesched.planning._disturbed import Slow
-from pipesched.planning._request import Request
-from pipesched.planning._whatif import Case, Change, Result
-from pipesched.planning._why import described
+from pipesched.json_files import read_json
+from pipesched.disturbances import SEEDS
+from pipesched.settings import settings
+from pipesched.planning import whatif as _whatif
+from pipesched.planning.disturbed import Slow
+from pipesched.planning.request import Request
+from pipesched.planning.whatif import Case, Change, Result
+from pipesched.planning.why import described
 
 from . import options, stragglers
 from .arguments import UsageError, source
@@ -155,7 +155,7 @@ def _row(arguments: argparse.Namespace) -> Mapping[str, Any]:
         return rows[0]  # type: ignore[no-any-return]
     names = [str(row["name"]) for row in rows]
     if arguments.name not in names:
-        from pipesched._grid import closest
+        from pipesched.grid import closest
 
         hint = closest(arguments.name, names)
         raise PipeSchedError(f"the plan has no row {arguments.name!r}{hint}")
@@ -190,7 +190,7 @@ def _of_shape(arguments: argparse.Namespace) -> Iterator[Change]:
             yield Change(f"{name.replace('_', ' ')} {value}", _whatif.shaped(**changes))
     if arguments.schedule or arguments.chunks:
         parts = [arguments.schedule, arguments.chunks and f"chunks {arguments.chunks}"]
-        family = arguments.schedule and pipesched._catalogue.canonical(arguments.schedule)
+        family = arguments.schedule and pipesched.catalogue.canonical(arguments.schedule)
         changed = _whatif.scheduled(family, arguments.chunks)
         yield Change(" ".join(filter(None, parts)), changed)
     if arguments.vocabulary:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pipesched
 
-from .._errors import PipeSchedError
+from ..errors import PipeSchedError
 from ._samples import Found, Sample, usable
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._costs import Costs, Description
-from .._errors import PipeSchedError
-from .._options import instance_of, list_of, text_of
+from ..costs import Costs, Description
+from ..errors import PipeSchedError
+from ..options import instance_of, list_of, text_of
 from ..bands import tolerances, traits_of
-from ..bands._own import FIELD, rates_before, source_of
-from ..bands._traits import DATA_SHEET, UNDER_LOAD, is_under_load
+from ..bands.own import FIELD, rates_before, source_of
+from ..bands.traits import DATA_SHEET, UNDER_LOAD, is_under_load
 from ._own_steps import OwnStep, read_steps
 from ._system import System, read_base
 

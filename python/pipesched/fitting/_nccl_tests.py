@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._errors import PipeSchedError
+from ..errors import PipeSchedError
 from ._samples import Found, Sample, usable
 
 _RANK = re.compile(r"#\s*Rank\s+\d+\s.*?\bon\s+(\S+)\s+device")

@@ -13,16 +13,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from .._batch import Configuration
-from .._costs import Description
-from .._deployment import HELD
-from .._errors import PipeSchedError
-from .._grid import closest
-from .._json import read_json
-from ..planning._request import Request
-from ..planning._space import Space
-from ..planning._whatif import case_of
-from ._files import MEASURED
+from ..batch import Configuration
+from ..costs import Description
+from ..deployment import HELD
+from ..errors import PipeSchedError
+from ..grid import closest
+from ..json_files import read_json
+from ..planning.request import Request
+from ..planning.space import Space
+from ..planning.whatif import case_of
+from .files import MEASURED
 
 LISTED = ("tensor", "stages", "context", "expert", "microbatch_size", "chunks")
 """Numbers of a plan that a row chooses one of."""

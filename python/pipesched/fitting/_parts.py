@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import PipeSchedError
+from ..errors import PipeSchedError
 from . import _solve
 from ._samples import ENGINES, LINKS, Sample
 from ._solve import Data, Solution

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .._catalogue import systems
-from .._costs import Costs, Description
-from .._errors import PipeSchedError
+from ..catalogue import systems
+from ..costs import Costs, Description
+from ..errors import PipeSchedError
 from ._samples import ENGINES, Sample
 
 System = dict[str, Any]

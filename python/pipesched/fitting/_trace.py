@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from .._errors import PipeSchedError
-from .._files import most_unpacked
+from ..errors import PipeSchedError
+from ..files import most_unpacked
 
 _CHUNK = 1 << 22
 _ENDLESS = 1 << 31

@@ -11,10 +11,10 @@ from importlib.resources import files
 from typing import Any
 
 from pipesched import _core
-from pipesched._options import text_of as title_of
-from pipesched._pictures import Pictures, evaluations_of
-from pipesched._streams import streams_of
-from pipesched._text import printable
+from pipesched.options import text_of as title_of
+from pipesched.pictures import Pictures, evaluations_of
+from pipesched.streams import streams_of
+from pipesched.text import printable
 
 from ._columns import pack
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation
-from pipesched._options import Slots, Transport, code_of, integer
+from pipesched.options import Slots, Transport, code_of, integer
 
 from . import setting
 from .drawing import figure, over_microbatches

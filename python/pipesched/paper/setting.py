@@ -16,8 +16,8 @@ from typing import Literal, get_args
 
 import numpy as np
 from pipesched import Configuration, Costs, FamilyOptions, Path, PipeSchedError, Simulation
-from pipesched._costs import NamedTimes, _times_text
-from pipesched._options import Transport, pass_options
+from pipesched.costs import NamedTimes, _times_text
+from pipesched.options import Transport, pass_options
 
 MODEL = "paper-gpt"
 LAYERS = 128

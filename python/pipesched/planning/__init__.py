@@ -8,10 +8,10 @@ the best candidates, `_optimized` improves their rows, and `_plan` makes proposa
 from __future__ import annotations
 
 from ._candidate import Candidate, Shape
-from ._launchers import Launcher, Launchers
+from .launchers import Launcher, Launchers
 from ._optimized import Attempt, Optimized
 from ._plan import Help, Plan, Proposal, plan
-from ._request import Limits, Request
+from .request import Limits, Request
 
 __all__ = [
     "Attempt",

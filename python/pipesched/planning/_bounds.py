@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._batch import Configuration
-from .._costs import Costs
-from .._division import SPREAD
-from .._errors import PipeSchedError
-from .._making import generate
-from .._options import FamilyOptions, Path
-from .._program import COSTED_PHASES
+from ..batch import Configuration
+from ..costs import Costs
+from ..division import SPREAD
+from ..errors import PipeSchedError
+from ..making import generate
+from ..options import FamilyOptions, Path
+from ..program import COSTED_PHASES
 from ._candidate import Candidate, Shape
 
 if TYPE_CHECKING:

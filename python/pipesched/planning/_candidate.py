@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from .._division import SPREAD, counts_text
-from .._options import (
+from ..division import SPREAD, counts_text
+from ..options import (
     ContextExchange,
     FamilyOptions,
     Path,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
-from .._frameworks import sharding_of
-from .._options import Recompute, Sharding, names_of
+from ..frameworks import sharding_of
+from ..options import Recompute, Sharding, names_of
 from ._candidate import Shape
-from ._request import Request, divisors
+from .request import Request, divisors
 
 MORE = (2, 4, 8, 16)
 """Factors by which to increase the number of accelerators if a configuration does not fit."""

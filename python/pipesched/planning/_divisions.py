@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import NamedTuple
 
-from .._options import ContextExchange, Recompute, Sharding
+from ..options import ContextExchange, Recompute, Sharding
 from ._candidate import Shape
-from .._frameworks import no_pipeline, sharding_of
-from ._request import Request, divisors
+from ..frameworks import no_pipeline, sharding_of
+from .request import Request, divisors
 
 ALONE_EXCHANGE: tuple[ContextExchange, ...] = ("ring",)
 """What stands for the exchange where sequences are whole."""

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._batch import Configuration
-from .._combined import NAME as COMBINED
-from .._division import SPREAD
-from .._errors import PipeSchedError
-from .._options import Sharding
+from ..batch import Configuration
+from ..combined import NAME as COMBINED
+from ..division import SPREAD
+from ..errors import PipeSchedError
+from ..options import Sharding
 from ..traits import overlaps
 from . import _bounds
 from ._bounds import CLOSE, Bounds, Layers, Placed
 from ._candidate import Candidate, Shape
 from ._divisions import Base, Split, base_of
-from ._space import Space
+from .space import Space
 
 if TYPE_CHECKING:
     from ._bounds import Array

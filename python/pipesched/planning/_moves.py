@@ -13,10 +13,10 @@ from ._bounds import Bounds
 from ._candidate import OPTIMIZED, Candidate
 from ._limits import Limits
 from ._search import Found, Outcome, Search, by_step, only_better
-from ._space import Space
+from .space import Space
 
 if TYPE_CHECKING:
-    from .._simulation import Simulation
+    from ..simulation import Simulation
 
 MOST_LAYERS = 2
 """The maximal number of layers to move at once."""

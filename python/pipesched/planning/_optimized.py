@@ -14,17 +14,17 @@ from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from .._errors import PipeSchedError
-from .._optimize import Optimization, OptimizeOptions
-from .._options import pass_options
-from .._making import problem
-from .._schedule import Schedule
-from .._times_of import places_of
-from . import _own_times as own_times
+from ..errors import PipeSchedError
+from ..optimize import Optimization, OptimizeOptions
+from ..options import pass_options
+from ..making import problem
+from ..schedule import Schedule
+from ..times_of import places_of
+from . import own_times as own_times
 from ._candidate import OPTIMIZED, Candidate, Shape
-from ._disturbed import mean_step
-from ._launchers import Cannot, check_runs
-from ._passes import ENDING, attaching
+from .disturbed import mean_step
+from .launchers import Cannot, check_runs
+from .passes import ENDING, attaching
 from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
 
 SETTINGS = 2

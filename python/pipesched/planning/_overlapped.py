@@ -7,10 +7,10 @@ of another (`megatron/core/pipeline_parallel/combined_1f1b.py`). Its constraints
 
 from __future__ import annotations
 
-from .._combined import NAME as COMBINED
-from .._options import Sharding
+from ..combined import NAME as COMBINED
+from ..options import Sharding
 from ._candidate import Candidate
-from ._request import Request
+from .request import Request
 
 FLAGS = ("--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute")
 

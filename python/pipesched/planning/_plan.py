@@ -8,30 +8,30 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .._batch import Configuration
-from .._costs import Costs, Description
-from .._errors import PipeSchedError
-from .._frameworks import ParameterBytes
-from .._options import callable_of, integer
-from .._routing import with_natural_routing
-from .._schedule import Schedule
-from .._sensitivity import SEEDS, Factor
-from .._simulation import Simulation
+from ..batch import Configuration
+from ..costs import Costs, Description
+from ..errors import PipeSchedError
+from ..frameworks import ParameterBytes
+from ..options import callable_of, integer
+from ..routing import with_natural_routing
+from ..schedule import Schedule
+from ..disturbances import SEEDS, Factor
+from ..simulation import Simulation
 from ..bands import Band, band_of
 from ..traits import PlacementKind, placement_kind
-from .._bytes import seconds_of
+from ..bytes import seconds_of
 from ._candidate import Candidate, Shape
 from ._changes import changes_of
-from ._disturbed import Slow, slow_of
-from ._heads import RECEIVES, of_equal_rows
-from ._launchers import Launcher, Launchers, launchers, needs_csv
+from .disturbed import Slow, slow_of
+from .heads import RECEIVES, of_equal_rows
+from .launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
-from ._own_times import holds
-from ._request import Limits, Progress, Request, check_limits
+from .own_times import holds
+from .request import Limits, Progress, Request, check_limits
 from ._scripts import scripts_of
 from ._search import Counts, Found, Outcome, Search, by_step, few_collections
-from ._space import Space
+from .space import Space
 from ._shown import (
     plan_html,
     plan_line,
@@ -41,7 +41,7 @@ from ._shown import (
     proposal_text,
 )
 from ._undecided import order_keys
-from ._why import about, at_consumers, findings
+from .why import about, at_consumers, findings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,11 +11,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._errors import PipeSchedError
-from .._settings import _fields_of
-from .._frameworks import FRAMEWORKS
+from ..errors import PipeSchedError
+from ..settings import _fields_of
+from ..frameworks import FRAMEWORKS
 from . import _overlapped
-from ._why import described, gib
+from .why import described, gib
 
 if TYPE_CHECKING:
     from ._plan import Proposal

@@ -20,15 +20,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from .._batch import Configuration, evaluate_points
-from .._options import integer
-from .._sensitivity import SEEDS
+from ..batch import Configuration, evaluate_points
+from ..options import integer
+from ..disturbances import SEEDS
 from ._bounds import Bounds
 from ._candidate import Candidate, Shape
-from ._disturbed import Slow, mean_step
+from .disturbed import Slow, mean_step
 from ._limits import WAITING, Limits, Numbers, Queue, short
-from ._request import Progress
-from ._space import Kind, Space
+from .request import Progress
+from .space import Kind, Space
 
 FIRST_CELLS, MOST_CELLS = 20_000, 50_000
 """The number of cells of the first round of evaluation and of the largest. Rounds are small because

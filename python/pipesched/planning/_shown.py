@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._pictures import MOST_CELLS
-from .._text import gib, printable
+from ..pictures import MOST_CELLS
+from ..text import gib, printable
 from ..pages import text_of
-from ._why import described, plural
+from .why import described, plural
 
 if TYPE_CHECKING:
     from ._plan import Plan, Proposal
-    from ._request import Request
+    from .request import Request
 
 NOTHING = "-"
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._batch import evaluate_points
-from .._division import SPREAD
-from .._text import gib
+from ..batch import evaluate_points
+from ..division import SPREAD
+from ..text import gib
 from ..traits import head_in_layers
 from ._candidate import Candidate
-from ._heads import SHARDS
-from ._space import Space
+from .heads import SHARDS
+from .space import Space
 
 if TYPE_CHECKING:
     from ._plan import Plan, Proposal

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pipesched._text import truth
+from pipesched.text import truth
 from pipesched.command import main
 from test_command import Capture, rows_of, run_passes
 

@@ -55,7 +55,7 @@ def test_ranks_run_no_file_beside_data(tmp_path: Path) -> None:
 
 
 SWEEP = """
-from pipesched import _sweep, sweep
+from pipesched import sweeps as _sweep, sweep
 
 if __name__ == "__main__":
     _sweep._SMALL_WORK = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from heavy_head import heavy_head
 from pipesched import Configuration, Costs
-from pipesched._options import Balance
+from pipesched.options import Balance
 from pipesched.command import main
 from pipesched.command.output import seconds
 from pipesched.traits import head_in_layers

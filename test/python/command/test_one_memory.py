@@ -9,7 +9,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Costs, PipeSchedError
-from pipesched._bytes import reserve_of
+from pipesched.bytes import reserve_of
 from pipesched.command import main
 from test_command import Capture, failure_of, rows_of, run_passes
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, FamilyOptions
-from pipesched._options import OptimizerStep
+from pipesched.options import OptimizerStep
 from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 

@@ -11,8 +11,8 @@ from dataclasses import fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
-from pipesched import Costs, PipeSchedError, _core, _deployment
-from pipesched._deployment import (
+from pipesched import Costs, PipeSchedError, _core, deployment as _deployment
+from pipesched.deployment import (
     HELD,
     OPTIONS,
     Deployment,
@@ -21,7 +21,7 @@ from pipesched._deployment import (
     raw,
     unlike,
 )
-from pipesched._options import ENUMS, Attention, Phase, Transport, code_of, names_of
+from pipesched.options import ENUMS, Attention, Phase, Transport, code_of, names_of
 
 
 @pytest.mark.parametrize(("choices", "name"), ENUMS.items(), ids=ENUMS.values())
@@ -111,9 +111,9 @@ row = ("toy-count", "count", "1", 9, "toys", "", "always", "Toys of a toy")
 core.deployment = lambda: [*rows, row]
 
 from pipesched import Costs, PipeSchedError
-from pipesched._grid import AXES
+from pipesched.grid import AXES
 from pipesched.command import main, parser, passes
-from pipesched.planning._request import Request
+from pipesched.planning.request import Request
 
 assert AXES["toy_count"] is int
 request = Request(model="llama3-8b", system="dgx-h100", gpus=8, global_batch=64)

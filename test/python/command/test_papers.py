@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pipesched
 import pytest
-from pipesched._latex import latex_of
+from pipesched.latex import latex_of
 from pipesched.command import main
 from pipesched.command.output import Column
 from pipesched.command.papers import bibtex, latex_table

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from pipesched._routing import NATURAL_BALANCE
+from pipesched.routing import NATURAL_BALANCE
 from pipesched.command import main
 
 Capture = pytest.CaptureFixture[str]

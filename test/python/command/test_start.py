@@ -78,7 +78,7 @@ def test_timing_a_schedule_needs_no_frames_or_pictures() -> None:
     code = f"import pipesched; {made}.simulate(times='F=1ms,B=2ms').execution"
     own, others = loaded_by(code)
     assert others <= {"numpy", "nanobind_backend"}
-    assert not own & {"pipesched.planning", "pipesched.fitting", "pipesched._sweep"}
+    assert not own & {"pipesched.planning", "pipesched.fitting", "pipesched.sweeps"}
 
 
 def test_pytorch_is_imported_by_its_part_alone() -> None:

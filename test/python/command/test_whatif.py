@@ -11,8 +11,8 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError, sensitivity
-from pipesched._sensitivity import Nodes
-from pipesched._settings import setting, with_settings
+from pipesched.disturbances import Nodes
+from pipesched.settings import setting, with_settings
 from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 

@@ -12,10 +12,10 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched._options import Sharding
+from pipesched.options import Sharding
 from pipesched.bands import LEVEL, band_of
-from pipesched.bands._own import rates_before, ratios_of, source_of
-from pipesched.bands._traits import DATA_SHEET
+from pipesched.bands.own import rates_before, ratios_of, source_of
+from pipesched.bands.traits import DATA_SHEET
 from pipesched.command import main
 from pipesched.fitting import OwnStep, correct, fit_steps
 from pipesched.fitting._own_steps import seconds_of_log

@@ -7,8 +7,8 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched._batch import findings
-from pipesched._times_of import divided, entries_of, places_of, stages_per_worker
+from pipesched.batch import findings
+from pipesched.times_of import divided, entries_of, places_of, stages_per_worker
 from pipesched.command import main
 from pipesched.command.simulate import SLOTS as UNIT_SLOTS
 from points import SPREAD

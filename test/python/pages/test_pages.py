@@ -15,7 +15,7 @@ import pytest
 from browser import Opened, running
 from pipesched import Simulation, _core
 from pipesched._comparison import _Measured
-from pipesched._options import Transport
+from pipesched.options import Transport
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -14,8 +14,8 @@ import pipesched
 import pytest
 from browser import Opened, running
 from pipesched import Configuration, Costs, Simulation, overlap
-from pipesched._streams import THREADS, streams_of
-from pipesched._options import FamilyOptions
+from pipesched.streams import THREADS, streams_of
+from pipesched.options import FamilyOptions
 from pipesched.command import main
 
 if TYPE_CHECKING:

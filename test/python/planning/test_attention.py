@@ -5,7 +5,7 @@ from dataclasses import replace
 import pipesched
 import pytest
 from pipesched import Configuration, Costs
-from pipesched._options import Attention
+from pipesched.options import Attention
 from pipesched.command import main
 
 KERNELS: tuple[Attention, ...] = ("flash-3", "cudnn", "fused", "flash-2", "unfused")

@@ -13,7 +13,7 @@ from conftest import ROOT
 from pipesched import Costs
 from pipesched.bands import LEVEL, Traits, band_of, band_of_traits, resembling, residuals
 from pipesched.bands._statistics import interval, pooled, student
-from pipesched.bands._traits import generation_of
+from pipesched.bands.traits import generation_of
 from pipesched.command import main
 from schemas import is_valid
 

@@ -22,8 +22,8 @@ from pipesched import (
     generate,
     simulate_batch,
 )
-from pipesched._batch import findings
-from pipesched._options import Runtime
+from pipesched.batch import findings
+from pipesched.options import Runtime
 from points import PROFILE, configurations
 
 

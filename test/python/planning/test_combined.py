@@ -9,8 +9,8 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import PipeSchedError, combined_1f1b, overlap
-from pipesched._combined import hidden_in, plain, trace_of
-from pipesched._options import Phase
+from pipesched.combined import hidden_in, plain, trace_of
+from pipesched.options import Phase
 from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 from test_overlap import LAYER, TOY

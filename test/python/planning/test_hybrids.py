@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError, plan
-from pipesched._settings import _fields_of
+from pipesched.settings import _fields_of
 from pipesched.planning._scripts import model_arguments
 
 HYBRIDS = ("qwen3-next-80b-a3b", "nemotron-h-8b")

@@ -15,7 +15,7 @@ import pipesched
 import pytest
 from pipesched import Plan, Proposal
 from pipesched.command import main
-from pipesched.planning._launchers import Launcher
+from pipesched.planning.launchers import Launcher
 from pipesched.planning._scripts import _assignments, model_arguments
 
 TORCHRUN = f"""#!{sys.executable}

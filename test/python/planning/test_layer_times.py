@@ -7,7 +7,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched._division import counts_text
+from pipesched.division import counts_text
 from pipesched.command import main
 from points import SPREAD
 from test_command import Capture, failure_of, rows_of, run_passes

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, overlap
-from pipesched._overlap import says_nothing_gained
-from pipesched._segments import PARTS, read_segments, segments_of
+from pipesched.overlapping import says_nothing_gained
+from pipesched.segments import PARTS, read_segments, segments_of
 from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 

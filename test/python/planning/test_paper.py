@@ -13,7 +13,7 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched._options import Slots
+from pipesched.options import Slots
 from pipesched.command import main
 from pipesched.paper import (
     TARGETS,

@@ -20,9 +20,9 @@ from pipesched import PipeSchedError, Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request
 from pipesched.planning._divisions import base_of
-from pipesched.planning._request import bytes_of, divisors
+from pipesched.planning.request import bytes_of, divisors
 from pipesched.planning._search import Search
-from pipesched.planning._space import Space
+from pipesched.planning.space import Space
 from points import SLICED, WHOLE
 from test_command import Capture, failure_of, rows_of, run_passes
 

@@ -12,7 +12,7 @@ import pytest
 from pipesched import Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.command.plan import COLUMNS, _told_apart
-from pipesched.planning._why import _against, _missing, gib
+from pipesched.planning.why import _against, _missing, gib
 from test_command import Capture
 
 LINE = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
@@ -99,10 +99,10 @@ def test_changes_are_told_apart() -> None:
 def test_schedules_that_help_have_their_layers(made: Plan) -> None:
     """Two divisions of the layers, of which both fit, are two changes."""
     from pipesched.planning._plan import _others
-    from pipesched.planning._request import Request
+    from pipesched.planning.request import Request
     from pipesched.planning._search import Search
     from pipesched.planning._candidate import Shape
-    from pipesched.planning._space import Space
+    from pipesched.planning.space import Space
 
     request = Request(model="llama3-8b", system="dgx-h100", gpus=16, global_batch=64)
     space = Space(request)

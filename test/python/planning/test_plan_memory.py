@@ -25,7 +25,7 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Proposal, plan
-from pipesched._bytes import PARTS, reserve_of
+from pipesched.bytes import PARTS, reserve_of
 from pipesched.command import main
 from pipesched.planning import Request
 

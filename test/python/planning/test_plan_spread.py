@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from heavy_head import heavy_head
 from pipesched import PipeSchedError
-from pipesched._division import SPREAD
-from pipesched._frameworks import LauncherName
-from pipesched._options import ReceivePlacement
+from pipesched.division import SPREAD
+from pipesched.frameworks import LauncherName
+from pipesched.options import ReceivePlacement
 from pipesched.command import main
 from pipesched.planning import Plan, plan
-from pipesched.planning._heads import SHARDS, kinds_of
-from pipesched.planning._request import Request
+from pipesched.planning.heads import SHARDS, kinds_of
+from pipesched.planning.request import Request
 from pipesched.planning._search import Search
-from pipesched.planning._space import Space
-from pipesched.planning._whatif import case_of, with_vocabulary
+from pipesched.planning.space import Space
+from pipesched.planning.whatif import case_of, with_vocabulary
 from test_command import Capture, rows_of
 
 OTHER: dict[ReceivePlacement, ReceivePlacement] = {"arrival": "consumer", "consumer": "arrival"}

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
-from pipesched._batch import evaluate_points
+from pipesched.batch import evaluate_points
 from pipesched.planning import _bounds
 from pipesched.planning._limits import short
-from pipesched.planning._request import Request, divisors
+from pipesched.planning.request import Request, divisors
 from pipesched.planning._search import Search
-from pipesched.planning._space import Space
+from pipesched.planning.space import Space
 from points import SLICED, WHOLE
 
 CASES: list[dict[str, Any]] = [

@@ -10,9 +10,9 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import plan
-from pipesched._endings import ending_of, without_ending
-from pipesched._saved import saved
-from pipesched._text import readable
+from pipesched.endings import ending_of, without_ending
+from pipesched.saved import saved
+from pipesched.text import readable
 from pipesched.command import main
 from pipesched.command.plan import _whole_step
 from test_command import Capture, failure_of, rows_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pipesched
-from pipesched._times_of import entries_of
+from pipesched.times_of import entries_of
 from pipesched.command import main
 
 ODD_NAME = """pipe.schedule @"\\FF" workers 2 microbatches 1 {

@@ -18,7 +18,7 @@ from pipesched import (
     generate,
     problem,
 )
-from pipesched._options import pass_options
+from pipesched.options import pass_options
 from points import configurations
 
 TEXT = """\

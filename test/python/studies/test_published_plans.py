@@ -6,8 +6,8 @@ import pandas as pd
 import pipesched
 import pytest
 from pipesched import Configuration, Costs
-from pipesched._bytes import reserve_of
-from pipesched.planning._request import DEFAULT_RESERVE
+from pipesched.bytes import reserve_of
+from pipesched.planning.request import DEFAULT_RESERVE
 from studies import deepseek, memory, plans
 
 WIDE = {

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pipesched
 import pytest
-from pipesched._slots import receive_pools
+from pipesched.slots import receive_pools
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pipesched import Cell, Instruction, PipeSchedError, ReceivePool, Schedule
-from pipesched._slots import receive_pools
+from pipesched.slots import receive_pools
 
 from ..autograd.activation import Activation
 from ..comm.messages import At, Boxes

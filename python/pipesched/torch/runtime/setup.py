@@ -16,8 +16,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Instruction, PipeSchedError, Schedule
-from pipesched._options import ReceivePlacement
-from pipesched._slots import receive_pools
+from pipesched.options import ReceivePlacement
+from pipesched.slots import receive_pools
 
 from ..autograd.activation import Budget
 from ..checkpoint.state import Names, State

@@ -21,7 +21,7 @@ from torch.distributed.pipelining import Pipe
 
 import pipesched
 from pipesched import PipeSchedError, Schedule
-from pipesched._text import truth
+from pipesched.text import truth
 from pipesched.torch import (
     SequentialStages,
     from_hugging_face,

@@ -1,0 +1,134 @@
+"""From which difference on two predicted steps of one cluster are told apart.
+
+What all predictions for a cluster are off in common does not change their order. So the band of a
+difference is made of pairs of published rows of one cluster and model: of how far their ratio was
+off, which is the spread of their residuals within the cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import chain
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+from ._residuals import Residual, residuals
+from ._statistics import pooled, student
+from .traits import DATA_SHEET, OF_TIMES, Traits
+
+LEAST_RUNS = 2
+"""Differences of fewer runs say nothing about how far apart those of another one are."""
+
+
+class Tolerance(NamedTuple):
+    """From which difference on steps are told apart."""
+
+    ratio: float
+    """The slower step in terms of the faster one."""
+    differences: int
+    """The number of independent differences of published rows that it is made of."""
+    runs: int
+    """The publications, models and chips that these are of. What a schedule or a layout is off in
+    one of them it is off throughout, so that each counts as one degree of freedom.
+    """
+    spread: float
+    """The standard deviation of the logarithms of residuals within a cluster."""
+
+    @property
+    def quantile(self) -> float:
+        """That of Student's distribution, which is larger for few runs."""
+        return student(self.runs)
+
+    @property
+    def log(self) -> float:
+        """The same as a difference of logarithms."""
+        return math.log(self.ratio)
+
+
+class Tolerances(NamedTuple):
+    """Those of two steps on one layout, which differ in the schedule, and of two layouts."""
+
+    schedules: Tolerance
+    layouts: Tolerance
+
+
+class Group(NamedTuple):
+    """Logarithms of ratios that are off in common."""
+
+    run: str
+    values: Sequence[float]
+
+
+Layouts = list[Group]
+"""The logarithms of ratios, by layout."""
+
+
+def _by_layout(rows: Iterable[Residual], name: Literal["cluster", "run"]) -> list[Layouts]:
+    """The layouts of each cluster or run; rows that stand alone have no cluster. Those of a system
+    as sold and under load are apart.
+    """
+    found: dict[tuple[str, str, str | None], dict[str, list[float]]] = {}
+    for row in rows:
+        if key := getattr(row, name):
+            layouts = found.setdefault((row.run, key, row.traits.rates), {})
+            layouts.setdefault(row.layout, []).append(math.log(row.ratio))
+    return [
+        [Group(run, values) for values in layouts.values()]
+        for (run, _, _), layouts in found.items()
+    ]
+
+
+def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
+    """The tolerance of two values of one group: the variance of a difference is twice that of a
+    value.
+    """
+    several = [group for group in groups if len(group.values) > 1]
+    runs = len({group.run for group in several})
+    if runs < LEAST_RUNS:
+        return None
+    spread, differences = pooled(group.values for group in several)
+    log = student(runs) * spread * math.sqrt(2)
+    return Tolerance(math.exp(log), differences, runs, spread)
+
+
+def of_schedules(rows: Iterable[Residual]) -> Tolerance | None:
+    """Of rows of one cluster, model and batch that share their layout."""
+    return _tolerance(chain.from_iterable(_by_layout(rows, "cluster")))
+
+
+def of_layouts(rows: Iterable[Residual]) -> Tolerance | None:
+    """Of layouts of one publication, model and chip; the rows of a layout count with their mean.
+    Only four clusters have several layouts for one batch.
+    """
+    return _tolerance(
+        Group(layouts[0].run, [fmean(group.values) for group in layouts])
+        for layouts in _by_layout(rows, "run")
+    )
+
+
+def like(traits: Traits, rows: Iterable[Residual]) -> list[Residual]:
+    """Rows of models like this one, under rates like these; with given times all, once each."""
+    if traits.times == OF_TIMES:
+        return [row for row in rows if row.traits.rates != DATA_SHEET]
+    wanted = traits.kind, traits.rates
+    return [row for row in rows if (row.traits.kind, row.traits.rates) == wanted]
+
+
+@cache
+def tolerances(traits: Traits) -> Tolerances:
+    """The tolerances for steps with these traits. Layouts are those of dense models or of models
+    with experts, under the same rates, of all chips; schedules are those of all rows, since one
+    publication has nearly all of them. With given times layouts are those of all rows.
+
+    >>> made = tolerances(Traits("computed", "Hopper", "under load", "dense"))
+    >>> 1 < made.schedules.ratio < made.layouts.ratio
+    True
+    """
+    rows = residuals()
+    once = [row for row in rows if row.traits.rates != DATA_SHEET]
+    schedules = of_schedules(once)
+    layouts = of_layouts(like(traits, rows)) or of_layouts(once)
+    assert schedules is not None and layouts is not None
+    return Tolerances(schedules, layouts)

@@ -1,0 +1,107 @@
+"""Reads measurements from files of any kind, told apart by their contents."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import PipeSchedError
+from . import _cells, _kineto, _nccl_tests, _tables
+from ._samples import Found
+from ._trace import Bytes, Trace, read_trace
+
+MEASURED = ("measured_s", "measured_tokens_per_s_per_gpu", "measured_log")
+"""The keys of measured steps of own trainings, of which a row has one."""
+
+_HEAD = 1 << 16
+_MOST_TABLE = 1 << 28
+
+
+def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> Found:
+    """The measurements of all files. Traces are read together, since they may come from the ranks
+    of one job.
+    """
+    found, traces = Found(), list[Trace]()
+    for path in _expanded(files):
+        try:
+            kind = kind_of(path)
+            if kind == "steps":
+                raise PipeSchedError(
+                    f"{path}: measured steps of trainings correct a system, and samples make one;"
+                    " pipesched.fitting.fit_steps takes the former alone"
+                )
+            if kind == "trace":
+                traces.append(read_trace(path))
+            elif kind == "measurement":
+                found.add(_cells.read(path, message_bytes))
+            else:
+                text = _text_of(path)
+                found.add((_nccl_tests if kind == "nccl-tests" else _tables).read(text, str(path)))
+        except zlib.error as error:
+            raise PipeSchedError(f"{path}: not readable as gzip: {error}") from None
+    if traces:
+        found.add(_kineto.samples_of(traces))
+    return found
+
+
+def _text_of(path: Path) -> str:
+    """The whole text of a table, unpacked."""
+    text = bytearray()
+    with open(path, "rb") as file:
+        unpacked = Bytes(file)
+        while more := unpacked.read(_HEAD):
+            text += more
+            if len(text) > _MOST_TABLE:
+                raise PipeSchedError(f"{path}: a table of more than {_MOST_TABLE} bytes")
+    return text.decode("utf-8-sig", errors="replace")
+
+
+def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Replaces folders by the traces in them."""
+    paths = []
+    for file in map(Path, files):
+        if not file.is_dir():
+            paths.append(file)
+            continue
+        inside = sorted(p for p in file.iterdir() if re.search(r"\.json(\.gz)?$", p.name))
+        if not inside:
+            raise PipeSchedError(f"{file}: found no .json or .json.gz in this folder")
+        paths += inside
+    return paths
+
+
+def head_of(path: Path) -> str:
+    """The start of a file, unpacked."""
+    head = b""
+    with open(path, "rb") as file:
+        unpacked = Bytes(file)
+        while len(head) < _HEAD and (more := unpacked.read(_HEAD)):
+            head += more
+    return head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip()
+
+
+def is_steps(head: str) -> bool:
+    """Whether a file that begins so has measured steps of own trainings."""
+    return head[:1] in ("[", "{") and any(f'"{name}"' in head for name in MEASURED)
+
+
+def kind_of(path: Path) -> str:
+    """`trace`, `measurement`, `nccl-tests`, `steps` or `table`."""
+    head = head_of(path)
+    if not head:
+        raise PipeSchedError(f"{path}: the file is empty, or begins with {_HEAD} blanks")
+    if re.search(r"^#?.*\balgbw\b", head, re.MULTILINE):
+        return "nccl-tests"
+    if '"pipesched-measurement"' in head[:4096]:
+        return "measurement"
+    if is_steps(head):
+        return "steps"
+    if head[0] == "[":
+        return "trace" if re.search(r'"(ph|cat)"\s*:', head) else "table"
+    if head[0] != "{":
+        return "table"
+    first = head.split("\n", 1)[0].strip()
+    return "table" if first.endswith("}") and '"kind"' in first else "trace"

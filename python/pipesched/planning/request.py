@@ -1,0 +1,434 @@
+"""The task of a plan, checked before anything is evaluated."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from .. import _core
+from ..bytes import DEFAULT_RESERVE as DEFAULT_RESERVE
+from ..bytes import bytes_of as bytes_of
+from ..bytes import reserve_of as reserve_of
+from ..catalogue import canonical
+from ..costs import Costs, Description, Times, _looks_like_path, own_bytes
+from ..deployment import HELD, OPTIONS, DeploymentOptions, Held, HeldOptions
+from ..errors import PipeSchedError, WrongType
+from ..frameworks import (
+    DEFAULT,
+    FRAMEWORKS,
+    Framework,
+    LauncherName,
+    ParameterBytes,
+    default_sharding,
+    exchanges_of,
+    pair_order_of,
+    parameter_bytes,
+)
+from ..grid import closest
+from ..options import (
+    Attention,
+    ContextExchange,
+    Precision,
+    Recompute,
+    Sharding,
+    TimesOf,
+    Transport,
+    VocabularyKind,
+    code_of,
+    integer,
+    list_of,
+    names_of,
+    text_of,
+)
+from . import own_times as _own_times
+from ._candidate import Shape
+
+MOST_GPUS = 2**20
+MOST_BATCH = 2**31 - 1
+
+WHOLE_NODE = OPTIONS["used_per_node"].unsaid
+
+RECURRENCES = (None, "gated_delta", "mamba2", "mamba", "convolution")
+"""The kinds of recurrences by their numbers in the sizes of the library."""
+
+T = TypeVar("T")
+
+
+class Limits(HeldOptions, total=False):
+    """Restrictions on what a plan may choose from. A key that is not given allows all sensible
+    values.
+
+    `schedules`, `tensor`, `stages` (workers of a pipeline), `context`, `expert`, `microbatch_size`
+    and `chunks` list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
+    optimizer, gradients, full-kept, full) the allowed kinds. `vocabulary` lists how the head may
+    lie on the workers: whole, or in shards by vocab-1, vocab-2 and interlaced, which are searched
+    only if they or their schedules are named. `launcher` (megatron, torchtitan)
+    names the framework that is to run the plan: memory is counted as it holds weights, gradients
+    and optimizer state, and only what it can run is chosen from. Without it memory is that of
+    Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
+    both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
+    `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8),
+    `transport`, `context_exchange` (by default all that the framework has), `expert_balance` and
+    `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and `times_of` are
+    measured ones (`plan`).
+    """
+
+    sequence: int | None
+    attention: Attention | None
+    precision: Precision
+    transport: Transport
+    context_exchange: ContextExchange | None
+    schedules: Sequence[str] | None
+    tensor: Sequence[int] | None
+    stages: Sequence[int] | None
+    context: Sequence[int] | None
+    expert: Sequence[int] | None
+    microbatch_size: Sequence[int] | None
+    chunks: Sequence[int] | None
+    vocabulary: Sequence[VocabularyKind] | None
+    recompute: Sequence[Recompute]
+    sharding: Sequence[Sharding] | None
+    launcher: LauncherName | None
+    memory: int | str | None
+    reserve: int | str | None
+    times: Times | None
+    times_of: TimesOf | None
+
+
+def check_limits(limits: Mapping[str, object]) -> None:
+    """Refuses arguments that a plan does not take, with the closest one."""
+    known = [*Limits.__annotations__, *HELD]
+    for name in limits:
+        if name == "workers":
+            raise PipeSchedError("plan takes the workers of a pipeline as stages=[...]")
+        if name not in known:
+            raise PipeSchedError(f"plan takes no argument {name!r}{closest(name, known)}")
+
+
+def _numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    values = list_of(what, "[1, 2, 4]", given)
+    if not values:
+        raise PipeSchedError(f"{what} has no values to choose from")
+    return tuple(sorted({integer(what, value, 1, MOST_BATCH) for value in values}))
+
+
+def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
+    given = list_of(what, f"{[names_of(choices)[0]]}", given)
+    if not given:
+        raise PipeSchedError(f"{what} has no values to choose from")
+    order: tuple[T, ...] = names_of(choices)
+    for value in given:
+        code_of(choices, what, cast(str, value))
+    return tuple(value for value in order if value in given)
+
+
+def _for_json(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(name): _for_json(each) for name, each in value.items()}
+    return [*map(_for_json, value)] if isinstance(value, (list, tuple)) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Held):
+    """A model, a system, the number of accelerators and sequences, and the limits on choices."""
+
+    model: Description | None
+    system: Description
+    gpus: int
+    global_batch: int
+    sequence: int | None = None
+    attention: Attention | None = None
+    precision: Precision = "bf16"
+    transport: Transport = "overlap"
+    context_exchange: ContextExchange | None = None
+    pair_order: Any = None
+    """A `PairOrder`; by default that of the framework whose memory is counted."""
+    schedules: Sequence[str] | None = None
+    tensor: Sequence[int] | None = None
+    stages: Sequence[int] | None = None
+    context: Sequence[int] | None = None
+    expert: Sequence[int] | None = None
+    microbatch_size: Sequence[int] | None = None
+    chunks: Sequence[int] | None = None
+    vocabulary: Sequence[VocabularyKind] | None = None
+    recompute: Sequence[Recompute] = names_of(Recompute)
+    sharding: Sequence[Sharding] | None = None
+    launcher: LauncherName | None = None
+    memory: int | str | None = None
+    reserve: int | str | None = None
+    times: Times | None = None
+    """The times of layers, once the times are checked."""
+    times_of: TimesOf | None = None
+    """What the times belonged to when they were given."""
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        if self.system is None:
+            raise WrongType("system is a name, a mapping or a path; got None")
+        integer("gpus", self.gpus, 1, MOST_GPUS)
+        integer("global_batch", self.global_batch, 1, MOST_BATCH)
+        code_of(Precision, "precision", self.precision)
+        code_of(Transport, "transport", self.transport)
+        for name in ("tensor", "stages", "context", "expert", "microbatch_size", "chunks"):
+            put(name, _numbers(name, getattr(self, name)))
+        put("recompute", _choices(Recompute, "recompute", self.recompute))
+        if self.vocabulary is not None:
+            put("vocabulary", _choices(VocabularyKind, "vocabulary", self.vocabulary))
+        if self.launcher is not None:
+            code_of(LauncherName, "launcher", self.launcher)
+        if self.pair_order is None:
+            put("pair_order", pair_order_of(self.framework.name))
+        self._check_exchange()
+        if self.sharding is None:
+            put("sharding", default_sharding(self.framework.name))
+        else:
+            put("sharding", _choices(Sharding, "sharding", self.sharding))
+        if self.schedules is not None:
+            listed = list_of("schedules", "['1f1b', 'zb-v']", self.schedules)
+            known = (canonical(text_of("a schedule", name)) for name in listed)
+            put("schedules", tuple(dict.fromkeys(known)))
+            if not self.schedules:
+                raise PipeSchedError("schedules has no values to choose from")
+        self._check_times(put)
+        self._check_capacity()
+        self._check_nodes()
+
+    def _check_times(self, put: Callable[[str, object], None]) -> None:
+        if self.model is None and self.times is None:
+            raise PipeSchedError("give a model, or times")
+        kind = _own_times.kind_of(self.times, self.times_of)
+        put("times_of", kind)
+        if self.times is None or kind is None:
+            return
+        layers = Costs(model=self.model)._division.layers if self.model is not None else 0
+        put("times", _own_times.of_layers(self.times, kind, layers, self.stages))
+        for name, values in _own_times.fixed(self).items():
+            put(name, values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arguments that make this request again, for JSON: those that are not the defaults.
+        Files are named by their absolute paths, so that the folder does not matter.
+        """
+        given = ((each, getattr(self, each.name)) for each in fields(self))
+        found = {f.name: _for_json(value) for f, value in given if value != f.default}
+        for name in ("model", "system", "times"):
+            if isinstance(found.get(name), str) and _looks_like_path(found[name]):
+                found[name] = os.path.abspath(found[name])
+        if self.times is not None:
+            found["times_of"] = "layer"  # as they are divided by now
+        return found
+
+    @property
+    def framework(self) -> Framework:
+        """The framework whose memory is counted."""
+        return FRAMEWORKS[self.launcher or DEFAULT]
+
+    @property
+    def exchanges(self) -> tuple[ContextExchange, ...]:
+        """How the parts of a sequence may exchange keys and values."""
+        if self.context_exchange is not None:
+            return (self.context_exchange,)
+        return exchanges_of(self.framework.name)
+
+    def deployment(self, shape: Shape) -> DeploymentOptions:
+        """How a training of this shape is divided."""
+        return {
+            "data_parallel": shape.data,
+            "sharding": shape.sharding,
+            "rank_order": "data",
+            "context_parallel": shape.context,
+            "expert_parallel": shape.expert,
+            "context_exchange": shape.exchange,
+            "used_per_node": self.node if self.spares else WHOLE_NODE,
+            **cast(HeldOptions, {name: getattr(self, name) for name in HELD}),
+        }
+
+    @cached_property
+    def own_bytes(self) -> ParameterBytes | None:
+        """The bytes of a parameter that the model states itself."""
+        return own_bytes(self.model)
+
+    def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
+        """The bytes that are held for a parameter: those that the model states, else those of this
+        framework.
+        """
+        framework = parameter_bytes(self.framework.name, self.precision, sharding)
+        return self.own_bytes or framework
+
+    def _check_exchange(self) -> None:
+        for name, option in HELD.items():
+            option.text(getattr(self, name))
+        if self.context_exchange is None:
+            return
+        code_of(ContextExchange, "context_exchange", self.context_exchange)
+        if self.context_exchange not in exchanges_of(self.framework.name):
+            raise PipeSchedError(
+                f"{self.framework.described} has no context exchange {self.context_exchange};"
+                f" give {' or '.join(exchanges_of(self.framework.name))}"
+            )
+
+    def _check_capacity(self) -> None:
+        if self.capacity_bytes == 0:
+            raise PipeSchedError("the system does not say how much memory there is; give memory")
+        if self.usable_bytes <= 0:
+            raise PipeSchedError(
+                f"a reserve of {self.reserve_text} leaves nothing of {self.capacity_bytes} bytes"
+            )
+
+    def _check_nodes(self) -> None:
+        whole = self.sizes["accelerators_per_node"]
+        if 2 * self.node < min(whole, self.gpus):
+            below, above = self.gpus // whole * whole, -(-self.gpus // whole) * whole
+            raise PipeSchedError(
+                f"{self.gpus} accelerators are no whole number of nodes of {whole}, and not equally"
+                f" many on nodes that use at least half of theirs; the nearest that are whole:"
+                f" {below} and {above}"
+            )
+
+    @cached_property
+    def described(self) -> Costs:
+        """The costs of model and system as described, for their sizes."""
+        return _own_times.make_costs(
+            self,
+            model=self.model,
+            system=self.system,
+            sequence=self.sequence,
+            attention=self.attention,
+            microbatch_size=1,
+        )
+
+    @cached_property
+    def no_link(self) -> str | None:
+        """Why a worker has one accelerator; None if it may have more."""
+        try:
+            _own_times.make_costs(
+                self, model=self.model, system=self.system, accelerators=2, microbatch_size=1
+            )
+        except PipeSchedError as error:
+            return error.diagnostics[0].message
+        return None
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Layers, heads, accelerators of a node, memory of an accelerator."""
+        sizes = _core.sizes(self.described._raw)
+        if self.model is None:
+            sizes["layers"] = self.described._division.layers
+            sizes["sequence"] = self.sequence or 0
+        return sizes
+
+    @cached_property
+    def _summary(self) -> dict[str, Any]:
+        if self.model is None:
+            return {"flops_per_token": None, "attention": None}
+        return self.described.model_summary()
+
+    @property
+    def flops_per_token(self) -> int | None:
+        """FLOPs of the model per token, forward and backward."""
+        flops: int | None = self._summary["flops_per_token"]
+        return flops
+
+    @property
+    def has_tied_head(self) -> bool:
+        """Whether the head is the embedding: a model holds it once, and a pipeline twice, so that
+        the bytes of its weights are no multiple of its parameters.
+        """
+        parameters = self._summary.get("parameters")
+        return bool(parameters and self._summary["weight_bytes"] % parameters)
+
+    @property
+    def attention_kernels(self) -> Attention:
+        """The kernels of attention: those that were asked for, or the model's."""
+        kernels: Attention = self._summary["attention"]
+        return kernels
+
+    @cached_property
+    def peak_flops(self) -> float:
+        """FLOP/s of an accelerator in the precision of the linear layers."""
+        if self.precision == "fp8":
+            return self.sizes["fp8_flops_per_s"]
+        return self.described._raw.peak_flops / self.sizes["accelerators"]
+
+    @property
+    def node(self) -> int:
+        """The number of accelerators that a node has, or of which the training uses equally many on
+        each node: the largest divisor, such as 64 of 72 for 256 accelerators. Tensor parallelism
+        spans at most so many.
+        """
+        whole = self.sizes["accelerators_per_node"]
+        if self.gpus <= whole:
+            return whole
+        return max(d for d in divisors(self.gpus) if d <= whole)
+
+    @property
+    def spares(self) -> bool:
+        """Whether nodes have more accelerators than the training uses."""
+        return self.node < self.sizes["accelerators_per_node"]
+
+    @property
+    def experts(self) -> int:
+        """The number of experts of a layer; 0 if there are none."""
+        return self.sizes["experts"]
+
+    @property
+    def recurrence(self) -> str | None:
+        """The kind of recurrence that some layers have in place of attention; None if none has."""
+        return RECURRENCES[self.sizes["recurrence"]]
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of a step."""
+        return self.global_batch * self.sizes["sequence"]
+
+    @property
+    def capacity_bytes(self) -> int:
+        """The memory of one accelerator."""
+        if self.memory is not None:
+            return bytes_of("memory", self.memory)
+        return self.sizes["memory_bytes"]
+
+    @property
+    def usable_bytes(self) -> int:
+        """The part of that memory that weights, gradients, optimizer state and activations may use.
+        """
+        return self.capacity_bytes - self.reserve_bytes
+
+    @property
+    def reserve_text(self) -> int | str:
+        """The reserve as text, as it was given or by default."""
+        return DEFAULT_RESERVE if self.reserve is None else self.reserve
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether the model has experts."""
+        return bool(self._summary.get("expert_parameters"))
+
+    @property
+    def reserve_bytes(self) -> int:
+        """The bytes of an accelerator's memory that are kept free."""
+        return reserve_of(self.reserve_text, self.capacity_bytes, self.has_experts)
+
+
+def divisors(number: int) -> list[int]:
+    """
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return small + [number // d for d in reversed(small) if d * d != number]
+
+
+Progress = Callable[[int, int], object]
+"""Called with the number of finished configurations and the number of all."""

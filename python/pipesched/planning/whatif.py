@@ -1,0 +1,557 @@
+"""What if: a proposal of a plan evaluated again with single changes, and what each of them does.
+
+A `Case` is a request with one candidate and what disturbs it. A change makes another case of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import gcd
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..batch import Configuration
+from ..division import SPREAD
+from ..errors import PipeSchedError, WrongType, said_by
+from ..grid import closest
+from ..options import (
+    ContextExchange,
+    ReceivePlacement,
+    Recompute,
+    Sharding,
+    VocabularyKind,
+    code_of,
+    integer,
+    integers,
+    list_of,
+    mapping_of,
+    text_of,
+)
+from ..disturbances import SEEDS
+from ..settings import settings, with_settings
+from ..simulation import Simulation
+from . import own_times as _own_times
+from ._candidate import ALONE, INTERLACED, Candidate, Shape
+from .disturbed import Slow
+from ._divisions import ALONE_EXCHANGE
+from .heads import kinds_of
+from .passes import ENDING, attaching, one_pass
+from .request import Request, divisors
+from .space import Space
+from .why import gib, plural
+
+OFFLOADS = ("all", "half")
+"""How many of the activations `pipe-add-offload` moves to the host."""
+
+NOTHING = 0.0005
+"""A part of the step below which a difference is not worth a word."""
+
+MOST_REASONS = 3
+
+Changed = Callable[["Case"], "Case"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A candidate under a request, with what disturbs and offloads it."""
+
+    request: Request
+    candidate: Candidate
+    slow: Slow = Slow()
+    offload: str | None = None
+
+    @property
+    def shape(self) -> Shape:
+        return self.candidate.shape
+
+    @property
+    def configuration(self) -> Configuration:
+        """The whole training step."""
+        return Space(self.request).configuration(self.candidate)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change: what tables call it, and what it makes of a case."""
+
+    text: str
+    apply: Changed
+
+
+@dataclass(frozen=True)
+class Result:
+    """The numbers of a case; bytes are those of an accelerator."""
+
+    case: Case
+    step_s: float
+    parts_s: dict[str, float]
+    """Where the time of a mean worker goes: compute, and idle time by cause."""
+    peak_bytes: int | None
+    held: dict[str, float]
+    """The parts of the memory of the fullest accelerator."""
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        return self.case.request.tokens / self.step_s or None
+
+    @property
+    def mfu(self) -> float | None:
+        request, tokens = self.case.request, self.tokens_per_s
+        peak, flops = request.peak_flops, request.flops_per_token
+        return tokens * flops / peak / request.gpus if tokens and peak and flops else None
+
+    @property
+    def missing_bytes(self) -> int:
+        return max(0, (self.peak_bytes or 0) - self.case.request.usable_bytes)
+
+
+# Evaluation
+
+
+def _offloading(case: Case, folder: str) -> Callable[[str], Simulation]:
+    """Reports of the rows of a case whose activations go to the host."""
+    configuration, request = case.configuration, case.request
+    attached = attaching(request, case.shape, folder)
+    if request.times is not None:
+        assert configuration.costs is not None
+        attached += _own_times.attaching(configuration.costs, configuration.places)
+    passes = [*attached, one_pass("pipe-add-offload", {"amount": case.offload}), ENDING]
+    made = configuration.generate(case.candidate.schedule).transform(",".join(passes))
+    return lambda text: made.simulate(transport=request.transport, disturbance=text)
+
+
+def _simulated(case: Case, seeds: int) -> tuple[Simulation, float]:
+    """The report of the slowest pipeline, and the mean step over all draws in seconds."""
+    with TemporaryDirectory() as folder:
+        if case.offload:
+            simulate = _offloading(case, folder)
+        else:
+            configuration = case.configuration
+
+            def simulate(text: str) -> Simulation:
+                return replace(configuration, disturbance=text).simulate()
+
+        drawn = [
+            max(map(simulate, texts), key=lambda found: found.execution.makespan_ps)
+            for texts in case.slow.draws(case.configuration.costs, case.shape.pipeline, seeds)
+        ]
+    steps = [found.execution.makespan_ps for found in drawn]
+    middle = sorted(drawn, key=lambda found: found.execution.makespan_ps)[len(drawn) // 2]
+    return middle, sum(steps) / len(steps) / 1e12
+
+
+def evaluated(case: Case, seeds: int = SEEDS) -> Result:
+    """The numbers of a case."""
+    report, step = _simulated(case, seeds)
+    execution, worker = report.execution, case.shape.worker
+    causes = execution.idle_by_cause_ps.ratios(execution.makespan_ps)
+    parts = {"compute": (1 - execution.idle_ratio) * step}
+    for name, ratio in causes.items():
+        parts[name.removesuffix("_ratio").replace("_", " ")] = ratio * step
+    memory = report.memory
+    if memory is None or case.request.model is None:
+        return Result(case, step, parts, None, {})
+    fullest, made_of = memory.bottleneck_worker, memory.composition
+    held = {
+        "weights": made_of.weight_bytes,
+        "gradients": made_of.gradient_bytes,
+        "optimizer state": made_of.optimizer_bytes,
+        "activations": made_of.activation_bytes,
+    }
+    sizes = {name: int(each[fullest]) / worker for name, each in held.items()}
+    peak = -(-int(memory.peak_bytes[fullest]) // worker)
+    return Result(case, step, parts, peak, sizes)
+
+
+# Why
+
+
+def _signed(seconds: float) -> str:
+    return f"{'+' if seconds > 0 else '-'}{abs(seconds):.3g} s"
+
+
+def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    return {name: after[name] - before.get(name, 0.0) for name in after}
+
+
+def _shape_changes(old: Case, new: Case) -> list[str]:
+    """What else is not as in the plan, such as `data 8 to 7`."""
+    one, other = old.shape._asdict(), new.shape._asdict()
+    names = {"pipeline": "stages", "microbatch_size": "microbatch size"}
+    found = []
+    heads = old.candidate.vocabulary, new.candidate.vocabulary
+    if old.candidate.schedule != new.candidate.schedule:
+        found.append(new.candidate.schedule)
+    if heads[0] != heads[1]:
+        found.append(f"vocabulary {heads[0]} to {heads[1]}")
+    if old.candidate.layers != new.candidate.layers:
+        found.append(f"layers {new.candidate.layers_text}")
+    for name, value in one.items():
+        if other[name] != value:
+            found.append(f"{names.get(name, name)} {value} to {other[name]}")
+    idle = new.request.gpus - new.shape.gpus
+    if idle:
+        found.append(f"{plural(idle, 'accelerator')} without work")
+    return found
+
+
+def why(plan: Result, found: Result) -> str:
+    """Why a step differs from that of the plan, in a few words with numbers."""
+    said = _shape_changes(plan.case, found.case)
+    times = _differences(plan.parts_s, found.parts_s)
+    worth = [n for n in times if abs(times[n]) > NOTHING * plan.step_s]
+    worth.sort(key=lambda name: -abs(times[name]))
+    said += [f"{name} {_signed(times[name])}" for name in worth[:MOST_REASONS]]
+    sizes = _differences(plan.held, found.held)
+    largest = max(sizes, key=lambda name: abs(sizes[name]), default=None)
+    if largest is not None and abs(sizes[largest]) > NOTHING * (plan.peak_bytes or 1):
+        sign = "+" if sizes[largest] > 0 else "-"
+        said.append(f"{largest} {sign}{gib(abs(sizes[largest]))}")
+    if found.missing_bytes:
+        said.append(f"misses {gib(found.missing_bytes)}")
+    return ", ".join(said) or "no difference"
+
+
+# Changes
+
+
+def set_fields(texts: Sequence[str]) -> Changed:
+    """Changes fields of the system or of the model."""
+    chosen = settings(texts)
+
+    def apply(case: Case) -> Case:
+        request = case.request
+        if request.model is None and any(each.what == "model" for each in chosen):
+            raise PipeSchedError("set is about a model, and the plan has only times of layers")
+        model = request.model and with_settings("model", request.model, chosen)
+        changed = replace(
+            request, model=model, system=with_settings("system", request.system, chosen)
+        )
+        if changed.sizes["layers"] != request.sizes["layers"]:
+            return _placed(replace(case, request=changed), case.candidate.schedule)
+        return replace(case, request=changed)
+
+    return apply
+
+
+def of_request(**changes: Any) -> Changed:
+    """Changes fields of the request that move no accelerators: system, precision, memory, ..."""
+    return lambda case: replace(case, request=replace(case.request, **changes))
+
+
+def slowed(slow: Slow) -> Changed:
+    """Adds what is slow."""
+    return lambda case: replace(case, slow=case.slow | slow)
+
+
+def offloaded(amount: str) -> Changed:
+    """Sends activations to the host."""
+    if amount not in OFFLOADS:
+        raise PipeSchedError(f"offload: unknown value {amount!r}{closest(amount, OFFLOADS)}")
+    return lambda case: replace(case, offload=amount)
+
+
+def _whole(what: str, number: int, parts: int, of: str) -> int:
+    """The quotient, which has to be whole."""
+    if parts and number % parts == 0:
+        return number // parts
+    near = [d for d in divisors(number) if d < parts][-1:] + [
+        d for d in divisors(number) if d > parts
+    ][:1]
+    raise PipeSchedError(
+        f"{what}: {number} {of} cannot be divided by {parts}; nearest that divide them:"
+        f" {' and '.join(map(str, near))}"
+    )
+
+
+def _with_shape(case: Case, **changes: Any) -> Case:
+    """The case with another shape; microbatches, experts and sharding follow."""
+    request, shape = case.request, case.shape._replace(**changes)
+    batch, rows = request.global_batch, shape.data * shape.microbatch_size
+    if rows == 0 or batch % rows:
+        each = f"{shape.data} pipeline{'s' * (shape.data != 1)}"
+        if batch % shape.data:
+            _whole("microbatches", batch, shape.data, f"sequences of a step among {each}")
+        of = "sequences of a pipeline"
+        _whole("microbatches", batch // shape.data, shape.microbatch_size, of)
+    count = batch // rows
+    shape = shape._replace(microbatches=count, expert=gcd(shape.expert, shape.stage))
+    space = Space(request)
+    kinds = space.divisions.shardings(shape.pipeline, shape.context * shape.data)
+    if shape.sharding not in kinds:
+        if "sharding" in changes or not kinds:
+            reasons = "; ".join(space.left_out) or "one replica has nothing to shard over"
+            raise PipeSchedError(f"sharding {shape.sharding}: {reasons}")
+        shape = shape._replace(sharding=kinds[0])
+    return replace(case, candidate=case.candidate._replace(shape=shape))
+
+
+def _placed(case: Case, schedule: str, chunks: int | None = None) -> Case:
+    """The fastest division of layers for a schedule on the shape of the case, of those that fit if
+    any does.
+    """
+    request = replace(
+        case.request, schedules=(schedule,), chunks=None if chunks is None else (chunks,)
+    )
+    return _fastest(case, request, schedule, chunks is None and schedule == case.candidate.schedule)
+
+
+def _fastest(case: Case, request: Request, named: str, keeps: bool = False) -> Case:
+    """The fastest of what a request leaves on the shape of the case, of those that fit if any does;
+    with `keeps`, of those of the variant of the case if there are any.
+    """
+    space = Space(request)
+    candidates = list(space.candidates_of(case.shape))
+    same = [c for c in candidates if c.variant == case.candidate.variant]
+    if keeps and same:
+        candidates = same
+    if not candidates:
+        reasons = "; ".join(space.left_out) or "no schedule is defined for these sizes"
+        raise PipeSchedError(f"{named}: {reasons}")
+    found: list[Result] = []
+    for each in candidates:
+        try:
+            found.append(evaluated(replace(case, candidate=each), 1))
+        except PipeSchedError:  # such as receives before consumers, which may wait for each other
+            if each is candidates[-1] and not found:
+                raise
+    best = min(found, key=lambda each: (each.missing_bytes, each.step_s))
+    return replace(case, candidate=best.case.candidate)
+
+
+def shaped(**changes: Any) -> Changed:
+    """Changes degrees, microbatches, recomputation or sharding. Replicas take what accelerators
+    the other degrees leave.
+    """
+
+    def apply(case: Case) -> Case:
+        request, shape = case.request, case.shape._replace(**changes)
+        _own_times_hold(request, case.shape, changes)
+        _check_degrees(request, shape)
+        if "sharding" in changes:
+            request = replace(request, sharding=(changes["sharding"],))
+        group = shape.worker * shape.pipeline
+        data = _whole("data", request.gpus, group, "accelerators")
+        made = _with_shape(replace(case, request=request), data=data, **changes)
+        if shape.pipeline != case.shape.pipeline:
+            return _placed(made, case.candidate.schedule)
+        return made
+
+    return apply
+
+
+def _own_times_hold(request: Request, shape: Shape, changes: Mapping[str, Any]) -> None:
+    """Refuses changes for which measured times do not hold."""
+    for name, what in _own_times.NAMES.items():
+        if request.times is not None and changes.get(name, getattr(shape, name)) != getattr(
+            shape, name
+        ):
+            raise PipeSchedError(f"the times of the plan hold for one {what} alone")
+
+
+def _check_degrees(request: Request, shape: Shape) -> None:
+    """Refuses degrees that the model does not allow. As in plans, a node need not hold whole
+    workers.
+    """
+    heads = request.sizes["key_value_heads"]
+    if heads and heads % shape.tensor:
+        _whole("tensor", heads, shape.tensor, "key-value heads")
+    tokens = request.sizes["sequence"]
+    if shape.context > 1 and tokens % (2 * shape.context):
+        _whole("context", tokens // 2, shape.context, "pairs of tokens")
+    if shape.pipeline > request.sizes["layers"]:
+        raise PipeSchedError(
+            f"stages: {shape.pipeline} stages are more than {request.sizes['layers']} layers"
+        )
+
+
+def scheduled(schedule: str | None, chunks: int | None = None) -> Changed:
+    """Another schedule on the same shape."""
+    return lambda case: _placed(case, schedule or case.candidate.schedule, chunks)
+
+
+WHOLE = {"vocab-1f1b": ALONE, "vocab-v-half": "v-half", INTERLACED: ALONE}
+"""The schedules with a whole head of which those with shards are made."""
+
+
+def with_vocabulary(kind: VocabularyKind) -> Changed:
+    """The head whole or in shards: the fastest of the schedules that have it so, on the same shape,
+    of those that fit if any does; the schedule of the case if it is one.
+    """
+
+    def apply(case: Case) -> Case:
+        schedule = case.candidate.schedule
+        if kind in kinds_of(schedule):
+            names: list[str] = [schedule]
+        elif kind == "whole":
+            names = [WHOLE[schedule]]
+        else:
+            names = [family for family in SPREAD if kind in kinds_of(family)]
+        request = replace(case.request, vocabulary=(kind,))
+        request = replace(request, schedules=tuple(names), chunks=None)
+        return _fastest(case, request, " or ".join(names))
+
+    return apply
+
+
+def with_batch(global_batch: int) -> Changed:
+    """Another number of sequences per step."""
+
+    def apply(case: Case) -> Case:
+        request = replace(case.request, global_batch=global_batch)
+        return _with_shape(replace(case, request=request))
+
+    return apply
+
+
+def with_accelerators(gpus: int) -> Changed:
+    """More or fewer accelerators, and replicas with them."""
+
+    def apply(case: Case) -> Case:
+        changed = replace(case, request=replace(case.request, gpus=gpus))
+        return shaped()(changed)
+
+    return apply
+
+
+def remaining(request: Request, nodes: Sequence[int]) -> int:
+    """The accelerators that are left when nodes are lost."""
+    count = -(-request.gpus // request.node)
+    for node in nodes:
+        if not 0 <= node < count:
+            raise PipeSchedError(f"there is no node {node} to lose; nodes are 0 to {count - 1}")
+    left = request.gpus - len(set(nodes)) * request.node
+    if left <= 0:
+        raise PipeSchedError("all nodes are lost, so that nothing is left to train on")
+    return left
+
+
+def without_nodes(nodes: Sequence[int]) -> Changed:
+    """Keeps as many whole pipelines as the other nodes hold and as divide the batch."""
+
+    def apply(case: Case) -> Case:
+        request, shape = case.request, case.shape
+        left = remaining(request, nodes)
+        batch, group = request.global_batch, shape.worker * shape.pipeline
+        fitting = [
+            data
+            for data in range(1, left // group + 1)
+            if batch % (data * shape.microbatch_size) == 0
+        ]
+        if not fitting:
+            raise PipeSchedError(
+                f"no whole pipeline of {group} accelerators is on the {left} that are left"
+            )
+        changed = replace(case, request=replace(request, gpus=left))
+        return _with_shape(changed, data=fitting[-1])
+
+    return apply
+
+
+# Rows of plans
+
+LIMITS = (
+    *("schedules", "tensor", "stages", "context", "expert", "microbatch_size", "chunks"),
+    *("vocabulary", "recompute", "sharding"),
+)
+"""The fields of a request that only limit what a plan chooses from."""
+
+
+_KINDS = {"recompute": Recompute, "sharding": Sharding}
+_MOST = 2**31 - 1
+
+
+def _shape(row: Mapping[str, Any]) -> Shape:
+    """The shape of a row, whose degrees and sizes are at least 1."""
+    found: dict[str, Any] = {}
+    for name in (name for name in Shape._fields if name != "exchange"):
+        if name in _KINDS:
+            code_of(_KINDS[name], name, row[name])
+            found[name] = row[name]
+        else:
+            found[name] = integer(name, row[name], 1, _MOST)
+    exchange = row["context_exchange"]
+    if exchange is not None:
+        code_of(ContextExchange, "context_exchange", exchange)
+    return Shape(**found, exchange=exchange or ALONE_EXCHANGE[0])
+
+
+def _options(given: Any) -> tuple[tuple[str, Any], ...]:
+    """The options of a family, as a candidate has them."""
+    options = mapping_of("options", "{'chunks': 2}", given)
+    for name, value in options.items():
+        if not isinstance(value, (int, str)):
+            raise WrongType(f"options: {name} is a number or a text; got {value!r}")
+    return tuple(sorted(options.items()))
+
+
+def _paths(given: Any, what: str, least: int) -> tuple[tuple[int, ...], ...]:
+    """The workers of the stages of each path, or their layers."""
+    paths = list_of("paths", "[{'workers': [0, 1], 'layers': [2, 2]}]", given)
+    found = []
+    for path in paths:
+        numbers = mapping_of("a path", "{'workers': [0], 'layers': [2]}", path)[what]
+        found.append(tuple(integers(what, list_of(what, "[0, 1]", numbers), least, _MOST)))
+    if not found or not all(found):
+        raise PipeSchedError(f"paths: each has {what}, one for each stage")
+    return tuple(found)
+
+
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    receives = row.get("receive_placement", "arrival")
+    code_of(ReceivePlacement, "receive_placement", receives)
+    found = Candidate(
+        _shape(row),
+        text_of("schedule", row["schedule"]),
+        _options(row["options"]),
+        _paths(row["paths"], "workers", 0),
+        _paths(row["paths"], "layers", 0),
+        0,
+        receives,
+    )
+    for workers, layers in zip(found.paths, found.layers, strict=True):
+        if len(workers) != len(layers):
+            raise PipeSchedError("paths: there are as many workers as layers, one for each stage")
+    if {worker for path in found.paths for worker in path} != set(range(found.shape.pipeline)):
+        raise PipeSchedError(f"paths: they go through all {found.shape.pipeline} workers")
+    return found
+
+
+def _request(row: Mapping[str, Any], shape: Shape) -> Request:
+    """The request of a row, without the limits of its search. Own times keep the limits at which
+    they hold.
+    """
+    given = dict(mapping_of("request", "{'gpus': 8}", row["request"]))
+    known = {each.name for each in fields(Request)}
+    for name in given:
+        if name not in known:
+            raise PipeSchedError(f"request: unknown key {name!r}{closest(name, known)}")
+    limits = {name: given.pop(name) for name in LIMITS if name in given}
+    if given.get("times") is not None:
+        given |= {name: limits[name] for name in _own_times.NAMES if name in limits}
+    return Request(**given, sharding=(shape.sharding,))
+
+
+def case_of(row: Mapping[str, Any]) -> Case:
+    """The case of a row of `Plan.to_dicts`."""
+    try:
+        candidate = _candidate(row)
+        request = _request(row, candidate.shape)
+        batch = candidate.shape.data * candidate.shape.microbatch_size
+        batch *= candidate.shape.microbatches
+        is_whole = (candidate.shape.gpus, batch) == (request.gpus, request.global_batch)
+        is_optimized = bool(row["optimized"])
+    except KeyError as error:
+        raise PipeSchedError(f"the row of a plan has the key {error}, this one has not") from None
+    except (TypeError, ValueError) as error:
+        raise PipeSchedError(f"this is no row of a plan: {said_by(error)}") from None
+    if is_optimized:
+        raise PipeSchedError(
+            f"{row.get('name')} has rows of the optimizer, which no family makes again; choose"
+            " another row"
+        )
+    if not is_whole:
+        raise PipeSchedError("the degrees and batch of the row disagree with its request")
+    request.described  # reads model and system
+    return Case(request, candidate)
