@@ -179,7 +179,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Timed:
-    """A schedule that fits. `idle` is the idle share of all workers' time until the last one ends.
+    """A schedule that fits. `idle` is the idle share of all workers' time until the last one
+    ends.
     """
 
     name: str
@@ -268,9 +269,7 @@ def start(case: Case, placement: str, fitting: Sequence[Timed]) -> Schedule:
         if known_one.placement == placement:
             return known_one.schedule
     made = pipesched.problem(
-        workers=case.workers,
-        microbatches=case.microbatches,
-        paths=paths(placement, case.workers),
+        workers=case.workers, microbatches=case.microbatches, paths=paths(placement, case.workers)
     )
     return made.transform(case.case_costs.attach[CHUNKS[placement]])
 

@@ -29,8 +29,9 @@ MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIR
 def call(*command: object) -> str:
     environment = {**os.environ, **MPI_ENVIRONMENT}
     words = [str(word) for word in command]
-    return subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE,
-                          env=environment, timeout=300).stdout
+    return subprocess.run(
+        words, check=True, text=True, stdout=subprocess.PIPE, env=environment, timeout=300
+    ).stdout
 
 
 def programs(
@@ -43,8 +44,10 @@ def programs(
     sources = [file for file in (runtime / "lib").glob("*.c") if not file.name.startswith("Mpi")]
     call(cc, *flags, measured, *sources, "-lm", "-o", folder / "loopback")
     for messages in ("rendezvous", "buffered"):
-        yield f"loopback, {messages}", [f"{folder / 'loopback'}", f"--messages={messages}",
-                                        f"--log={log}"]
+        yield (
+            f"loopback, {messages}",
+            [f"{folder / 'loopback'}", f"--messages={messages}", f"--log={log}"],
+        )
     for mpi in mpis:
         mpicc, mpirun = f"mpicc.{mpi}", f"mpirun.{mpi}"
         if not shutil.which(mpicc) or not shutil.which(mpirun):
@@ -62,10 +65,15 @@ def measure(command: list[str], runs: int) -> list[dict[str, object]]:
             words = line.split()
             if words[0] != "step":
                 times[words[0], int(words[1])].append((float(words[2]), float(words[3])))
-    return [{"call": name, "bytes": size,
-             "median_ns": statistics.median(median for median, _ in values),
-             "lowest_ns": min(lowest for _, lowest in values)}
-            for (name, size), values in times.items()]
+    return [
+        {
+            "call": name,
+            "bytes": size,
+            "median_ns": statistics.median(median for median, _ in values),
+            "lowest_ns": min(lowest for _, lowest in values),
+        }
+        for (name, size), values in times.items()
+    ]
 
 
 def main() -> None:
@@ -82,8 +90,11 @@ def main() -> None:
         for name, command in programs(arguments.cc, arguments.chunks, mpis, Path(folder)):
             results[name] = measure(command, arguments.runs)
             for row in results[name]:
-                print(f"{name:22} {row['call']:10} {row['bytes']:>8} bytes "
-                      f"{row['median_ns']:>12.1f} ns, lowest {row['lowest_ns']:.1f}", flush=True)
+                print(
+                    f"{name:22} {row['call']:10} {row['bytes']:>8} bytes "
+                    f"{row['median_ns']:>12.1f} ns, lowest {row['lowest_ns']:.1f}",
+                    flush=True,
+                )
     if arguments.output:
         arguments.output.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -138,8 +138,10 @@ def main() -> None:
     if arguments.inside:
         print(json.dumps(run(arguments, "mpi", arguments.inside)))
         return
-    print("| executor | workers | wall per task | client CPU per task | sleeping | efficiency"
-          " | client CPU per row |")
+    print(
+        "| executor | workers | wall per task | client CPU per task | sleeping | efficiency"
+        " | client CPU per row |"
+    )
     print("|---|---|---|---|---|---|---|")
     for kind in arguments.executors.split(","):
         for workers in map(int, arguments.workers.split(",")):

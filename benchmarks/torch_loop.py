@@ -25,15 +25,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pipesched
 import torch
 import torch.distributed as dist
+from pipesched import PipeSchedError, Schedule
 from pipesched.torch import PipelineRuntime, split_sequential
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
 from torch_steps import Slow
-
-import pipesched
-from pipesched import PipeSchedError, Schedule
 
 WIDTH, HEADS, TOKENS, VOCABULARY = 64, 4, 32, 256
 LAYERS = (1, 2, 1, 1, 2, 1, 1, 1)
@@ -106,9 +105,7 @@ def batch_of(microbatches: int) -> tuple[Tensor, Tensor]:
 def runtime_of(schedule: Schedule, pace: float) -> PipelineRuntime:
     per_block = len(LAYERS) // schedule.blocks
     sizes = [per_block] * schedule.blocks
-    return PipelineRuntime(
-        schedule, split_sequential(model(pace), schedule, sizes=sizes), loss_of
-    )
+    return PipelineRuntime(schedule, split_sequential(model(pace), schedule, sizes=sizes), loss_of)
 
 
 def measure(

@@ -105,9 +105,7 @@ def stage(number: int, width: int) -> nn.Module:
 def ours(schedule: Schedule, x: Tensor, width: int, has_slots: bool = False) -> tuple[int, Any]:
     """What is held at most, and the measured sizes."""
     loss = nn.functional.mse_loss
-    runtime = PipelineRuntime(
-        schedule, lambda _, s: stage(s, width), loss, receive_slots=has_slots
-    )
+    runtime = PipelineRuntime(schedule, lambda _, s: stage(s, width), loss, receive_slots=has_slots)
     runtime.step(x, x)
     with runtime.measure_memory() as memory:
         runtime.step(x, x)

@@ -22,14 +22,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pipesched
 import torch
 import torch.distributed as dist
 from pipesched.times_of import entries_of, ps_of
 from pipesched.torch import PipelineRuntime
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
-
-import pipesched
 
 MODES = {"even": [1.0], "uneven": [1.0, 0.7, 1.3, 0.85, 1.15]}
 """Factors of the times, which stages take in turn."""
@@ -96,9 +95,7 @@ def stage_times(arguments: argparse.Namespace, mode: str, stages: int) -> list[d
 
 def profile_of(times: list[dict[str, float]]) -> str:
     """What `simulate` is given."""
-    lists = {
-        phase: ",".join(f"{1e3 * stage[phase]:.3f}ms" for stage in times) for phase in "FIW"
-    }
+    lists = {phase: ",".join(f"{1e3 * stage[phase]:.3f}ms" for stage in times) for phase in "FIW"}
     return ",".join(f"{phase}=[{text}]" for phase, text in lists.items())
 
 

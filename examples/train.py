@@ -1,15 +1,14 @@
 """A training loop of one's own, by pipeline schedules that are compared with their predictions.
 
-    torchrun --nproc-per-node 2 examples/train.py 1f1b zb-v
+torchrun --nproc-per-node 2 examples/train.py 1f1b zb-v
 """
 
 import sys
 
+import pipesched
 import torch
 import torch.distributed as dist
 from gpt.model import batches, loss, model
-
-import pipesched
 from pipesched.torch import PipelineRuntime, split_sequential
 
 STEPS, MEASURED, MICROBATCHES, BATCH, SEED = 16, 10, 8, 32, 0

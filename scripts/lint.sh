@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks all that a machine can check about the sources: formatting, licence
+# Checks all that a machine can check about the sources: formatting, style of Python, licence
 # headers, white space, lengths, repeated code, types defined twice, the layers
 # of the libraries, and that neither lines nor unclear words become more. Without
 # --fast (minutes) it also builds build/dev, compiles each public header by
@@ -26,10 +26,18 @@ tidy() {
     xargs run-clang-tidy-22 -quiet -p build/dev
 }
 
+# Formatting and lint of Python, by the settings of pyproject.toml.
+python_style() {
+  install_packages "${python_packages[@]}"
+  [ -x .venv/bin/ruff ] || { make_venv && .venv/bin/pip install -q 'ruff>=0.9'; } || return
+  .venv/bin/ruff check -q . && .venv/bin/ruff format -q --check .
+}
+
 install_packages "${lint_packages[@]}"
 
 sources=$(git ls-files -co --exclude-standard '*.h' '*.c' '*.cpp')
 check format
+check python_style
 check text
 check python3 utils/check-size.py
 check python3 utils/check-odr.py

@@ -11,7 +11,6 @@ from statistics import median
 from typing import NamedTuple
 
 import pandas as pd
-
 from pipesched.paper import Basis, Study
 
 from . import recent_runs

@@ -304,10 +304,7 @@ def fitted_at_500w() -> float:
 def fitted_launch_us() -> int:
     """The time of a launch, to a microsecond, with which the second of `FITTED` is met best."""
     row, host = _find(FITTED[1]), pipesched.systems()[LOADED]["host_time"]
-    return min(
-        range(1, 101),
-        key=lambda us: abs(_with(row, host_time={**host, "launch_us": us})),
-    )
+    return min(range(1, 101), key=lambda us: abs(_with(row, host_time={**host, "launch_us": us})))
 
 
 def _by_gain(option: str, fast: str, plain: str) -> int:

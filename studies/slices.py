@@ -9,7 +9,8 @@ import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, Simulation
 from pipesched.paper import Basis, Study
 
-from .study import GIB, data, row as compared
+from .study import GIB, data
+from .study import row as compared
 
 SYSTEM = "h100-sxm"
 

@@ -99,9 +99,7 @@ def _evaluated(
         for factor in itertools.product(factors, factors)
     }
     frame = simulate_batch(
-        Configuration(
-            family, workers, count, costs=costs[compute, network], transport=transport
-        )
+        Configuration(family, workers, count, costs=costs[compute, network], transport=transport)
         for workers, count, compute, network, family in cases
     )
     found = frame[[*LEVELS.values(), "error"]].rename(

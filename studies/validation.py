@@ -151,9 +151,7 @@ LAYER_MICROBATCH = 4
 Times = tuple[float, float]
 """F and B of one layer in ms."""
 
-GRID = [
-    Scales(matrix / 20, memory / 4) for matrix in range(14, 27) for memory in range(2, 13)
-]
+GRID = [Scales(matrix / 20, memory / 4) for matrix in range(14, 27) for memory in range(2, 13)]
 """Factors in steps of 1/20 for matrices and 1/4 for memory."""
 
 
@@ -320,10 +318,7 @@ TITAN_MEMORY = {"capacity_gb": 96.0, "bandwidth_gb_per_s": 2400.0}
 """Its H100 have 96 GB of HBM2e at 2.4 TB/s, and run at 500 W."""
 TORCHAO_BITS = {"linear_inputs": 16, "attention_output": 16}
 """What torchao's Float8 layers keep of their inputs (`float8_linear.py`)."""
-TITAN_BLOCKS = {
-    1: (15, 16, 16, 16, 16, 16, 16, 15),
-    2: (7, *[8] * 14, 7),
-}
+TITAN_BLOCKS = {1: (15, 16, 16, 16, 16, 16, 16, 15), 2: (7, *[8] * 14, 7)}
 """Layers of the stages of 405B by chunks: 126 in all, with one fewer at both ends."""
 
 

@@ -52,7 +52,9 @@ def files_of_git(root):
     """Returns the files that git tracks or would track, by their names."""
     listed = subprocess.run(
         ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split("\0")
     return {name: root / name for name in sorted(set(listed)) if (root / name).is_file()}
 
@@ -122,7 +124,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument(
-        "--limits", type=pathlib.Path, default=pathlib.Path(__file__).with_name("amounts.json"))
+        "--limits", type=pathlib.Path, default=pathlib.Path(__file__).with_name("amounts.json")
+    )
     parser.add_argument("--update", action="store_true", help="store the numbers of now")
     arguments = parser.parse_args()
     if arguments.update:

@@ -25,8 +25,15 @@ import pathlib
 import re
 import sys
 
-PAGES = ("AddCollective", "AddExport", "AddFamily", "AddInstruction", "AddOption", "AddPhase",
-         "AddTransport")
+PAGES = (
+    "AddCollective",
+    "AddExport",
+    "AddFamily",
+    "AddInstruction",
+    "AddOption",
+    "AddPhase",
+    "AddTransport",
+)
 FOLDERS = (
     "benchmarks|cmake|docs|include|lib|models|python|scripts|systems|test|tools|unittests|utils"
 )

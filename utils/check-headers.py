@@ -36,9 +36,7 @@ def compiler_flags(build):
     words = iter(shlex.split(command["command"]))
     flags = []
     for word in words:
-        if word in WITH_VALUE:
-            next(words)
-        elif word == "-Xclang":  # CMake adds precompiled headers after it
+        if word in WITH_VALUE or word == "-Xclang":
             next(words)
         elif word not in DROPPED and word != command["file"] and "ccache" not in word:
             flags.append(word)
@@ -52,7 +50,10 @@ def check(flags, folder, header):
     name = header.relative_to(include).as_posix()
     result = subprocess.run(
         [*flags, f"-I{include}", "-fsyntax-only", "-Werror", "-x", "c++", "-"],
-        input=f'#include "{name}"\n', capture_output=True, text=True, cwd=folder,
+        input=f'#include "{name}"\n',
+        capture_output=True,
+        text=True,
+        cwd=folder,
     )
     return result.stderr if result.returncode else ""
 

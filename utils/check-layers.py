@@ -104,7 +104,7 @@ class Layers:
     def check_folders(self):
         for base in ("include/PipeSched", "lib"):
             top = [path for path in (self.root / base).iterdir() if path.name != "Dialect"]
-            below = [path for path in (self.root / base).glob("Dialect/*")]
+            below = list((self.root / base).glob("Dialect/*"))
             for path in sorted(top + below):
                 name = path.relative_to(self.root).as_posix()
                 if path.is_dir() and library_of(name) not in self.uses:
@@ -250,9 +250,9 @@ def library_calls(text):
             for word in line.replace("(", " ").replace(")", " ").split():
                 if word in ("LINK_LIBS", "MLIR_LIBS", "DEPENDS"):
                     section = word
-                elif word.startswith("MLIR") and section == "MLIR_LIBS":
-                    used.append((below, word))
-                elif section == "LINK_LIBS" and word.startswith("PipeSched") and word != match[1]:
+                elif (word.startswith("MLIR") and section == "MLIR_LIBS") or (
+                    section == "LINK_LIBS" and word.startswith("PipeSched") and word != match[1]
+                ):
                     used.append((below, word))
         yield text.count("\n", 0, match.start()) + 1, match[1], used
 

@@ -18,8 +18,11 @@ import sys
 import cxx_source
 
 MACRO = re.compile(r"[A-Z][A-Z0-9_]*")
-CONSTANT = re.compile(r"^(?:static|inline|const|constexpr)\s(?:static\s|constexpr\s|const\s)*"
-                      r"[\w:<>,\s*&\[\]]*?[\s*&](k[A-Z]\w*)\s*(?:\[\w*\])*\s*[={]", re.MULTILINE)
+CONSTANT = re.compile(
+    r"^(?:static|inline|const|constexpr)\s(?:static\s|constexpr\s|const\s)*"
+    r"[\w:<>,\s*&\[\]]*?[\s*&](k[A-Z]\w*)\s*(?:\[\w*\])*\s*[={]",
+    re.MULTILINE,
+)
 
 
 def libraries(root):
@@ -49,8 +52,9 @@ def names(path):
 
 def shared(paths):
     """The free functions that headers declare."""
-    declared = re.compile(r"^(?!using|typedef|friend|return|#)[A-Za-z][\w:<>,\s*&]*?[\s*&](\w+)\(",
-                          re.MULTILINE)
+    declared = re.compile(
+        r"^(?!using|typedef|friend|return|#)[A-Za-z][\w:<>,\s*&]*?[\s*&](\w+)\(", re.MULTILINE
+    )
     found = {}
     for path in paths:
         for match in declared.finditer(path.read_text(encoding="utf-8")):
@@ -85,10 +89,14 @@ def main():
         own = root / "include" / "PipeSched" / folder.relative_to(root / "lib")
         headers = [*sources(folder, ".h"), *(sorted(own.rglob("*.h")) if own.is_dir() else ())]
         for name, ((file, line), *others) in clashes(folder, headers):
-            at = [f"{other.relative_to(root)}:{where}" if where else f"{other.relative_to(root)}"
-                  for other, where in others]
-            print(f"{file.relative_to(root)}:{line}: {name} is also in {', '.join(at)}; give it a "
-                  "name that no other source or header of the library has")
+            at = [
+                f"{other.relative_to(root)}:{where}" if where else f"{other.relative_to(root)}"
+                for other, where in others
+            ]
+            print(
+                f"{file.relative_to(root)}:{line}: {name} is also in {', '.join(at)}; give it a "
+                "name that no other source or header of the library has"
+            )
             status = 1
     return status
 

@@ -37,7 +37,9 @@ def tracked(root):
     """Returns the files that git tracks, and those it does not ignore."""
     listed = subprocess.run(
         ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split("\0")
     paths = (root / name for name in sorted(set(listed)) if name)
     return [path for path in paths if "test/data" not in path.as_posix() and path.is_file()]
@@ -77,7 +79,7 @@ def python_prose(text):
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         span = range(token.start[0], token.end[0] + 1)
         starts_line = token.line[: token.start[1]].strip() == ""
-        if token.type == tokenize.COMMENT or token.type == tokenize.STRING and starts_line:
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and starts_line):
             prose.update(span)
         elif token.string.strip():
             code.update(span)

@@ -13,10 +13,18 @@ import sys
 
 LICENSED = {".c", ".h", ".cpp", ".td"}
 LINE_LIMIT = {
-    ".c": 80, ".h": 80, ".cpp": 80, ".td": 80, ".css": 100, ".js": 100, ".py": 100, ".sh": 100,
+    ".c": 80,
+    ".h": 80,
+    ".cpp": 80,
+    ".td": 80,
+    ".css": 100,
+    ".js": 100,
+    ".py": 100,
+    ".sh": 100,
 }
 DENSE_NUMBERS = re.compile(
-    r"\b(?:(?:Small)?Dense(?:Map|Set)|(?:Small)?(?:Map|Set)Vector)<\s*(?:std::)?u?int64_t\b")
+    r"\b(?:(?:Small)?Dense(?:Map|Set)|(?:Small)?(?:Map|Set)Vector)<\s*(?:std::)?u?int64_t\b"
+)
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 
 

@@ -203,8 +203,11 @@ class Reader:
             head = self.tokens[start:index]
             if text == "}":
                 return index
-            if text == ";" or (text == ":" and len(head) == 1 and
-                               head[0].text in ("public", "protected", "private")):
+            if text == ";" or (
+                text == ":"
+                and len(head) == 1
+                and head[0].text in ("public", "protected", "private")
+            ):
                 start = index = index + 1
             elif text in ("(", "["):
                 index = skip_group(self.tokens, index)

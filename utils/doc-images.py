@@ -36,14 +36,18 @@ FAMILIES = [
     ("Greedy", "greedy"),
 ]
 
+
 def draw(tools, pipeline, *export):
     """Returns what both tools make of a pipeline; their messages go to standard error."""
     module = subprocess.run(
         [tools.opt, f"--pass-pipeline=builtin.module({pipeline})"],
-        input="module {}", text=True, stdout=subprocess.PIPE, check=True,
+        input="module {}",
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
     ).stdout
     return subprocess.run(
-        [tools.translate, *export], input=module, text=True, stdout=subprocess.PIPE, check=True,
+        [tools.translate, *export], input=module, text=True, stdout=subprocess.PIPE, check=True
     ).stdout
 
 

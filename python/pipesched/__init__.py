@@ -24,6 +24,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ._comparison import Comparison as Comparison
+    from ._formulas import check_formula as check_formula
+    from ._plugin import plugin_path as plugin_path
     from .batch import Configuration as Configuration
     from .batch import compare as compare
     from .batch import explain as explain
@@ -33,15 +36,16 @@ if TYPE_CHECKING:
     from .catalogue import models as models
     from .catalogue import systems as systems
     from .combined import combined_1f1b as combined_1f1b
-    from ._comparison import Comparison as Comparison
     from .costs import Costs as Costs
+    from .disturbances import Sensitivity as Sensitivity
+    from .disturbances import sensitivity as sensitivity
     from .errors import Diagnostic as Diagnostic
     from .errors import Location as Location
     from .errors import PipeSchedError as PipeSchedError
     from .errors import PipeSchedWarning as PipeSchedWarning
     from .errors import VerificationError as VerificationError
-    from .own_families import register_family as register_family
-    from ._formulas import check_formula as check_formula
+    from .fitting import Fit as Fit
+    from .fitting import fit as fit
     from .grid import Grid as Grid
     from .making import generate as generate
     from .making import load as load
@@ -54,9 +58,14 @@ if TYPE_CHECKING:
     from .options import Path as Path
     from .overlapping import Pair as Pair
     from .overlapping import overlap as overlap
+    from .own_families import register_family as register_family
+    from .pages import Html as Html
+    from .pages import page as page
     from .pictures import Svg as Svg
     from .pictures import draw as draw
-    from ._plugin import plugin_path as plugin_path
+    from .planning import Plan as Plan
+    from .planning import Proposal as Proposal
+    from .planning import plan as plan
     from .program import Cell as Cell
     from .program import Columns as Columns
     from .program import Group as Group
@@ -66,18 +75,9 @@ if TYPE_CHECKING:
     from .program import WorkerProgram as WorkerProgram
     from .report import Report as Report
     from .schedule import Schedule as Schedule
-    from .disturbances import Sensitivity as Sensitivity
-    from .disturbances import sensitivity as sensitivity
     from .simulation import Simulation as Simulation
     from .slots import ReceivePool as ReceivePool
     from .sweeps import sweep as sweep
-    from .fitting import Fit as Fit
-    from .fitting import fit as fit
-    from .pages import Html as Html
-    from .pages import page as page
-    from .planning import Plan as Plan
-    from .planning import Proposal as Proposal
-    from .planning import plan as plan
 
     __version__: str
 

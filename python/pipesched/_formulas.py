@@ -7,8 +7,8 @@ from typing import Any
 
 from .batch import Configuration
 from .errors import PipeSchedError
-from .own_families import options_for_own, own_family
 from .options import integer, list_of, text_of
+from .own_families import options_for_own, own_family
 
 PRECISION = 1e-9
 """How far the ratio of a formula may lie from that of a table: rounding alone."""

@@ -16,9 +16,8 @@ import pandas as pd
 
 from . import _core
 from .options import FamilyOptions, InstructionKind, Lane, names_of
-from .program import COSTED_PHASES
+from .program import COSTED_PHASES, WorkerProgram
 from .program import PHASES as ALL_PHASES
-from .program import WorkerProgram
 from .report import IdleByCause, Report
 
 if TYPE_CHECKING:

@@ -288,9 +288,7 @@ def _shifted(stamps: Stamps, offset_s: float) -> Stamps:
     return Stamps(*(np.where(each == NEVER, NEVER, each - ahead) for each in columns))
 
 
-def from_torch_traces(
-    schedule: Schedule, files: Iterable[str | os.PathLike[str]]
-) -> Measurement:
+def from_torch_traces(schedule: Schedule, files: Iterable[str | os.PathLike[str]]) -> Measurement:
     """See `Measurement.from_torch_traces`."""
     programs = [schedule.program(worker) for worker in range(schedule.workers)]
     for program in programs:

@@ -13,7 +13,6 @@ from .backward import MOST_AT_ARRIVAL, backward_of, takes_backward
 from .costs import Costs, SimulationOptions, read_simulation
 from .division import Counts, paths_with, with_counts
 from .errors import PipeSchedError, WrongType
-from .own_families import own_family
 from .making import generate
 from .options import (
     FamilyOptions,
@@ -32,6 +31,7 @@ from .options import (
     raw_timing,
     text_of,
 )
+from .own_families import own_family
 from .report import read_report
 from .schedule import Schedule
 from .simulation import Simulation, origin_of, simulate
@@ -473,9 +473,7 @@ def _work(simulations: Sequence[Simulation]) -> list[Finding]:
 
 
 def explain(
-    schedules: Iterable[Point],
-    costs: Costs | None = None,
-    **options: Unpack[SimulationOptions],
+    schedules: Iterable[Point], costs: Costs | None = None, **options: Unpack[SimulationOptions]
 ) -> str:
     """The same comparison as text for people. It says first if the steps do different amounts of
     work, and ends with findings: which schedule is fastest, where idle

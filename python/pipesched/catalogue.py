@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from . import _core
-from .own_families import key_of, own_families, own_family
 from .making import generate
+from .own_families import key_of, own_families, own_family
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,7 @@ def hidden_in(schedule: Schedule, pair: Pair) -> Hidden:
                 part: Part = "steady"
                 amounts = cells.pair
             else:
-                part = (
-                    "warm_up" if i < backwards[0] else "drain" if i > forwards[-1] else "steady"
-                )
+                part = "warm_up" if i < backwards[0] else "drain" if i > forwards[-1] else "steady"
                 amounts = cells.forward if phase == "F" else cells.backward
             if phase == "I":  # its W runs apart
                 amounts = pair.alone_exchange_ps[1], 0

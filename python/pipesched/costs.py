@@ -9,7 +9,9 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache, partial
 from typing import Any, cast
 
-from . import _core, deployment as _deployment, times_of as _times_of
+from . import _core
+from . import deployment as _deployment
+from . import times_of as _times_of
 from .deployment import Deployment, DeploymentOptions
 from .division import Division
 from .errors import PipeSchedError, WrongType

@@ -120,9 +120,7 @@ def _read(flag: str, kind: str, unsaid: str, most: int, *words: str) -> Option:
     value = unsaid if choices else hint(unsaid)
     name, matters = flag.replace("-", "_"), matters.replace("-", "_")
     title = title or flag.replace("-", " ")
-    return Option(
-        name, kind, value, most, unit, title, matters, summary, flag, choices, hint
-    )
+    return Option(name, kind, value, most, unit, title, matters, summary, flag, choices, hint)
 
 
 OPTIONS: dict[str, Option] = {o.name: o for o in (_read(*row) for row in _core.deployment())}

@@ -50,7 +50,8 @@ class Disturbed:
     """What the same disturbance does to other pipelines; the step is that of the slowest."""
 
     def seeded(self, seeds: int) -> list[str]:
-        """The texts for the library: those of all pipelines, for each seed if it depends on seeds.
+        """The texts for the library: those of all pipelines, for each seed if it depends on
+        seeds.
         """
         texts = (self.text, *self.others)
         if not self.varies:

@@ -61,7 +61,7 @@ class Division:
                 why = f"which {listed} stages do not hold evenly" if layers else "not known"
                 raise PipeSchedError(
                     f"times of {listed} stages cannot be divided for {stages} stages: {known}"
-                    f" {why}; give times of layers (times_of=\"layer\")"
+                    f' {why}; give times of layers (times_of="layer")'
                 )
             layers = math.lcm(listed, stages)
         return LayerTimes.of_stages(entries, listed, layers)
@@ -121,9 +121,7 @@ class Division:
         return tuple(_core.balance_loads(list(workers), [self.layers], [1], 0, 0))
 
 
-def with_counts(
-    places: Sequence[Place], counts: Sequence[Counts] | None
-) -> tuple[Place, ...]:
+def with_counts(places: Sequence[Place], counts: Sequence[Counts] | None) -> tuple[Place, ...]:
     """The same places with the layers of their stages."""
     if counts is None:
         return tuple(places)

@@ -19,12 +19,16 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from . import _core
+from ._grid_costs import costs_of as costs_of
 from .batch import Configuration
 from .bytes import DEFAULT_RESERVE, reserve_of
 from .catalogue import canonical, families
 from .costs import Costs, _looks_like_path, argument_fields
 from .deployment import OPTIONS as DEPLOYED
 from .errors import Diagnostic, Location, PipeSchedError, WrongType, said_by
+from .json_files import twice
+from .layer_times import check_layer_times, names_layers
+from .options import FamilyOptions, Path, TimingOptions, flag_of, names_of, path_of
 from .own_families import (
     check_own_options,
     has_own,
@@ -33,10 +37,6 @@ from .own_families import (
     own_family,
     refuse_place,
 )
-from .json_files import twice
-from ._grid_costs import costs_of as costs_of
-from .layer_times import check_layer_times, names_layers
-from .options import FamilyOptions, Path, TimingOptions, flag_of, names_of, path_of
 
 MOST_INTEGERS = 1_000_000
 MOST_POINTS = 1_000_000
@@ -487,7 +487,7 @@ class Grid:
         found: dict[str, list[Any]] = {}
         for axis in self.axes:
             labels = (c.label for part in self.parts for c in part.get(axis, ()))
-            found[axis] = [value for value in {_json(label): label for label in labels}.values()]
+            found[axis] = list({_json(label): label for label in labels}.values())
         return found
 
     def varied(self) -> list[str]:

@@ -167,8 +167,7 @@ def _draw_rectangles(axes: Axes, shapes: Shapes, scale: float) -> None:
         shapes.lines,
         colors=[style["stroke"] for style in shapes.line_styles],
         linewidths=[
-            float(style["stroke-width"]) * scale * 72 / _PX_PER_INCH
-            for style in shapes.line_styles
+            float(style["stroke-width"]) * scale * 72 / _PX_PER_INCH for style in shapes.line_styles
         ],
         zorder=1,
     )

@@ -10,11 +10,10 @@ from typing import Unpack
 
 from . import _core
 from .errors import PipeSchedWarning, WrongType
-from .own_families import generate_own, own_family
 from .options import FamilyOptions, Paths, integer, path_of, raw_options, raw_paths, text_of
+from .own_families import generate_own, own_family
 from .schedule import Schedule
 from .text import valid
-
 
 ANNOUNCED_CELLS = 2**24
 _REFUSED_CELLS = 2**28
@@ -68,12 +67,7 @@ def generate(
         sizes = {"workers": workers, "microbatches": microbatches}
         return generate_own(own, problem(**sizes, name=name, paths=paths), options)
     module = _core.Module.generate(
-        text_of("name", name),
-        family,
-        workers,
-        microbatches,
-        raw_options(options),
-        raw_paths(paths),
+        text_of("name", name), family, workers, microbatches, raw_options(options), raw_paths(paths)
     )
     return Schedule(module)
 

@@ -140,7 +140,8 @@ _COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 
 
 
 def _check(options: OptimizeOptions) -> None:
-    """Refuses values that no option takes. Otherwise the pass would refuse them in its own words.
+    """Refuses values that no option takes. Otherwise the pass would refuse them in its own
+    words.
     """
     given = cast("dict[str, Any]", options)
     for name, choices in (

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from . import _core
-from .text import valid
 from .errors import PipeSchedError, WrongType
+from .text import valid
 
 T = TypeVar("T")
 

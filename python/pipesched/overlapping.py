@@ -280,7 +280,6 @@ class _Cells:
             **{each: found[each] for each in same},
         )
 
-
     def _in_turn(self, phase: Phase) -> tuple[PartRun, ...]:
         """The parts of an I or a W, one after the other."""
         now, runs = 0, []
@@ -345,10 +344,7 @@ def overlap(
     first = _range("forward", forward, (0, read.count))
     second = _range("backward", backward, first)
     cells = _Cells(
-        read.layers(*first),
-        read.layers(*second),
-        whole_backward,
-        _contention(contention, read),
+        read.layers(*first), read.layers(*second), whole_backward, _contention(contention, read)
     )
     _check_weights(cells.backward, read.place, whole_backward)
     return cells.scheduled(order)

@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import Any, TypeAlias, cast, overload
 
 from . import _core
+from ._rows import Rows
 from .errors import PipeSchedError, WrongType
 from .options import FamilyOptions, text_of
-from ._rows import Rows
 from .schedule import Schedule
 from .text import printable
 
@@ -221,12 +221,7 @@ def _check_name(name: str) -> None:
 
 
 def _register(
-    name: str,
-    function: FamilyFunction,
-    *,
-    summary: str,
-    source: str,
-    formula: BubbleFormula | None,
+    name: str, function: FamilyFunction, *, summary: str, source: str, formula: BubbleFormula | None
 ) -> FamilyFunction:
     if not callable(function):
         raise WrongType(f"family {name!r} is a function from a problem to rows; got {function!r}")
@@ -387,9 +382,7 @@ def _check_arguments(family: OwnFamily, problem: Schedule, given: Mapping[str, A
         ) from None
 
 
-def generate_own(
-    family: OwnFamily, problem: Schedule, options: Mapping[str, Any]
-) -> Schedule:
+def generate_own(family: OwnFamily, problem: Schedule, options: Mapping[str, Any]) -> Schedule:
     """The schedule that the function of a family gives for a problem. An exception of the function
     other than a PipeSchedError gets a note that names the family.
     """

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import _core, image as _image
+from . import _core
+from . import image as _image
 from .errors import PipeSchedError, WrongType
 from .files import write_whole
 from .options import SvgVariant, code_of, path_of, text_of
@@ -89,10 +90,7 @@ class Pictures:
         appears whole or not at all.
         """
         file = Path(path_of("path", path))
-        texts: dict[str, Callable[[], str]] = {
-            ".html": self.to_html,
-            ".json": self.to_chrome_trace,
-        }
+        texts: dict[str, Callable[[], str]] = {".html": self.to_html, ".json": self.to_chrome_trace}
         if width is not None and file.suffix not in PICTURES:
             raise PipeSchedError(f"{file.name}: only {', '.join(PICTURES)} have a width")
         if file.suffix in PICTURES:

@@ -4,26 +4,50 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core
 from ._choice import chosen, restored
+from ._proofs import prove
+from ._rows import (
+    Rows,
+    cells_of,
+    count_joins,
+    microbatches_of,
+    said_of_frame,
+    slices_of,
+    words_of_frame,
+)
 from .costs import Costs, SimulationOptions, read_simulation
 from .errors import PipeSchedError, WrongType
 from .files import write_whole
 from .optimize import Optimization, OptimizeOptions, optimize
-from .options import CsvFormat, FamilyOptions, GradientAfter, InstructionKind, MemoryTimes
-from .options import Messages, Path, Paths, RawTiming, ReceivePlacement, Recompute, SvgVariant
-from .options import Transport, code_of, flag_of, instance_of, integer, names_of, path_of
-from .options import raw_options, raw_paths, read_paths, text_of
+from .options import (
+    CsvFormat,
+    GradientAfter,
+    InstructionKind,
+    MemoryTimes,
+    Messages,
+    Path,
+    Paths,
+    ReceivePlacement,
+    Recompute,
+    SvgVariant,
+    Transport,
+    code_of,
+    flag_of,
+    instance_of,
+    integer,
+    names_of,
+    path_of,
+    raw_paths,
+    read_paths,
+    text_of,
+)
 from .pictures import MOST_CELLS, PICTURES, Svg, draw
 from .program import Group, ParameterSet, Stage, WorkerProgram, index_of
-from ._proofs import prove
-from ._rows import Rows, cells_of, count_joins, microbatches_of, said_of_frame
-from ._rows import slices_of, words_of_frame
 from .simulation import Simulation, simulate
 from .slots import ReceivePool, slots_of
 from .text import valid
@@ -396,9 +420,7 @@ class Schedule:
             raise PipeSchedError("the paths do not say which microbatches they take")
         return path
 
-    def program(
-        self, worker: int, *, receives: ReceivePlacement | None = None
-    ) -> WorkerProgram:
+    def program(self, worker: int, *, receives: ReceivePlacement | None = None) -> WorkerProgram:
         """What a worker runs, as data for a runtime. A schedule is lowered as the pass
         `convert-pipe-to-exec` does, with receives at `arrival` unless `receives` says `consumer`.
         Raises what `verify` raises for a schedule that is incomplete or whose rows cannot run. A
@@ -439,9 +461,7 @@ class Schedule:
         """
         kinds = names_of(InstructionKind)
         return tuple(
-            Group(
-                range(begin, end), workers, stages, kinds[kind], None if number < 0 else number
-            )
+            Group(range(begin, end), workers, stages, kinds[kind], None if number < 0 else number)
             for kind, begin, end, number, workers, stages in self._lowered(None).groups()
         )
 
@@ -589,4 +609,4 @@ class Schedule:
         return hash(self.to_text())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return restored, (Schedule, self.to_bytecode(),)
+        return restored, (Schedule, self.to_bytecode())

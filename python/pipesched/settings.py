@@ -205,9 +205,7 @@ def _put(each: Setting, name: str, fields: Fields) -> int:
     return 1
 
 
-def with_settings(
-    what: str, description: Description, chosen: Iterable[Setting]
-) -> Description:
+def with_settings(what: str, description: Description, chosen: Iterable[Setting]) -> Description:
     """The description with the settings that are about it; the same one if there are none."""
     own = [each for each in chosen if each.what == what]
     if not own:
@@ -255,9 +253,7 @@ def _at(fields: Any, path: Sequence[str]) -> Any:
     return fields
 
 
-def told(
-    model: Description | None, system: Description | None, texts: Sequence[str]
-) -> list[str]:
+def told(model: Description | None, system: Description | None, texts: Sequence[str]) -> list[str]:
     """A line that says what the settings change, such as `changed: network.bandwidth_gb_per_s 400
     to 200`; none without settings.
     """

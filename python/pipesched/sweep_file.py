@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 from . import _core
 from .batch import Metric, check_metrics
 from .errors import PipeSchedError
-from .own_families import digest_of
 from .files import write_whole
 from .grid import AXES, Grid, Point
+from .own_families import digest_of
 
 Row = dict[str, Any]
 
@@ -235,7 +235,8 @@ class SweepFile:
             pass  # some file systems have no locks
 
     def read(self, layout: Layout, points: Mapping[str, Point]) -> dict[str, str]:
-        """The lines by key. Raises an error if the file belongs to another grid or other metrics.
+        """The lines by key. Raises an error if the file belongs to another grid or other
+        metrics.
         """
         self._file.seek(0)
         contents = self._file.readall()

@@ -28,14 +28,14 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .bytes import DEFAULT_RESERVE, reserve_of
 from .batch import Configuration, Metric, evaluate_points
+from .bytes import DEFAULT_RESERVE, reserve_of
 from .costs import Costs, has_experts
 from .division import layers_text
 from .errors import PipeSchedError, WrongType
-from .own_families import OwnFamily, restore, used
 from .grid import NOT_OF_TABLE, RESERVE, Grid, Inputs, Point, configuration, kinds
 from .options import callable_of, integer, path_of
+from .own_families import OwnFamily, restore, used
 from .report import Formula
 from .sweep_file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
 
@@ -125,9 +125,7 @@ def _fits(
     if capacity is None or peak is None:
         return None
     each = capacity // (accelerators or 1)
-    return -(-peak // (accelerators or 1)) <= each - reserve_of(
-        reserve, each, has_experts(costs)
-    )
+    return -(-peak // (accelerators or 1)) <= each - reserve_of(reserve, each, has_experts(costs))
 
 
 def _finished(point: Configuration, found: Row, reserve: str) -> Row:
@@ -215,16 +213,14 @@ def evaluated_lines(
 
 
 def task_of(chunk: Chunk) -> bytes:
-    """The points of a task. They are one text, because Dask inspects each element of what it sends.
+    """The points of a task. They are one text, because Dask inspects each element of what it
+    sends.
     """
     return pickle.dumps(chunk)
 
 
 def run_task(
-    points: bytes,
-    form: Form,
-    own: Mapping[str, OwnFamily],
-    metrics: Mapping[str, Metric],
+    points: bytes, form: Form, own: Mapping[str, OwnFamily], metrics: Mapping[str, Metric]
 ) -> str:
     """The task of an executor: turns points into their lines, as one text. The process that
     evaluates a row also formats its line, since a client would need longer to format a line than
@@ -365,10 +361,7 @@ class _Rows:
     """The finished rows as lines by key. They are also written to the file, if there is one."""
 
     def __init__(
-        self,
-        layout: Layout,
-        file: SweepFile | None,
-        progress: Callable[[int, int], object] | None,
+        self, layout: Layout, file: SweepFile | None, progress: Callable[[int, int], object] | None
     ) -> None:
         self.layout = layout
         self.points = {point.key: point for point in layout.grid.points()}
@@ -577,11 +570,6 @@ def sweep(
     if file is not None:
         path_of("file", file)
     lines = lines_of(
-        grid,
-        file=file,
-        executor=executor,
-        processes=processes,
-        progress=progress,
-        metrics=metrics,
+        grid, file=file, executor=executor, processes=processes, progress=progress, metrics=metrics
     )
     return _frame(Layout.of(grid, metrics), lines)

@@ -9,8 +9,7 @@ _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF)
 )
 _HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
-    f"{_NONCHARACTERS}]"
+    f"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff{_NONCHARACTERS}]"
 )
 _HALVES = re.compile("[\ud800-\udfff]")
 

@@ -48,8 +48,10 @@ def run(line: str) -> str:
     shell = ["bash", "-o", "pipefail", "-c", line]
     result = subprocess.run(shell, capture_output=True, text=True)
     if result.returncode or not result.stdout:
-        sys.exit(f"error: status {result.returncode} and {len(result.stdout)} characters of "
-                 f"output, wanted 0 and some, from\n{line}\n{result.stderr}")
+        sys.exit(
+            f"error: status {result.returncode} and {len(result.stdout)} characters of "
+            f"output, wanted 0 and some, from\n{line}\n{result.stderr}"
+        )
     return result.stdout
 
 
@@ -60,8 +62,10 @@ def check_surroundings() -> None:
         found += map(str, Path("/usr").glob(pattern))
     if found:
         sys.exit(f"error: a check of the wheel means nothing on a machine that has {found}")
-    print(f"Python {sys.version.split()[0]}, {os.confstr('CS_GNU_LIBC_VERSION')}, "
-          "no LLVM, no compiler")
+    print(
+        f"Python {sys.version.split()[0]}, {os.confstr('CS_GNU_LIBC_VERSION')}, "
+        "no LLVM, no compiler"
+    )
 
 
 def check_commands() -> None:

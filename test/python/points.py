@@ -29,7 +29,9 @@ SMALL: dict[str, Any] = {
 }
 
 _VALUES = {
-    name: st.sampled_from(get_args(hint)) if get_args(hint) else st.booleans()
+    name: st.sampled_from(get_args(hint))
+    if get_args(hint)
+    else st.booleans()
     if hint is bool
     else st.integers(0, 4)
     for name, hint in get_type_hints(FamilyOptions).items()

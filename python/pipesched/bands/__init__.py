@@ -1,10 +1,10 @@
 """How sure a predicted step is, by published rows that resemble it: docs/Validation.md, Bands."""
 
 from ._band import NO_BAND, Band, band_of, band_of_traits
-from .differences import Tolerance, Tolerances, like, of_layouts, of_schedules, tolerances
 from ._order import Order, Step, order_of, told
 from ._residuals import Residual, resembling, residuals
 from ._statistics import LEVEL
+from .differences import Tolerance, Tolerances, like, of_layouts, of_schedules, tolerances
 from .traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
 
 __all__ = [

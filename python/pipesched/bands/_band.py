@@ -9,9 +9,9 @@ from typing import Any
 
 from ..costs import Costs
 from ..settings import _fields_of
-from .own import Own, own_band, rates_before, ratios_of
 from ._residuals import Resembling, Residual, resembling, runs_of
 from ._statistics import LEVEL, interval
+from .own import Own, own_band, rates_before, ratios_of
 from .traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
 
 FEWEST_RUNS = 2
@@ -96,7 +96,7 @@ class Band:
             return _of_own(self.own)
         if self.low is None:
             return f"{NO_BAND}: {self.reason}"
-        others = [name for name in self.found.dropped]
+        others = list(self.found.dropped)
         differing = f"; {' and '.join(others)} may differ" if others else ""
         return (
             f"{100 * LEVEL:g} % of steps like it took {self.low:.2f} to {self.high:.2f} times the"

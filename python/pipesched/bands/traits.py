@@ -89,7 +89,8 @@ def generation_of(system: Mapping[str, Any]) -> Generation | None:
 
 
 def is_under_load(system: Mapping[str, Any]) -> bool:
-    """Whether a system has terms for a load that lasts: its sustained rates, or times of the host.
+    """Whether a system has terms for a load that lasts: its sustained rates, or times of the
+    host.
     """
     return "sustained" in system or "host_time" in system
 

@@ -95,7 +95,7 @@ class VerbParser(_Parser):
             self.set_defaults(run=verb.run, folders={}, rare=frozenset())
             verb.add(self)
             shown = {action.dest: _shown(action) for action in self._actions}
-            shown |= {kind: "--draw" for kind in getattr(_drawing(self), "kinds", ())}
+            shown |= dict.fromkeys(getattr(_drawing(self), "kinds", ()), "--draw")
             if setting := rare_of(self):
                 listed = "\n".join(setting.lines())
                 self.epilog = f"rare options, --set NAME=VALUE:\n{listed}\n\n{self.epilog}"
@@ -137,7 +137,8 @@ class VerbParser(_Parser):
                 self.error(f"argument {flag}: takes {takes}, found {' and '.join(found)}")
 
     def _check_names(self, words: Sequence[str]) -> None:
-        """Refuses an unknown option, with what it may have meant. argparse would first miss others.
+        """Refuses an unknown option, with what it may have meant. argparse would first miss
+        others.
         """
         from .naming import meant, unknown
 
@@ -202,9 +203,7 @@ def parser() -> argparse.ArgumentParser:
         choices=("bash", "zsh", "tcsh"),
         help="print a script with which this shell completes the command line, and exit",
     )
-    verbs = root.add_subparsers(
-        dest="verb", required=True, metavar="VERB", parser_class=VerbParser
-    )
+    verbs = root.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=VerbParser)
     for verb, summary in VERBS.items():
         verbs.add_parser(
             verb,
@@ -218,9 +217,8 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(arguments: argparse.Namespace) -> int:
     from .arguments import Run, UsageError  # With the verb's module, which has imported it.
-    from .paths import check
-
     from .naming import settle_tensor
+    from .paths import check
 
     run: Run = arguments.run
     try:

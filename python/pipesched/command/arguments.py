@@ -12,13 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pipesched
-from pipesched import Costs, Family, FamilyOptions, PipeSchedError, deployment as _deployment
+from pipesched import Costs, Family, FamilyOptions, PipeSchedError
+from pipesched import deployment as _deployment
 from pipesched.catalogue import canonical as canonical
 from pipesched.costs import Description, held_bytes
-from pipesched.own_families import options_of_text, own_family
 from pipesched.frameworks import ParameterBytes, parameter_bytes
 from pipesched.grid import closest
 from pipesched.layer_times import names_layers
+from pipesched.own_families import options_of_text, own_family
 from pipesched.settings import both, told
 
 from . import options

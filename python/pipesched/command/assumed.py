@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipesched import Configuration, Costs, Schedule, _core, deployment as _deployment, systems
+from pipesched import Configuration, Costs, Schedule, _core, systems
+from pipesched import deployment as _deployment
 from pipesched.backward import UNIT, takes_backward
 from pipesched.bytes import DEFAULT_RESERVE, reserve_text
 from pipesched.costs import has_experts
@@ -109,9 +110,7 @@ def _system(costs: Costs, is_given: Given, *, sliced: bool, paired: bool) -> Fac
     return found
 
 
-def _matters(
-    costs: Costs, option: _deployment.Option, *, sliced: bool, paired: bool
-) -> bool:
+def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool, paired: bool) -> bool:
     """Whether an option of a deployment can move an answer, beside the values of the others."""
     if option.matters == "experts":
         ranks = (costs._accelerators or 1) * costs.data_parallel

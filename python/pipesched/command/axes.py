@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from pipesched import PipeSchedError, grid as _grid
+from pipesched import PipeSchedError
+from pipesched import grid as _grid
 from pipesched.deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched.grid import AXES, OPTIONS, OWN_OPTIONS, kinds
 from pipesched.text import truth

@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from pipesched import Configuration, Costs, PipeSchedError, Schedule, Simulation
+from pipesched.disturbances import steps_of
 from pipesched.division import Counts, pass_of, with_counts
 from pipesched.options import TimingOptions
-from pipesched.disturbances import steps_of
 from pipesched.text import valid
 from pipesched.times_of import Place, entries_of, listed_stages, places_of
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pipesched
 from pipesched import Costs, PipeSchedError, Simulation
-from pipesched.options import FamilyOptions, PlacementName, Recompute, names_of
 from pipesched.bytes import DEFAULT_RESERVE, bytes_of, reserve_of
 from pipesched.costs import has_experts
+from pipesched.options import FamilyOptions, PlacementName, Recompute, names_of
 from pipesched.text import gib, readable
 from pipesched.traits import placement_kind
 
@@ -253,9 +253,7 @@ def _bound(
     return {"step_s": least / 1e12, "uses": uses}
 
 
-def bounds_of(
-    found: Sequence[Chosen], budget: int, arguments: argparse.Namespace
-) -> list[Pair]:
+def bounds_of(found: Sequence[Chosen], budget: int, arguments: argparse.Namespace) -> list[Pair]:
     """For each size a row with the optimizer's lower bound."""
     rows: list[Pair] = []
     groups: dict[Size, list[Chosen]] = {}

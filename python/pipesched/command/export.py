@@ -57,9 +57,7 @@ def _one_schedule(arguments: argparse.Namespace) -> Schedule:
     if is_schedule_file(given_schedule):
         found = pipesched.load(given_schedule)
         if len(found) != 1:
-            raise PipeSchedError(
-                f"{given_schedule} has {len(found)} schedules, wanted one"
-            )
+            raise PipeSchedError(f"{given_schedule} has {len(found)} schedules, wanted one")
         for what in ("workers", "microbatches"):
             given, has = getattr(arguments, what), getattr(found[0], what)
             if given not in (None, has):

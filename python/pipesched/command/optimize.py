@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, Diagnostic, Optimization, PipeSchedError, Schedule, _core
-from pipesched.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
-from pipesched.options import PlacementName, names_of
 from pipesched.bytes import seconds_of
 from pipesched.division import pass_of
 from pipesched.endings import ending_of, without_ending
 from pipesched.layer_times import names_layers
+from pipesched.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
+from pipesched.options import PlacementName, names_of
 from pipesched.saved import accelerators_of
 from pipesched.text import readable
 from pipesched.times_of import has_phases
@@ -33,8 +33,17 @@ from .arguments import (
 from .budgets import budget_text, of_worker
 from .entries import FromFile, times_by_schedule
 from .options import COSTS, RARE, Rare, names, positive, yes_or_no
-from .output import FORMATS, Column, add_output, percent, say, say_lines, seconds
-from .output import write_rows, write_text
+from .output import (
+    FORMATS,
+    Column,
+    add_output,
+    percent,
+    say,
+    say_lines,
+    seconds,
+    write_rows,
+    write_text,
+)
 from .searching import keeping, progress
 from .timed import memory_of
 
@@ -282,8 +291,7 @@ def _search_each(
         if kind != best
     ]
     others += [
-        Alternative(kind, None, None, False, _reason(error))
-        for kind, error in failed.items()
+        Alternative(kind, None, None, False, _reason(error)) for kind, error in failed.items()
     ]
     status = found[best].status
     return replace(
@@ -385,9 +393,7 @@ def _remarks(found: Optimization) -> list[str]:
     return lines if len(lines) > 1 else []
 
 
-def _sizes(
-    arguments: argparse.Namespace, costs: Costs | None, schedule: Schedule
-) -> assumed.Sizes:
+def _sizes(arguments: argparse.Namespace, costs: Costs | None, schedule: Schedule) -> assumed.Sizes:
     """The size of microbatches that the model's own batch gives, if no others are searched."""
     if costs is None or not costs.model or arguments.microbatch_sizes:
         return ()
@@ -406,7 +412,7 @@ def _defaults(
     """The budget and the limits of the search, unless they are given."""
     if _budget(arguments) is not None:
         found = {"memory_times": "any"}
-    elif costs is not None and costs.model and costs.system or own and _names_system(schedule):
+    elif (costs is not None and costs.model and costs.system) or (own and _names_system(schedule)):
         found = {"memory": "what the system has"}
     else:
         found = {"memory": "unlimited"}

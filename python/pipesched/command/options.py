@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pipesched import PipeSchedError, deployment as _deployment, grid as _grid
+from pipesched import PipeSchedError
+from pipesched import deployment as _deployment
+from pipesched import grid as _grid
 from pipesched.bytes import DEFAULT_RESERVE
 from pipesched.options import (
     Attention,
@@ -209,9 +211,7 @@ OPTIONS: dict[str, Option] = {
     "recompute": Option(
         _flags("recompute"), "which activations are recomputed", choices=names_of(Recompute)
     ),
-    "precision": Option(
-        _flags("precision"), "of matrix products", choices=names_of(Precision)
-    ),
+    "precision": Option(_flags("precision"), "of matrix products", choices=names_of(Precision)),
     "tensor": _count(("tp", "tensor-parallel"), "T", "tensor-parallel size of a worker"),
     "context_parallel": _count(
         ("cp", "context-parallel"), "C", "context-parallel size: parts of a sequence"
@@ -280,9 +280,7 @@ OPTIONS: dict[str, Option] = {
         " other names; may be given several times",
         metavar="FILE",
     ),
-    "save": Option(
-        _flags("save"), "where the result is kept, besides the answer", metavar="PATH"
-    ),
+    "save": Option(_flags("save"), "where the result is kept, besides the answer", metavar="PATH"),
     "pipeline": Option(
         _flags("pipeline"), "passes to run first, such as pipe-align-slots", metavar="PASSES"
     ),

@@ -109,7 +109,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, float) and not math.isfinite(value):
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     pandas = sys.modules.get("pandas")  # if pandas is not loaded, no value is its NA
     if pandas is not None and value is pandas.NA:

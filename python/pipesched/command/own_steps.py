@@ -30,9 +30,7 @@ COLUMNS = (
 
 def are_steps(files: Sequence[str]) -> bool:
     """Whether the files have measured steps. Refuses them beside samples."""
-    kinds = {
-        file: os.path.isfile(file) and is_steps(head_of(Path(file))) for file in files
-    }
+    kinds = {file: os.path.isfile(file) and is_steps(head_of(Path(file))) for file in files}
     if any(kinds.values()) and not all(kinds.values()):
         steps = next(file for file, has in kinds.items() if has)
         raise PipeSchedError(

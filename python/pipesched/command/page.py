@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipesched import Simulation
-from pipesched.pictures import Pictures
 from pipesched.pages import Html, document, text_of, timelines
+from pipesched.pictures import Pictures
 
 from .entries import Size
 from .output import Column, Row, plain, show_cell, shown_columns
@@ -72,9 +72,7 @@ def _findings(text: str) -> str:
     return f'<ul class="findings">{items}</ul>\n' if items else ""
 
 
-def _section(
-    size: Size, pairs: Sequence[Pair], columns: Sequence[Column], findings: str
-) -> str:
+def _section(size: Size, pairs: Sequence[Pair], columns: Sequence[Column], findings: str) -> str:
     workers, microbatches = size
     simulations = [simulation for _, simulation in pairs if simulation]
     drawn = timelines(simulations) if simulations else ""

@@ -12,6 +12,7 @@ from pipesched.latex import latex_of
 from .arguments import canonical
 from .output import Column, Row, View, show_cell, table_columns
 
+
 def latex_table(
     rows: Sequence[Row],
     columns: Sequence[Column],

@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pipesched
-from pipesched import PipeSchedError, deployment as _deployment
+from pipesched import PipeSchedError
+from pipesched import deployment as _deployment
 from pipesched.costs import _looks_like_path
-from pipesched.own_families import own_family
 from pipesched.options import pass_options
+from pipesched.own_families import own_family
 from pipesched.times_of import Place
 
 from .arguments import described_source, families, held

@@ -125,10 +125,7 @@ READ: dict[str, Callable[[str], Found]] = {
 }
 """What arguments read, by their names in Python."""
 
-_OF_VERBS = {
-    ("run", "model"): _trained,
-    ("fit", "files"): _measured,
-}
+_OF_VERBS = {("run", "model"): _trained, ("fit", "files"): _measured}
 """The same of verbs where an argument of that name is another one."""
 
 

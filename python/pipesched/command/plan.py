@@ -10,19 +10,20 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pipesched
-from pipesched import Configuration, Costs, deployment as _deployment
+from pipesched import Configuration, Costs
+from pipesched import deployment as _deployment
 from pipesched.costs import Description
-from pipesched.options import Recompute, VocabularyKind, names_of, raw_options
-from pipesched.schedule import Schedule
 from pipesched.disturbances import steps_of
-from pipesched.text import gib
-from pipesched.times_of import places_of
-from pipesched.planning import Limits, Plan, Proposal
 from pipesched.frameworks import FRAMEWORKS, LauncherName
+from pipesched.options import Recompute, VocabularyKind, names_of, raw_options
+from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning.launchers import needs_csv
 from pipesched.planning.own_times import attaching as attaching_times
 from pipesched.planning.own_times import said
 from pipesched.planning.passes import ENDING, attaching, placing
+from pipesched.schedule import Schedule
+from pipesched.text import gib
+from pipesched.times_of import places_of
 
 from . import assumed, drawings, explained, options, page, passes, planned, stragglers
 from .arguments import UsageError, described, refused_passes, said_of_settings
@@ -84,10 +85,7 @@ COLUMNS = (
     Column("idle", "idle_ratio", percent, detail=2),
 )
 """What tells rows apart, and what they lack, goes last where a terminal has no room."""
-PAGE_COLUMNS = (
-    Column("schedule", "schedule", left=True),
-    *COLUMNS[1:],
-)
+PAGE_COLUMNS = (Column("schedule", "schedule", left=True), *COLUMNS[1:])
 
 
 def _add_costs(parser: argparse.ArgumentParser) -> None:
@@ -226,8 +224,8 @@ def _save(plan: Plan, folder: Path) -> None:
             write_text(script, str(path))
             path.chmod(path.stat().st_mode | path.stat().st_mode >> 2 & 0o111)
     say(f"wrote {len(plan.fitting)} proposals to {folder}")
-    for options, names in _timed_otherwise(plan).items():
-        say(f"simulate and compare give the step of {', '.join(names)} with {options}")
+    for timed, names in _timed_otherwise(plan).items():
+        say(f"simulate gives the step of {', '.join(names)} with {timed}")
 
 
 def _timed_otherwise(plan: Plan) -> dict[str, list[str]]:
@@ -437,7 +435,5 @@ def run(arguments: argparse.Namespace) -> int:
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
     remarks[:0] = stragglers.remarks(disturbed, view_of(arguments).width)
     shown = _told_apart(rows) if arguments.format in TABLES else rows
-    write_rows(
-        arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks
-    )
+    write_rows(arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks)
     return 0 if plan.fitting else 1

@@ -150,6 +150,7 @@ OWN_SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
     "generate": {"align": ("--pipeline", "pipe-align-slots")},
 }
 
+
 def renewed(words: Sequence[str]) -> tuple[list[str], str]:
     """The command line with new names, and the line that says them; empty without old ones."""
     if not words or words[0].startswith("-"):

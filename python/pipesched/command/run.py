@@ -155,9 +155,7 @@ def _check_size(schedule: Schedule, file: str, workers: int, microbatches: int) 
             )
 
 
-def _schedules(
-    arguments: argparse.Namespace,
-) -> tuple[list[tuple[str, Schedule | None]], int, int]:
+def _schedules(arguments: argparse.Namespace) -> tuple[list[tuple[str, Schedule | None]], int, int]:
     """The schedules by name, None for the optimized one; workers and microbatches."""
     files = {text: pipesched.load(text) for text in arguments.schedule if is_schedule_file(text)}
     workers = _workers(arguments, files)
@@ -189,9 +187,7 @@ def _schedules(
     return _distinct(made), workers, microbatches
 
 
-def _distinct(
-    made: list[tuple[str, Schedule | None]],
-) -> list[tuple[str, Schedule | None]]:
+def _distinct(made: list[tuple[str, Schedule | None]]) -> list[tuple[str, Schedule | None]]:
     """The schedules with numbers behind names that several have."""
     found: dict[str, Schedule | None] = {}
     for name, schedule in made:

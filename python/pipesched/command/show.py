@@ -18,8 +18,17 @@ from . import assumed, files, given, options, passes, ranked, stuck
 from .arguments import UsageError, described, refused_passes, source
 from .drawings import add_draw
 from .entries import check_costs, from_files
-from .output import Column, Row, add_output, cells, gibibytes, say, thousands, write_rows
-from .output import write_text
+from .output import (
+    Column,
+    Row,
+    add_output,
+    cells,
+    gibibytes,
+    say,
+    thousands,
+    write_rows,
+    write_text,
+)
 from .timed import check_work
 
 EXAMPLE = """  pipesched show zb-v --pp 4 --microbatches 8

@@ -23,8 +23,18 @@ from pipesched.options import TimingOptions
 from pipesched.text import gib
 from pipesched.times_of import stages_per_worker
 
-from . import assumed, drawings, equal_memory, explained, files, options, passes, sliced
-from . import spread, stragglers
+from . import (
+    assumed,
+    drawings,
+    equal_memory,
+    explained,
+    files,
+    options,
+    passes,
+    sliced,
+    spread,
+    stragglers,
+)
 from .arguments import (
     UsageError,
     add_costs,
@@ -426,11 +436,7 @@ def _above(
             assumed.of_memory(costs, given, reserve=True),
         ]
     )
-    return [
-        *work,
-        *said_of_settings(arguments),
-        *explained.above(facts, [costs], rows),
-    ]
+    return [*work, *said_of_settings(arguments), *explained.above(facts, [costs], rows)]
 
 
 def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:

@@ -106,8 +106,10 @@ def _scaled(costs: Costs, sequence: int) -> str:
         return cut
     shares = [int(size) * sequence for size in cut.split(",")]
     whole = _sequence(costs)
-    return cut if any(share % whole for share in shares) else (
-        ",".join(str(share // whole) for share in shares)
+    return (
+        cut
+        if any(share % whole for share in shares)
+        else (",".join(str(share // whole) for share in shares))
     )
 
 
@@ -202,8 +204,10 @@ def _percent(part: float) -> str:
 def _why(whole: Timed, sliced: Timed) -> str:
     """What slices cost, and what they save."""
     more = sliced.busy_ps / whole.busy_ps - 1
-    cost = "cells take as long" if abs(more) < 5e-4 else (
-        f"cells take {_percent(abs(more))} {'longer' if more > 0 else 'less'}"
+    cost = (
+        "cells take as long"
+        if abs(more) < 5e-4
+        else (f"cells take {_percent(abs(more))} {'longer' if more > 0 else 'less'}")
     )
     idle = [_percent(1 - each.busy_ps / each.step_ps) for each in (sliced, whole)]
     held = [each.memory for each in (sliced, whole)]

@@ -69,11 +69,7 @@ def _at_consumers(best: Timed, spread: Sequence[Timed]) -> str:
 
 def _sentence(group: Sequence[Timed]) -> str:
     spread = [each for each in group if each.point.family in SPREAD]
-    whole = [
-        each
-        for each in group
-        if each.point.family not in SPREAD and each.report.slices == 1
-    ]
+    whole = [each for each in group if each.point.family not in SPREAD and each.report.slices == 1]
     if not spread or not whole:
         return ""
     best = min(spread, key=lambda each: each.step_ps)

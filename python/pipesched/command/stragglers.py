@@ -9,14 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pipesched import Costs
-from pipesched.disturbances import (
-    SEEDS,
-    Disturbed,
-    Nodes,
-    Sensitivity,
-    disturbances,
-    measured,
-)
+from pipesched.disturbances import SEEDS, Disturbed, Nodes, Sensitivity, disturbances, measured
 
 from . import options, passes
 from .arguments import UsageError
@@ -98,11 +91,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Adds `--disturbance`."""
     option = options.OPTIONS["disturbance"]
     parser.add_argument(
-        *option.flags,
-        action=_Disturb,
-        dest="disturbance",
-        metavar=option.metavar,
-        help=option.help,
+        *option.flags, action=_Disturb, dest="disturbance", metavar=option.metavar, help=option.help
     )
     usual: dict[str, Any] = {f"slow_{what}": {} for what in KINDS}
     parser.set_defaults(**usual, jitter=None, seeds=None)
@@ -194,17 +183,13 @@ WHERE = ("schedule", "workers", "microbatches")
 
 
 def add_to(
-    rows: Sequence[dict[str, Any]],
-    found: Sequence[dict[str, Any]],
-    where: Sequence[str] = WHERE,
+    rows: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]], where: Sequence[str] = WHERE
 ) -> None:
     """Adds to each row what was found of its schedule, under `sensitivity`. `where` are the keys of
     the row for the first ones of WHERE.
     """
     for row in rows:
-        same = [
-            each for each in found if all(each[k] == row[own] for k, own in zip(WHERE, where))
-        ]
+        same = [each for each in found if all(each[k] == row[own] for k, own in zip(WHERE, where))]
         left_out = {*WHERE, "step_s", "longer_ratio", "worst_longer_ratio"}
         row["sensitivity"] = [{k: v for k, v in e.items() if k not in left_out} for e in same]
 

@@ -11,19 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pipesched
-from pipesched import Costs, Grid, PipeSchedError, grid as _grid
+from pipesched import Costs, Grid, PipeSchedError
+from pipesched import grid as _grid
 from pipesched.costs import _times_text
 from pipesched.division import Counts
 from pipesched.grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
 from pipesched.grid import COSTS as _COSTS
-from pipesched.sweeps import lines_of
 from pipesched.sweep_file import rows_of
+from pipesched.sweeps import lines_of
 from pipesched.times_of import stages_per_worker
 
 from . import assumed, options, passes
 from .arguments import UsageError, combined, source
 from .axes import add_axes, words_of
 from .entries import FromFamily, times_by_schedule
+from .options import names, positive
 from .output import (
     CAUSES,
     TABLES,
@@ -41,7 +43,6 @@ from .output import (
     wrapped,
     write_text,
 )
-from .options import names, positive
 from .paths import READ, Named, check_read
 from .ranked import METRICS, OF_WORK
 from .timed import check_work
@@ -271,9 +272,7 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
     sliced = any(n in assumed.OF_SLICED for n in families) or any((k or 1) > 1 for k in cuts)
     facts = [
         assumed.of_costs(
-            *(each, given, sizes[label]),
-            sliced=sliced,
-            paired=assumed.overlap(each, families),
+            *(each, given, sizes[label]), sliced=sliced, paired=assumed.overlap(each, families)
         )
         for label, each in by_label
     ]
@@ -349,7 +348,8 @@ _OF_STEPS = ("microbatches", "microbatch_size", "data_parallel", "sequence", "mo
 
 
 def _unlike_steps(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
-    """The first lines if --group-by ranks steps with different amounts of work against each other.
+    """The first lines if --group-by ranks steps with different amounts of work against each
+    other.
     """
     if metric != "step":
         return []

@@ -49,10 +49,7 @@ def activations_of(simulation: Simulation) -> dict[str, Any]:
         return {"peak_activations": None, "activations": None}
     peak = int(simulation.table.peak_activations.max())
     stages_per_worker = simulation.stages / simulation.workers
-    return {
-        "peak_activations": peak,
-        "activations": peak / stages_per_worker / simulation.slices,
-    }
+    return {"peak_activations": peak, "activations": peak / stages_per_worker / simulation.slices}
 
 
 def levels(simulation: Simulation) -> dict[str, Any]:
@@ -118,10 +115,7 @@ def rates(
     if tokens is None or not makespan:
         return {"tokens_per_s": None, "mfu": None}
     mfu = float(_core.summaries([simulation._evaluation])["mfu"][0])
-    return {
-        "tokens_per_s": tokens * 1e12 / makespan,
-        "mfu": None if math.isnan(mfu) else mfu,
-    }
+    return {"tokens_per_s": tokens * 1e12 / makespan, "mfu": None if math.isnan(mfu) else mfu}
 
 
 def _tokens(costs: Costs | None, simulation: Simulation, named: Saved | None) -> int | None:

@@ -83,7 +83,6 @@ class Result:
         """The row of the answer, without ranks."""
         outcome, step = self.outcome, self.measurement.step_s
         prediction, tokens = self.comparison.prediction, outcome.tokens
-        table = prediction.table
         return {
             "schedule": self.name,
             "workers": outcome.schedule.workers,
@@ -224,10 +223,7 @@ def remarks(
 
 
 def page_of(
-    title: str,
-    results: Sequence[Result],
-    rows: Sequence[Mapping[str, Any]],
-    remarks: Sequence[str],
+    title: str, results: Sequence[Result], rows: Sequence[Mapping[str, Any]], remarks: Sequence[str]
 ) -> str:
     """The page with the rows, the remarks and the timelines in the order of the rows."""
     found = "\n".join(line.removeprefix("- ") for line in remarks if line.startswith("- "))

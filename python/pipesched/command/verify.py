@@ -47,9 +47,7 @@ def _finding(schedule: Schedule, arguments: argparse.Namespace) -> VerificationE
     return None
 
 
-def _passes(
-    arguments: argparse.Namespace, origin: files.Origin, schedules: list[Schedule]
-) -> str:
+def _passes(arguments: argparse.Namespace, origin: files.Origin, schedules: list[Schedule]) -> str:
     kinds = {schedule.kind for schedule in schedules}
     options = {"messages": arguments.messages, "receive-placement": arguments.receive_placement}
     made = given.generating(arguments)

@@ -11,14 +11,14 @@ from typing import Any
 
 import pipesched
 from pipesched import PipeSchedError
-from pipesched.json_files import read_json
 from pipesched.disturbances import SEEDS
-from pipesched.settings import settings
+from pipesched.json_files import read_json
 from pipesched.planning import whatif as _whatif
 from pipesched.planning.disturbed import Slow
 from pipesched.planning.request import Request
 from pipesched.planning.whatif import Case, Change, Result
 from pipesched.planning.why import described
+from pipesched.settings import settings
 
 from . import options, stragglers
 from .arguments import UsageError, source
@@ -77,12 +77,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         workers={"dest": "stages"},
         context_parallel={"dest": "context"},
         schedules={"dest": "schedule"},
-        offload={
-            "action": "store",
-            "nargs": "?",
-            "const": "all",
-            "choices": _whatif.OFFLOADS,
-        },
+        offload={"action": "store", "nargs": "?", "const": "all", "choices": _whatif.OFFLOADS},
     )
     rare = {name: RARE[name] for name in ("attention", "vocabulary")}
     options.add_set(parser, group, rare)

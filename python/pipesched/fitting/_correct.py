@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..costs import Costs, Description
-from ..errors import PipeSchedError
-from ..options import instance_of, list_of, text_of
 from ..bands import tolerances, traits_of
 from ..bands.own import FIELD, rates_before, source_of
 from ..bands.traits import DATA_SHEET, UNDER_LOAD, is_under_load
+from ..costs import Costs, Description
+from ..errors import PipeSchedError
+from ..options import instance_of, list_of, text_of
 from ._own_steps import OwnStep, read_steps
 from ._system import System, read_base
 
@@ -222,7 +222,7 @@ def _determined(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
         logs, left = _solved(problem._replace(terms=terms))
         worst = int(np.argmax(left[1:])) + 1 if len(terms) > 1 else 0
         too_many = len(terms) > len(problem.steps)
-        if worst == 0 or left[worst] <= HALVED and not too_many:
+        if worst == 0 or (left[worst] <= HALVED and not too_many):
             break
         del terms[worst]
     known = dict(zip(terms, map(float, logs), strict=True))

@@ -223,7 +223,7 @@ def _set_sources(request: _Request, samples: Sequence[Sample], fits: list[PartFi
             path = f"{fit.part}.{name}"
             is_peak = name in ("tflops", "fp8_tflops", "capacity_gb")
             is_peak |= name == "bandwidth_gb_per_s" and fit.part == "memory"
-            if not is_peak or path not in sources and fit.part not in sources:
+            if not is_peak or (path not in sources and fit.part not in sources):
                 sources[path] = text
         if fit.part in LINKS:
             sources.pop(fit.part, None)
@@ -307,8 +307,8 @@ def _values(
 ) -> dict[str, FieldValue]:
     """What is given in place of measurements, by field."""
     values = dict(mapping_of("given", "{'memory.capacity_gb': 80}", given))
-    for field in values:
-        text_of("a field of given", field)
+    for name in values:
+        text_of("a field of given", name)
     if peak_tflops is not None:
         check = text_of if isinstance(peak_tflops, str) else number_of
         check("peak_tflops", peak_tflops)

@@ -256,6 +256,5 @@ def _copies(trace: Trace, found: Found) -> None:
         )
     for name, number in left.items():
         _note(
-            found,
-            f"{name}: {number} copies are left out; those of schedules go to pinned memory",
+            found, f"{name}: {number} copies are left out; those of schedules go to pinned memory"
         )

@@ -176,8 +176,12 @@ def _configuration(
     shapes = space.shapes()
     found = next((c for shape in shapes for c in space.candidates_of(shape)), None)
     if found is None or len({shape.degrees for shape in shapes}) > 1:
-        raise space.nothing() if found is None else PipeSchedError(
-            f"{place}: several degrees are possible; give tensor, stages, context and expert"
+        raise (
+            space.nothing()
+            if found is None
+            else PipeSchedError(
+                f"{place}: several degrees are possible; give tensor, stages, context and expert"
+            )
         )
     for name in ("microbatch_size", "sharding"):
         possible = sorted({str(getattr(shape, name)) for shape in shapes})
@@ -188,9 +192,7 @@ def _configuration(
     return space.configuration(found), request
 
 
-def _step(
-    row: Any, place: str, folder: Path, system: Description | None
-) -> OwnStep:
+def _step(row: Any, place: str, folder: Path, system: Description | None) -> OwnStep:
     if not isinstance(row, dict):
         raise PipeSchedError(f"{place}: found {json.dumps(row)[:40]}, wanted an object")
     try:

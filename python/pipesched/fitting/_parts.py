@@ -68,9 +68,7 @@ class PartFit:
     solution: Solution
 
 
-def _engine_data(
-    part: str, chosen: Sequence[Sample], system: System, has_latency: bool
-) -> Data:
+def _engine_data(part: str, chosen: Sequence[Sample], system: System, has_latency: bool) -> Data:
     rates = [rate_of(system, part, sample.dtype) for sample in chosen]
     size = np.array([s.bytes if part == "memory" else s.flops for s in chosen])
     other = np.zeros(len(chosen))
@@ -222,9 +220,7 @@ def _is_bound_by(part: str, sample: Sample, system: System) -> bool:
     return compute >= memory
 
 
-def _chosen(
-    part: str, samples: Sequence[Sample], system: System, settings: Settings
-) -> list[int]:
+def _chosen(part: str, samples: Sequence[Sample], system: System, settings: Settings) -> list[int]:
     """The samples of a part: for the matrix engine those of one kind of number, and attention only
     where there is nothing else.
     """
@@ -315,9 +311,7 @@ def fit_link(
     return PartFit(part, fields, frozenset(used), solution)
 
 
-def _one_size(
-    part: str, data: Data, system: System, settings: Settings
-) -> tuple[Solution, float]:
+def _one_size(part: str, data: Data, system: System, settings: Settings) -> tuple[Solution, float]:
     """One size cannot tell latency from bandwidth: keeps the latency of the system."""
     latency = float(get(system, f"{part}.latency_us") or 0) * MICRO
     rest = data.seconds - data.latencies * latency

@@ -213,9 +213,7 @@ def plain_text(function: Function) -> str:
     return f"func.func @main({given}) -> ({made}) {{\n{function.body}\n}}\n"
 
 
-def _culprit(
-    joint: Joint, lowering: Lowering, given: Sequence[Tensor], worker: Worker
-) -> str:
+def _culprit(joint: Joint, lowering: Lowering, given: Sequence[Tensor], worker: Worker) -> str:
     """The first operation that gives something else than PyTorch without the others."""
     values = _by_role(joint, given)
     graph = joint.module.graph

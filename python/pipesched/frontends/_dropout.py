@@ -176,9 +176,7 @@ class Draws(_DispatchMode):  # type: ignore[misc]
         super().__init__()
         self.found = False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.found |= is_random(func)
         return func(*args, **(kwargs or {}))
 
@@ -190,9 +188,7 @@ class _Drops(_DispatchMode):  # type: ignore[misc]
         super().__init__()
         self.masks = masks
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is not aten.native_dropout.default or args[2] is False:
             return func(*args, **(kwargs or {}))
         x, p = args[:2]
@@ -210,9 +206,7 @@ class _Calls(TorchFunctionMode):
     of dropout that have no mask here.
     """
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         if func in _OTHERS and _draws(args, kwargs, _OTHERS[func]):
             place = module_name()
@@ -273,11 +267,7 @@ def dropout_masks(
 # Code
 
 
-def mask_code(
-    name: str,
-    node_arguments: Sequence[Any],
-    names: Sequence[str],
-) -> list[str]:
+def mask_code(name: str, node_arguments: Sequence[Any], names: Sequence[str]) -> list[str]:
     """The lines of MLIR that compute a mask as the value `name`, a tensor of i1.
 
     node_arguments: site, threshold and shape of the operation. names: of the values of the key (a

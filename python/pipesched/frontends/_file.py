@@ -103,8 +103,9 @@ class Functions:
         return "\n".join(function.text(symbol) for function, symbol in self._symbols.items())
 
 
-def sample_function(role: str, name: str, shape: Sequence[int], element: str, count: int,
-                    microbatches: int) -> Function:
+def sample_function(
+    role: str, name: str, shape: Sequence[int], element: str, count: int, microbatches: int
+) -> Function:
     """`data` or `target`: a microbatch out of the parameter `name`, whose first dimension has
     `count` microbatches, as many as fill whole steps. Behind the last one follows the first.
     """

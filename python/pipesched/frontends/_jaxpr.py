@@ -182,9 +182,7 @@ def _is_var(atom: Any) -> bool:
     return not isinstance(atom, Literal)
 
 
-def _key(
-    equations: Sequence[Equation], order: Sequence[Any], roles: Mapping[Any, Role]
-) -> str:
+def _key(equations: Sequence[Equation], order: Sequence[Any], roles: Mapping[Any, Role]) -> str:
     numbers = {variable: number for number, variable in enumerate(order)}
 
     def text(atom: Any) -> str:
@@ -265,9 +263,7 @@ def stage_parts(flat: Flat) -> list[Part]:
     return [_part(piece, flat.equations) for piece in stage_pieces(flat.graph).values()]
 
 
-def loss_part(
-    loss: Callable[[Any, Any], Any], output: Any, target: Any, microbatches: int
-) -> Part:
+def loss_part(loss: Callable[[Any, Any], Any], output: Any, target: Any, microbatches: int) -> Part:
     """The function of the loss: its part of the mean over a step."""
 
     def joint(y: Any, t: Any) -> Any:

@@ -13,14 +13,7 @@ from . import EXTRA, FrontendError
 from ._cut import Part
 from ._dropout import MASK, is_random, mask_code
 from ._file import Function
-from ._mlir import (
-    CLEAN_UP,
-    foreign_operation,
-    function_of,
-    only_function,
-    parsed,
-    with_values,
-)
+from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parsed, with_values
 from ._process import Failure, Worker
 from ._trace import Joint, module_of, op_name
 
@@ -92,7 +85,7 @@ class Lowering:
         except Exception as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
         text = self.worker.lower(str(found), passes, "torch")
-        if (other := foreign_operation(text)):
+        if other := foreign_operation(text):
             raise Failure(f"needs {other}, which LLVM 22 does not have")
         return text
 

@@ -68,7 +68,7 @@ def with_values(module: Any, roles: Sequence[Role], codes: Sequence[Sequence[str
     """
     from torch_mlir.ir import Module
 
-    function = list(module.body.operations)[0]
+    function = next(iter(module.body.operations))
     kinds = [
         "i64" if role in NUMBERS else str(kind)
         for (role, _), kind in zip(roles, function.type.inputs, strict=False)

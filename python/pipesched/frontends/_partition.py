@@ -102,9 +102,7 @@ class _Cut(Generic[Value]):
         weight = self.piece("weight_gradient", weights, self.front | self.inner)
         left = [each for each in self._read([weight]) if each[1] in self.inner]
         inner = self.piece("input_gradient", [*inputs, *left], self.front)
-        kept = [
-            each for each in self._read([whole, weight, inner]) if each[1] not in self.inner
-        ]
+        kept = [each for each in self._read([whole, weight, inner]) if each[1] not in self.inner]
         if all(role != "output_gradient" for (role, _), _ in whole.taken):
             # The next stage sends it also where nothing needs it.
             given = [(role, n) for n, role in graph.roles.items() if role[0] == "output_gradient"]

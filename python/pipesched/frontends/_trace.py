@@ -1,6 +1,6 @@
 """From a stage to one graph of its forward and its backward.
 
-    parameters, constants, input, gradient of the output -> output, gradients
+parameters, constants, input, gradient of the output -> output, gradients
 """
 
 from __future__ import annotations
@@ -326,9 +326,7 @@ def _joint(
     roles |= {place: ("param", place.name) for place in constants}
     output, *found = _outputs(module.graph)
     input_gradient = found.pop() if wants else None
-    gradients = {
-        name: node for name, node in zip(trained, found, strict=True) if node is not None
-    }
+    gradients = {name: node for name, node in zip(trained, found, strict=True) if node is not None}
     given = {place.name: tensor for place, tensor in constants.items()}
     made = Joint(module, roles, output, input_gradient, gradients, given, dropouts)
     made.places = places
@@ -338,8 +336,12 @@ def _joint(
 
 
 def trace_loss(
-    loss: Callable[[Any, Any], Tensor], output: Tensor, packing: Packing, target: Tensor,
-    targets: Packing, microbatches: int,
+    loss: Callable[[Any, Any], Tensor],
+    output: Tensor,
+    packing: Packing,
+    target: Tensor,
+    targets: Packing,
+    microbatches: int,
 ) -> Joint:
     """The graph of the loss of a microbatch, as its part of the mean over a step."""
 
@@ -352,7 +354,7 @@ def trace_loss(
     module = _graph_of(joint, [output, target], "the loss")
     first, second = module.graph.find_nodes(op="placeholder")
     value, gradient = _outputs(module.graph)
-    if (found := module.graph.find_nodes(op="get_attr")):
+    if found := module.graph.find_nodes(op="get_attr"):
         raise FrontendError(
             f"the loss makes a tensor of its own ({found[0].target}), or has parameters; give it "
             "what it needs with the targets"

@@ -135,7 +135,7 @@ def _run(text: str, arguments: Sequence[Any]) -> tuple[str, list[Any]]:
 
     with _context(""):
         module = ir.Module.parse(text)
-        function = list(module.body.operations)[0]
+        function = next(iter(module.body.operations))
         function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         kinds = list(function.type.results)
         passes = _TO_LOOPS + (_WIDENED if "f16" in text else "") + _TO_LLVM

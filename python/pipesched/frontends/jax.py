@@ -1,17 +1,16 @@
 """Functions of JAX as functions of stages.
 
-    from pipesched.frontends.jax import adam, export
+from pipesched.frontends.jax import adam, export
 
-    exported = export(
-        stages, parameters, schedule, (inputs, targets), loss=loss, optimizer=adam(1e-3)
-    )
-    exported.save("model.mlir")
+exported = export(
+    stages, parameters, schedule, (inputs, targets), loss=loss, optimizer=adam(1e-3)
+)
+exported.save("model.mlir")
 """
 
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -240,7 +239,7 @@ def _lower(part: Part, what: str, worker: Worker) -> Function:
     except Failure as failure:
         said = " ".join(str(failure).split())[:300]
         raise FrontendError(f"{what} cannot be lowered: {said}") from None
-    if (other := foreign_operation(text)):
+    if other := foreign_operation(text):
         raise FrontendError(
             f"{what} cannot be lowered: {other} has no form in linalg; gathers and scatters of "
             "embeddings do as jax.nn.one_hot"

@@ -1,9 +1,9 @@
 """Modules of PyTorch as functions of stages.
 
-    from pipesched.frontends.torch import export
+from pipesched.frontends.torch import export
 
-    exported = export(model, schedule, (inputs, targets), loss=loss, optimizer=optimizer)
-    exported.save("model.mlir")
+exported = export(model, schedule, (inputs, targets), loss=loss, optimizer=optimizer)
+exported.save("model.mlir")
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
 import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation
 from pipesched.options import Slots, Transport, code_of, integer
@@ -236,9 +237,7 @@ def finding5(frame: pd.DataFrame) -> Finding:
                 ", ".join(f"{system} {gain:+.1f} %" for system, gain in best.items()),
             ),
             Check(
-                "D = 8, N to 16: slower",
-                bool((deep_few[ratio] < 1).all()),
-                _about(deep_few, ratio),
+                "D = 8, N to 16: slower", bool((deep_few[ratio] < 1).all()), _about(deep_few, ratio)
             ),
             Check(
                 "D = 8, N from 64: marginally faster (to 3 %)",

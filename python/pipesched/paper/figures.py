@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+
 from pipesched import Configuration, Simulation, simulate_batch
 from pipesched.options import code_of
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
+
 from pipesched import Configuration, Costs, FamilyOptions, Path, PipeSchedError, Simulation
 from pipesched.costs import NamedTimes, _times_text
 from pipesched.options import Transport, pass_options

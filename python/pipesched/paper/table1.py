@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
+
 from pipesched import Costs
 from pipesched.options import code_of
 

@@ -8,9 +8,9 @@ the best candidates, `_optimized` improves their rows, and `_plan` makes proposa
 from __future__ import annotations
 
 from ._candidate import Candidate, Shape
-from .launchers import Launcher, Launchers
 from ._optimized import Attempt, Optimized
 from ._plan import Help, Plan, Proposal, plan
+from .launchers import Launcher, Launchers
 from .request import Limits, Request
 
 __all__ = [

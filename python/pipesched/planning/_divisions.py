@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import gcd
 from typing import NamedTuple
 
+from ..frameworks import no_pipeline, sharding_of
 from ..options import ContextExchange, Recompute, Sharding
 from ._candidate import Shape
-from ..frameworks import no_pipeline, sharding_of
 from .request import Request, divisors
 
 ALONE_EXCHANGE: tuple[ContextExchange, ...] = ("ring",)

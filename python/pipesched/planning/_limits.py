@@ -125,8 +125,10 @@ class Limits:
 
     def _probe_stashes(self) -> None:
         """What each base holds for a sequence. Drops bases without costs."""
-        least = {base: min(map(min, map(self._sizes, splits)), default=0)
-                 for base, splits in self._splits_with_sizes()}
+        least = {
+            base: min(map(min, map(self._sizes, splits)), default=0)
+            for base, splits in self._splits_with_sizes()
+        }
         configurations = [
             self.space.shape_probe(self._shape(base, size), count)
             for base, size in least.items()
@@ -174,8 +176,7 @@ class Limits:
 
     def _alike(self, base: Base) -> Base:
         """The base that holds the same, of those that recompute and exchange otherwise."""
-        found = self._firsts.setdefault(base._replace(recompute="none", exchange="ring"), base)
-        return found
+        return self._firsts.setdefault(base._replace(recompute="none", exchange="ring"), base)
 
     # Layers
 

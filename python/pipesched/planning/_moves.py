@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ._bounds import Bounds
 from ._candidate import OPTIMIZED, Candidate
 from ._limits import Limits
-from ._search import Found, Outcome, Search, by_step, only_better
+from ._search import Found, Outcome, Search, only_better
 from .space import Space
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import PipeSchedError
+from ..making import problem
 from ..optimize import Optimization, OptimizeOptions
 from ..options import pass_options
-from ..making import problem
 from ..schedule import Schedule
 from ..times_of import places_of
 from . import own_times as own_times
 from ._candidate import OPTIMIZED, Candidate, Shape
+from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
 from .disturbed import mean_step
 from .launchers import Cannot, check_runs
 from .passes import ENDING, attaching
-from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
 
 SETTINGS = 2
 """The number of settings to optimize among those that fit, and among those that do not."""
@@ -138,9 +138,7 @@ def _setting(shape: Shape) -> tuple[object, ...]:
     return *shape.degrees, shape.microbatch_size, shape.sharding
 
 
-def _firsts(
-    outcomes: list[Outcome], most: int, done: set[tuple[object, ...]]
-) -> Iterator[Outcome]:
+def _firsts(outcomes: list[Outcome], most: int, done: set[tuple[object, ...]]) -> Iterator[Outcome]:
     """The first outcome of each of at most `most` settings that are not yet in `done` and that can
     be optimized.
     """

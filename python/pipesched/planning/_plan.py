@@ -8,39 +8,32 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..bands import Band, band_of
 from ..batch import Configuration
+from ..bytes import seconds_of
 from ..costs import Costs, Description
+from ..disturbances import SEEDS, Factor
 from ..errors import PipeSchedError
 from ..frameworks import ParameterBytes
 from ..options import callable_of, integer
 from ..routing import with_natural_routing
 from ..schedule import Schedule
-from ..disturbances import SEEDS, Factor
 from ..simulation import Simulation
-from ..bands import Band, band_of
 from ..traits import PlacementKind, placement_kind
-from ..bytes import seconds_of
 from ._candidate import Candidate, Shape
 from ._changes import changes_of
+from ._moves import Moved, ends_of, moved, with_moves
+from ._optimized import Attempt, Optimized, optimize_best
+from ._scripts import scripts_of
+from ._search import Counts, Found, Outcome, Search, by_step, few_collections
+from ._shown import plan_html, plan_line, plan_text, proposal_html, proposal_line, proposal_text
+from ._undecided import order_keys
 from .disturbed import Slow, slow_of
 from .heads import RECEIVES, of_equal_rows
 from .launchers import Launcher, Launchers, launchers, needs_csv
-from ._optimized import Attempt, Optimized, optimize_best
-from ._moves import Moved, ends_of, moved, with_moves
 from .own_times import holds
 from .request import Limits, Progress, Request, check_limits
-from ._scripts import scripts_of
-from ._search import Counts, Found, Outcome, Search, by_step, few_collections
 from .space import Space
-from ._shown import (
-    plan_html,
-    plan_line,
-    plan_text,
-    proposal_html,
-    proposal_line,
-    proposal_text,
-)
-from ._undecided import order_keys
 from .why import about, at_consumers, findings
 
 if TYPE_CHECKING:

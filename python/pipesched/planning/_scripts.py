@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import PipeSchedError
-from ..settings import _fields_of
 from ..frameworks import FRAMEWORKS
+from ..settings import _fields_of
 from . import _overlapped
 from .why import described, gib
 
@@ -388,7 +388,7 @@ def _bridge(proposal: Proposal, lines: Sequence[str]) -> str | None:
             f"export RECIPE=${{RECIPE:{'-' + recipe if recipe else needed}}}",
             "export TRAIN_ITERS=${TRAIN_ITERS:-20}",
             _connections(lines),
-            'code=$(mktemp --suffix=.py)',
+            "code=$(mktemp --suffix=.py)",
             "trap 'rm -f \"$code\"' EXIT",
             "cat >\"$code\" <<'END'",
             *code,

@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..batch import Configuration, evaluate_points
-from ..options import integer
 from ..disturbances import SEEDS
+from ..options import integer
 from ._bounds import Bounds
 from ._candidate import Candidate, Shape
-from .disturbed import Slow, mean_step
 from ._limits import WAITING, Limits, Numbers, Queue, short
+from .disturbed import Slow, mean_step
 from .request import Progress
 from .space import Kind, Space
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..pages import text_of
 from ..pictures import MOST_CELLS
 from ..text import gib, printable
-from ..pages import text_of
 from .why import described, plural
 
 if TYPE_CHECKING:
@@ -107,11 +107,7 @@ def _title(request: Request) -> str:
 def _results(proposals: Sequence[Proposal]) -> tuple[list[Shown], list[list[str]]]:
     """The columns that say something, and the texts of each proposal in them."""
     rows = [[column.text(proposal) for column in COLUMNS] for proposal in proposals]
-    kept = [
-        at
-        for at in range(len(COLUMNS))
-        if at == 0 or any(row[at] != NOTHING for row in rows)
-    ]
+    kept = [at for at in range(len(COLUMNS)) if at == 0 or any(row[at] != NOTHING for row in rows)]
     return [COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows]
 
 

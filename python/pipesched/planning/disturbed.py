@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..costs import Costs
-from ..options import mapping_of
 from ..disturbances import Disturbed, Factor, Nodes, disturbances
+from ..options import mapping_of
 
 _WORKER = re.compile(r"worker(\d+)=([\d.]+)")
 
@@ -62,7 +62,6 @@ class Slow:
             if each.strength is not None:
                 found *= 1 - each.strength if each.varies else min(1.0, 1 + each.strength)
         return found
-
 
     def factors(self, costs: Costs | None, workers: int) -> npt.NDArray[np.float64]:
         """Returns the factors that the cells of each worker do not fall below, in the pipeline

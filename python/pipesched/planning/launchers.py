@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from ..combined import NAME as COMBINED
 from ..division import SPREAD
-from ..options import Path, Recompute
-from ..making import problem
 from ..frameworks import (
     FRAMEWORKS,
     LauncherName,
@@ -24,10 +22,12 @@ from ..frameworks import (
     parameter_bytes,
     sharding_of,
 )
+from ..making import problem
+from ..options import Path, Recompute
 from ..traits import placement_kind
 from . import _overlapped
-from .request import Request
 from ._candidate import OPTIMIZED, Candidate
+from .request import Request
 
 TORCH_NAMES = {
     "gpipe": "GPipe",
@@ -366,10 +366,7 @@ def _megatron_context(candidate: Candidate) -> list[str]:
     if candidate.shape.context == 1:
         return []
     exchange = {"ring": "p2p", "gather": "all_gather"}[candidate.shape.exchange]
-    return [
-        f"--context-parallel-size {candidate.shape.context}",
-        f"--cp-comm-type {exchange}",
-    ]
+    return [f"--context-parallel-size {candidate.shape.context}", f"--cp-comm-type {exchange}"]
 
 
 def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -401,7 +400,8 @@ class Request(Held):
 
     @property
     def usable_bytes(self) -> int:
-        """The part of that memory that weights, gradients, optimizer state and activations may use.
+        """The part of that memory that weights, gradients, optimizer state and activations may
+        use.
         """
         return self.capacity_bytes - self.reserve_bytes
 

@@ -21,12 +21,12 @@ from ..division import SPREAD
 from ..errors import PipeSchedError
 from ..options import Path, Sharding
 from ..times_of import places_of_family
-from .own_times import make_costs
 from ..traits import overlaps
 from ._candidate import ALONE, Candidate, Shape, Workers
 from ._divisions import Base, Divisions, base_of
 from .heads import receives_of, searched, spread_by, variants_of
 from .launchers import Cannot, check_model, check_runs
+from .own_times import make_costs
 from .request import Request
 
 MOST_CELLS = 4_000_000

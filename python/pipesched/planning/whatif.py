@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..batch import Configuration
+from ..disturbances import SEEDS
 from ..division import SPREAD
 from ..errors import PipeSchedError, WrongType, said_by
 from ..grid import closest
@@ -28,13 +29,12 @@ from ..options import (
     mapping_of,
     text_of,
 )
-from ..disturbances import SEEDS
 from ..settings import settings, with_settings
 from ..simulation import Simulation
 from . import own_times as _own_times
 from ._candidate import ALONE, INTERLACED, Candidate, Shape
-from .disturbed import Slow
 from ._divisions import ALONE_EXCHANGE
+from .disturbed import Slow
 from .heads import kinds_of
 from .passes import ENDING, attaching, one_pass
 from .request import Request, divisors
@@ -553,5 +553,5 @@ def case_of(row: Mapping[str, Any]) -> Case:
         )
     if not is_whole:
         raise PipeSchedError("the degrees and batch of the row disagree with its request")
-    request.described  # reads model and system
+    _ = request.described  # reads model and system
     return Case(request, candidate)

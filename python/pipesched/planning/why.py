@@ -15,9 +15,9 @@ from ._spread import shards
 from ._undecided import undecided
 
 if TYPE_CHECKING:
+    from ._candidate import Candidate
     from ._optimized import Attempt, Made
     from ._plan import Help, Plan, Proposal
-    from ._candidate import Candidate
 
 NOTHING = 0.0005
 """The difference of two times, as a ratio, that prints as 0.0 %."""

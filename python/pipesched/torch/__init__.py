@@ -19,15 +19,15 @@ except ImportError as error:
 if not _distributed.is_available():
     raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
 
-from .partition.cut import measure_parts, split_model
 from .core.errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
+from .core.values import Arguments
+from .partition.cut import measure_parts, split_model
 from .partition.layers import from_hugging_face, measure_layers
 from .partition.measure import measure_children
 from .partition.pipe import measure_pipe, split_pipe
+from .partition.split import SequentialStages, split_sequential
 from .profiling.record import Event, Recording
 from .runtime.runtime import PipelineRuntime
-from .partition.split import SequentialStages, split_sequential
-from .core.values import Arguments
 
 __all__ = [
     "Arguments",

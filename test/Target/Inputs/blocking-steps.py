@@ -14,8 +14,7 @@ SIZES = [(D, N) for D in (4, 8) for N in range(8, 65)]
 
 def steps_of(family):
     problems = "".join(
-        f"pipe.schedule @d{D}_n{N} workers {D} microbatches {N} {{"
-        f" path on {list(range(D))} }}\n"
+        f"pipe.schedule @d{D}_n{N} workers {D} microbatches {N} {{ path on {list(range(D))} }}\n"
         for D, N in SIZES
     )
     passes = (
@@ -25,11 +24,15 @@ def steps_of(family):
     )
     module = subprocess.run(
         [opt, f"--pass-pipeline=builtin.module({','.join(passes)})"],
-        input=problems.encode(), stdout=subprocess.PIPE, check=True,
+        input=problems.encode(),
+        stdout=subprocess.PIPE,
+        check=True,
     ).stdout
     report = subprocess.run(
         [translate, "--export-report", "--transport=blocking"],
-        input=module, stdout=subprocess.PIPE, check=True,
+        input=module,
+        stdout=subprocess.PIPE,
+        check=True,
     ).stdout
     return [entry["execution"] for entry in json.loads(report)]
 

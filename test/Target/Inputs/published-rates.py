@@ -16,18 +16,21 @@ for number, row in enumerate(rows):
     name = f"row{number}"
     times = ",".join(f"{key}={value}ms" for key, value in row["profiled_ms"].items())
     passes += [
-        f"pipe-create{{name={name} workers={row['workers']}"
-        f" microbatches={row['microbatches']}}}",
+        f"pipe-create{{name={name} workers={row['workers']} microbatches={row['microbatches']}}}",
         f'pipe-attach-profile{{schedule={name} times="{times}"}}',
     ]
 passes.append("pipe-schedule-1f1b")
 module = subprocess.run(
     [opt, f"--pass-pipeline=builtin.module({','.join(passes)})"],
-    input=b"module {}", stdout=subprocess.PIPE, check=True,
+    input=b"module {}",
+    stdout=subprocess.PIPE,
+    check=True,
 ).stdout
 report = subprocess.run(
     [translate, "--export-report", "--transport=delay"],
-    input=module, stdout=subprocess.PIPE, check=True,
+    input=module,
+    stdout=subprocess.PIPE,
+    check=True,
 ).stdout
 
 entries = json.loads(report)

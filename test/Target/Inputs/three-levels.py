@@ -10,26 +10,25 @@ import sys
 
 opt, translate = sys.argv[1:]
 SIZES = [(D, N) for D in range(1, 17) for N in range(1, 17)]
-PEAKS = {
-    "gpipe": lambda D, N, r: N,
-    "1f1b": lambda D, N, r: min(N, D - r),
-}
+PEAKS = {"gpipe": lambda D, N, r: N, "1f1b": lambda D, N, r: min(N, D - r)}
 
 
 def report_of(family):
     problems = "".join(
-        f"pipe.schedule @d{D}_n{N} workers {D} microbatches {N} {{"
-        f" path on {list(range(D))} }}\n"
+        f"pipe.schedule @d{D}_n{N} workers {D} microbatches {N} {{ path on {list(range(D))} }}\n"
         for D, N in SIZES
     )
     module = subprocess.run(
         [opt, f"--pass-pipeline=builtin.module(pipe-schedule-{family})"],
-        input=problems.encode(), stdout=subprocess.PIPE, check=True,
+        input=problems.encode(),
+        stdout=subprocess.PIPE,
+        check=True,
     ).stdout
-    return json.loads(subprocess.run(
-        [translate, "--export-report"],
-        input=module, stdout=subprocess.PIPE, check=True,
-    ).stdout)
+    return json.loads(
+        subprocess.run(
+            [translate, "--export-report"], input=module, stdout=subprocess.PIPE, check=True
+        ).stdout
+    )
 
 
 for family, peak in PEAKS.items():

@@ -34,14 +34,20 @@ def timeline(name, rows):
     """(start, end) by cell, in microseconds."""
     schedule = run(translate, "--import-torch-csv", stdin="\n".join(map(",".join, rows)))
     with_times = run(
-        opt, f'--pass-pipeline=builtin.module(pipe-attach-profile{{times="{times_of(name)}"}})',
+        opt,
+        f'--pass-pipeline=builtin.module(pipe-attach-profile{{times="{times_of(name)}"}})',
         stdin=schedule,
     )
     sends = "sync" if name.endswith("_sync") else "async"
-    trace = json.loads(run(
-        translate, "--export-chrome-trace", "--transport=delay", f"--forward-sends={sends}",
-        stdin=with_times,
-    ))
+    trace = json.loads(
+        run(
+            translate,
+            "--export-chrome-trace",
+            "--transport=delay",
+            f"--forward-sends={sends}",
+            stdin=with_times,
+        )
+    )
     return {
         event["name"]: (event["ts"], event["ts"] + event["dur"])
         for event in trace["traceEvents"]

@@ -84,10 +84,7 @@ def check_replicas(path):
     stages = len(text.splitlines())  # one stage per worker and path
     module = imported(path, f"--torch-replicas={stages}")
     wanted = [
-        " ".join(
-            CELL.sub(lambda cell: f"{int(cell[1]) % stages}{cell[2]}", token)
-            for token in row
-        )
+        " ".join(CELL.sub(lambda cell: f"{int(cell[1]) % stages}{cell[2]}", token) for token in row)
         for row in orders(PAIR.sub(r"\1+\2", text))
     ]
     assert ROW.findall(module) == wanted, f"{path}: other rows"

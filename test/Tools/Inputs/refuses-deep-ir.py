@@ -35,9 +35,7 @@ KINDS = {
     "dictionaries": inside(OP, around("{y = ", "1", "}")),
     "types": inside(TYPE, around("tuple<", "i32", ">")),
     "functions": lambda depth: TYPE.format("(" + "() -> (" * depth + "i32" + ")" * (depth + 1)),
-    "locations": inside(
-        '"a.b"() : () -> () loc({})\n', around("callsite(", '"x"', ' at "y")')
-    ),
+    "locations": inside('"a.b"() : () -> () loc({})\n', around("callsite(", '"x"', ' at "y")')),
     "signs": lambda depth: OP.format("affine_map<(d0) -> (" + "-" * depth + "d0)>"),
     "aliases": aliases,
     "operators": operators,

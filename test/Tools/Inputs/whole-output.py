@@ -22,7 +22,7 @@ def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[by
 def large(tool: str, folder: pathlib.Path) -> pathlib.Path:
     """A file that MLIR maps into memory, as it does with more than a few pages."""
     file = folder / "large.mlir"
-    sizes = f"workers=64 microbatches=2048"
+    sizes = "workers=64 microbatches=2048"
     pipeline = f"--pass-pipeline=builtin.module(pipe-create{{{sizes}}}, pipe-schedule-1f1b)"
     made = run(tool, pipeline, "-o", file, input=b"")
     assert made.returncode == 0, made.stderr

@@ -28,11 +28,7 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     "attention": ("attention fused", ["1f1b", *MODEL], "unfused"),
     "precision": ("precision bf16", ["1f1b", *MODEL], "fp8"),
     "recompute": ("recompute none", ["1f1b", *MODEL], "full"),
-    "microbatch-size": (
-        "microbatch size 128 (the model's batch of 1024)",
-        ["1f1b", *MODEL],
-        "1",
-    ),
+    "microbatch-size": ("microbatch size 128 (the model's batch of 1024)", ["1f1b", *MODEL], "1"),
     "global-batch": ("microbatch size 128", ["1f1b", *MODEL], "64"),
     "accelerators": ("GPUs/worker 8", ["1f1b", *MODEL], "4"),
     "sequence-parallel": ("sequence parallelism on", ["1f1b", *MODEL], "false"),
@@ -52,11 +48,7 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     ),
     "balance": ("layers even", ["1f1b", "--model", "llama3-8b", *MODEL[2:]], "cost"),
     "ep": ("expert parallelism 1", ["1f1b", *EXPERTS], "16"),
-    "expert-balance": (
-        "expert balance 1",
-        ["1f1b", *EXPERTS, "--expert-parallel", "16"],
-        "1.5",
-    ),
+    "expert-balance": ("expert balance 1", ["1f1b", *EXPERTS, "--expert-parallel", "16"], "1.5"),
     "expert-dispatch": (
         "expert dispatch all-to-all",
         ["1f1b", *EXPERTS, "--expert-parallel", "16"],
@@ -287,9 +279,7 @@ def test_plan_says_what_it_assumed(
 
 @pytest.mark.parametrize(
     ("parts", "said", "given"),
-    [
-        (["--ep", "4"], "expert balance 1,", ["--set", "expert-balance=1.5"]),
-    ],
+    [(["--ep", "4"], "expert balance 1,", ["--set", "expert-balance=1.5"])],
 )
 def test_plan_says_how_parts_are_divided(
     parts: list[str], said: str, given: list[str], capsys: Capture

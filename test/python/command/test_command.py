@@ -21,17 +21,7 @@ from pipesched.command import VERBS, main, parser, ranked
 from pipesched.command.output import write_text
 
 TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
-POINT = [
-    "simulate",
-    "--pp",
-    "8",
-    "--microbatches",
-    "24",
-    "--times",
-    TIMES,
-    "--transport",
-    "delay",
-]
+POINT = ["simulate", "--pp", "8", "--microbatches", "24", "--times", TIMES, "--transport", "delay"]
 COMMAND = [sys.executable, "-c", "import sys; from pipesched.command import main; sys.exit(main())"]
 READY = "print('ready', file=sys.stderr, flush=True)"
 """What a process says on standard error as soon as it can be interrupted."""
@@ -345,11 +335,7 @@ def test_convert(schedule: str, tmp_path: Path, capsys: Capture) -> None:
             1,
             "the nearest are 8 and 10",
         ),
-        (
-            ["convert", "1f1b", "--pp", "4", "--microbatches", "9", "--vpp", "2"],
-            1,
-            "chunks",
-        ),
+        (["convert", "1f1b", "--pp", "4", "--microbatches", "9", "--vpp", "2"], 1, "chunks"),
     ],
 )
 def test_mistakes(arguments: list[str], status: int, said: str, capsys: Capture) -> None:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from pipesched import _core
 from pipesched.command import main
 

@@ -40,9 +40,7 @@ def test_standard_input(
     assert printed.out and not printed.err
 
 
-def test_optimize_reads_standard_input(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_optimize_reads_standard_input(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, TEXTS["CSV"])
     line = ["optimize", "-", "--times", "F=1ms,I=1ms,W=1ms,B=2ms", "--max-evaluations", "50"]
     (row,) = rows_of(capsys, *line)

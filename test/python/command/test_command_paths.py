@@ -24,10 +24,7 @@ needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
 )
 
-NEEDED = {
-    "plan": ["--gpus", "8", "--global-batch", "8"],
-    "reproduce": ["table1"],
-}
+NEEDED = {"plan": ["--gpus", "8", "--global-batch", "8"], "reproduce": ["table1"]}
 """What a verb cannot be parsed without, other than files."""
 
 POSITIONAL = {"verify": "file", "convert": "file", "fit": "files", "whatif": "file"}
@@ -114,7 +111,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("verb", "read", "written"), CASES)
 def test_no_output_is_an_input(
-    verb: str, read: str, written: str, folder: Path, monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+    read: str,
+    written: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
 ) -> None:
     monkeypatch.setattr(importlib.import_module(f"pipesched.command.{verb}"), "run", refuse)

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from pipesched.text import truth
 from pipesched.command import main
+from pipesched.text import truth
 from test_command import Capture, rows_of, run_passes
 
 COMPARE = [
@@ -15,8 +15,7 @@ COMPARE = [
 
 def test_systems_are_compared(capsys: Capture) -> None:
     alone = {
-        system: rows_of(capsys, *COMPARE, "--system", system)
-        for system in ("dgx-h100", "dgx-a100")
+        system: rows_of(capsys, *COMPARE, "--system", system) for system in ("dgx-h100", "dgx-a100")
     }
     both = rows_of(capsys, *COMPARE, "--system", "dgx-h100", "--system", "dgx-a100")
     assert len(both) == 4

@@ -474,9 +474,7 @@ def test_exception_in_a_rank(tmp_path: Path, marked: dict[str, str]) -> None:
         ("--microbatch-size 1", "`batches` of"),
     ],
 )
-def test_errors_of_ranks(
-    arguments: str, said: str, tmp_path: Path, marked: dict[str, str]
-) -> None:
+def test_errors_of_ranks(arguments: str, said: str, tmp_path: Path, marked: dict[str, str]) -> None:
     model = toy(tmp_path, "pass")
     if "size" in arguments:
         text = Path(model).read_text().replace("while True:", "for _ in range(3):")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from pipesched.command import main
-from test_command_run import LIMIT, SOON, begin, marked, processes, start, toy
+from test_command_run import LIMIT, SOON, begin, marked, processes, toy
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"

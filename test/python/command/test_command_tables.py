@@ -85,8 +85,7 @@ def test_fits_a_terminal(name: str, columns: int) -> None:
     missing = hidden[0].removeprefix("(no room for ").partition(":")[0] if hidden else ""
     headings = [each for each in missing.split(", ") if each]
     assert [word for word in whole[0].split() if word not in rows[0].split()] == [
-        word for heading in headings for word in heading.split()
-        if word not in rows[0].split()
+        word for heading in headings for word in heading.split() if word not in rows[0].split()
     ]
     for heading in headings:
         assert heading in whole[0]

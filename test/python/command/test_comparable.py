@@ -131,9 +131,7 @@ def system_file(tmp_path: Path, **fields: object) -> str:
 
 
 @pytest.mark.parametrize("command", ["simulate", "sweep", "plan"])
-def test_a_slower_cluster_has_a_lower_mfu(
-    command: str, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_slower_cluster_has_a_lower_mfu(command: str, tmp_path: Path, capsys: Capture) -> None:
     """What it multiplies in a step is the same, and so is the peak of the data sheet."""
     slow = system_file(tmp_path, sustained=0.5)
     few = system_file(tmp_path, multiprocessors={"count": 132, "communication": 66})

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from heavy_head import heavy_head
 from pipesched import Configuration, Costs
-from pipesched.options import Balance
 from pipesched.command import main
 from pipesched.command.output import seconds
+from pipesched.options import Balance
 from pipesched.traits import head_in_layers
 
 Capture = pytest.CaptureFixture[str]
@@ -33,11 +33,7 @@ def test_says_which_wins_beside_uneven_layers(capsys: Capture, tmp_path: Path) -
     (line,) = sentences(capsys, "1f1b", "interlaced-1f1b", "--model", file)
     found = re.search(r"the head takes as long as ([\d.]+) layers; interlaced-1f1b takes", line)
     assert found and float(found[1]) > 5, line
-    steps = [
-        step("interlaced-1f1b", file),
-        step("1f1b", file),
-        step("1f1b", file, balance="cost"),
-    ]
+    steps = [step("interlaced-1f1b", file), step("1f1b", file), step("1f1b", file, balance="cost")]
     shards, even, uneven = (seconds(each) for each in steps)
     assert f"takes {shards}, 1f1b {even} and 1f1b of uneven layers {uneven}: " in line
     ahead = 100 * (min(steps[1:]) / steps[0] - 1)

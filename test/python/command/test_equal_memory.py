@@ -73,9 +73,7 @@ def test_limits_of_families(capsys: Capture) -> None:
     """The option `memory` of a family is chosen, too, unless it is given."""
     tried = {}
     for limit in range(2, 8):
-        (row,) = rows_of(
-            capsys, *LINE, "zb-auto", "--memory", str(limit), "--recompute", "none"
-        )
+        (row,) = rows_of(capsys, *LINE, "zb-auto", "--memory", str(limit), "--recompute", "none")
         if row.get("error") is None:
             tried[limit] = row["step_s"], row["peak_bytes_per_gpu"]
     budget = sorted(peak for _, peak in tried.values())[len(tried) // 2]
@@ -113,9 +111,7 @@ def test_page_and_text(tmp_path: Path, capsys: Capture) -> None:
 
 def test_refusals(capsys: Capture) -> None:
     times = ["simulate", "1f1b", "--pp", "4", "--microbatches", "8", "--times", "F=1ms,B=2ms"]
-    assert "needs --model and --system" in failure_of(
-        capsys, *times, "--memory", "60GiB", status=2
-    )
+    assert "needs --model and --system" in failure_of(capsys, *times, "--memory", "60GiB", status=2)
     said = failure_of(capsys, *LINE, "--memory", "60GB/s", status=2)
     assert "--memory: memory is a number of bytes" in said
     with pytest.raises(SystemExit):

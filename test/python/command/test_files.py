@@ -17,11 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from pipesched import Measurement, Schedule, generate, load, sweep, systems
-from pipesched.files import check_file, check_folder, write_whole
 from pipesched.command import VERBS, VerbParser, main, parser
 from pipesched.command.paths import WRITTEN
+from pipesched.files import check_file, check_folder, write_whole
 
 MARK = b"\xef\xbb\xbf"
 """What Windows' programs write before UTF-8."""
@@ -150,10 +149,7 @@ def refuse(*_: object) -> int:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_outputs_are_checked_first(
-    verb: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = importlib.import_module(f"pipesched.command.{verb}")
     monkeypatch.setattr(module, "run", refuse)

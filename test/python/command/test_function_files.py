@@ -18,9 +18,7 @@ def file(tmp_path: Path) -> str:
     return str(target)
 
 
-def test_simulates_shards_by_their_functions(
-    file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_simulates_shards_by_their_functions(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The step of test/Stages/shard-costs.mlir, which is counted there."""
     report = Schedule.from_file(file).simulate()
     assert int(report.execution.makespan_ps) == 1306
@@ -45,8 +43,11 @@ def test_a_schedule_keeps_its_functions(file: str) -> None:
   }
 """
     begin, end = text.split("  func.func @forward", 1)
-    called = end.replace("arith.negf %arg0 : tensor<4xf32>", "call @helper(%arg0) : "
-                         "(tensor<4xf32>) -> tensor<4xf32>", 1)
+    called = end.replace(
+        "arith.negf %arg0 : tensor<4xf32>",
+        "call @helper(%arg0) : (tensor<4xf32>) -> tensor<4xf32>",
+        1,
+    )
     other = """
   pipe.schedule @other workers 1 microbatches 1 {
     path on [0]

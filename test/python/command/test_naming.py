@@ -36,8 +36,17 @@ def test_names_mean_the_same(capsys: Capture) -> None:
             ["--schedules", "1f1b,gpipe", "--pp", "4"],
             ["--schedule", "1f1b,gpipe", "--pipeline-parallel", "4"],
         ),
-        ("plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16",
-         "--global-batch", "32"): (
+        (
+            "plan",
+            "--model",
+            "llama3-8b",
+            "--system",
+            "dgx-h100",
+            "--gpus",
+            "16",
+            "--global-batch",
+            "32",
+        ): (
             ["--schedules", "1f1b", "--pp", "4", "--cp", "1"],
             ["--schedule", "1f1b", "--pipeline-parallel", "4", "--context-parallel", "1"],
         ),

@@ -83,8 +83,10 @@ def test_models_may_say_it_themselves(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "model.json"
     file.write_text(json.dumps(fields))
     own = ["--model", str(file), *SAME[2:], *MORE]
-    found = {verb: rows_of(capsys, verb, "--schedules", "1f1b", *own)[0]
-             for verb in ("simulate", "sweep")}
+    found = {
+        verb: rows_of(capsys, verb, "--schedules", "1f1b", *own)[0]
+        for verb in ("simulate", "sweep")
+    }
     (usual,) = rows_of(capsys, "simulate", "1f1b", *SAME, *MORE)
     assert found["simulate"]["peak_bytes"] == found["sweep"]["peak_bytes"] < usual["peak_bytes"]
     assert main(["simulate", "1f1b", *own]) == 0

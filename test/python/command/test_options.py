@@ -11,7 +11,8 @@ from dataclasses import fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
-from pipesched import Costs, PipeSchedError, _core, deployment as _deployment
+from pipesched import Costs, PipeSchedError, _core
+from pipesched import deployment as _deployment
 from pipesched.deployment import (
     HELD,
     OPTIONS,

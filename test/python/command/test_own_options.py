@@ -83,8 +83,11 @@ def test_options_are_axes(own: str, tmp_path: Path, capsys: Capture) -> None:
     assert main([*line, "-o", str(kept)]) == 0 and kept.read_bytes() == before
     capsys.readouterr()
     grid = tmp_path / "grid.json"
-    grid.write_text(json.dumps({"family": own, "workers": 4, "microbatches": 8,
-                                "own_options": ["depth=2", "depth=3"]}))
+    grid.write_text(
+        json.dumps(
+            {"family": own, "workers": 4, "microbatches": 8, "own_options": ["depth=2", "depth=3"]}
+        )
+    )
     assert len(rows_of(capsys, "sweep", str(grid), "--allow-code")) == 2
 
 
@@ -172,7 +175,8 @@ def test_several_chunks(capsys: Capture) -> None:
     line = ["simulate", "1f1b", "VPP", "looped-bfs", *SIZES]
     both = {row["schedule"]: row for row in rows_of(capsys, *line, "--vpp", "2,4")}
     assert set(both) == {
-        "1f1b", *(f"{f}-{c}-chunks" for f in ("interleaved-1f1b", "looped-bfs") for c in (2, 4))
+        "1f1b",
+        *(f"{f}-{c}-chunks" for f in ("interleaved-1f1b", "looped-bfs") for c in (2, 4)),
     }
     for chunks in (2, 4):
         for row in rows_of(capsys, *line, "--vpp", str(chunks)):

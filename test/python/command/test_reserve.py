@@ -13,7 +13,6 @@ from test_command import Capture, rows_of
 from test_naming import flags_of
 
 
-
 def test_who_says_what_fits_takes_a_reserve() -> None:
     for verb in ("simulate", "plan", "sweep", "whatif"):
         assert "--reserve" in flags_of(verb)

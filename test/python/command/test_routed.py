@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from pipesched.routing import NATURAL_BALANCE
 from pipesched.command import main
+from pipesched.routing import NATURAL_BALANCE
 
 Capture = pytest.CaptureFixture[str]
 

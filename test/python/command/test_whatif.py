@@ -11,9 +11,9 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError, sensitivity
+from pipesched.command import main
 from pipesched.disturbances import Nodes
 from pipesched.settings import setting, with_settings
-from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 
 PLAN = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
@@ -38,12 +38,12 @@ def row_of(plan: str, place: int = 0) -> dict[str, Any]:
 
 def configuration_of(row: dict[str, Any], **changes: Any) -> Configuration:
     """The configuration of a row, made here from its numbers alone."""
-    degrees = dict(
-        data_parallel=row["data"],
-        sharding=row["sharding"],
-        context_parallel=row["context"],
-        context_exchange=row["context_exchange"] or "ring",
-    )
+    degrees = {
+        "data_parallel": row["data"],
+        "sharding": row["sharding"],
+        "context_parallel": row["context"],
+        "context_exchange": row["context_exchange"] or "ring",
+    }
     held = row["parameter_bytes"]
     options = {
         "model": "llama3-8b",
@@ -134,9 +134,8 @@ def test_offload_frees_memory(tmp_path: Path, capsys: Capture) -> None:
     plan = str(tmp_path / "plan.json")
     only = ["--schedules", "interleaved-zb", "--pp", "2", "--vpp", "8"]
     assert main([*PLAN, "--global-batch", "128", *only, "--format", "json", "-o", plan]) == 0
-    first, half, whole, both = (
-        rows_of(capsys, "whatif", plan, "--offload", "half")
-        + rows_of(capsys, "whatif", plan, "--offload")
+    first, half, whole, both = rows_of(capsys, "whatif", plan, "--offload", "half") + rows_of(
+        capsys, "whatif", plan, "--offload"
     )
     assert first == whole
     assert half["change"] == "offload half" and both["change"] == "offload all"
@@ -184,9 +183,7 @@ def test_rows_with_divided_sequences(limits: list[str], tmp_path: Path, capsys: 
     assert not fuller.get("error")
 
 
-def test_files_of_save(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_save(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of `plan --save` name their numbers; a changed system is kept in them, and nowhere
     else.
     """
@@ -253,8 +250,16 @@ def test_wrong_plans(plan: str, tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "wrong.json"
     row = row_of(plan)
     wrong: Any
-    for wrong in ([], {}, [3], [{"name": "x"}], [{**row, "paths": 3}], [{**row, "tensor": 3}],
-                  [{**row, "request": {"nothing": 1}}], [{**row, "request": None}]):
+    for wrong in (
+        [],
+        {},
+        [3],
+        [{"name": "x"}],
+        [{**row, "paths": 3}],
+        [{**row, "tensor": 3}],
+        [{**row, "request": {"nothing": 1}}],
+        [{**row, "request": None}],
+    ):
         file.write_text(json.dumps(wrong))
         failure_of(capsys, "whatif", str(file), "--offload")
     file.write_text("[{")
@@ -334,9 +339,14 @@ def test_slow_nodes_by_ranks() -> None:
             for place in places:
                 ranks[place] = [next(numbers) for _ in range(each)]
             for number in range(nodes.count):
-                on = {p: {w for w in range(workers)
-                          if any(rank // node == number for rank in ranks[p, w])}
-                      for p in range(pipelines)}
+                on = {
+                    p: {
+                        w
+                        for w in range(workers)
+                        if any(rank // node == number for rank in ranks[p, w])
+                    }
+                    for p in range(pipelines)
+                }
                 assert nodes.on(number) == {p: some for p, some in on.items() if some}
             with pytest.raises(PipeSchedError, match="there is no node"):
                 nodes.on(nodes.count)
@@ -344,8 +354,14 @@ def test_slow_nodes_by_ranks() -> None:
 
 def test_slowest_pipeline_has_the_step() -> None:
     """With two pipelines on the nodes of another order the slower one counts."""
-    costs = Costs(model="llama3-8b", system="h100-sxm", accelerators=1, data_parallel=2,
-                  rank_order="pipeline", microbatch_size=1)
+    costs = Costs(
+        model="llama3-8b",
+        system="h100-sxm",
+        accelerators=1,
+        data_parallel=2,
+        rank_order="pipeline",
+        microbatch_size=1,
+    )
     point = Configuration("1f1b", 6, 12, costs=costs)
     found = sensitivity(point, slow_nodes={0: 2})[0]
     slow = [",".join(f"worker{w}=2" for w in some) for some in (range(6), range(2))]
@@ -368,6 +384,4 @@ def test_slow_nodes_and_workers_of_plans(capsys: Capture) -> None:
 
 def test_slow_nodes_need_a_system(capsys: Capture) -> None:
     times = ["--times", "F=1ms,B=2ms,comm=1us", "--disturbance", "node0=1.5"]
-    assert "a node is one of --system" in failure_of(
-        capsys, "simulate", *SIZES, *times, status=2
-    )
+    assert "a node is one of --system" in failure_of(capsys, "simulate", *SIZES, *times, status=2)

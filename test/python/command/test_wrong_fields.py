@@ -118,7 +118,7 @@ def test_fields_of_wrong_types(name: str, tmp_path: Path, capsys: Capture) -> No
                 status = main(line(str(file)))
             except SystemExit as ended:
                 status = int(ended.code or 0)
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:
                 failed.append(f"{path} = {new!r}: {type(error).__name__}: {error}")
                 continue
             printed = capsys.readouterr()

@@ -369,8 +369,10 @@ HOSTILE = st.recursive(
     | st.integers(-(2**70), 2**70)
     | st.floats(allow_nan=True)
     | st.sampled_from(["", "x", "X", "1e999", "aten::mm", "kernel", "[0, 1]", "float", "nan"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["a", "Input Dims", "ph"]), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "Input Dims", "ph"]), inner, max_size=2)
+    ),
     max_leaves=5,
 )
 PLACES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30), HOSTILE), max_size=6)

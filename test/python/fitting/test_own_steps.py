@@ -12,13 +12,14 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched.options import Sharding
 from pipesched.bands import LEVEL, band_of
 from pipesched.bands.own import rates_before, ratios_of, source_of
 from pipesched.bands.traits import DATA_SHEET
 from pipesched.command import main
 from pipesched.fitting import OwnStep, correct, fit_steps
 from pipesched.fitting._own_steps import seconds_of_log
+from pipesched.options import Sharding
+
 from studies import recent_runs
 
 Capture = pytest.CaptureFixture[str]
@@ -150,7 +151,8 @@ def truth(**factors: float) -> Row:
 
 
 def steps_on(system: Row) -> list[OwnStep]:
-    """Dense models that are bound by compute, by launches, by the network and in part by the link.
+    """Dense models that are bound by compute, by launches, by the network and in part by the
+    link.
     """
     found = []
     cases: tuple[tuple[str, int, int, int, Sharding], ...] = (

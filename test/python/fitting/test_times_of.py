@@ -8,9 +8,9 @@ import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
 from pipesched.batch import findings
-from pipesched.times_of import divided, entries_of, places_of, stages_per_worker
 from pipesched.command import main
 from pipesched.command.simulate import SLOTS as UNIT_SLOTS
+from pipesched.times_of import divided, entries_of, places_of, stages_per_worker
 from points import SPREAD
 from test_command import Capture, failure_of, rows_of, run_passes
 
@@ -40,9 +40,7 @@ def test_messages_are_not_divided() -> None:
     assert divided("F=10ms,comm=[1ms,2ms,3ms,4ms],send=3us", v) == (
         "F=5000000000ps,comm=[1ms,2ms,3ms,4ms],send=3us"
     )
-    assert divided({"F": 3, "FB": "10ps", "comm": 7}, v) == (
-        "F=[1ps,1ps,2ps,2ps],FB=5ps,comm=7ps"
-    )
+    assert divided({"F": 3, "FB": "10ps", "comm": 7}, v) == ("F=[1ps,1ps,2ps,2ps],FB=5ps,comm=7ps")
 
 
 def test_blocks_and_weights_divide_in_proportion() -> None:

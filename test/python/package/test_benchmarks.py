@@ -219,8 +219,7 @@ def test_costs_of_runtimes() -> None:
 
 @pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")
 @pytest.mark.parametrize(
-    "instance",
-    ["offload:2:3:1", "recompute:2:4:1", "both:2:3:1:uneven", "order:3:5:1:period"],
+    "instance", ["offload:2:3:1", "recompute:2:4:1", "both:2:3:1:uneven", "order:3:5:1:period"]
 )
 def test_cpsat_speaks_of_the_same_problem(instance: str) -> None:
     # CP-SAT proves its optimum, and the optimizer reaches it. Both schedules are

@@ -14,9 +14,9 @@ import pipesched
 import pytest
 from browser import Opened, running
 from pipesched import Configuration, Costs, Simulation, overlap
-from pipesched.streams import THREADS, streams_of
-from pipesched.options import FamilyOptions
 from pipesched.command import main
+from pipesched.options import FamilyOptions
+from pipesched.streams import THREADS, streams_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

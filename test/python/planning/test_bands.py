@@ -186,9 +186,7 @@ def test_schema_refuses_other_values() -> None:
 
 
 @pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "simulate", "simulate"])
-def test_text_and_page_tell_the_band(
-    words: Sequence[str], tmp_path: Path, capsys: Capture
-) -> None:
+def test_text_and_page_tell_the_band(words: Sequence[str], tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
     assert main([*words, "h100-sxm", "--draw", str(page)]) == 0
     text = capsys.readouterr().out
@@ -205,9 +203,7 @@ def test_text_and_page_tell_the_band(
 def test_slots_and_times_alone_have_no_band(capsys: Capture) -> None:
     assert main(["simulate", "1f1b", "zb-v", *SIZE]) == 0
     assert "band:" not in capsys.readouterr().out
-    (row,) = answer(
-        capsys, "simulate", "1f1b", *SIZE, "--times", "F=1ms,B=2ms", "--format", "json"
-    )
+    (row,) = answer(capsys, "simulate", "1f1b", *SIZE, "--times", "F=1ms,B=2ms", "--format", "json")
     assert row["band"] is None and row["step_low_s"] is None
 
 

@@ -16,7 +16,6 @@ from pipesched import Configuration, Costs, Grid, PipeSchedError, _core, sweep
 from pipesched.grid import AXES, COSTS, OPTIONS, RESERVE, configuration, integers
 from points import SMALL
 
-
 # Axes
 
 

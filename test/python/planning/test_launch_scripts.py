@@ -15,8 +15,8 @@ import pipesched
 import pytest
 from pipesched import Plan, Proposal
 from pipesched.command import main
-from pipesched.planning.launchers import Launcher
 from pipesched.planning._scripts import _assignments, model_arguments
+from pipesched.planning.launchers import Launcher
 
 TORCHRUN = f"""#!{sys.executable}
 import json, os, runpy, sys
@@ -300,9 +300,7 @@ def refused(lines: Sequence[str], model: str, chunks: int) -> list[str]:
     """
     flag = {line.split()[0]: (line.split() + ["1"])[1] for line in lines}
     number = {name: int(value) for name, value in flag.items() if value.isdigit()}
-    tensor, context = (
-        number.get(f"--{n}-parallel-size", 1) for n in ("tensor-model", "context")
-    )
+    tensor, context = (number.get(f"--{n}-parallel-size", 1) for n in ("tensor-model", "context"))
     layout = "--pipeline-model-parallel-layout" in flag
     virtual = "--num-virtual-stages-per-pipeline-rank" in flag
     stages = number["--pipeline-model-parallel-size"]
@@ -329,8 +327,7 @@ def refused(lines: Sequence[str], model: str, chunks: int) -> list[str]:
             "Mamba with a layout": kind == "mamba2" and layout,
             "Mamba with overlap": kind == "mamba2" and overlaps,
             "DeltaNet with context": kind == "gated_delta" and context > 1,
-            "tokens not divisible": tensor > 1
-            and number["--seq-length"] % (tensor * context) > 0,
+            "tokens not divisible": tensor > 1 and number["--seq-length"] % (tensor * context) > 0,
         }.items()
         if is_wrong
     ]

@@ -7,8 +7,8 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched.division import counts_text
 from pipesched.command import main
+from pipesched.division import counts_text
 from points import SPREAD
 from test_command import Capture, failure_of, rows_of, run_passes
 
@@ -42,9 +42,9 @@ def test_every_family_does_all_layers(family: str) -> None:
     assert sum(sum(counts) for _, counts in point.places if counts) == 94 * len(point.places)
     made = point.generate()
     assert [path.blocks for path in made.paths] == [counts for _, counts in point.places]
-    assert made.simulate(costs).to_json() == Configuration(
-        family, 4, 16, costs=costs
-    ).generate(family).simulate(costs).to_json().replace(f'"{family}"', '"schedule"', 1)
+    assert made.simulate(costs).to_json() == Configuration(family, 4, 16, costs=costs).generate(
+        family
+    ).simulate(costs).to_json().replace(f'"{family}"', '"schedule"', 1)
     assert made.simulate(costs).execution.busy_ps.tolist() == busy(point)
 
 

@@ -2,7 +2,6 @@
 
 import math
 from itertools import combinations
-from typing import Any
 
 import pipesched
 import pytest
@@ -128,9 +127,7 @@ def test_sentences() -> None:
     assert alike.endswith("; b is within 1 % of a on its layout") and "decide" not in alike
     (apart,) = told(two, order_of(two))
     assert apart.startswith("a is the fastest by more than predictions are off: published rows")
-    (several,) = told(
-        found := steps(1, 1.02, 1.025, layouts="xyy"), order_of(found)
-    )
+    (several,) = told(found := steps(1, 1.02, 1.025, layouts="xyy"), order_of(found))
     assert "layouts from" in several and "schedules of one layout apart from" in several
     assert "short runs of a and b decide; c is within 1 % of b on its layout" in several
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, overlap
+from pipesched.command import main
 from pipesched.overlapping import says_nothing_gained
 from pipesched.segments import PARTS, read_segments, segments_of
-from pipesched.command import main
 from test_command import Capture, failure_of, rows_of
 
 SCHEMA: dict[str, Any] = json.loads(

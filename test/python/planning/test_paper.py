@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
-import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched.options import Slots
 from pipesched.command import main
+from pipesched.options import Slots
 from pipesched.paper import (
     TARGETS,
     Check,
@@ -104,13 +103,7 @@ def test_profile_of_stages_is_the_model(scheme: Scheme) -> None:
     times: dict[str, Any] = {**setting.stage_times(report)}
     times["comm"] = setting.message_ps(point.costs)
     profiled = Configuration(
-        point.family,
-        4,
-        8,
-        point.options,
-        point.paths,
-        Costs(times=times),
-        transport="blocking",
+        point.family, 4, 8, point.options, point.paths, Costs(times=times), transport="blocking"
     )
     assert profiled.simulate().execution.makespan_ps == report.execution.makespan_ps
 

@@ -1,4 +1,5 @@
-"""Plans: their numbers agree with each other, the best is the best, and the suggested changes help.
+"""Plans: their numbers agree with each other, the best is the best, and the suggested changes
+help.
 """
 
 import csv
@@ -20,8 +21,8 @@ from pipesched import PipeSchedError, Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request
 from pipesched.planning._divisions import base_of
-from pipesched.planning.request import bytes_of, divisors
 from pipesched.planning._search import Search
+from pipesched.planning.request import bytes_of, divisors
 from pipesched.planning.space import Space
 from points import SLICED, WHOLE
 from test_command import Capture, failure_of, rows_of, run_passes
@@ -41,7 +42,7 @@ def flags(lines: tuple[str, ...]) -> dict[str, str]:
     flag = ""
     for word in shlex.split(" ".join(lines)):
         assert ":" not in flag, "the subcommand is the last word"
-        if word.startswith("--") or word.startswith("activation-checkpoint:"):
+        if word.startswith(("--", "activation-checkpoint:")):
             flag = word
             assert flag not in found
             found[flag] = ""

@@ -98,10 +98,10 @@ def test_changes_are_told_apart() -> None:
 
 def test_schedules_that_help_have_their_layers(made: Plan) -> None:
     """Two divisions of the layers, of which both fit, are two changes."""
-    from pipesched.planning._plan import _others
-    from pipesched.planning.request import Request
-    from pipesched.planning._search import Search
     from pipesched.planning._candidate import Shape
+    from pipesched.planning._plan import _others
+    from pipesched.planning._search import Search
+    from pipesched.planning.request import Request
     from pipesched.planning.space import Space
 
     request = Request(model="llama3-8b", system="dgx-h100", gpus=16, global_batch=64)
@@ -123,13 +123,7 @@ def test_nothing_is_said_of_no_difference(made: Plan) -> None:
     alike, slow = scaled(1.0001), scaled(1.02)
     assert _against(best, cast(Proposal, alike)).startswith("as fast: ")
     assert _against(best, cast(Proposal, slow)).startswith("2.0 % behind: ")
-    missing = scaled(
-        0.9999,
-        peak_cell=None,
-        worst_worker=0,
-        missing_bytes=2**20,
-        help=(),
-    )
+    missing = scaled(0.9999, peak_cell=None, worst_worker=0, missing_bytes=2**20, help=())
     said = _missing(cast(Proposal, missing), made)
     assert "would be as fast as the best that fits but misses 1.0 MiB on worker 0" in said
     for other in all_plans():

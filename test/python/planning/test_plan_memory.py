@@ -77,9 +77,22 @@ MODELS = {
         4096, 32, 32000, 8192, 4096, 1024, 32, 0, experts=8, per_token=2, expert=14336
     ),
     "deepseek-v3": Sizes(
-        7168, 61, 129280, 4096, 128 * 192, 128 * 192, 128, 18432,
-        experts=256, per_token=8, expert=2048, shared=2048, dense=3,
-        ranks=(1536, 512), rope=64, value=128 * 128,
+        7168,
+        61,
+        129280,
+        4096,
+        128 * 192,
+        128 * 192,
+        128,
+        18432,
+        experts=256,
+        per_token=8,
+        expert=2048,
+        shared=2048,
+        dense=3,
+        ranks=(1536, 512),
+        rope=64,
+        value=128 * 128,
     ),
 }
 
@@ -417,9 +430,7 @@ def test_what_a_framework_cannot_is_left_out() -> None:
         ({"gradient_bytes_per_parameter": 4}, (2, 4, 12)),
     ],
 )
-def test_bytes_of_a_model_file_hold_in_plans(
-    stated: dict[str, int], held: tuple[int, ...]
-) -> None:
+def test_bytes_of_a_model_file_hold_in_plans(stated: dict[str, int], held: tuple[int, ...]) -> None:
     """In every division, as `compare` counts them."""
     fields = {**pipesched.models()["llama3-8b"], **stated}
     given: dict[str, Any] = {"gpus": 8, "global_batch": 16, "schedules": ["1f1b"], "stages": [2]}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pipesched import PipeSchedError, plan
 from pipesched.planning._overlapped import FLAGS
-from pipesched.planning.request import Request
 from pipesched.planning._search import Search
+from pipesched.planning.request import Request
 from pipesched.planning.space import Space
 from test_plan import flags
 from test_plan_split import planned

@@ -8,13 +8,7 @@ from pipesched.planning import plan
 def found(sequence: int) -> list[tuple[str, int]]:
     """The schedules of the best plans without context parallelism, and their slices."""
     plans = plan(
-        "llama3-8b",
-        "dgx-h100",
-        gpus=64,
-        global_batch=8,
-        sequence=sequence,
-        context=[1],
-        top=8,
+        "llama3-8b", "dgx-h100", gpus=64, global_batch=8, sequence=sequence, context=[1], top=8
     )
     return [(each.candidate.schedule, each.candidate.slices) for each in plans.fitting]
 

@@ -9,8 +9,8 @@ import pytest
 from pipesched import PipeSchedError
 from pipesched.command import main
 from pipesched.planning._moves import Ends, move_of_best, moved, with_moves
-from pipesched.planning.request import Request
 from pipesched.planning._search import Search
+from pipesched.planning.request import Request
 from pipesched.planning.space import Space
 from test_command import Capture, failure_of, run_passes
 

@@ -14,8 +14,8 @@ from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
 from pipesched.batch import evaluate_points
 from pipesched.planning import _bounds
 from pipesched.planning._limits import short
-from pipesched.planning.request import Request, divisors
 from pipesched.planning._search import Search
+from pipesched.planning.request import Request, divisors
 from pipesched.planning.space import Space
 from points import SLICED, WHOLE
 
@@ -157,8 +157,13 @@ def test_some_cells_run_in_no_pair() -> None:
             found = set()
             for microbatches in (2 * workers, 2 * workers + 2, 3 * workers, 8 * workers):
                 rows = pipesched.generate(family, workers=workers, microbatches=microbatches).rows
-                cells = (cell for row in rows for each in row for cell in each.split("+")
-                         if "+" not in each and re.search(r"\d[FBI]\d", cell))
+                cells = (
+                    cell
+                    for row in rows
+                    for each in row
+                    for cell in each.split("+")
+                    if "+" not in each and re.search(r"\d[FBI]\d", cell)
+                )
                 alone = Counter(re.sub("[BI]", "b", re.sub(r"\d+$", "", cell)) for cell in cells)
                 found.add(min(alone.values()))
             assert found == {_bounds.alone(family, workers)}, (family, workers)

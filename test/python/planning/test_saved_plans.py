@@ -10,11 +10,11 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import plan
+from pipesched.command import main
+from pipesched.command.plan import _whole_step
 from pipesched.endings import ending_of, without_ending
 from pipesched.saved import saved
 from pipesched.text import readable
-from pipesched.command import main
-from pipesched.command.plan import _whole_step
 from test_command import Capture, failure_of, rows_of
 
 ONE: dict[str, Any] = {"top": 1, "microbatch_size": [1], "stages": [4], "chunks": [2]}
@@ -80,7 +80,7 @@ def test_saved_plans_do_the_same_work(tmp_path: Path, capsys: Capture) -> None:
     for name in ("1f1b", "zb-v"):
         made = pipesched.generate(name, workers=4, microbatches=8)
         made.transform(costs).save(tmp_path / f"{name}.mlir")
-        made.transform("pipe-attach-profile{times=\"F=1ms,I=1ms,W=1ms,comm=1us\"}").save(
+        made.transform('pipe-attach-profile{times="F=1ms,I=1ms,W=1ms,comm=1us"}').save(
             tmp_path / f"{name}-timed.mlir"
         )
     files = [str(tmp_path / f"{name}.mlir") for name in ("1f1b", "zb-v")]
@@ -103,8 +103,7 @@ def test_a_file_without_costs_has_none(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("place", ["eager", "end"])
 def test_the_end_of_a_step_is_taken_off_and_added(family: str, place: str) -> None:
     costs = (
-        "pipe-attach-model{name=toy microbatch-size=1},"
-        "pipe-attach-system{name=toy data-parallel=2}"
+        "pipe-attach-model{name=toy microbatch-size=1},pipe-attach-system{name=toy data-parallel=2}"
     )
     bare = pipesched.generate(family, workers=4, microbatches=8).transform(costs)
     whole = bare.transform(f"pipe-add-optimizer{{all-reduce={place}}}")

@@ -10,8 +10,8 @@ import pytest
 from pipesched import Configuration, Costs, PipeSchedError, Plan, plan, sensitivity
 from pipesched.command import main
 from pipesched.planning import Request
-from pipesched.planning.disturbed import Slow
 from pipesched.planning._search import Search
+from pipesched.planning.disturbed import Slow
 from pipesched.planning.space import Space
 from test_command import Capture, failure_of, rows_of, run_passes
 

@@ -26,10 +26,10 @@ from conftest import ROOT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pipesched import Grid, PipeSchedError, _core, simulate_batch, sweep
-from pipesched.grid import configuration
-from pipesched.sweeps import _chunks, _work, cores, lines_of
-from pipesched.sweep_file import rows_of as parsed
 from pipesched.command import main
+from pipesched.grid import configuration
+from pipesched.sweep_file import rows_of as parsed
+from pipesched.sweeps import _chunks, _work, cores, lines_of
 from points import SMALL
 from test_command import COMMAND, Capture, failure_of, rows_of, run_passes
 

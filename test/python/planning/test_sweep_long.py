@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-import pytest
-
 import pipesched as ps
+import pytest
 
 
 def sweep_one(family: str) -> dict[Any, Any]:

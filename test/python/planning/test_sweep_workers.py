@@ -99,9 +99,7 @@ def test_lost_rank_of_mpi_leaves_a_file_to_go_on_from(undisturbed: str, tmp_path
         python, path = write(script, MPI, GRID=GRID, FILE=str(file), KILLS=kills)
         command = ["mpiexec", "-n", "3", python, "-m", "mpi4py.futures", path]
         environment = {**os.environ, **asked}
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=300, env=environment
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
         statuses.append(done.returncode)
         kept.append(file.read_text())
     assert statuses[0] != 0 and statuses[1] == 0

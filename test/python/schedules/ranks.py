@@ -193,9 +193,7 @@ class Walker:
         if instruction.group is not None:
             wanted = sum(1 << worker for worker in self.groups[instruction.group].workers)
         if found != wanted:
-            self.wrong.append(
-                f"rank {self.rank}: {instruction} got {found}, wanted {wanted}"
-            )
+            self.wrong.append(f"rank {self.rank}: {instruction} got {found}, wanted {wanted}")
 
     def drain(self) -> None:
         """Issues all that was not reached, so that no process waits for this one."""

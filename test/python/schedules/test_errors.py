@@ -82,10 +82,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "microbatches is an integer from .* got 9223372036854775808",
     ),
     "name": (lambda: generate("gpipe", workers=1, microbatches=1, name=""), "needs a name"),
-    "path": (
-        lambda: generate("greedy", workers=2, microbatches=2, paths=[[0, 2]]),
-        "worker 2",
-    ),
+    "path": (lambda: generate("greedy", workers=2, microbatches=2, paths=[[0, 2]]), "worker 2"),
     "lengths": (
         lambda: pipesched.problem(
             workers=2, microbatches=2, paths=[pipesched.Path([0, 1], blocks=[1])]
@@ -120,9 +117,9 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         "has no rows to evaluate",
     ),
     "program as csv": (
-        lambda: generate("gpipe", workers=1, microbatches=1)
-        .transform("convert-pipe-to-exec")
-        .to_csv(),
+        lambda: (
+            generate("gpipe", workers=1, microbatches=1).transform("convert-pipe-to-exec").to_csv()
+        ),
         "is a program",
     ),
     "binary": (lambda: pipesched.loads(b"ML\xefR\x00\xff"), "."),
@@ -239,7 +236,7 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Schedule.from_csv("0F0,0B0", keep_columns=1),  # type: ignore[arg-type]
         "keep_columns is True or False; got 1",
     ),
-    "path": (lambda: pipesched.load(3), "path is a path; got 3"),  # type: ignore[arg-type]
+    "file": (lambda: pipesched.load(3), "path is a path; got 3"),  # type: ignore[arg-type]
     "progress": (
         lambda: pipesched.simulate_batch([POINT], progress=3),  # type: ignore[arg-type]
         "progress is a function; got 3",

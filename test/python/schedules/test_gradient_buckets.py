@@ -43,9 +43,9 @@ def test_messages_do_not_wait_for_gradients() -> None:
 def test_nothing_is_hidden_in_the_row() -> None:
     costs = Costs(model=MODEL, system=SYSTEM, microbatch_size=1, data_parallel=4)
     makespans = [
-        Configuration(
-            "1f1b", 1, 2, costs=costs, transport="blocking", optimizer_step=step
-        ).simulate().execution.makespan_ps
+        Configuration("1f1b", 1, 2, costs=costs, transport="blocking", optimizer_step=step)
+        .simulate()
+        .execution.makespan_ps
         for step in ("overlapped", "exposed")
     ]
     assert makespans[0] == makespans[1]
@@ -106,7 +106,9 @@ def test_overlapped_is_never_slower(
     steps = [
         Configuration(
             family, workers, 8, options, costs=costs, transport=transport, optimizer_step=step
-        ).simulate().execution.makespan_ps
+        )
+        .simulate()
+        .execution.makespan_ps
         for step in ("overlapped", "exposed")
     ]
     assert steps[0] <= steps[1]

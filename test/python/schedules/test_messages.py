@@ -7,7 +7,6 @@ layers (ranks.py), runs in the same four processes.
 import importlib.util
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -71,9 +70,7 @@ def compare(ranks: Ranks, schedule: Schedule, receives: Receives, layer: Layer) 
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("receives", RECEIVES)
 @pytest.mark.parametrize("name", [*WHOLE, *STEPS])
-def test_processes_end_as_proved(
-    ranks: Ranks, name: str, receives: Receives, layer: Layer
-) -> None:
+def test_processes_end_as_proved(ranks: Ranks, name: str, receives: Receives, layer: Layer) -> None:
     compare(ranks, made(name), receives, layer)
 
 
@@ -81,9 +78,7 @@ def test_both_verdicts_occur() -> None:
     """Without this, a layer that never stops would agree with a proof that always succeeds."""
     for layer in ("fifo", "rendezvous", "batched"):
         verdicts = {
-            proof(made(family), receives, layer)
-            for family in WHOLE
-            for receives in RECEIVES
+            proof(made(family), receives, layer) for family in WHOLE for receives in RECEIVES
         }
         assert verdicts == {True, False}, layer
 

@@ -9,19 +9,10 @@ from pathlib import Path
 
 import pipesched
 import pytest
-
-from pipesched import (
-    PipeSchedError,
-    PipeSchedWarning,
-    Schedule,
-    load,
-    models,
-    problem,
-    systems,
-)
-from pipesched.options import pass_options
+from pipesched import PipeSchedError, PipeSchedWarning, Schedule, load, models, problem, systems
 from pipesched.command import main
 from pipesched.command.output import announce_cells
+from pipesched.options import pass_options
 from test_command import run_passes
 
 Capture = pytest.CaptureFixture[str]
@@ -35,7 +26,7 @@ def test_passes_read_names_as_they_are(name: str) -> None:
     assert made.describe(1)["name"] == name
 
 
-@pytest.mark.parametrize("name", ["a}b", "{", "}{", "it's \"so\"", " ahead", "behind "])
+@pytest.mark.parametrize("name", ["a}b", "{", "}{", 'it\'s "so"', " ahead", "behind "])
 def test_names_that_no_pipeline_can_say(name: str) -> None:
     with pytest.raises(PipeSchedError, match=r"name: .* has .*; rename it"):
         pass_options({"name": name})

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 import pipesched
-from pipesched.times_of import entries_of
+import pytest
 from pipesched.command import main
+from pipesched.times_of import entries_of
 
 ODD_NAME = """pipe.schedule @"\\FF" workers 2 microbatches 1 {
   path on [0, 1]

@@ -56,9 +56,7 @@ def test_rows_and_frames_of_families(family: str) -> None:
         except PipeSchedError:
             schedule = generate(family, workers=4, microbatches=8)
         rows = Schedule.from_rows(
-            schedule.rows,
-            paths=schedule.paths,
-            gradient_after=schedule.gradient_after,
+            schedule.rows, paths=schedule.paths, gradient_after=schedule.gradient_after
         )
         assert rows.rows == schedule.rows
         framed = Schedule.from_frame(schedule.to_frame())

@@ -10,14 +10,7 @@ import pipesched
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pipesched import (
-    Configuration,
-    PipeSchedError,
-    Schedule,
-    VerificationError,
-    generate,
-    problem,
-)
+from pipesched import Configuration, PipeSchedError, Schedule, VerificationError, generate, problem
 from pipesched.options import pass_options
 from points import configurations
 
@@ -52,9 +45,9 @@ def test_families_are_those_of_the_passes(point: Configuration) -> None:
     if "chunks" in pipesched.families()[point.family].options:
         options.setdefault("chunks", 2)  # the pass would take them from the path
     by_pass = make(
-        lambda: pipesched.problem(
-            workers=point.workers, microbatches=point.microbatches
-        ).transform(f"pipe-schedule-{point.family}{pass_options(options)}")
+        lambda: pipesched.problem(workers=point.workers, microbatches=point.microbatches).transform(
+            f"pipe-schedule-{point.family}{pass_options(options)}"
+        )
     )
     direct = Configuration(point.family, point.workers, point.microbatches, options)
     assert make(direct.generate) == by_pass

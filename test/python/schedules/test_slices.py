@@ -198,8 +198,6 @@ def stepped(family: str, **costs: Any) -> tuple[int, int]:
     return int(simulation.execution.makespan_ps), int(simulation.memory.peak_bytes.max())
 
 
-
-
 def test_sizes_are_given_as_numbers_or_text() -> None:
     equal = stepped("seq1f1b")
     assert stepped("seq1f1b", slice_cut=[4096] * 4) == equal

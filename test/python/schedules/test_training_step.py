@@ -107,11 +107,7 @@ def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
         (model if name in OF_MODEL else system)[name] = value
         names: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": "h100-sxm-load"}
         step: Any = Configuration(
-            "dualpipe-v",
-            4,
-            8,
-            costs=Costs(**names, **model, **system),
-            optimizer_step="overlapped",
+            "dualpipe-v", 4, 8, costs=Costs(**names, **model, **system), optimizer_step="overlapped"
         )
         passes = (
             "pipe-attach-system" + pass_options({"name": names["system"], **system}),

@@ -204,7 +204,7 @@ def public() -> Iterator[str]:
                 inspect.isfunction(value) or isinstance(value, staticmethod)
             ):
                 continue
-            parameters = [n for n in inspect.signature(getattr(each, method)).parameters]
+            parameters = list(inspect.signature(getattr(each, method)).parameters)
             if [n for n in parameters if n != "self"]:
                 yield f"{name}.{method}"
 
@@ -236,6 +236,6 @@ def test_wrong_types(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) 
                 function(**{**arguments, argument: value})
             except (PipeSchedError, OSError):
                 pass
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:
                 failed.append(f"{argument}={value!r}: {type(error).__name__}: {error}")
     assert failed == []

@@ -8,6 +8,7 @@ import pytest
 from pipesched import Configuration, Costs
 from pipesched.bytes import reserve_of
 from pipesched.planning.request import DEFAULT_RESERVE
+
 from studies import deepseek, memory, plans
 
 WIDE = {

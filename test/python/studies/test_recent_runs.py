@@ -6,6 +6,7 @@ import pandas as pd
 import pipesched
 import pytest
 from conftest import ROOT
+
 from studies import groups, recent_runs, validation
 from studies.study import flops_per_token
 

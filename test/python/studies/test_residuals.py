@@ -5,6 +5,7 @@ import math
 import pipesched
 import pytest
 from pipesched.bands import LEVEL, residuals
+
 from studies import recent_runs, validation
 from studies.residuals import coverage, held, left_out
 
@@ -39,7 +40,7 @@ def test_ratios_are_those_of_validation() -> None:
     for residual in residuals():
         key = residual.source, residual.case
         row = rows[key]
-        if row.curves == "this row" or residual.traits.rates == "data sheet" and key in adjusted:
+        if row.curves == "this row" or (residual.traits.rates == "data sheet" and key in adjusted):
             continue
         slower = row.predicted / row.measured
         slower = 1 / slower if row.quantity == "step" else slower

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from conftest import ROOT
+
 from studies.__main__ import STUDIES, json_lines, main, table
 
 Capture = pytest.CaptureFixture[str]

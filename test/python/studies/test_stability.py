@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs
 from pipesched.paper import picture_files
+
 from studies.stability import compared, kendall, scaled, stability
 
 # Kendall's tau

@@ -6,6 +6,7 @@ import pandas as pd
 import pipesched
 import pytest
 from conftest import ROOT
+
 from studies import deepseek, large_runs, recent_runs, unknowns, validation
 from studies.study import data, flops_per_token
 

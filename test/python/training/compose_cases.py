@@ -12,12 +12,7 @@ import torch._dynamo  # What fully_shard loads, once for all ranks, which are fo
 import torch.distributed as dist
 from case_runs import case
 from pipesched import Path, Schedule, generate
-from pipesched.torch import (
-    PipelineError,
-    PipelineRuntime,
-    measure_children,
-    split_sequential,
-)
+from pipesched.torch import PipelineError, PipelineRuntime, measure_children, split_sequential
 from pipesched.torch.grad_sync import reduce
 from runtime_cases import COUNT, Failing, batch, broken, line, whole
 from runtime_models import WIDTH, Counted, Plain, loss_of
@@ -28,7 +23,6 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
-
 
 
 def mesh_of(pipelines: int, workers: int) -> DeviceMesh:

@@ -149,9 +149,7 @@ def loss(scores: Tensor, following: Tensor) -> Tensor:
 def batches(count: int, size: int) -> list[Batch]:
     """Batches of numbers, each with the one that follows."""
     chance = torch.Generator().manual_seed(1)
-    whole = [
-        torch.randint(VOCABULARY, (size, CONTEXT + 1), generator=chance) for _ in range(count)
-    ]
+    whole = [torch.randint(VOCABULARY, (size, CONTEXT + 1), generator=chance) for _ in range(count)]
     return [(each[:, :-1], each[:, 1:]) for each in whole]
 
 

@@ -17,12 +17,7 @@ import torch
 from beside import STEPS, line, off, sgd
 from case_runs import case
 from pipesched import Schedule
-from pipesched.torch import (
-    Arguments,
-    PipelineRuntime,
-    from_hugging_face,
-    split_pipe,
-)
+from pipesched.torch import Arguments, PipelineRuntime, from_hugging_face, split_pipe
 from runtime_cases import COUNT
 from torch import Tensor, nn
 from torch.distributed.pipelining import SplitPoint, pipeline
@@ -251,13 +246,9 @@ def pipes(rank: int) -> dict[str, float]:
     found = {}
     for family, schedule in schedules():
         at = [f"layers.{number}" for number in range(1, schedule.blocks)]
-        found[family] = train(
-            schedule, Skipping, partial(split, at=at), loss=logits
-        )
+        found[family] = train(schedule, Skipping, partial(split, at=at), loss=logits)
     at = ["layers.1", "layers.2", "layers.3"]
     several: list[dict[str, Any]] = [{"sizes": [3, 1]}, {"times": [1.0, 1.0, 1.0, 9.0]}, {}]
     for options in several:
-        found[str(options)] = train(
-            line(), Skipping, partial(split, at=at, **options), loss=logits
-        )
+        found[str(options)] = train(line(), Skipping, partial(split, at=at, **options), loss=logits)
     return found

@@ -18,13 +18,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from pipesched import Schedule
 from pipesched.torch import PipelineError, PipelineRuntime
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining import schedules as runtimes
 from torch.multiprocessing.spawn import start_processes
-
-from pipesched import Schedule
 
 STEPS = 3
 SECONDS = {0: 0.06}

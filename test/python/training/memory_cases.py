@@ -13,13 +13,7 @@ from runtime_cases import COUNT
 from runtime_census import Storages
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
-
-
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 WIDE, ROWS = 128, 256
 """Sizes at which an activation is much larger than what is beside it."""
@@ -177,9 +171,7 @@ def memory_of_halves(rank: int) -> dict[str, list[float]]:
     for transform in ("", "pipe-add-recompute", SUMMED):
         schedule = line(4, "chimera", transform)
         most = alive_in(wide_runtime(schedule, layer), make)
-        found[transform] = [
-            most, memory.predict(schedule), 2 * FEW * WIDE, fresh.predict(schedule)
-        ]
+        found[transform] = [most, memory.predict(schedule), 2 * FEW * WIDE, fresh.predict(schedule)]
     return found
 
 

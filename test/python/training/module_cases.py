@@ -17,20 +17,12 @@ import torch.distributed as dist
 from beside import STEPS, Beside, layer, line, off, sgd
 from case_runs import case
 from pipesched import Schedule
-from pipesched.torch import (
-    Arguments,
-    PipelineError,
-    PipelineRuntime,
-    split_model,
-    split_sequential,
-)
+from pipesched.torch import Arguments, PipelineError, PipelineRuntime, split_model, split_sequential
 from runtime_cases import COUNT, batch
 from runtime_models import WIDTH, Dropped, Plain, loss_of
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import SplitPoint
-
-
 
 # Children that stand in a model several times
 
@@ -336,8 +328,10 @@ class Images(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.is_first:
-            x = x.reshape(-1, 3, 1, 2).permute(0, 3, 1, 2).contiguous(
-                memory_format=torch.channels_last
+            x = (
+                x.reshape(-1, 3, 1, 2)
+                .permute(0, 3, 1, 2)
+                .contiguous(memory_format=torch.channels_last)
             )
         assert x.is_contiguous(memory_format=torch.channels_last)
         result: Tensor = torch.tanh(self.layer(x))
@@ -367,9 +361,7 @@ def values_between_stages(rank: int) -> dict[str, float]:
         found[f"{family} images"] = images.train()
         parts = by_name()
         stages = {(s.path, s.stage): parts[s.first_block] for s in schedule.stages(rank)}
-        blocks = {
-            (s.path, s.stage): str(s.first_block) for w in (0, 1) for s in schedule.stages(w)
-        }
+        blocks = {(s.path, s.stage): str(s.first_block) for w in (0, 1) for s in schedule.stages(w)}
         found[f"{family} names"] = Beside(schedule, by_name, stages=stages, names=blocks).train()
     return found
 

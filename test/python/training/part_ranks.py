@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from part_runs import PartJob, PartResult
 from pipesched.torch import PipelineRuntime, parts, split_sequential
 from pipesched.torch.core.values import map_tensors
-from part_runs import PartJob, PartResult
 from runtime_ranks import LIMIT, difference, main
 from torch import Tensor, nn
 

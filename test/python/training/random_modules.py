@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pipesched
@@ -26,7 +25,6 @@ from pipesched.frontends import FrontendError
 from pipesched.frontends.torch import export
 from random_operations import LOSSES, Operation, Residual, random_operation
 from torch import Tensor, nn
-from torch.nn import functional
 
 TOOL = Path(__file__).parents[3] / "build" / "release" / "bin" / "pipesched-run"
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
@@ -123,9 +121,7 @@ def computed(trial: Trial) -> Named:
     """The loss and the gradients that PyTorch computes."""
     model = copy.deepcopy(trial.model)
     total = 0.0
-    pairs = zip(
-        trial.inputs.chunk(MICROBATCHES), trial.targets.chunk(MICROBATCHES), strict=True
-    )
+    pairs = zip(trial.inputs.chunk(MICROBATCHES), trial.targets.chunk(MICROBATCHES), strict=True)
     # The sum over microbatches is taken in float64 for all; within one it is PyTorch's.
     sums = {name: torch.zeros(each.shape).double() for name, each in model.named_parameters()}
     for x, y in pairs:
@@ -166,9 +162,7 @@ def compiled(trial: Trial, folder: Path) -> Named:
     """The loss and the gradients of the exported model. Raises Failed if it does not run, and
     FrontendError where it has no form.
     """
-    schedule = pipesched.generate(
-        trial.family, workers=2, microbatches=MICROBATCHES, name="random"
-    )
+    schedule = pipesched.generate(trial.family, workers=2, microbatches=MICROBATCHES, name="random")
     made = export(
         copy.deepcopy(trial.model),
         schedule,

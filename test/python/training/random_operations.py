@@ -50,6 +50,7 @@ class Residual(nn.Module):
 
 # Of each element
 
+
 def _tame(x: Tensor) -> Tensor:
     """Numbers from -2 to 2."""
     return 2 * torch.tanh(x / 2)

@@ -149,10 +149,7 @@ def shapes_that_do_not_fit(rank: int) -> None:
 @case(2)
 def replicas_of_other_shapes(rank: int) -> None:
     schedule = generate("chimera", workers=2, microbatches=COUNT)
-    stages = {
-        (0, rank): Plain(rank),
-        (1, 1 - rank): nn.Linear(WIDTH, WIDTH, dtype=torch.float64),
-    }
+    stages = {(0, rank): Plain(rank), (1, 1 - rank): nn.Linear(WIDTH, WIDTH, dtype=torch.float64)}
     PipelineRuntime(schedule, stages, loss_of)
 
 

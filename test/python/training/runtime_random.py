@@ -49,9 +49,7 @@ def _places(draw: random.Random, workers: int, stages: int) -> list[int]:
     return places
 
 
-def _following(
-    phase: str, key: Key, stages: int, split: dict[Key, bool]
-) -> list[tuple[str, Key]]:
+def _following(phase: str, key: Key, stages: int, split: dict[Key, bool]) -> list[tuple[str, Key]]:
     """The cells that can run as soon as this one has run."""
     path, stage, number = key
 

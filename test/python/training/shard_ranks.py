@@ -140,7 +140,7 @@ def compare(
 ) -> tuple[float, float]:
     """The largest differences of gradients and of parameters."""
     pairs = []
-    for number, block in blocks:
+    for _number, block in blocks:
         for name, found in block.named_parameters():
             pairs.append((found, whole.get_parameter(name), slice(None)))
     last: Any = whole[-1]

@@ -17,7 +17,6 @@ from runtime_models import WIDTH, Plain, loss_of
 from torch import Tensor, nn
 
 
-
 @case(2, within=1e-9)
 def repeated_parts(rank: int) -> dict[str, float]:
     """Whole blocks that stand in the model several times, and a layer in several of them."""

@@ -18,7 +18,6 @@ from runtime_models import SAMPLES, WIDTH, Plain, loss_of
 from torch import Tensor, nn
 
 
-
 class Noting(nn.Module):
     """Notes where its input and the gradient of its output lie."""
 
@@ -53,7 +52,8 @@ def fixed(schedule: Schedule, **options: Any) -> list[float]:
     for seed in range(4):
         found.clear()
         both.runtime.step(*batch(seed))
-        seen.append([place for place in found if place in sum(addresses(both.runtime), [])])
+        places = {place for each in addresses(both.runtime) for place in each}
+        seen.append([place for place in found if place in places])
         both.runtime.zero_grad()
         both.step(seed)
         both.update()

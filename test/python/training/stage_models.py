@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 

@@ -75,9 +75,7 @@ def cut(module: nn.Module, mesh: DeviceMesh) -> None:
         module,
         mesh,
         {
-            "norm": PrepareModuleInput(
-                input_layouts=Replicate(), desired_input_layouts=Shard(0)
-            ),
+            "norm": PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Shard(0)),
             "inner": PrepareModuleInput(
                 input_layouts=Shard(0), desired_input_layouts=Replicate(), use_local_output=True
             ),

@@ -103,13 +103,7 @@ def test_an_operation_that_cannot_be_lowered_is_named(
         exported(Operation("it", function))
 
 
-FROZEN = {
-    "first": [0],
-    "first two": [0, 1],
-    "inner": [1],
-    "last": [3],
-    "all": [0, 1, 2, 3],
-}
+FROZEN = {"first": [0], "first two": [0, 1], "inner": [1], "last": [3], "all": [0, 1, 2, 3]}
 
 
 @needs_tool

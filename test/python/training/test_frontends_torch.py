@@ -17,14 +17,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesch
 pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesched[test]'")
 
 import pipesched  # noqa: E402
-from frontend_models import (  # noqa: E402
-    CONTEXT,
-    Llama,
-    batches,
-    gpt,
-    loss,
-    trained,
-)
+from frontend_models import CONTEXT, Llama, batches, gpt, loss, trained  # noqa: E402
 from language_cases import language_model, next_word, words  # noqa: E402
 from pipesched.command import main  # noqa: E402
 from pipesched.frontends import FrontendError  # noqa: E402
@@ -122,9 +115,7 @@ def test_several_tensors_pass_between_stages(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Llama()
     stages = split_model(model, schedule, at=["layers.0", "layers.1", "norm"])
-    made = export(
-        model, schedule, EXAMPLE, loss=loss, optimizer=adam, stages=stages, batches=DATA
-    )
+    made = export(model, schedule, EXAMPLE, loss=loss, optimizer=adam, stages=stages, batches=DATA)
     folder = made.save(tmp_path / "llama.mlir")
     losses = trained(model, DATA, MICROBATCHES, adam(list(model.parameters())))
     check(tmp_path / "llama.mlir", folder, losses)

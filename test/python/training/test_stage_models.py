@@ -22,8 +22,8 @@ from stage_reference import Array, Named, StageProgram, Step
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import stage_models  # noqa: E402
-import torch  # noqa: E402
+import stage_models
+import torch
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "examples" / "stages"

@@ -72,16 +72,10 @@ UNEVEN: list[tuple[str, list[int]]] = [
 
 BY_HAND = {
     # Some microbatches split, some whole; gradients in another order than forwards; idle slots.
-    "mixed": (
-        "0F0,0F1,0F2,,0I2,0B0,0W2,0B1\n"
-        ",1F0,1F1,1F2,1I2,1B0,1I1,1W1,1W2\n"
-    ),
+    "mixed": ("0F0,0F1,0F2,,0I2,0B0,0W2,0B1\n,1F0,1F1,1F2,1I2,1B0,1I1,1W1,1W2\n"),
     # Forwards of another order on a stage that is not the last.
     "reordered": "0F2,0F0,0F1,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B2,1B1\n",
-    "pairs": (
-        "0F0,0F1,0F2,0B0,0B1,0B2\n"
-        "1F0,(1F1;1B0)OVERLAP_F_B,(1F2;1B1)OVERLAP_F_B,1B2\n"
-    ),
+    "pairs": ("0F0,0F1,0F2,0B0,0B1,0B2\n1F0,(1F1;1B0)OVERLAP_F_B,(1F2;1B1)OVERLAP_F_B,1B2\n"),
     # Activations one way and gradients the other way between the same two ranks.
     "turns": "0F0,2F0,2B0,0F1,2F1,0B0,2B1,0B1\n1F0,1F1,1B0,1B1\n",
 }
@@ -135,9 +129,7 @@ def jobs() -> list[Job]:
         for form in FORMATS
     ]
     for point in FSDP:
-        schedule = pipesched.generate(
-            point[0], workers=point[1], microbatches=point[2], **point[3]
-        )
+        schedule = pipesched.generate(point[0], workers=point[1], microbatches=point[2], **point[3])
         found += [job_of(schedule, f"FSDP {name_of(*point)} {form}", form, 2) for form in FORMATS]
     return found
 
@@ -168,11 +160,7 @@ def wrong_jobs() -> dict[str, tuple[Job, float]]:
     split = pipesched.generate("zb-h1", workers=2, microbatches=3)
     turning = pipesched.generate("zb-v", workers=2, microbatches=5)
     deferred = Job(
-        "deferred",
-        turning.to_csv(),
-        turning.paths[0].workers,
-        5,
-        options={"defer_pp_recv": True},
+        "deferred", turning.to_csv(), turning.paths[0].workers, 5, options={"defer_pp_recv": True}
     )
     return {
         "unordered forwards": (Job("unordered forwards", UNORDERED, path, 3), WRONG),
@@ -229,9 +217,7 @@ def test_every_family_is_in_the_list() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", NAMES)
-def test_trains_as_without_a_pipeline(
-    trained: dict[str, Trained], name: str, form: str
-) -> None:
+def test_trains_as_without_a_pipeline(trained: dict[str, Trained], name: str, form: str) -> None:
     result = trained[f"{name} {form}"]
     assert result.losses <= PRECISION
     assert result.gradients <= PRECISION

@@ -19,7 +19,7 @@ from pipesched import Schedule
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import runtime_cases  # noqa: E402, F401
+import runtime_cases  # noqa: F401
 
 SOON = 60.0
 """Ranks that did not learn of a failure would wait for their time limit, 300 s. They learn of it

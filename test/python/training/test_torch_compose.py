@@ -44,9 +44,7 @@ def job(name: str, how: str, model: str = "plain", title: str = "", **options: A
     if transform:
         schedule = schedule.transform(transform)
     steps = name.endswith("steps")
-    return Beside(
-        title or f"{name} {how}", schedule, model, options, how=how, steps_inside=steps
-    )
+    return Beside(title or f"{name} {how}", schedule, model, options, how=how, steps_inside=steps)
 
 
 @cache

@@ -10,10 +10,10 @@ from pipesched import generate
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-from pipesched.torch import PipelineError, measure_parts, split_model  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch.distributed.pipelining import SplitPoint  # noqa: E402
+import torch
+from pipesched.torch import PipelineError, measure_parts, split_model
+from torch import Tensor, nn
+from torch.distributed.pipelining import SplitPoint
 
 TWO = generate("1f1b", workers=2, microbatches=2)
 THREE = generate("1f1b", workers=3, microbatches=3)

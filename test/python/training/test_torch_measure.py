@@ -54,9 +54,7 @@ def run(folder: Path, kind: str, schedules: dict[str, Schedule]) -> Path:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Measurement]:
     folder = run(tmp_path_factory.mktemp("measured"), "pipesched", SCHEDULES)
     for name, schedule in SCHEDULES.items():
-        texts = {
-            (folder / f"{name}.{rank}.json").read_text() for rank in range(schedule.workers)
-        }
+        texts = {(folder / f"{name}.{rank}.json").read_text() for rank in range(schedule.workers)}
         assert len(texts) == 1, f"ranks have other measurements of {name}"
     return {name: Measurement.from_file(folder / f"{name}.0.json") for name in SCHEDULES}
 
@@ -186,9 +184,7 @@ def test_prediction_takes_given_costs(measured: dict[str, Measurement]) -> None:
         measured["line"].compare(receive_placement="consumer")
 
 
-def test_text_has_a_row_per_cause_and_a_column_per_worker(
-    measured: dict[str, Measurement],
-) -> None:
+def test_text_has_a_row_per_cause_and_a_column_per_worker(measured: dict[str, Measurement]) -> None:
     comparison = measured["pairs"].compare()
     lines = comparison.text().splitlines()
     assert lines[0].startswith("schedule: step ") and "median of 3 steps" in lines[1]
@@ -200,8 +196,12 @@ def test_text_has_a_row_per_cause_and_a_column_per_worker(
     narrow = comparison.text(width=24).splitlines()
     heads = [line.split() for line in narrow if line.startswith("cause")]
     assert len(heads) > 1 and [each for head in heads for each in head[1:]] == ["0", "1", "2", "3"]
-    assert all(len(line) <= 24 for line in narrow[narrow.index(next(
-        line for line in narrow if line.startswith("cause"))):])
+    assert all(
+        len(line) <= 24
+        for line in narrow[
+            narrow.index(next(line for line in narrow if line.startswith("cause"))) :
+        ]
+    )
 
 
 # Pictures
@@ -292,9 +292,7 @@ def test_profile_is_by_stage(measured: dict[str, Measurement]) -> None:
     assert means[0] >= 0.06 and 0.005 <= means[1]
 
 
-def test_profile_with_issue_has_all_that_holds_a_worker(
-    measured: dict[str, Measurement],
-) -> None:
+def test_profile_with_issue_has_all_that_holds_a_worker(measured: dict[str, Measurement]) -> None:
     """On worker 0 of the line nothing waits but backwards, for messages: forwards with what follows
     them fill the time up to the next cell.
     """
@@ -433,9 +431,7 @@ def test_traces_that_do_not_fit_are_refused(
     line = TRACED["line"]
     assert "no trace is of worker 1" in error(line, files[:1])
     assert "is of worker 0, as" in error(line, [files[0], files[0]])
-    assert "which no worker of 'schedule' holds together" in error(
-        line, files_of(traces, "split")
-    )
+    assert "which no worker of 'schedule' holds together" in error(line, files_of(traces, "split"))
     more = made("1f1b", 2, 6)
     assert "has 0 ranges 'PP:0F4', wanted 3, one per step" in error(more, files)
     split = made("1f1b", 2, 4, "pipe-split-backward")

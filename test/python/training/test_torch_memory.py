@@ -17,12 +17,12 @@ from runtime_runs import Job, Result, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-from pipesched.torch import MemoryBudgetError, PipelineRuntime, split_sequential  # noqa: E402
-from pipesched.torch.grad_sync.reduce import Shared, checksum  # noqa: E402
-from runtime_census import Census, Marked, Storages  # noqa: E402
-from runtime_models import batch_of, loss_of  # noqa: E402
-from torch import nn  # noqa: E402
+import torch
+from pipesched.torch import MemoryBudgetError, PipelineRuntime, split_sequential
+from pipesched.torch.grad_sync.reduce import Shared, checksum
+from runtime_census import Census, Marked, Storages
+from runtime_models import batch_of, loss_of
+from torch import nn
 
 pytestmark = pytest.mark.usefixtures("one_rank")
 

@@ -17,13 +17,13 @@ import pytest
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import memory_cases  # noqa: E402
-import module_cases  # noqa: E402
-import silent_cases  # noqa: E402
-import tensor_cases  # noqa: E402
-import tie_cases  # noqa: E402
-import weight_cases  # noqa: E402
-from case_runs import Cases, check, expected, run_cases  # noqa: E402
+import memory_cases
+import module_cases
+import silent_cases
+import tensor_cases
+import tie_cases
+import weight_cases
+from case_runs import Cases, check, expected, run_cases
 
 MODULES = [
     each.__name__

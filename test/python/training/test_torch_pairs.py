@@ -38,9 +38,7 @@ def jobs() -> dict[str, PartJob]:
         "no W": PartJob("no W", combined, 6, options={"parts_order": WHOLE}),
         "whole": PartJob("whole", combined, 6, how="whole"),
         "silent": PartJob("silent", combined, 6, how="silent"),
-        "recomputed": PartJob(
-            "recomputed", combined.transform("pipe-add-recompute{stages=1}"), 6
-        ),
+        "recomputed": PartJob("recomputed", combined.transform("pipe-add-recompute{stages=1}"), 6),
         "one chunk": PartJob("one chunk", made("combined-1f1b", 2, 5), 3),
         "dualpipe-v": PartJob(
             "dualpipe-v", made("dualpipe-v", 2, 5), 7, options={"parts_order": "megatron"}
@@ -176,9 +174,7 @@ def test_a_missing_part_is_named() -> None:
 
 
 def test_an_exchange_of_other_rows_is_refused(tmp_path: Path) -> None:
-    torch.distributed.init_process_group(
-        "gloo", f"file://{tmp_path}/store", rank=0, world_size=1
-    )
+    torch.distributed.init_process_group("gloo", f"file://{tmp_path}/store", rank=0, world_size=1)
     rows = torch.zeros(3, 2)
     try:
         with pytest.raises(PipelineError, match="sends 2 rows, and has 3"):

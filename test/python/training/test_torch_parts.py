@@ -6,21 +6,21 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pipesched import Path, Schedule, generate
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential  # noqa: E402
-from pipesched.torch.autograd.activation import Saved  # noqa: E402
-from pipesched.torch.core.batch import cut  # noqa: E402
-from pipesched.torch.core.program import early_receives  # noqa: E402
-from runtime_models import WIDTH, Counted, Dropped, Plain, Shared, loss_of  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
+import torch
+from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential
+from pipesched.torch.autograd.activation import Saved
+from pipesched.torch.core.batch import cut
+from pipesched.torch.core.program import early_receives
+from runtime_models import WIDTH, Counted, Dropped, Plain, Shared, loss_of
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 COUNT = 3
 
@@ -147,7 +147,7 @@ exec.program @held workers 2 microbatches 2 {
 class Watched(torch.autograd.Function):
     """Counts the graphs that are alive."""
 
-    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    alive: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
 
     class Marker:
         """Something that can be referred to weakly."""
@@ -510,7 +510,7 @@ def test_blocks_of_two_paths_are_one_module() -> None:
 
 
 def test_a_stage_is_a_module() -> None:
-    wrong: Any = lambda path, stage: "no"  # noqa: E731
+    wrong: Any = lambda path, stage: "no"
     with pytest.raises(PipelineError, match="gives 'no' for path 0, stage 0; wanted an nn.Module"):
         PipelineRuntime(local(), wrong, loss_of)
 

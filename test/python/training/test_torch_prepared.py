@@ -12,25 +12,16 @@ from pipesched import Cell, Instruction, Schedule
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch.autograd.backward import (  # noqa: E402
-    WeightBackward,
-    input_backward,
-    whole_backward,
-)
-from pipesched.torch.autograd.inputs import Inputs  # noqa: E402
-from pipesched.torch.comm.messages import Boxes  # noqa: E402
-from pipesched.torch.core.program import (  # noqa: E402
-    Pair,
-    early_receives,
-    needs,
-    prepare_passes,
-)
-from pipesched.torch.core.values import TENSOR, Packet  # noqa: E402
-from pipesched.torch.vocab_parallel.head import FORWARD  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch.autograd.graph import get_gradient_edge  # noqa: E402
+import torch
+from pipesched.torch import PipelineError
+from pipesched.torch.autograd.backward import WeightBackward, input_backward, whole_backward
+from pipesched.torch.autograd.inputs import Inputs
+from pipesched.torch.comm.messages import Boxes
+from pipesched.torch.core.program import Pair, early_receives, needs, prepare_passes
+from pipesched.torch.core.values import TENSOR, Packet
+from pipesched.torch.vocab_parallel.head import FORWARD
+from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
 
 OVERLAPPED = "dualpipe"
 FAMILIES = ["1f1b", "zb-v", "interleaved-1f1b", OVERLAPPED]

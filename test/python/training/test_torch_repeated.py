@@ -14,11 +14,11 @@ from pipesched import PipeSchedWarning
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-from runtime_models import WIDTH, Plain, loss_of  # noqa: E402
-from test_torch_parts import COUNT, batch, local, runtime_of  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
+import torch
+from runtime_models import WIDTH, Plain, loss_of
+from test_torch_parts import COUNT, batch, local, runtime_of
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.usefixtures("one_rank")
 

@@ -5,7 +5,6 @@ ranks, with the whole head, or without a pipeline; and training goes on as if it
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 from pipesched import generate
@@ -13,7 +12,7 @@ from runtime_runs import run
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-from shard_state_ranks import Placing, Saved  # noqa: E402
+from shard_state_ranks import Placing, Saved
 
 PRECISION = 1e-11
 

@@ -146,9 +146,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[floa
 
 
 @pytest.mark.parametrize("name", jobs())
-def test_trains_as_with_a_whole_vocabulary(
-    errors: dict[str, list[list[float]]], name: str
-) -> None:
+def test_trains_as_with_a_whole_vocabulary(errors: dict[str, list[list[float]]], name: str) -> None:
     for found in errors[name]:
         assert max(found) < NEAR, found
 
@@ -266,9 +264,7 @@ def test_models_that_look_up_otherwise_are_refused() -> None:
     head, embedding = take_vocabulary(model)
     assert embedding.name == "0.0.inner"
     stages = split_sequential(model, schedule)
-    runtime = PipelineRuntime(
-        schedule, stages, loss_of(job), vocabulary=head, embedding=embedding
-    )
+    runtime = PipelineRuntime(schedule, stages, loss_of(job), vocabulary=head, embedding=embedding)
     batch = torch.zeros((2, 5, SAMPLES, TOKENS), dtype=torch.long)
     with pytest.raises(PipelineError, match="looks up other numbers"):
         runtime.step(list(batch[0]), list(batch[1]))

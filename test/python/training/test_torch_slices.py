@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch", reason="needs PyTorch")
 
-from pipesched import Schedule, generate  # noqa: E402
-from runtime_runs import RankFailed, run  # noqa: E402
-from slice_ranks import SliceJob  # noqa: E402
+from pipesched import Schedule, generate
+from runtime_runs import RankFailed, run
+from slice_ranks import SliceJob
 
 NEAR = 1e-12
 CROSSING = [[0, 1], [1, 0]]

@@ -12,7 +12,7 @@ from pipesched import Schedule, generate
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import slot_cases  # noqa: E402, F401
+import slot_cases  # noqa: F401
 
 PRECISION = 1e-12
 """Of gradients and parameters in float64."""

@@ -15,16 +15,10 @@ from pipesched import Path, Schedule, generate
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-from pipesched.torch import (  # noqa: E402
-    PipelineError,
-    PipelineRuntime,
-    measure_children,
-    split_sequential,
-)
-from runtime_models import WIDTH, Counted, Dropped, Plain, loss_of  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-
+import torch
+from pipesched.torch import PipelineError, PipelineRuntime, measure_children, split_sequential
+from runtime_models import WIDTH, Counted, Dropped, Plain, loss_of
+from torch import Tensor, nn
 
 pytestmark = pytest.mark.usefixtures("one_rank")
 

@@ -5,8 +5,6 @@ if it had never stopped. And how models are divided by times.
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 from pipesched import Schedule, generate
@@ -72,9 +70,7 @@ def jobs() -> dict[str, Saved]:
         for first, second in pairs:
             pipelines = 2 if "2 x" in first + second else 1
             name = f"{first} -> {second}{' by hand' if by_hand else ''}"
-            found.append(
-                Saved(name, parts()[first], parts()[second], "plain", by_hand, pipelines)
-            )
+            found.append(Saved(name, parts()[first], parts()[second], "plain", by_hand, pipelines))
     one, other = parts()["zb-v on 2"], parts()["1f1b on 4"]
     found.append(Saved("unused parameters", one, other, "shared"))
     found.append(Saved("buffers", one, other, "counted"))

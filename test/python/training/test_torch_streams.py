@@ -16,20 +16,20 @@ from pipesched.slots import receive_pools
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch.autograd.activation import Saved  # noqa: E402
-from pipesched.torch.comm.device import device_of, is_captured, prepare  # noqa: E402
-from pipesched.torch.comm.messages import Link, OrderedMessages, batches_of  # noqa: E402
-from pipesched.torch.comm.slots import Slots  # noqa: E402
-from pipesched.torch.core.values import TENSOR, Packet  # noqa: E402
-from pipesched.torch.core.watch import Watch  # noqa: E402
-from pipesched.torch.grad_sync.data_parallel import Unit  # noqa: E402
-from pipesched.torch.grad_sync.reduce import Shared  # noqa: E402
-from pipesched.torch.partition.placement import Placement  # noqa: E402
-from pipesched.torch.profiling.times import times_of  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
+import torch
+import torch.distributed as dist
+from pipesched.torch import PipelineError
+from pipesched.torch.autograd.activation import Saved
+from pipesched.torch.comm.device import device_of, is_captured, prepare
+from pipesched.torch.comm.messages import Link, OrderedMessages, batches_of
+from pipesched.torch.comm.slots import Slots
+from pipesched.torch.core.values import TENSOR, Packet
+from pipesched.torch.core.watch import Watch
+from pipesched.torch.grad_sync.data_parallel import Unit
+from pipesched.torch.grad_sync.reduce import Shared
+from pipesched.torch.partition.placement import Placement
+from pipesched.torch.profiling.times import times_of
+from torch import Tensor, nn
 
 Clock = dict[str, int]
 """For each stream, how many of its operations come before."""
@@ -231,10 +231,7 @@ class Rank:
     """A rank that runs a program and sends over a group that takes tensors of the device."""
 
     def __init__(
-        self,
-        patch: pytest.MonkeyPatch,
-        lost: tuple[str, str] | None = None,
-        family: str = "1f1b",
+        self, patch: pytest.MonkeyPatch, lost: tuple[str, str] | None = None, family: str = "1f1b"
     ) -> None:
         meta, watch = torch.device("meta"), cast(Any, Bystander())
         self.device = Device(patch, lost)
@@ -274,7 +271,6 @@ class Rank:
                 self.messages.receive(each)
             for batch in self.batches[count:]:
                 self.batch_of[each.index] = batch
-
 
     def issued(self) -> dict[int, Batch]:
         """The batch of each message, by its index."""

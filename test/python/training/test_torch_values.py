@@ -12,28 +12,14 @@ from pipesched import Schedule
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-import torch  # noqa: E402
-from pipesched.torch import (  # noqa: E402
-    Arguments,
-    PipelineError,
-    PipelineRuntime,
-    split_sequential,
-)
-from pipesched.torch.core.values import (  # noqa: E402
-    HOST,
-    TENSOR,
-    Packet,
-    Spec,
-    flatten,
-    read,
-    unflatten,
-)
-from runtime_models import Plain, loss_of  # noqa: E402
-from test_torch_parts import COUNT, batch, local  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
+import torch
+from pipesched.torch import Arguments, PipelineError, PipelineRuntime, split_sequential
+from pipesched.torch.core.values import HOST, TENSOR, Packet, Spec, flatten, read, unflatten
+from runtime_models import Plain, loss_of
+from test_torch_parts import COUNT, batch, local
+from torch import Tensor, nn
 
 pytestmark = pytest.mark.usefixtures("one_rank")
-
 
 
 def test_structures_differ_by_types() -> None:

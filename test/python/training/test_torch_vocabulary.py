@@ -9,11 +9,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesch
 
 import torch.distributed as dist  # noqa: E402
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch.vocabulary import (  # noqa: E402
-    VocabularyHead,
-    head_rows,
-    padded_vocabulary,
-)
+from pipesched.torch.vocabulary import VocabularyHead, head_rows, padded_vocabulary  # noqa: E402
 from vocabulary_ranks import VocabularyJob  # noqa: E402
 
 PRECISION = 1e-12

@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import pipesched
 import pytest
 from pipesched import Path, Schedule, generate
-from runtime_random import random_schedule
 from points import WHOLE
+from runtime_random import random_schedule
 from runtime_runs import Job, Result, phases_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
@@ -40,9 +39,7 @@ ALL = "pipe-add-recompute{keep=2},pipe-add-offload{keep=1}"
 
 @cache
 def jobs() -> dict[str, Job]:
-    found = [
-        Job(f"{family} on 8", made(family, 8, 16)) for family in WHOLE
-    ]
+    found = [Job(f"{family} on 8", made(family, 8, 16)) for family in WHOLE]
     ordered = {"messages": "ordered"}
     for family in ("zb-v", "dualpipe-v", "chimera", "interleaved-1f1b", "hanayo"):
         found.append(Job(f"{family} on 8 without tags", made(family, 8, 16), options=ordered))

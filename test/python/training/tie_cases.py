@@ -181,10 +181,10 @@ def ties_that_are_named(rank: int) -> float:
 def stages_of_one_seed(rank: int) -> list[str]:
     """Warned of, or not if the caller says that they are several."""
     found = []
-    for tied in (None, ()):
+    for several in (None, ()):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            runtime = PipelineRuntime(line(), lambda *_: Plain(3), loss_of, tied=tied)
+            runtime = PipelineRuntime(line(), lambda *_: Plain(3), loss_of, tied=several)
             runtime.step(*batch())
             runtime.close()
         found.append(" ".join(str(each.message) for each in caught))
@@ -205,7 +205,7 @@ class Ranged(nn.Module):
 
 @case(2)
 def stages_of_one_rule(rank: int) -> None:
-    stages = lambda path, stage: Ranged(f"number{stage}")  # noqa: E731
+    stages = lambda path, stage: Ranged(f"number{stage}")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PipelineRuntime(line(), stages, loss_of).step(*batch())

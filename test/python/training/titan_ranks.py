@@ -27,9 +27,9 @@ if importlib.util.find_spec("triton") is None:
     vars(kernels).update(generate_permute_indices=None)
     sys.modules[kernels.__name__] = kernels
 
-from torchtitan.config import JobConfig  # noqa: E402
-from torchtitan.distributed.pipeline_parallel import pipeline_llm  # noqa: E402
-from torchtitan.models.llama3 import Transformer, TransformerModelArgs  # noqa: E402
+from torchtitan.config import JobConfig
+from torchtitan.distributed.pipeline_parallel import pipeline_llm
+from torchtitan.models.llama3 import Transformer, TransformerModelArgs
 
 MICROBATCHES, STEPS = 4, 2
 LENGTH, VOCABULARY = 16, 64

@@ -13,12 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from pipesched.torch.vocabulary import (
-    VocabularyEmbedding,
-    VocabularyHead,
-    broadcast,
-    head_rows,
-)
+from pipesched.torch.vocabulary import VocabularyEmbedding, VocabularyHead, broadcast, head_rows
 from runtime_ranks import main, train_each
 from torch import Tensor
 from torch.nn import functional

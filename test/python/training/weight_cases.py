@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch._dynamo  # What torch.compile and fully_shard load, once for all ranks.
-from beside import line, off
+from beside import off
 from case_runs import case
 from pipesched import Schedule, generate
 from pipesched.torch import PipelineRuntime, slices, split_sequential
@@ -377,17 +377,13 @@ def said_of(loss: Any, inputs: Any, targets: Any, **given: Any) -> str:
 
 def total(output: Tensor, target: Tensor) -> Tensor:
     """A loss that the caller divides by all tokens."""
-    summed = nn.functional.cross_entropy(
-        output.flatten(0, -2), target.flatten(), reduction="sum"
-    )
+    summed = nn.functional.cross_entropy(output.flatten(0, -2), target.flatten(), reduction="sum")
     return 6 * summed / sum(VALID)
 
 
 def own_sum(output: Tensor, target: Tensor) -> Tensor:
     """A loss that the caller divides by the tokens of the microbatch."""
-    summed = nn.functional.cross_entropy(
-        output.flatten(0, -2), target.flatten(), reduction="sum"
-    )
+    summed = nn.functional.cross_entropy(output.flatten(0, -2), target.flatten(), reduction="sum")
     return summed / valid_of(target).clamp(min=1)
 
 

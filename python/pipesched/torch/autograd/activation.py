@@ -8,7 +8,6 @@ buffers and what the caller of `step` holds stay where they are.
 
 from __future__ import annotations
 
-import random
 import re
 import weakref
 from collections.abc import Callable, Collection, Iterator

@@ -84,9 +84,7 @@ def _are_plain(tensors: Iterable[Tensor]) -> bool:
 
 
 def _accumulate(
-    edges: Sequence[GradientEdge],
-    gradients: Sequence[Tensor],
-    leaves: Sequence[Tensor] = (),
+    edges: Sequence[GradientEdge], gradients: Sequence[Tensor], leaves: Sequence[Tensor] = ()
 ) -> None:
     """Adds gradients to these leaves, and keeps the graph, or to all, and releases it.
 
@@ -109,9 +107,7 @@ def _accumulate(
     )
 
 
-def _gradients(
-    roots: Sequence[Root], inputs: Sequence[GradientEdge]
-) -> Sequence[Tensor | None]:
+def _gradients(roots: Sequence[Root], inputs: Sequence[GradientEdge]) -> Sequence[Tensor | None]:
     """Returns the gradients of inputs, by the same way; the graph is kept."""
     edges, given = tuple([edge for edge, _ in roots]), tuple([each for _, each in roots])
     if not _are_plain(given):
@@ -239,9 +235,7 @@ def _release(
             group.nodes = []
 
 
-def _reversed_edges(
-    roots: Iterable[Node], ends: Collection[Node] = ()
-) -> dict[Node, list[Node]]:
+def _reversed_edges(roots: Iterable[Node], ends: Collection[Node] = ()) -> dict[Node, list[Node]]:
     """For each node of the graph, the nodes from which a gradient flows to it. The graph is that
     above the ends, these included.
     """
@@ -264,7 +258,8 @@ def _reversed_edges(
 
 
 def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[Tensor]:
-    """Returns the leaves that get gradients from outputs, without inputs, whose edges are the ends.
+    """Returns the leaves that get gradients from outputs, without inputs, whose edges are the
+    ends.
     """
     roots = [get_gradient_edge(output).node for output in outputs if output.requires_grad]
     inputs = {edge.node for edge in ends}

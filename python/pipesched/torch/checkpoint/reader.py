@@ -38,10 +38,7 @@ WRITES = {
     "plan": "come to the saving of the checkpoint",
     "write": "write its part of the checkpoint",
 }
-READS = {
-    "plan": "come to the loading of the checkpoint",
-    "read": "read its part of the checkpoint",
-}
+READS = {"plan": "come to the loading of the checkpoint", "read": "read its part of the checkpoint"}
 """The places of `Progress`."""
 
 

@@ -232,7 +232,7 @@ class State:
         """Returns whether a name of a flat state is about the head."""
         parts = [part for part in ("", "state.", "param_groups.") if name.startswith(part)]
         own = self._rows_of_head()
-        return any(f"{name[len(part):]}.".startswith(f"{each}.") for part in parts for each in own)
+        return any(f"{name[len(part) :]}.".startswith(f"{each}.") for part in parts for each in own)
 
     def _loss(self) -> dict[str, Any]:
         """Parameters and buffers of the loss, on ranks that compute losses."""
@@ -500,9 +500,7 @@ class State:
             self.load_optimizer(state["optimizer"], optimizers)
         return file.step
 
-    def _places(
-        self, stored: Flat, optimizers: Sequence[torch.optim.Optimizer]
-    ) -> dict[str, Any]:
+    def _places(self, stored: Flat, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
         """Tensors of the shapes in a file, to read into, cut as the parameters are."""
         states, groups, missing = self._wanted(stored, optimizers, self._tied_names())
         text = f"misses the optimizer state of {_list_names(missing)}" if missing else ""

@@ -62,7 +62,7 @@ def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ord
             "torch.cuda.set_device"
         )
     number = torch.zeros(1, device=device)
-    what = lambda: "all ranks to connect"  # noqa: E731
+    what = lambda: "all ranks to connect"
     work: Any = watch.start_call(lambda: dist.all_reduce(number, group=group, async_op=True), what)
     watch.wait_for(number, work, what)
     watch.wait(lambda: torch.cuda.synchronize(device), what)

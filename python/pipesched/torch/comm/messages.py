@@ -86,11 +86,12 @@ class Link:
         work = self.watch.start_call(
             lambda: carrier.send([buffer], peer, tag), lambda: show(instruction)
         )
-        what = lambda: f"the end of {show(instruction)}"  # noqa: E731
+        what = lambda: f"the end of {show(instruction)}"
         self.watch.keep(work.wait, buffer, what)
 
     def place(self, instruction: Instruction, nbytes: int, device: torch.device) -> Tensor:
-        """Returns a buffer for a receive on a device: the slot of the message, if slots are there.
+        """Returns a buffer for a receive on a device: the slot of the message, if slots are
+        there.
         """
         if self.slots.pools and device.type == self.device.type:
             return self.slots.buffer(instruction, nbytes)
@@ -349,8 +350,8 @@ class OrderedMessages:
             return lambda: (number,)
         mine = torch.tensor([number])
         everyone = [torch.empty_like(mine) for _ in range(self._link.watch.size)]
-        what = lambda: "the shapes of the batches of other ranks"  # noqa: E731
-        begin = lambda: self._link.host.allgather([everyone], [mine])  # noqa: E731
+        what = lambda: "the shapes of the batches of other ranks"
+        begin = lambda: self._link.host.allgather([everyone], [mine])
         work = self._link.watch.start_call(begin, what)
 
         def wait() -> tuple[int, ...]:
@@ -435,7 +436,7 @@ class OrderedMessages:
             buffers.append(buffer)
             calls.append(self._call(instruction, packet is not None, buffer))
         observe = self._link.observe
-        what = lambda: f"the batch of {', '.join(show(each) for each, _ in run)}"  # noqa: E731
+        what = lambda: f"the batch of {', '.join(show(each) for each, _ in run)}"
         if self._by_one:
             works = [self._link.watch.start_call(call, what) for call in calls]
         else:

@@ -480,7 +480,8 @@ class _Extent:
 
 
 def overlapping(tensors: Sequence[Tensor]) -> tuple[int, ...]:
-    """Returns the numbers of those tensors that have elements in common with another one of them.
+    """Returns the numbers of those tensors that have elements in common with another one of
+    them.
     """
     if len(tensors) < 2:
         return ()

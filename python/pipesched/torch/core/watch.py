@@ -96,7 +96,8 @@ class Job:
     def run(self) -> None:
         """Runs the calls, in the thread of a watch."""
         try:
-            for call, self.what in self.calls:
+            for call, what in self.calls:
+                self.what = what
                 call()
         except BaseException as error:
             self.error = error
@@ -411,7 +412,7 @@ class Watch:
         A thread that looks at it spares the way over another thread. `has_come` says the same.
         """
         if words is not None:
-            has_come = lambda: bool(words[1])  # noqa: E731
+            has_come = lambda: bool(words[1])
         if has_come is not None and self._sees(has_come):
             self.start_call(call, what)  # returns at once
             return

@@ -432,11 +432,7 @@ class Averages:
                 )
 
     def _note(
-        self,
-        root: nn.Module,
-        peers: Peers | None,
-        groups: list[dist.ProcessGroup],
-        what: str,
+        self, root: nn.Module, peers: Peers | None, groups: list[dist.ProcessGroup], what: str
     ) -> None:
         data = set(map(_ranks, groups))
         for name, parameter in root.named_parameters():
@@ -484,7 +480,8 @@ class Averages:
         return self._of.get(id(parameter))
 
     def peers_of_stage(self, key: StageKey) -> list[Peers]:
-        """Returns the ranks of other pipelines that hold the same stage, by dimension of the mesh.
+        """Returns the ranks of other pipelines that hold the same stage, by dimension of the
+        mesh.
         """
         return self._of_stage[key]
 

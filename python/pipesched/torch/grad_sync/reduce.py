@@ -89,11 +89,7 @@ class _Exchange:
     """The gradients of some parameters of one dtype, on their way over the ranks."""
 
     def __init__(
-        self,
-        name: str,
-        parameters: Sequence[nn.Parameter],
-        sum_up: Sum | None,
-        peers: Peers | None,
+        self, name: str, parameters: Sequence[nn.Parameter], sum_up: Sum | None, peers: Peers | None
     ) -> None:
         self._name, self._parameters = name, parameters
         self._sum, self._peers = sum_up, peers

@@ -144,8 +144,7 @@ class Sums:
         ]
         for piece in self._placement.pieces():
             is_summed = any(
-                g.start <= piece.blocks.start and piece.blocks.stop <= g.stop
-                for _, g, _ in found
+                g.start <= piece.blocks.start and piece.blocks.stop <= g.stop for _, g, _ in found
             )
             if not is_summed and len(piece.workers) > 1:
                 found.append((None, piece.blocks, piece.workers))
@@ -237,7 +236,7 @@ class Sums:
         sum_up = self._over(workers) if has_parameters else None
         if loss is None or not has_parameters or self._watch.rank not in workers:
             return
-        find = lambda: [p for p in loss.parameters() if id(p) not in self.find_tied()]  # noqa: E731
+        find = lambda: [p for p in loss.parameters() if id(p) not in self.find_tied()]
         name = "the sum of gradients of the loss"
         keeps = self._watch.rank == workers[0]
         self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of, keeps=keeps))
@@ -376,9 +375,7 @@ class Sums:
                 continue
             name = f"the buffers of {blocks_text(piece.blocks)}"
             is_first, count = self._watch.rank == piece.workers[0], len(piece.workers)
-            self.at_end.append(
-                SharedBuffers(name, modules, rule, sum_up, count, is_first, peers)
-            )
+            self.at_end.append(SharedBuffers(name, modules, rule, sum_up, count, is_first, peers))
 
     def guard_buffers(self, shared: Sequence[Sequence[Place]]) -> None:
         """Watches over buffers of the whole model of which several ranks have a copy."""

@@ -252,9 +252,7 @@ def _of_model(placement: Placement) -> list[list[Place]]:
     return [[*map(_token, tie)] for origin in placement.origins for tie in origin.ties()]
 
 
-def _of_loss(
-    placement: Placement, parts: Sequence[tuple[Stage, nn.Module]]
-) -> list[list[Place]]:
+def _of_loss(placement: Placement, parts: Sequence[tuple[Stage, nn.Module]]) -> list[list[Place]]:
     """Returns the ties of the loss with what this rank sees of the model."""
     if placement.given_loss is None:
         return []
@@ -326,12 +324,8 @@ def find_ties(
     groups += [[_read(place) for place in places] for _, seen in said for places in seen]
     chosen = {place for group in groups[:count] for place in group}
     for each in held:
-        groups += [
-            [(MODEL, MODEL, token), *map(_read, places)] for token, places in each.items()
-        ]
-    merged = sorted(
-        [place for place in group if place[0] != MODEL] for group in _merge(groups)
-    )
+        groups += [[(MODEL, MODEL, token), *map(_read, places)] for token, places in each.items()]
+    merged = sorted([place for place in group if place[0] != MODEL] for group in _merge(groups))
     return [
         Tie(placement, places)
         for places in merged

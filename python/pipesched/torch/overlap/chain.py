@@ -335,7 +335,7 @@ class Backward:
     def run(self, part: str, phase: str, layer: int) -> None:
         """Runs a part: I up to what it sends, W if the weights are not left for a W."""
         if self._cell.phase == "I" and phase == "W":
-            return
+            return None
         if not torch.is_autocast_enabled(self._device.type):
             return self._run(part, phase, layer)
         with torch.autocast(self._device.type, enabled=False):

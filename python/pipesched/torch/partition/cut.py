@@ -238,7 +238,8 @@ def _places(at: Cuts) -> dict[str, SplitPoint]:
 def _order_cuts(
     module: nn.Module, cuts: Mapping[str, SplitPoint], inputs: Sequence[str] | None
 ) -> tuple[dict[str, SplitPoint], list[nn.Module]]:
-    """Returns the cuts in the order in which the forward comes to them, and the parts between them.
+    """Returns the cuts in the order in which the forward comes to them, and the parts between
+    them.
     """
     _check_names(module, list(cuts))
     graph = _trace(module, list(cuts), inputs)

@@ -185,7 +185,7 @@ class LayersPart(nn.Module):
                 outer, _, own = name.rpartition(".")
                 twins[outer]._modules[own] = twin
         for name in plan.first | plan.last:
-            if not (is_first and name in plan.first or is_last and name in plan.last):
+            if not ((is_first and name in plan.first) or (is_last and name in plan.last)):
                 outer, _, own = name.rpartition(".")
                 twins[outer]._modules[own] = (
                     _NoEmbedding(known[name])
@@ -237,9 +237,7 @@ def _twin(module: nn.Module) -> nn.Module:
     return twin
 
 
-def _by_name(
-    model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
+def _by_name(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of a forward by their names."""
     names = list(inspect.signature(model.forward).parameters)
     if len(args) == 1 and isinstance(args[0], dict) and not kwargs:
@@ -475,7 +473,8 @@ def _check(plan: _Plan, example: Mapping[str, Any]) -> None:
 
 
 def _near(found: Tensor, like: Tensor) -> bool:
-    """Returns whether only the order of sums differs, which kernels of an accelerator may choose.
+    """Returns whether only the order of sums differs, which kernels of an accelerator may
+    choose.
     """
     if not found.is_floating_point():
         return False

@@ -19,11 +19,7 @@ from ..core.values import flatten, unflatten
 
 
 def measure_children(
-    module: nn.Sequential,
-    example: Any,
-    *,
-    repeats: int = 5,
-    group: dist.ProcessGroup | None = None,
+    module: nn.Sequential, example: Any, *, repeats: int = 5, group: dist.ProcessGroup | None = None
 ) -> list[float]:
     """Returns the seconds that each child takes for a forward and a backward, for
     `split_sequential`.

@@ -120,11 +120,7 @@ def _parts(pipe: Pipe, sizes: Sequence[int]) -> list[nn.Module]:
 
 
 def measure_pipe(
-    pipe: Pipe,
-    example: Any,
-    *,
-    repeats: int = 5,
-    group: dist.ProcessGroup | None = None,
+    pipe: Pipe, example: Any, *, repeats: int = 5, group: dist.ProcessGroup | None = None
 ) -> list[float]:
     """Returns the seconds that each stage of a `Pipe` takes for a forward and a backward, for
     `split_pipe`: see `measure_children` for `repeats` and `group`.

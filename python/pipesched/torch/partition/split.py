@@ -24,12 +24,7 @@ class SequentialStage(nn.Sequential):
         return name.partition(".")[2]
 
 
-HOOKS = (
-    "_forward_hooks",
-    "_forward_pre_hooks",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-)
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 """Where a module keeps what runs beside its forward."""
 
 

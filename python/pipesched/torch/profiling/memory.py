@@ -40,7 +40,8 @@ from ..partition.placement import StageKey
 
 @dataclass
 class StageBytes:
-    """What a stage holds of one microbatch, in bytes; of microbatches of different sizes the most.
+    """What a stage holds of one microbatch, in bytes; of microbatches of different sizes the
+    most.
     """
 
     kept: int = 0

@@ -122,7 +122,7 @@ class Executor:
         self._has_chains = bool(self._stages.chains)
         self._injected = Injected(parts.placement, parts.slices)
         self.boxes = Boxes(parts.placement.stages)
-        is_forward = lambda cell: cell.phase in FORWARD  # noqa: E731
+        is_forward = lambda cell: cell.phase in FORWARD
         self._prepared: dict[Mode, list[Prepared]] = {
             "train": prepare_passes(parts.program, self._early, lambda _: True, self._stages.pair),
             "evaluate": prepare_passes(parts.program, self._early, is_forward, self._stages.pair),
@@ -628,7 +628,8 @@ class Executor:
             activation.saved.on_growth = self._parts.budget.growing(cell, places, kept)
 
     def places_held(self) -> dict[int, int]:
-        """Returns the storages on the device that activations and messages hold, with their bytes.
+        """Returns the storages on the device that activations and messages hold, with their
+        bytes.
         """
         found = places_of(
             [

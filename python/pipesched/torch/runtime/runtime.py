@@ -18,7 +18,8 @@ from pipesched import Measurement, Schedule
 from pipesched.options import PairOrder, ReceivePlacement
 
 from ..autograd.inputs import refuse_graphs
-from ..checkpoint.state import Flat, Misfit, Names, Optimizers as StoredOptimizers, Stateful
+from ..checkpoint.state import Flat, Misfit, Names, Stateful
+from ..checkpoint.state import Optimizers as StoredOptimizers
 from ..comm.slots import Slots
 from ..core.batch import Batch, Count, Mode, Tokens, counts_of, cut_units, join_slices, units_of
 from ..core.errors import PipelineError
@@ -178,7 +179,7 @@ class PipelineRuntime:
         """Makes it, and lets the watch report where it is without keeping it alive."""
         made = Executor(self._parts)
         place = weakref.WeakMethod(made.place)
-        self._watch.place = lambda: (call := place()) is not None and call() or "no step"
+        self._watch.place = lambda: ((call := place()) is not None and call()) or "no step"
         return made
 
     def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
@@ -228,7 +229,7 @@ class PipelineRuntime:
         self._run(batch)
         if self._scaler is not None:
             # The exchange waits for other ranks, which may fail meanwhile.
-            looking_for = lambda: "looking for gradients that are not finite"  # noqa: E731
+            looking_for = lambda: "looking for gradients that are not finite"
             with self._watch.looking(), self._guard(looking_for):
                 self._share_overflow()
         self._steps += 1

@@ -153,9 +153,7 @@ class Setup:
         self.schedule = options.schedule
         self.watch = watch
         self.head = check_head(options.vocabulary, options.schedule, watch.rank)
-        self.embedding = check_embedding(
-            options.embedding, self.head, options.schedule, watch.rank
-        )
+        self.embedding = check_embedding(options.embedding, self.head, options.schedule, watch.rank)
         shards = [each for each in (self.head, self.embedding) if each is not None]
         self.placement = Placement(
             options.schedule, watch.rank, options.stages, options.loss, shards
@@ -372,7 +370,8 @@ class Setup:
         return find_ties(self.placement, known, held)
 
     def _find_shared_buffers(self) -> list[list[Place]]:
-        """Returns the buffers that several blocks of the model have, if the stages are such blocks.
+        """Returns the buffers that several blocks of the model have, if the stages are such
+        blocks.
         """
         if not all(isinstance(each, SequentialStage) for each in self.placement.modules.values()):
             return []
@@ -407,8 +406,7 @@ class Setup:
             for what in mine.keys() & theirs.keys():
                 if mine[what] != theirs[what]:
                     raise PipelineError(
-                        f"{what}: {theirs[what]} on rank {rank}, but {mine[what]} "
-                        "on this rank"
+                        f"{what}: {theirs[what]} on rank {rank}, but {mine[what]} on this rank"
                     )
         all_shapes = {
             show(key): shapes_of([*module.parameters(), *module.buffers()])

@@ -12,14 +12,4 @@ from ._launch import RankFailed, join, launch
 from ._source import Source, find, shipped
 from ._trainer import placed
 
-__all__ = [
-    "Job",
-    "Outcome",
-    "RankFailed",
-    "Source",
-    "find",
-    "join",
-    "launch",
-    "placed",
-    "shipped",
-]
+__all__ = ["Job", "Outcome", "RankFailed", "Source", "find", "join", "launch", "placed", "shipped"]

@@ -347,7 +347,7 @@ class Shards:
                 early = self._is_early and self._is_training
                 made = self.head.logits(entered, targets, early=early, checked=True)
             self._logits[number] = made
-            return
+            return None
         logits = self._logits.pop(number)
         with torch.autocast(self._device.type, enabled=False):
             logits.backward(self._scales[number])
@@ -463,7 +463,7 @@ class Shards:
             with self._use_side_stream():
                 self._works[instruction.index][1].wait()
 
-        what = lambda: str(instruction)  # noqa: E731
+        what = lambda: str(instruction)
         if self._lane is None:
             self._watch.start_call(join, what)
             self._watch.start_call(wait, what)

@@ -15,7 +15,9 @@ def symbols(nm, file):
     """Returns the strong global symbols that a file defines."""
     listed = subprocess.run(
         [nm, "-C", "--defined-only", "--extern-only", "--format=posix", str(file)],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     found = set()
     for line in listed.splitlines():

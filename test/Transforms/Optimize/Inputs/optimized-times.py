@@ -18,8 +18,6 @@ with open(remarks) as file:
 name, number, unit = found.groups()
 wanted = decimal.Decimal(number).scaleb(UNITS[unit])
 with open(report) as file:
-    makespans = {
-        entry["schedule"]: entry["execution"]["makespan_ps"] for entry in json.load(file)
-    }
+    makespans = {entry["schedule"]: entry["execution"]["makespan_ps"] for entry in json.load(file)}
 assert makespans[name] == wanted, f"{name}: {makespans[name]} ps, not {wanted}"
 print(f"@{name} takes what was found")
