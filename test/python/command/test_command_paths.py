@@ -74,7 +74,7 @@ def read_by(verb: str) -> dict[str, list[str]]:
         value = "PATH"
         if action.dest == "pipeline":
             value = "pipe-attach-profile{file=PATH}"
-        elif READ[action.dest] is READ["family"]:
+        elif READ[action.dest] is READ["schedules"]:
             value = "PATH:own"
         found[action.dest] = [*flags, value]
     return found
@@ -84,7 +84,7 @@ def line_of(verb: str, named: dict[str, list[str]], output: list[str]) -> list[s
     """A command line with these inputs, with what else is needed to parse it."""
     words = [verb, *NEEDED.get(verb, [])]
     if (needed := POSITIONAL.get(verb)) and needed not in named:
-        words.append("1f1b" if verb == "generate" else "other.mlir")
+        words.append("other.mlir")
     if verb in OPTIONS and not (named.keys() & {"system", "file", "model"}):
         words += OPTIONS[verb]
     if verb == "plan" and "system" not in named:

@@ -33,9 +33,9 @@ def test_kernels_without_rates_are_refused(capsys: pytest.CaptureFixture[str]) -
     line = ["simulate", "--pp", "2", "--microbatches", "4", "--schedules", "1f1b"]
     line += ["--model", "llama3-8b", "--system", "dgx-a100", "--microbatch-size", "1"]
     assert main([*line, "--set", "attention=flash-2"]) != 0
-    assert message in capsys.readouterr().out
+    assert message in capsys.readouterr().err
     assert main([*line, "--set", "attention=fused"]) == 0
-    assert "attention" not in capsys.readouterr().out.split("\nassumed:")[1].split("\n")[0]
+    assert "attention" not in capsys.readouterr().out.split("assumed:")[1].split("\n")[0]
 
 
 def test_latent_heads_have_a_size_of_their_own() -> None:

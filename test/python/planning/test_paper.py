@@ -369,7 +369,7 @@ def test_targets(capsys: Capture) -> None:
     assert "the closest is 'figure4'" in failure_of(capsys, "reproduce", "figur4")
     assert "known: table1, " in failure_of(capsys, "reproduce", "everything")
     said = failure_of(capsys, "reproduce", "figure3", "--ratio", "1:2", status=2)
-    assert said.endswith("error: figure3 has no --ratio, which is for figure6\n")
+    assert said.endswith("error: figure3 has no --set ratio, which is for figure6\n")
     with pytest.raises(SystemExit):
         main(["reproduce", "figure4", "--systems", "baseline,slow"])
     assert "found 'slow'" in capsys.readouterr().err
