@@ -27,7 +27,10 @@ CASES = {
         ["--schedule=1f1b", "--pipeline=pipe-add-offload"],
         {"F", "B", "D", "U", "O", "comm"},
     ),
-    "stages": (["--schedule=interleaved-1f1b", "--workers=2", "--chunks=2"], {"F", "B", "O", "comm"}),
+    "stages": (
+        ["--schedule=interleaved-1f1b", "--workers=2", "--chunks=2"],
+        {"F", "B", "O", "comm"},
+    ),
 }
 
 
