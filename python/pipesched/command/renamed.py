@@ -94,7 +94,7 @@ USUAL: dict[str, Rewrite] = {
 }
 
 _COMPILED = (
-    *("stage-pipeline", "load-pass-plugin", "load-dialect-plugin", "form", "matmul", "math"),
+    *("stage-pipeline", "load-pass-plugin", "load-dialect-plugin", "form"),
     *("messages", "tolerance", "mpicc", "mpirun", "tool"),
 )
 
