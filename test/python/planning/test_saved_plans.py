@@ -177,7 +177,7 @@ def test_a_saved_plan_says_how_it_was_timed(
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", *given]
     line += ["--global-batch", "16", "--top", "3", "--pp", "4", "--tp", "1"]
     assert main([*line, "--save", str(tmp_path)]) == 0
-    said = re.findall(r"give the step of (.*) with (.*)", capsys.readouterr().err)
+    said = re.findall(r"gives the step of (.*) with (.*)", capsys.readouterr().err)
     options = {name: text.split() for names, text in said for name in names.split(", ")}
     for file in tmp_path.glob("*.json"):
         (told,) = json.loads(file.read_text())
