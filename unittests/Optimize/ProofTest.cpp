@@ -63,7 +63,7 @@ int checkKind(const TinyKind &kind, MemoryTimes memoryTimes, uint32_t firstSeed,
 }
 
 TEST_P(TinyProof, AgreesWithExhaustiveSearch) {
-  int numSeeds = numRounds(16);
+  int numSeeds = kIsSanitized ? 6 : numRounds(16); // some have no schedule
   EXPECT_GT(checkKind(GetParam(), MemoryTimes::Given, 0, numSeeds),
             numSeeds / 4);
 }

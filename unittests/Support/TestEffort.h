@@ -33,16 +33,15 @@ inline bool runsAll() {
 
 /// Rounds that differ in their random numbers alone.
 inline int numRounds(int count) {
-  int divisor = (runsAll() ? 1 : 4) * (kIsSanitized ? 8 : 1);
+  int divisor = kIsSanitized ? 8 : runsAll() ? 1 : 4;
   return (count + divisor - 1) / divisor;
 }
 
-/// The sizes of a test that tries all small ones.
-inline int64_t mostWorkers() {
-  return (runsAll() ? 8 : 6) - (kIsSanitized ? 1 : 0);
-}
+/// The sizes of a test that tries all small ones. DualPipe's messages need 6
+/// workers to stop.
+inline int64_t mostWorkers() { return runsAll() && !kIsSanitized ? 8 : 6; }
 inline int64_t mostMicrobatches() {
-  return (runsAll() ? 24 : 16) - (kIsSanitized ? 4 : 0);
+  return runsAll() && !kIsSanitized ? 24 : 16;
 }
 
 } // namespace pipesched
