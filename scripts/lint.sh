@@ -29,7 +29,9 @@ tidy() {
 # Formatting and lint of Python, by the settings of pyproject.toml.
 python_style() {
   install_packages "${python_packages[@]}"
-  [ -x .venv/bin/ruff ] || { make_venv && .venv/bin/pip install -q 'ruff>=0.9'; } || return
+  if [ ! -x .venv/bin/ruff ]; then
+    make_venv && .venv/bin/pip install -q "$(grep -o 'ruff==[0-9.]*' pyproject.toml)" || return
+  fi
   .venv/bin/ruff check -q . && .venv/bin/ruff format -q --check .
 }
 
