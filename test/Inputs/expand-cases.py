@@ -22,7 +22,8 @@ warning) before the line that they point to, and the lines for @@:
     0F0B0
 
 A case ends before the next comment or empty line, a table before `// -----`. All else is
-left as it is.
+left as it is. A table without a case, and a case without a message, are errors: their test
+would pass whatever the tool says.
 """
 
 import re
@@ -83,7 +84,11 @@ def main():
             chunks.append(part)
             continue
         end = part.index("")
-        chunks += [_expand(part[:end], case) for case in _read_cases(part[end:])]
+        cases = list(_read_cases(part[end:]))
+        for case in cases or [part[:end]]:
+            if not any(_MESSAGE.match(line) for line in case):
+                sys.exit(f"error: {sys.argv[1]}: no message in:\n" + "\n".join(case))
+        chunks += [_expand(part[:end], case) for case in cases]
     print("\n\n// -----\n\n".join("\n".join(chunk) for chunk in chunks))
 
 
