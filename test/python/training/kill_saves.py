@@ -17,6 +17,7 @@ import random
 import select
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,8 @@ def stop(folder: Path) -> int:
     runtime.save(folder / "c")
     if os.getpid() != parent:
         writer: Any = filesystem.FileSystemWriter
-        writer.write_data = lambda *_: os.kill(os.getpid(), signal.SIGSTOP)
+        # To this thread: another one may take a signal to the process, and later.
+        writer.write_data = lambda *_: signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
     begin = time.monotonic()
     try:
         runtime.save(folder / "c")
