@@ -38,7 +38,7 @@ sweep --schedules gpipe,1f1b,zb-h1 --pp 4,8 --microbatches 8,16 --times {TIMES}
 verify schedule.mlir --messages batched
 convert schedule.mlir schedule.csv
 show schedule.csv
-reproduce all
+reproduce table1
 """
 """Arguments of each verb that has `--show-passes`."""
 
