@@ -1,4 +1,5 @@
-// RUN: pipesched-opt-raw %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(exec-assign-buffers{host-memory=100})'
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt-raw %t.mlir --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(exec-assign-buffers{host-memory=100})'
 
 // What exec-assign-buffers refuses.
 
@@ -36,13 +37,14 @@ exec.program @p workers 2 microbatches 1 {
   }
 }
 
-// -----
-
-// A message that is read before it is there: the wait was left out.
+// CASES
 func.func @d() -> (tensor<8xf32> {pipe.input}) {
   %x = arith.constant dense<1.0> : tensor<8xf32>
   return %x : tensor<8xf32>
 }
+@@
+
+// A message that is read before it is there: the wait was left out.
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>
 }
@@ -56,20 +58,13 @@ exec.program @p workers 2 microbatches 1 {
     %s0 = send 0F0 to 1 after %f0
   }
   worker 1 {
-    // expected-note @+1 {{which is here}}
+    // note: which is here
     %act0 = recv 0F0 from 0
-    // expected-error @+1 {{of cell 1F0 does not wait for the message that it reads, 'recv 0F0 from 0'; add its token to 'after'}}
+    // error: of cell 1F0 does not wait for the message that it reads, 'recv 0F0 from 0'; add its token to 'after'
     %f0 = compute 1F0
   }
 }
-
-// -----
-
 // A cell without a function.
-func.func @d() -> (tensor<8xf32> {pipe.input}) {
-  %x = arith.constant dense<1.0> : tensor<8xf32>
-  return %x : tensor<8xf32>
-}
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>
 }
@@ -79,8 +74,34 @@ exec.program @p workers 1 microbatches 1 {
   pipe.data @d
   worker 0 {
     %f0 = compute 0F0
-    // expected-error @+1 {{runs B of stage 0, which has no function for it}}
+    // error: runs B of stage 0, which has no function for it
     %b0 = compute 0B0 after %f0
+  }
+}
+// An arena larger than sums of places may be. All of it is alive: the backward
+// of the second microbatch needs both residuals.
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}, tensor<1152921504606844928xi8> {pipe.residual}) {
+  %r = tensor.empty() : tensor<1152921504606844928xi8>
+  return %x, %r : tensor<8xf32>, tensor<1152921504606844928xi8>
+}
+func.func @b(%r: tensor<1152921504606844928xi8> {pipe.residual}, %dy: tensor<8xf32> {pipe.output_gradient}) -> (tensor<8xf32> {pipe.input_gradient}) {
+  return %dy : tensor<8xf32>
+}
+func.func @l(%y: tensor<8xf32> {pipe.output}) -> (tensor<f32> {pipe.loss}, tensor<8xf32> {pipe.output_gradient}) {
+  %l = arith.constant dense<0.0> : tensor<f32>
+  return %l, %y : tensor<f32>, tensor<8xf32>
+}
+exec.program @p workers 1 microbatches 2 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f backward @b
+  pipe.data @d
+  pipe.loss @l
+  worker 0 {
+    %f0 = compute 0F0
+    // error: makes the arena of worker 0 larger than 1152921504606846976 bytes
+    %f1 = compute 0F1
+    %b0 = compute 0B0 after %f0
+    %b1 = compute 0B1 after %f1
   }
 }
 
@@ -107,38 +128,5 @@ exec.program @p workers 1 microbatches 1 {
     %d0 = offload 0D0 after %f0
     %u0 = reload 0U0 after %d0
     %b0 = compute 0B0 after %f0, %u0
-  }
-}
-
-// -----
-
-// An arena larger than sums of places may be. All of it is alive: the backward
-// of the second microbatch needs both residuals.
-func.func @d() -> (tensor<8xf32> {pipe.input}) {
-  %x = arith.constant dense<1.0> : tensor<8xf32>
-  return %x : tensor<8xf32>
-}
-func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}, tensor<1152921504606844928xi8> {pipe.residual}) {
-  %r = tensor.empty() : tensor<1152921504606844928xi8>
-  return %x, %r : tensor<8xf32>, tensor<1152921504606844928xi8>
-}
-func.func @b(%r: tensor<1152921504606844928xi8> {pipe.residual}, %dy: tensor<8xf32> {pipe.output_gradient}) -> (tensor<8xf32> {pipe.input_gradient}) {
-  return %dy : tensor<8xf32>
-}
-func.func @l(%y: tensor<8xf32> {pipe.output}) -> (tensor<f32> {pipe.loss}, tensor<8xf32> {pipe.output_gradient}) {
-  %l = arith.constant dense<0.0> : tensor<f32>
-  return %l, %y : tensor<f32>, tensor<8xf32>
-}
-exec.program @p workers 1 microbatches 2 {
-  pipe.path on [0]
-  pipe.stage 0 forward @f backward @b
-  pipe.data @d
-  pipe.loss @l
-  worker 0 {
-    %f0 = compute 0F0
-    // expected-error @+1 {{makes the arena of worker 0 larger than 1152921504606846976 bytes}}
-    %f1 = compute 0F1
-    %b0 = compute 0B0 after %f0
-    %b1 = compute 0B1 after %f1
   }
 }

@@ -1,4 +1,5 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pipe-verify
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file --pipe-verify
 
 // A before the lookup
 pipe.schedule @p workers 1 microbatches 1 {
@@ -28,14 +29,19 @@ pipe.schedule @p workers 1 microbatches 1 {
   worker 0 runs [0E0 0A0 0F0 0B0 0V0 0C0]
 }
 
-// -----
+// CASES
+pipe.schedule @p workers 1 microbatches 1 {
+@@
+}
 
 // E without A
-pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
-  // expected-error @+1 {{0A0 is missing: worker 0 runs 0E0 without it}}
+  // error: 0A0 is missing: worker 0 runs 0E0 without it
   worker 0 runs [0E0 0F0 0B0 0C0 0V0]
-}
+// lookups that the first stage does not wait for
+  path on [0, 0]
+  // error: cell 0 (1E0) is of stage 1, but worker 0 has the first stage of its path, from which shards take and to which they give: it has to be 0E0
+  worker 0 runs [1E0 1A0 0F0 1F0 1B0 1C0 1V0 0B0]
 
 // -----
 
@@ -64,15 +70,6 @@ pipe.schedule @p workers 1 microbatches 2 {
   path on [0]
   // expected-error @+1 {{0E1 is missing: worker 0 runs 0E0, and worker 0 has a shard of it}}
   worker 0 runs [0E0 0A0 0F0 0B0 0C0 0V0 0F1 0B1]
-}
-
-// -----
-
-// lookups that the first stage does not wait for
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0, 0]
-  // expected-error @+1 {{cell 0 (1E0) is of stage 1, but worker 0 has the first stage of its path, from which shards take and to which they give: it has to be 0E0}}
-  worker 0 runs [1E0 1A0 0F0 1F0 1B0 1C0 1V0 0B0]
 }
 
 // -----

@@ -323,24 +323,20 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 // expected-error @+1 {{'pipe.repeat' op expects parent op 'pipe.model'}}
 pipe.repeat "b"
 
-// -----
+// CASES
+pipe.model @m microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
+@@
+}
 
 // block_c5: more is whole than there is
-pipe.model @m microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
-  // expected-error @+1 {{'pipe.block' op has 4 whole_bytes of its 3 weight_grad_bytes}}
+  // error: 'pipe.block' op has 4 whole_bytes of its 3 weight_grad_bytes
   block "b" parameters 0 activation_bytes 9 weight_grad_bytes 3 whole_bytes [9, 4, 0] {
   }
-}
-
-// -----
-
 // kernel_c4: a collective is of all
-pipe.model @m microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
   block "b" parameters 0 activation_bytes 0 {
-    // expected-error @+1 {{'pipe.kernel' op on link is 'whole', while its accelerators share it}}
+    // error: 'pipe.kernel' op on link is 'whole', while its accelerators share it
     kernel "k" on link whole F <0 flops, 1 bytes>
   }
-}
 
 // -----
 

@@ -40,18 +40,14 @@ weights []
 // expected-error @+1 {{'pipe.path' op must stand in a pipe.schedule or an exec.program}}
 pipe.path on [0]
 
-// -----
+// CASES
+pipe.schedule @s workers 1 microbatches 4 {
+@@
+}
 
 // path_c3: an empty range
-pipe.schedule @s workers 1 microbatches 4 {
-  // expected-error @+1 {{'pipe.path' op path 0 takes [2:2:1], which is empty}}
+  // error: 'pipe.path' op path 0 takes [2:2:1], which is empty
   path on [0] takes [2:2]
-}
-
-// -----
-
 // path_c3: a microbatch whose end would overflow
-pipe.schedule @s workers 1 microbatches 4 {
-  // expected-error @+1 {{microbatch 9223372036854775807 is above 2147483647}}
+  // error: microbatch 9223372036854775807 is above 2147483647
   path on [0] takes [9223372036854775807]
-}

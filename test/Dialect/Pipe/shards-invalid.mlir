@@ -1,4 +1,5 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pipe-verify
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file --pipe-verify
 
 // S before the output of the last stage is there
 pipe.schedule @p workers 1 microbatches 1 {
@@ -18,14 +19,19 @@ pipe.schedule @p workers 1 microbatches 1 {
   worker 0 runs [0F0 0X0 0S0 0B0 0Y0 0T0]
 }
 
-// -----
+// CASES
+pipe.schedule @p workers 1 microbatches 1 {
+@@
+}
 
 // S without T
-pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
-  // expected-error @+1 {{0T0 is missing: worker 0 runs 0S0 without it}}
+  // error: 0T0 is missing: worker 0 runs 0S0 without it
   worker 0 runs [0F0 0X0 0S0 0Y0 0B0]
-}
+// shards that do not wait for the last stage of their worker
+  path on [0, 0]
+  // error: cell 3 (0S0) is of stage 0, but worker 0 has the last stage of its path, from which shards take and to which they give: it has to be 1S0
+  worker 0 runs [0F0 0X0 1F0 0S0 0Y0 0T0 1B0 0B0]
 
 // -----
 
@@ -44,15 +50,6 @@ pipe.schedule @p workers 1 microbatches 2 {
   path on [0]
   // expected-error @+1 {{0S1 is missing: worker 0 runs 0S0, and worker 0 has a shard of it}}
   worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0B0 0F1 0B1]
-}
-
-// -----
-
-// shards that do not wait for the last stage of their worker
-pipe.schedule @p workers 1 microbatches 1 {
-  path on [0, 0]
-  // expected-error @+1 {{cell 3 (0S0) is of stage 0, but worker 0 has the last stage of its path, from which shards take and to which they give: it has to be 1S0}}
-  worker 0 runs [0F0 0X0 1F0 0S0 0Y0 0T0 1B0 0B0]
 }
 
 // -----
