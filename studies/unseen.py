@@ -1,0 +1,184 @@
+"""Published runs predicted as a user predicts them: by `pipesched simulate` with the degrees, the
+batch and the precision that are published, and defaults for everything else.
+
+Nothing is fitted to these rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import combinations
+from math import nan
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import pipesched
+from pipesched.command import main as pipesched_command
+from pipesched.paper import Basis, Study
+
+from .groups import TIE_PERCENT
+from .study import GIB, data, percent
+
+OPTIONS = {
+    "system": "system",
+    "microbatch": "microbatch-size",
+    "sequence": "sequence",
+    "pipeline": "pp",
+    "chunks": "vpp",
+    "tensor": "tp",
+    "context": "cp",
+    "expert": "ep",
+    "precision": "precision",
+    "recompute": "recompute",
+    "sharding": "sharding",
+}
+"""Fields of a row, and the options that say the same."""
+
+
+def published() -> dict[str, Any]:
+    """The measurements.
+
+    >>> sorted(published())
+    ['models', 'out_of_memory', 'rows', 'sources']
+    """
+    return data("unseen_runs.json")
+
+
+def arguments(row: Mapping[str, Any], models: Path) -> list[str]:
+    """The arguments of `pipesched` for a row; `models` is the folder of models that do not ship."""
+    workers, chunks = row.get("pipeline", 1), row.get("chunks", 1)
+    pipelines = row["gpus"] // (workers * row.get("tensor", 1) * row.get("context", 1))
+    name = row["model"]
+    found = [
+        "simulate",
+        row.get("family", "1f1b" if chunks == 1 else "interleaved-1f1b"),
+        f"--model={name if name in pipesched.models() else models / f'{name}.json'}",
+        f"--microbatches={max(row['batch'] // (pipelines * row['microbatch']), 1)}",
+        f"--dp={pipelines}",
+    ]
+    if workers == 1:
+        found.append("--pp=1")
+    found += [f"--{option}={row[field]}" for field, option in OPTIONS.items() if field in row]
+    if row.get("sequence_parallel") is False:
+        found.append("--set=sequence-parallel=false")
+    return [*found, "--format=json"]
+
+
+@contextlib.contextmanager
+def _model_files() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, model in published()["models"].items():
+            named = {"name": name, "description": name, **model}
+            Path(folder, f"{name}.json").write_text(json.dumps(named), encoding="utf-8")
+        yield Path(folder)
+
+
+def _answer(row: Mapping[str, Any], models: Path) -> dict[str, Any]:
+    """What the command says of a row; empty if it refuses it."""
+    file = models / "answer"
+    with contextlib.redirect_stderr(io.StringIO()):
+        status = pipesched_command([*arguments(row, models), f"--output={file}"])
+    found: list[dict[str, Any]] = json.loads(file.read_text()) if status == 0 else [{}]
+    return found[0]
+
+
+@cache
+def answers() -> pd.DataFrame:
+    """A line for each published step, and for each layout that ran out of memory."""
+    lines = []
+    with _model_files() as models:
+        for row in published()["rows"]:
+            answer = _answer(row, models)
+            step, memory = row.get("step_s", nan), row.get("memory_gib", nan)
+            ours = answer.get("step_s", nan)
+            lines.append(
+                {
+                    "group": row["group"],
+                    "source": row["source"],
+                    "case": row.get("case", ""),
+                    "cluster": row.get("cluster", ""),
+                    "measured_s": step,
+                    "predicted_s": ours,
+                    "error_percent": percent(ours, step),
+                    "from_s": answer.get("step_low_s", nan),
+                    "to_s": answer.get("step_high_s", nan),
+                    "measured_gib": memory,
+                    "predicted_gib": answer.get("peak_bytes_per_gpu", nan) / GIB,
+                    "fits": answer.get("fits"),
+                    "ran": True,
+                }
+            )
+        for row in published()["out_of_memory"]:
+            answer = _answer({"system": "a100-sxm-80gb", **row}, models)
+            lines.append(
+                {
+                    "group": "A100 layouts",
+                    "source": "aleph",
+                    "cluster": row["cluster"],
+                    "predicted_gib": answer.get("peak_bytes_per_gpu", nan) / GIB,
+                    "fits": answer.get("fits"),
+                    "ran": False,
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def _order(rows: pd.DataFrame) -> tuple[int, int]:
+    """Pairs of one cluster that differ, and those of them predicted in the right order."""
+    pairs = right = 0
+    for _, members in rows[rows.cluster != ""].groupby("cluster"):
+        steps = list(zip(members.measured_s, members.predicted_s, strict=True))
+        for (a, ours_a), (b, ours_b) in combinations(steps, 2):
+            if abs(a / b - 1) * 100 >= TIE_PERCENT:
+                pairs += 1
+                right += (a - b) * (ours_a - ours_b) > 0
+    return pairs, right
+
+
+def _group(name: str, rows: pd.DataFrame) -> dict[str, Any]:
+    errors = rows.error_percent
+    banded = rows[rows.from_s.notna()]
+    inside = (banded.from_s <= banded.measured_s) & (banded.measured_s <= banded.to_s)
+    pairs, right = _order(rows)
+    return {
+        "group": name,
+        "rows": len(rows),
+        "typical_percent": median(errors.abs()),
+        "least_percent": errors.min(),
+        "most_percent": errors.max(),
+        "in_band": f"{inside.sum()} of {len(banded)}",
+        "in_order": f"{right} of {pairs}",
+    }
+
+
+def unseen() -> Study:
+    """The rows by group, and whether layouts fit that ran or ran out of memory.
+
+    >>> found = unseen().digest
+    >>> bool((found.rows > 0).all())
+    True
+    """
+    found = answers()
+    timed = found[found.measured_s.notna() & found.predicted_s.notna()]
+    digest = [_group(str(name), rows) for name, rows in timed.groupby("group", sort=False)]
+    fits = found[(found.group == "A100 layouts") & found.fits.notna()]
+    right = int((fits.fits == fits.ran).sum())
+    refused = int((found.measured_s.notna() & found.predicted_s.isna()).sum())
+    return Study(
+        title="Published runs predicted with defaults alone: error of the step in time",
+        frame=found,
+        digest=pd.DataFrame(digest),
+        basis=Basis(
+            given="degrees, batch, sequence, precision, recomputation and sharding as published",
+            fitted="nothing",
+            open=f"refused: {refused} rows; of {len(fits)} layouts on A100 that ran or ran out of"
+            f" memory {right} are told right",
+        ),
+    )

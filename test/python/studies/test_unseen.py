@@ -1,0 +1,33 @@
+"""Published runs as users predict them: by the command, with its defaults."""
+
+import pandas as pd
+import pytest
+
+from studies import unseen
+
+LEAST = {"H100 dense": 7, "A100 FSDP": 7, "TPU v6e": 13, "H100 FSDP": 23}
+"""By group: the typical error in percent that no change may exceed."""
+
+
+@pytest.fixture(scope="module")
+def digest() -> pd.DataFrame:
+    found = unseen.unseen().digest
+    assert found is not None
+    return found.set_index("group")
+
+
+def test_every_row_is_predicted_or_refused(digest: pd.DataFrame) -> None:
+    steps = [row for row in unseen.published()["rows"] if "step_s" in row]
+    assert len(steps) - digest.rows.sum() <= 1
+
+
+def test_typical_errors_do_not_grow(digest: pd.DataFrame) -> None:
+    for group, limit in LEAST.items():
+        assert digest.typical_percent[group] < limit, group
+
+
+def test_layouts_fit_that_ran() -> None:
+    rows = unseen.answers()
+    layouts = rows[(rows.group == "A100 layouts") & rows.fits.notna()]
+    assert len(layouts) == 289
+    assert (layouts.fits == layouts.ran).mean() > 0.86
