@@ -5,8 +5,7 @@
 Four ranks are processes of this machine on gloo. Held are the bytes of all storages that operations
 make in the third step and that are alive at once, at most; gradients of parameters are there
 before. PyTorch's buffers for receives, which it keeps between steps, count too. Predicted is the
-peak behind an instruction, by `measure_memory` of one schedule of each placement. "With slots" is
-held with receives at fixed addresses, all slots counted.
+peak behind an instruction, by `measure_memory` of one schedule of each placement.
 
 Usage: .venv/bin/python benchmarks/torch_memory.py [--width N] [--rows N] [--microbatches N]
 """
@@ -102,10 +101,10 @@ def stage(number: int, width: int) -> nn.Module:
     return nn.Sequential(*(each for layer in layers for each in layer))
 
 
-def ours(schedule: Schedule, x: Tensor, width: int, has_slots: bool = False) -> tuple[int, Any]:
+def ours(schedule: Schedule, x: Tensor, width: int) -> tuple[int, Any]:
     """What is held at most, and the measured sizes."""
     loss = nn.functional.mse_loss
-    runtime = PipelineRuntime(schedule, lambda _, s: stage(s, width), loss, receive_slots=has_slots)
+    runtime = PipelineRuntime(schedule, lambda _, s: stage(s, width), loss)
     runtime.step(x, x)
     with runtime.measure_memory() as memory:
         runtime.step(x, x)
@@ -114,7 +113,7 @@ def ours(schedule: Schedule, x: Tensor, width: int, has_slots: bool = False) -> 
     with alive:
         runtime.step(x, x)
     runtime.close()
-    return alive.peak + runtime.slots.nbytes, memory
+    return alive.peak, memory
 
 
 def theirs(schedule: Schedule, rank: int, x: Tensor, width: int, file: Path) -> int:
@@ -153,18 +152,16 @@ def rank_process(rank: int, folder: Path, options: argparse.Namespace) -> None:
     store = f"file://{folder}/store"
     dist.init_process_group("gloo", store, rank=rank, world_size=RANKS)
     x = torch.rand(options.rows * options.microbatches, options.width)
-    held, fixed, memories, other = {}, {}, {}, {}
+    held, memories, other = {}, {}, {}
     for name, (_, transform, _) in CASES.items():
         schedule = schedule_of(name, options.microbatches)
         held[name], memories[name] = ours(schedule, x, options.width)
-        fixed[name], _ = ours(schedule, x, options.width, has_slots=True)
         if not transform:
             other[name] = theirs(schedule, rank, x, options.width, folder / f"{rank}.csv")
         dist.barrier()
     rows = {
         name: {
             "held": held[name],
-            "slots": fixed[name],
             "predicted": memories[by].predict(schedule_of(name, options.microbatches)),
             "pytorch": other.get(name),
         }
@@ -196,11 +193,11 @@ def main() -> None:
         if any(process.exitcode for process in processes):
             raise SystemExit("a rank failed")
         found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(RANKS)]
-    print("| schedule | held, MiB, by rank | predicted | with slots | PyTorch's runtime |")
-    print("|---|---|---|---|---|")
+    print("| schedule | held, MiB, by rank | predicted | PyTorch's runtime |")
+    print("|---|---|---|---|")
     for name in CASES:
         cells = []
-        for kind in ("held", "predicted", "slots", "pytorch"):
+        for kind in ("held", "predicted", "pytorch"):
             values = [rank[name][kind] for rank in found]
             none = None in values
             cells.append("" if none else ", ".join(f"{value / MIB:.1f}" for value in values))

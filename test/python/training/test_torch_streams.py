@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pipesched
 import pytest
-from pipesched.slots import receive_pools
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -20,9 +19,8 @@ import torch
 import torch.distributed as dist
 from pipesched.torch import PipelineError
 from pipesched.torch.autograd.activation import Saved
-from pipesched.torch.comm.device import device_of, is_captured, prepare
+from pipesched.torch.comm.device import device_of, prepare
 from pipesched.torch.comm.messages import Link, OrderedMessages, batches_of
-from pipesched.torch.comm.slots import Slots
 from pipesched.torch.core.values import TENSOR, Packet
 from pipesched.torch.core.watch import Watch
 from pipesched.torch.grad_sync.data_parallel import Unit
@@ -325,67 +323,6 @@ def test_sent_buffers_live_until_they_are_sent(monkeypatch: pytest.MonkeyPatch) 
     assert rank.link.sending == []
     last = rank.device.current.run()
     assert all(is_before(batch.clock, last) for batch in rank.batches if not batch.is_over)
-
-
-def test_a_capture_asks_the_device_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a graph is captured nothing runs: whoever asks whether it has ended makes an error."""
-    rank = Rank(monkeypatch)
-    asked: list[Any] = []
-
-    def is_completed(batch: Batch) -> bool:
-        asked.append(batch)
-        return True
-
-    monkeypatch.setattr(Batch, "is_completed", is_completed)
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    rank.link.buffers = torch.device("cuda", 0)
-    for _ in range(3):
-        rank.link.keep([cast(Any, Batch(rank.device, rank.stream))], torch.empty(1), str)
-    assert len(rank.link.sending) == 3 and not asked
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-    rank.link.keep([], torch.empty(1), str)
-    assert len(rank.link.sending) == 1 and len(asked) == 3
-    assert not is_captured(torch.device("cpu"))
-
-
-# Slots
-
-
-def test_slots_are_used_again_behind_their_last_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a message writes into a slot comes after the last compute that read what was there."""
-    rank = Rank(monkeypatch, family="zb-v")
-    pools = receive_pools(rank.program)
-    rank.link.slots = Slots(rank.program, pools, torch.device("meta"))
-    places: dict[int, set[int]] = {}
-    take = rank.link.slots.buffer
-
-    def noted(instruction: Any, nbytes: int) -> Tensor:
-        found = take(instruction, nbytes)
-        places.setdefault(instruction.index, set()).add(found.untyped_storage()._cdata)
-        return found
-
-    monkeypatch.setattr(rank.link.slots, "buffer", noted)
-    for _ in range(2):
-        rank.messages.finish()
-        rank.run()
-    index_of = {each.message: each.index for each in rank.program if each.kind == "recv"}
-    of_message = rank.issued()
-    pairs = 0
-    for pool in pools:
-        for slot in pool.slots:
-            assert len(set.union(*(places[index_of[message]] for message in slot))) == 1
-            for one, other in zip(slot, slot[1:], strict=False):
-                at = rank.program[index_of[one]].cell.microbatch
-                readers = [
-                    rank.computes[i.index]
-                    for i in rank.program
-                    if i.kind == "compute" and (i.cell.stage, i.cell.microbatch) == (pool.stage, at)
-                    if pool.kind == "input" or i.cell.phase != "F"
-                ]
-                batch = of_message[index_of[other]]
-                assert readers and all(is_before(reader, batch.clock) for reader in readers)
-                pairs += 1
-    assert pairs > 5
 
 
 # Times and devices

@@ -68,16 +68,8 @@ def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ord
     watch.wait(lambda: torch.cuda.synchronize(device), what)
 
 
-def is_captured(device: torch.device) -> bool:
-    """Returns whether what is issued on a device now becomes a CUDA graph. Nothing runs meanwhile,
-    so that neither may the host wait for the device nor ask it.
-    """
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
-
-
 def await_device(device: torch.device, watch: Watch) -> None:
     """Waits until an accelerator has done what was issued. The host sleeps meanwhile."""
-    if not is_captured(device):
-        event = cast(Any, torch.cuda.Event)(blocking=True)
-        torch.cuda.current_stream(device).record_event(event)
-        watch.wait(event.synchronize, lambda: "the device to finish the step")
+    event = cast(Any, torch.cuda.Event)(blocking=True)
+    torch.cuda.current_stream(device).record_event(event)
+    watch.wait(event.synchronize, lambda: "the device to finish the step")

@@ -44,8 +44,6 @@ from ..core.program import early_receives
 from ..core.values import HOST, NOTHING, Packet, Spec, read, stamp, tensors_in, words_of
 from ..core.watch import Watch
 from ..partition.placement import StageKey
-from .device import is_captured
-from .slots import Slots
 
 TAGS = 32_768
 """The number of tags that MPI guarantees."""
@@ -76,8 +74,6 @@ class Link:
     """Wraps the work of a receive into host memory."""
     sending: list[tuple[Sequence[Any], Tensor, Callable[[], str]]] = field(default_factory=list)
     """What a process group without tags sends from a device, and what tells its end."""
-    slots: Slots = field(default_factory=Slots)
-    """Where received tensors lie, if they have fixed places."""
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
@@ -89,21 +85,9 @@ class Link:
         what = lambda: f"the end of {show(instruction)}"
         self.watch.keep(work.wait, buffer, what)
 
-    def place(self, instruction: Instruction, nbytes: int, device: torch.device) -> Tensor:
-        """Returns a buffer for a receive on a device: the slot of the message, if slots are
-        there.
-        """
-        if self.slots.pools and device.type == self.device.type:
-            return self.slots.buffer(instruction, nbytes)
-        return torch.empty(nbytes, dtype=torch.uint8, device=device)
-
-    def move_to_device(self, buffer: Tensor, instruction: Instruction) -> Tensor:
+    def move_to_device(self, buffer: Tensor) -> Tensor:
         """Returns a buffer that has been received, on the device of received tensors."""
-        if buffer.device.type == self.device.type:
-            return buffer
-        if not self.slots.pools:
-            return buffer.to(self.device)
-        return self.slots.buffer(instruction, buffer.numel()).copy_(buffer)
+        return buffer if buffer.device.type == self.device.type else buffer.to(self.device)
 
     def receive(self, buffer: Tensor, instruction: Instruction, tag: int) -> Any:
         """Begins to receive; returns what to wait for."""
@@ -141,9 +125,8 @@ class Link:
             for work in works:
                 self.watch.keep(work.wait, buffer, what)
             return
-        if not is_captured(self.buffers):
-            # Asking a work does not wait for the device.
-            self.sending = [s for s in self.sending if not all(w.is_completed() for w in s[0])]
+        # Asking a work does not wait for the device.
+        self.sending = [s for s in self.sending if not all(w.is_completed() for w in s[0])]
         self.sending.append((works, buffer, what))
 
     def flush(self) -> None:
@@ -220,11 +203,10 @@ class TaggedMessages:
         spec = self.known.get(instruction.message, NOTHING)
         if flag:
             spec = Spec.from_bytes(self._receive_header(instruction, size))
-            del buffer, words, work  # which have the place of the message, if it has one
             buffer, words, work = self._begin(instruction, 2, spec)
             self._finish(instruction, buffer, words, work)
             self.known[instruction.message] = spec
-        return read(self._link.move_to_device(buffer, instruction), spec)
+        return read(self._link.move_to_device(buffer), spec)
 
     def finish(self) -> None:
         """Ends a pass; the watch has the buffers that were sent."""
@@ -233,10 +215,7 @@ class TaggedMessages:
         self, instruction: Instruction, part: int, spec: Spec
     ) -> tuple[Tensor, memoryview, Any]:
         """Begins to receive a buffer of a message; returns it with the words of its trailer."""
-        if spec is NOTHING:  # no values come in it
-            buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
-        else:
-            buffer = self._link.place(instruction, spec.nbytes, HOST)
+        buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
         words = words_of(buffer)
         words[1] = 0
         return buffer, words, self._link.receive(buffer, instruction, _tag(instruction) + part)
@@ -395,7 +374,7 @@ class OrderedMessages:
         self._link.wait(works, buffer, what, words)
         if words is not None:
             _check_number(words[1] - 1, instruction)
-        return read(self._link.move_to_device(buffer, instruction), self._find_spec(instruction))
+        return read(self._link.move_to_device(buffer), self._find_spec(instruction))
 
     def finish(self) -> None:
         self._decide()
@@ -430,7 +409,7 @@ class OrderedMessages:
                 if buffer.device == HOST:  # nobody reads the trailer elsewhere
                     stamp(buffer, 0, instruction.message)
             else:
-                buffer = self._link.place(instruction, spec.nbytes, self._link.buffers)
+                buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=self._link.buffers)
                 if buffer.device == HOST:
                     words_of(buffer)[1] = 0  # until all is there
             buffers.append(buffer)

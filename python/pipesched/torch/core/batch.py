@@ -278,9 +278,8 @@ class Tokens:
 
     @property
     def is_on(self) -> bool:
-        """Whether the next step is looked at. One that is captured asks its device nothing."""
-        is_captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-        return self._left > 0 and not is_captured
+        """Whether the next step is looked at."""
+        return self._left > 0
 
     def note(self, number: int, loss: Tensor, target: Any) -> None:
         """Notes the loss of a microbatch."""

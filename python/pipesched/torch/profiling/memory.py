@@ -25,12 +25,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pipesched import Cell, Instruction, PipeSchedError, ReceivePool, Schedule
-from pipesched.slots import receive_pools
+from pipesched import Cell, Instruction, PipeSchedError, Schedule
 
 from ..autograd.activation import Activation
 from ..comm.messages import At, Boxes
-from ..comm.slots import Slots
 from ..core.batch import units_of
 from ..core.program import early_receives, needs
 from ..core.values import Packet, places_of
@@ -46,8 +44,6 @@ class StageBytes:
 
     kept: int = 0
     """From F, or R, to the backward."""
-    fixed: int = 0
-    """What else it has of that, in a slot for messages; U brings it back to another place."""
     split: int = 0
     """From I to W."""
     input: int = 0
@@ -78,7 +74,6 @@ class Rank(Protocol):
     spared: set[int]
     """The storages of parameters, buffers and the batch."""
     boxes: Boxes
-    slots: Slots
     sums: Sums
 
     def places_held(self) -> dict[int, int]:
@@ -94,8 +89,6 @@ class Memory:
     has_tags: bool
     is_early: bool = True
     """Whether receives begin before their places."""
-    has_slots: bool = False
-    """Whether messages lie in slots, which are there from the start."""
     peak: int = 0
     """The most bytes of activations and messages after an instruction."""
     stages: dict[StageKey, StageBytes] = field(default_factory=dict)
@@ -123,16 +116,12 @@ class Memory:
         own = rank.held.get(at)
         others = [t for key, held in rank.held.items() if key != at for t in held.tensors()]
         known = rank.spared | places_of(others, ()).keys()
-        known |= rank.slots.places.keys()
         if own is not None:
             found = sum(places_of(own.tensors(), known).values())
             is_input = cell.phase == "F" and cell.recomputed
             name = {"F": "input" if is_input else "kept", "R": "kept", "I": "split"}.get(cell.phase)
             if name is not None:
                 stage.note(name, found)
-            if name == "kept":
-                places = places_of(own.tensors(), ())
-                stage.note("fixed", sum(n for p, n in places.items() if p in rank.slots.places))
             known |= places_of(own.tensors(), ()).keys()
         packet, name = rank.boxes.behind(cell)
         if packet is not None:
@@ -163,15 +152,13 @@ class Memory:
         program = units_of(schedule).program(self.rank)
         blocks_of = {(s.path, s.stage): s.blocks for s in schedule.stages(self.rank)}
         early = early_receives(program, in_order=not self.has_tags) if self.is_early else {}
-        begins = {each.index: begin for begin, chosen in early.items() for each in chosen}
         last = {
             (cell.path, cell.stage): cell
             for instruction in program
             for cell in instruction.cells
             if instruction.kind == "compute" and cell.phase in "BW"
         }
-        pools = receive_pools(program, begins) if self.has_slots else ()
-        walk = _Walk(self, set(last.values()), pools)
+        walk = _Walk(self, set(last.values()))
         for instruction in program:
             for receive in early.get(instruction.index, ()):
                 walk.receive(receive.cell)
@@ -194,15 +181,9 @@ def _size(packet: Packet, known: Iterable[int]) -> int:
 class _Walk:
     """A program, as bytes that come and go."""
 
-    def __init__(
-        self, memory: Memory, last: Collection[Cell], pools: Sequence[ReceivePool]
-    ) -> None:
+    def __init__(self, memory: Memory, last: Collection[Cell]) -> None:
         self._memory, self._last = memory, last
         self._held: dict[tuple[str, int, int], int] = {}
-        for number, pool in enumerate(pools):
-            sizes = memory.stages.get((pool.path, pool.stage), StageBytes())
-            each = sizes.message if pool.kind == "input" else sizes.gradient
-            self._put("slots", number, 0, pool.size * each)
         self.peak = 0
 
     def _of(self, cell: Cell, offset: int = 0) -> StageBytes:
@@ -219,7 +200,6 @@ class _Walk:
         is_down = cell.phase == "F"
         stage = self._of(cell, 1 if is_down else -1)
         nbytes = stage.message if is_down else stage.gradient
-        nbytes = 0 if self._memory.has_slots else nbytes
         self._put("down" if is_down else "up", cell.stage, cell.microbatch, nbytes)
 
     def begin_sum(self, group: int, nbytes: int) -> None:
@@ -243,7 +223,6 @@ class _Walk:
             self._drop("activation", cell.stage, cell.microbatch)
         elif instruction.kind == "reload":
             self._put("activation", cell.stage, cell.microbatch, self._of(cell).kept)
-            self._put("reloaded", cell.stage, cell.microbatch, self._of(cell).fixed)
         elif instruction.kind == "compute":
             for each in instruction.cells:
                 self._compute(each)
@@ -264,14 +243,12 @@ class _Walk:
         elif phase == "W":
             self._put_gradients(cell)
             self._drop("activation", stage, number)
-            self._drop("reloaded", stage, number)
         elif phase in "BI":
             self._drop("up", stage + 1, number)
             self._put("up", stage, number, sizes.upward)
             if phase == "B":
                 self._put_gradients(cell)
                 self._drop("activation", stage, number)
-                self._drop("reloaded", stage, number)
             else:
                 self._put("activation", stage, number, sizes.split)
 

@@ -101,10 +101,7 @@ class Executor:
         self._shards: Any = parts.shards
         self._lookups: Any = None if parts.shards is None else parts.shards.lookups
         self._watch, self._device = parts.link.watch, parts.link.device
-        self.slots, self.sums = parts.link.slots, parts.sums
-        self._copy_from_slot: Callable[[Tensor], Tensor] = (
-            self.slots.copy_out if self.slots.pools else lambda tensor: tensor
-        )
+        self.sums = parts.sums
         self._early = parts.messages.early
         self.current: Instruction | None = None
         cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
@@ -476,7 +473,7 @@ class Executor:
                 return entering, None
             if is_last:
                 if self._batch.mode == "evaluate" and self._batch.targets is None:
-                    self._batch.outputs[cell.microbatch] = map_tensors(output, self._copy_from_slot)
+                    self._batch.outputs[cell.microbatch] = output
                     return [], None
                 losses = lose(self._parts.loss, self._batch, cell, output, activation.target)
                 self._check(key, losses, activation)
@@ -485,7 +482,7 @@ class Executor:
         if is_training:
             self._check(key, tensors, activation)
         wants = [tensor.requires_grad for tensor in tensors]
-        sent = [self._copy_from_slot(as_sent(tensor, self._buffered)) for tensor in tensors]
+        sent = [as_sent(tensor, self._buffered) for tensor in tensors]
         return tensors, Packet(sent, wants, structure, overlapping(sent))
 
     def _check(self, key: StageKey, outputs: Sequence[Tensor], activation: Activation) -> None:
@@ -528,7 +525,6 @@ class Executor:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
             with self._time(cell, "W"), self._inside(cell):
                 activation.weights.run()
-            self._free_gradients(cell)
             self._drop(cell)
             return
         if activation.parts is not None:
@@ -565,7 +561,6 @@ class Executor:
 
     def _end_backward(self, cell: Cell, activation: Activation, found: list[Any]) -> None:
         inputs, found = activation.inputs, self._injected.scale_down(cell, found)
-        self._free_gradients(cell)
         if cell.phase == "B":
             self._drop(cell)
         activation.roots = []
@@ -585,10 +580,6 @@ class Executor:
         """Runs a backward, which may add to gradients and in which no forward may run again."""
         inside = NOTHING if self._earlier is None else self._earlier.backward(cell)
         return self._injected.backward(cell, inside)
-
-    def _free_gradients(self, cell: Cell) -> None:
-        if self.slots.pools:
-            self.slots.free_gradients(self._parts.placement, cell)
 
     def _drop(self, cell: Cell) -> None:
         """Ends an activation, whose gradients are all computed."""
@@ -612,7 +603,7 @@ class Executor:
 
     def _pass_up(self, cell: Cell, gradients: list[Tensor | None]) -> None:
         """Gives the gradients of an input to the stage before, here or by a message."""
-        given = [g if g is None else self._copy_from_slot(g.detach()) for g in gradients]
+        given = [g if g is None else g.detach() for g in gradients]
         tensors, structure = flatten(given)
         self.boxes.pass_up(cell, Packet(tensors, [False] * len(tensors), structure))
 
@@ -643,7 +634,7 @@ class Executor:
         found |= places_of(self.sums.tensors(), ())
         if self._earlier is not None:
             found |= places_of(self._earlier.tensors(), ())
-        return found | self.slots.places
+        return found
 
     def bytes_held(self) -> int:
         """Returns the bytes that messages and activations hold, the latter as far as `Saved` sees

@@ -20,7 +20,6 @@ from pipesched.options import PairOrder, ReceivePlacement
 from ..autograd.inputs import refuse_graphs
 from ..checkpoint.state import Flat, Misfit, Names, Stateful
 from ..checkpoint.state import Optimizers as StoredOptimizers
-from ..comm.slots import Slots
 from ..core.batch import Batch, Count, Mode, Tokens, counts_of, cut_units, join_slices, units_of
 from ..core.errors import PipelineError
 from ..core.groups import store_of
@@ -98,8 +97,6 @@ class PipelineRuntime:
         of it, in all pipelines. Without it microbatches weigh alike.
     check_slices: whether the first step compares what stages give of the slices of their first
         microbatch with what they give of all of it, where the schedule has slices.
-    receive_slots: whether what comes in messages lies at fixed addresses, the same in every step,
-        in slots that are counted and kept from the start (`slots`).
     parts_order: in which order an overlapped pair issues the parts of layers that have some
         (`pipesched.torch.parts`): "deepseek", "megatron", "in-turn", or the parts,
         "combine.I,attention.F,...". All ranks have the same.
@@ -137,7 +134,6 @@ class PipelineRuntime:
         static_shapes: bool = True,
         count: Count | None = None,
         check_slices: bool = True,
-        receive_slots: bool = False,
         parts_order: PairOrder | str = "deepseek",
         memory_budget: int | str | None = None,
         timeout: float = 300.0,
@@ -154,7 +150,6 @@ class PipelineRuntime:
             *messages_are,
             memory_budget,
             *beside,
-            receive_slots,
             parts_order,
             count is not None,
         )
@@ -195,13 +190,6 @@ class PipelineRuntime:
     def rank(self) -> int:
         """The rank in the group, which is the worker of the schedule."""
         return self._watch.rank
-
-    @property
-    def slots(self) -> Slots:
-        """The fixed places for what this rank receives, none without `receive_slots`: `pools`,
-        `addresses` and `nbytes`.
-        """
-        return self._parts.link.slots
 
     def close(self) -> None:
         """Ends the threads of the runtime. No step can follow."""
@@ -336,10 +324,8 @@ class PipelineRuntime:
         a microbatch takes of each stage, and by `predict` the peak of other schedules. With it the
         runtime looks at every tensor that autograd keeps.
         """
-        has_slots = bool(self.slots.pools)
         messages = self._parts.messages
-        kind = messages.has_tags, messages.begins_early
-        found = Memory(self._units, self.rank, *kind, has_slots)
+        found = Memory(self._units, self.rank, messages.has_tags, messages.begins_early)
         self._executor.memory = found
         try:
             yield found

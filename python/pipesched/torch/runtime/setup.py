@@ -17,16 +17,13 @@ from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Instruction, PipeSchedError, Schedule
 from pipesched.options import ReceivePlacement
-from pipesched.slots import receive_pools
 
 from ..autograd.activation import Budget
 from ..checkpoint.state import Names, State
 from ..comm.device import device_of, prepare
 from ..comm.messages import Link, messages_over
-from ..comm.slots import Slots
 from ..core.errors import PipelineError
 from ..core.groups import own_gloo
-from ..core.program import early_receives
 from ..core.values import local
 from ..core.watch import Watch
 from ..grad_sync.data_parallel import Around, Averages, BufferRule, mark, refuse_unused, units_of
@@ -85,7 +82,6 @@ class Options:
     data_parallel: dist.ProcessGroup | DeviceMesh | None
     expert_parallel: tuple[str, ...]
     buffers: BufferRule | None
-    receive_slots: bool
     order: str
     weighs: bool
     """Whether microbatches are weighed by their tokens."""
@@ -191,8 +187,6 @@ class Setup:
         link = Link(options.group, self.watch, device, buffers)
         if not options.has_tags:
             link.host = own_gloo(range(self.schedule.workers), self.watch, "messages")
-        if options.receive_slots:
-            link.slots = self._slots(device)
         stream: Any = torch.cuda.Stream
         is_cuda = device.type == "cuda"
         stored = [
@@ -205,12 +199,7 @@ class Setup:
             self.program,
             link,
             messages_over(
-                link,
-                self.program,
-                options.has_tags,
-                options.static_shapes,
-                # Slots are counted for receives at their places.
-                by_one=is_gloo and not options.receive_slots,
+                link, self.program, options.has_tags, options.static_shapes, by_one=is_gloo
             ),
             options.loss,
             self.sums,
@@ -254,12 +243,6 @@ class Setup:
             self._device,
             options.loss,
         )
-
-    def _slots(self, device: torch.device) -> Slots:
-        """Fixed places for what the rank receives."""
-        early = early_receives(self.program) if self.options.has_tags else {}
-        begins = {each.index: begin for begin, chosen in early.items() for each in chosen}
-        return Slots(self.program, receive_pools(self.program, begins), device)
 
     # Optimizers
 

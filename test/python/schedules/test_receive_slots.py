@@ -1,21 +1,11 @@
-"""Receives at fixed addresses: how many slots a schedule needs, and steps that use them
-(slot_cases.py).
-"""
+"""How many buffers hold all that a worker receives."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from case_runs import Cases, check, expected, run_cases
 from pipesched import Schedule, generate
-
-pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
-
-import slot_cases  # noqa: F401
-
-PRECISION = 1e-12
-"""Of gradients and parameters in float64."""
 
 
 def counts(schedule: Schedule, kind: str, receives: Any = None) -> list[int]:
@@ -77,35 +67,3 @@ def test_an_offload_gives_a_slot_back() -> None:
     assert counts(whole, "input") == counts(again, "input") == [0, 8, 8, 8]
     assert counts(away, "input") == [0, 3, 3, 3]
     assert counts(away, "gradient") == counts(whole, "gradient")
-
-
-@pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    return run_cases(tmp_path_factory.mktemp("slots"), "slot_cases")
-
-
-def test_addresses_stay(cases: Cases) -> None:
-    for result in cases["places_that_stay"]:
-        assert result["text"] == ""
-        for name, (error, moved, outside, unused, pools) in result["value"].items():
-            assert error <= PRECISION, (name, error)
-            assert moved == outside == unused == 0 < pools, (name, result["value"])
-
-
-def test_slots_change_no_bit(cases: Cases) -> None:
-    for result in cases["the_same_bits"]:
-        assert result["text"] == "" and result["value"] and not any(result["value"])
-
-
-@pytest.mark.parametrize("name", expected("slot_cases"))
-def test_slots_keep_what_is_needed(cases: Cases, name: str) -> None:
-    check(cases, name)
-
-
-def test_slots_take_what_was_said(cases: Cases) -> None:
-    for result in cases["slots_as_said"]:
-        assert result["text"] == ""
-        for name, (taken, said, alive, predicted, message, peak) in result["value"].items():
-            assert taken == said > 0, name
-            assert predicted / 1.05 <= alive <= 1.05 * predicted + message, (name, result["value"])
-            assert peak == predicted or name == "1f1b" or peak <= 1.05 * predicted
