@@ -2,8 +2,7 @@
 
 `PipelineRuntime` runs any schedule or program on modules of yours; `split_sequential` cuts an
 `nn.Sequential` into the stages of a schedule, by times that `measure_children` takes if wanted,
-`from_hugging_face` a language model of transformers, `split_pipe` what PyTorch's `pipeline` has
-cut, and `split_model` any other module.
+`from_hugging_face` a language model of transformers, and `split_model` any other module.
 docs/Torch.md is the guide. PyTorch is imported here and nowhere else in pipesched.
 """
 
@@ -24,7 +23,6 @@ from .core.values import Arguments
 from .partition.cut import measure_parts, split_model
 from .partition.layers import from_hugging_face, measure_layers
 from .partition.measure import measure_children
-from .partition.pipe import measure_pipe, split_pipe
 from .partition.split import SequentialStages, split_sequential
 from .profiling.record import Event, Recording
 from .runtime.runtime import PipelineRuntime
@@ -43,9 +41,7 @@ __all__ = [
     "measure_children",
     "measure_layers",
     "measure_parts",
-    "measure_pipe",
     "split_model",
-    "split_pipe",
     "split_sequential",
 ]
 

@@ -1,5 +1,5 @@
-"""Causal language models of transformers and Pipes of PyTorch train as without a pipeline, in real
-processes: see case_runs.py.
+"""Causal language models of transformers train as without a pipeline, in real processes: see
+case_runs.py.
 
 A case returns the largest difference of losses, gradients and parameters, relative to the largest
 value of a tensor, over several steps in float64.
@@ -8,7 +8,6 @@ value of a tensor, over several steps in float64.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -17,10 +16,9 @@ import torch
 from beside import STEPS, line, off, sgd
 from case_runs import case
 from pipesched import Schedule
-from pipesched.torch import Arguments, PipelineRuntime, from_hugging_face, split_pipe
+from pipesched.torch import Arguments, PipelineRuntime, from_hugging_face
 from runtime_cases import COUNT
 from torch import Tensor, nn
-from torch.distributed.pipelining import SplitPoint, pipeline
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 WORDS, LENGTH, ROWS = 40, 6, 2
@@ -203,52 +201,4 @@ def language_models_by_name(rank: int) -> dict[str, float]:
             own_loss,
             **options,
         )
-    return found
-
-
-# Pipes
-
-
-class Skipping(nn.Module):
-    """With a tie between the ends, and a value that skips a stage."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(5)
-        self.embed = nn.Embedding(WORDS, 8)
-        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
-        self.head = nn.Linear(8, WORDS, bias=False)
-        self.head.weight = self.embed.weight
-        self.double()
-
-    def forward(self, x: Tensor) -> Tensor:
-        skip = self.embed(x)
-        hidden = skip
-        for layer in self.layers:
-            hidden = torch.tanh(layer(hidden))
-        result: Tensor = self.head(hidden + skip)
-        return result
-
-
-def logits(output: Tensor, target: Tensor) -> Tensor:
-    return nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
-
-
-@case(2)
-def pipes(rank: int) -> dict[str, float]:
-    warnings.simplefilter("ignore")
-
-    def split(model: nn.Module, schedule: Schedule, at: Any, **options: Any) -> Any:
-        spec = dict.fromkeys(at, SplitPoint.BEGINNING)
-        made = pipeline(model, (words(0, ROWS),), split_spec=spec)
-        return split_pipe(made, schedule, **options)
-
-    found = {}
-    for family, schedule in schedules():
-        at = [f"layers.{number}" for number in range(1, schedule.blocks)]
-        found[family] = train(schedule, Skipping, partial(split, at=at), loss=logits)
-    at = ["layers.1", "layers.2", "layers.3"]
-    several: list[dict[str, Any]] = [{"sizes": [3, 1]}, {"times": [1.0, 1.0, 1.0, 9.0]}, {}]
-    for options in several:
-        found[str(options)] = train(line(), Skipping, partial(split, at=at, **options), loss=logits)
     return found

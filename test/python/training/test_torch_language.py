@@ -1,9 +1,8 @@
-"""Language models of transformers and Pipes of PyTorch as stages; language_cases.py trains them."""
+"""Language models of transformers as stages; language_cases.py trains them."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any
 
 import pytest
@@ -14,18 +13,9 @@ for _library in ("torch", "transformers"):
     pytest.importorskip(_library, reason=f"needs {_library}: pip install 'pipesched[test]'")
 
 import torch  # noqa: E402
-from language_cases import KINDS, Skipping, language_model, words  # noqa: E402
-from pipesched.torch import (  # noqa: E402
-    PipelineError,
-    from_hugging_face,
-    measure_layers,
-    measure_pipe,
-    split_pipe,
-)
-from pipesched.torch.partition.origin import origins_of  # noqa: E402
-from pipesched.torch.partition.pipe import _check_alone  # noqa: E402
+from language_cases import KINDS, language_model, words  # noqa: E402
+from pipesched.torch import PipelineError, from_hugging_face, measure_layers  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
-from torch.distributed.pipelining import SplitPoint, pipeline  # noqa: E402
 
 PRECISION = 1e-9
 """Of losses, gradients and parameters in float64."""
@@ -38,7 +28,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
     return run_cases(tmp_path_factory.mktemp("language"), "language_cases")
 
 
-@pytest.mark.parametrize("name", ["language_models", "language_models_by_name", "pipes"])
+@pytest.mark.parametrize("name", ["language_models", "language_models_by_name"])
 def test_trains_as_without_a_pipeline(cases: Any, name: str) -> None:
     for result in cases[name]:
         assert result["text"] == "", result["text"]
@@ -171,48 +161,6 @@ def test_encoders_and_shared_layers_are_refused() -> None:
     }
     model = language_model("gemma3n_text", **own, num_kv_shared_layers=2)
     refused(model, "what its layer 1 gets from others is more than a hidden state")
-
-
-# Pipes
-
-
-def piped(model: nn.Module, *at: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        spec = dict.fromkeys(at, SplitPoint.BEGINNING)
-        return pipeline(model, (words(0, 2),), split_spec=spec)
-
-
-def test_pipes_keep_names_and_ties() -> None:
-    model, x = Skipping(), words(1, 2)
-    pipe = piped(model, "layers.1", "layers.2", "layers.3")
-    assert len(measure_pipe(pipe, x, repeats=1)) == 4
-    stages = split_pipe(pipe, TWO, sizes=[1, 3])
-    names = [stages(0, i).whole_name(n) for i in range(2) for n in stages(0, i).state_dict()]
-    wanted = set(model.state_dict())
-    assert set(names) <= wanted and wanted - set(names) <= {"embed.weight", "head.weight"}
-    (origin,) = origins_of(stages(0, number) for number in range(2))
-    assert [block for block, _ in origin.ties()[0]] == [0, 1]
-    assert torch.equal(run(stages, 2, x), model(x))
-
-
-def test_pipes_that_do_not_fit() -> None:
-    pipe = piped(Skipping(), "layers.2")
-    with pytest.raises(PipelineError, match="the module has 2 stages, and the placement 4 blocks"):
-        split_pipe(pipe, FOUR)
-    with pytest.raises(PipelineError, match="a block of a Pipe is not empty"):
-        split_pipe(pipe, TWO, sizes=[2, 0])
-
-
-def test_a_tie_that_a_pipe_has_lost_is_refused() -> None:
-    """Two names in one stage and a third one in another: PyTorch copies one of the first two."""
-    stage = nn.ModuleDict({name: nn.Linear(3, 3) for name in "abc"})
-    with torch.no_grad():
-        stage.get_parameter("b.weight").copy_(stage.get_parameter("a.weight"))
-    _check_alone(stage, "c.weight", {"c.weight"})
-    _check_alone(stage, "a.weight", {"a.weight", "b.weight"})
-    with pytest.raises(PipelineError, match="holds 'a.weight' and 'b.weight', which seem to be"):
-        _check_alone(stage, "a.weight", {"a.weight"})
 
 
 def test_towers_of_images_are_refused() -> None:

@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.pipelining import Pipe
 
 import pipesched
 from pipesched import PipeSchedError, Schedule
@@ -28,9 +27,7 @@ from pipesched.torch import (
     measure_children,
     measure_layers,
     measure_parts,
-    measure_pipe,
     split_model,
-    split_pipe,
     split_sequential,
 )
 
@@ -130,7 +127,7 @@ def _parameters(function: Callable[..., Any], skip: int) -> dict[str, inspect.Pa
 
 def _is_cut_by_itself(model: nn.Module) -> bool:
     """Whether a model says where it may be cut."""
-    if isinstance(model, (nn.Sequential, Pipe)):
+    if isinstance(model, nn.Sequential):
         return True
     library: Any = sys.modules.get("transformers")  # Who has made such a model has imported it.
     return library is not None and isinstance(model, library.PreTrainedModel)
@@ -200,7 +197,7 @@ class Source:
             raise PipeSchedError(
                 f"`model` of {self.file} returned a {type(made).__name__}; wanted an nn.Sequential,"
                 " whose children are divided among the stages, a causal language model of "
-                "transformers, a Pipe of PyTorch, or a function `cuts(model)` beside it that "
+                "transformers, or a function `cuts(model)` beside it that "
                 "returns the names of modules before which it may be cut"
             )
         return made
@@ -220,8 +217,6 @@ class Source:
             return split_model(model, schedule, at=cuts, times=times or [1.0] * (len(cuts) + 1))
         if isinstance(model, nn.Sequential):
             return split_sequential(model, schedule, times=times)
-        if isinstance(model, Pipe):
-            return split_pipe(model, schedule, times=times)
         return from_hugging_face(model, schedule, times=times)
 
     def measure(self, model: nn.Module, inputs: Any, group: Any) -> list[float]:
@@ -230,8 +225,6 @@ class Source:
             return measure_parts(model, inputs, at=self._names(model), group=group)
         if isinstance(model, nn.Sequential):
             return measure_children(model, inputs, group=group)
-        if isinstance(model, Pipe):
-            return measure_pipe(model, inputs, group=group)
         return measure_layers(model, inputs, group=group)
 
     def _names(self, model: nn.Module) -> list[str]:
