@@ -464,6 +464,51 @@ def test_what_pytorchs_split_loses() -> None:
 # What users call
 
 
+class Scaling(torch.autograd.Function):
+    """x * w, whose backward computes both gradients, whatever is asked for."""
+
+    runs = 0
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        Scaling.runs += 1
+        x, w = ctx.saved_tensors
+        return gradients[0] * w, (gradients[0] * x).sum(0)
+
+
+class ScaledLayer(Plain):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.scale = nn.Parameter(torch.ones(WIDTH, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        apply: Any = Scaling.apply
+        result: Tensor = super().forward(apply(x, self.scale))
+        return result
+
+
+def test_a_node_that_gives_all_gradients_runs_once() -> None:
+    """And what W goes on from is right."""
+    blocks = [ScaledLayer(number) for number in range(3)]
+    runtime = runtime_of(local(), *blocks)
+    Scaling.runs = 0
+    runtime.step(*batch())
+    assert Scaling.runs == 3 * COUNT
+    found = [p.grad for block in blocks for p in block.parameters()]
+    runtime.zero_grad()
+    inputs, targets = batch()
+    for x, y in zip(inputs.chunk(COUNT), targets.chunk(COUNT), strict=True):
+        torch.autograd.backward(loss_of(nn.Sequential(*blocks)(x), y) / COUNT)
+    for one, parameter in zip(found, [p for b in blocks for p in b.parameters()], strict=True):
+        assert one is not None and parameter.grad is not None
+        assert torch.allclose(one, parameter.grad, rtol=1e-12, atol=1e-15)
+
+
 def test_record() -> None:
     schedule = local()
     runtime = runtime_of(schedule, *(Plain(i) for i in range(3)))

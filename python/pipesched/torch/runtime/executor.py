@@ -21,7 +21,6 @@ from pipesched import Cell, Instruction
 from ..autograd.activation import Activation, Budget, Saved
 from ..autograd.backward import (
     Root,
-    WeightBackward,
     input_backward,
     may_run_again,
     root_of_loss,
@@ -56,7 +55,7 @@ from ..overlap.chain import Backward, StagesInParts
 from ..partition.placement import Placement, StageKey
 from ..profiling.memory import Memory
 from ..profiling.record import Event
-from ..profiling.times import Repeated, times_of
+from ..profiling.times import times_of
 from ..sequence.check import Compared
 from ..sequence.kv_cache import Earlier
 from ..vocab_parallel.head import FORWARD, Shards
@@ -109,7 +108,6 @@ class Executor:
         self._again = Again(parts.placement, self._device)
         self._left = Left()
         self._times = times_of(self._device)
-        self._repeated = Repeated(cells, self._device) if self._splits else None
         self._earlier = Earlier(parts.slices) if parts.slices > 1 else None
         is_compared = self._earlier is not None and parts.checks_slices
         self._compared = Compared(self._earlier) if self._earlier and is_compared else None
@@ -171,8 +169,6 @@ class Executor:
             if is_training:
                 self._injected.begin(batch.count)
                 self.sums.begin()
-                if self._repeated is not None:
-                    self._repeated.begin(batch.number, batch.record is not None)
             for work in self._prepared[batch.mode]:
                 for receive in work.early:
                     self._parts.messages.receive(receive)
@@ -523,7 +519,7 @@ class Executor:
         if cell.phase == "W":
             if activation.weights is None:
                 raise PipelineError(f"the program of this rank runs {cell} before its I")
-            with self._time(cell, "W"), self._inside(cell):
+            with self._inside(cell):
                 activation.weights.run()
             self._drop(cell)
             return
@@ -533,18 +529,12 @@ class Executor:
             return
         roots = self._roots(cell, activation)
         inputs = activation.inputs
-        is_whole = cell.phase == "B" or (
-            self._repeated is not None and self._repeated.is_whole(cell)
-        )
-        kind = "B" if is_whole else "I"
-        with self._time(cell, kind), self._inside(cell):
-            if is_whole:
+        with self._inside(cell):
+            if cell.phase == "B":
                 whole_backward(roots)
                 found = inputs.gradients()
             else:
                 found, activation.weights = input_backward(roots, inputs.edges)
-        if is_whole:
-            activation.weights = WeightBackward()
         self._end_backward(cell, activation, found)
 
     @contextmanager
@@ -571,10 +561,6 @@ class Executor:
                 given = dict(zip(inputs.wanted, found, strict=True))
                 found = [given.get(number) for number in range(inputs.count)]
             self._pass_up(cell, found)
-
-    def _time(self, cell: Cell, kind: str) -> AbstractContextManager[None]:
-        """Takes the time of a backward, where backwards are split."""
-        return NOTHING if self._repeated is None else self._repeated.measure(cell, kind)
 
     def _inside(self, cell: Cell) -> AbstractContextManager[None]:
         """Runs a backward, which may add to gradients and in which no forward may run again."""
