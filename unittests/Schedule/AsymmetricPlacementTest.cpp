@@ -68,15 +68,6 @@ TEST(AsymmetricPlacement, HoldsTheRatioOnHalvesAndWorkers) {
   EXPECT_GE(accepted, 8 * 36 + 3 * 8 * 6);
 }
 
-/// The mirrored ratio gives mirrored weights.
-TEST(AsymmetricPlacement, MirrorsWithTheRatio) {
-  for (Asymmetry way : kWays) {
-    Weights weights = weightsOf(4, {2, 3}, way);
-    std::reverse(weights.begin(), weights.end());
-    EXPECT_EQ(weightsOf(4, {3, 2}, way), weights);
-  }
-}
-
 TEST(AsymmetricPlacement, FollowsItsWay) {
   EXPECT_EQ(weightsOf(4, {1, 2}, Asymmetry::Halves), Weights({1, 1, 2, 2}));
   EXPECT_EQ(weightsOf(4, {2, 4}, Asymmetry::Halves), Weights({1, 1, 2, 2}));

@@ -92,14 +92,6 @@ TEST(SplitBackward, OneRuleHoldsForAllSplitBackwards) {
   EXPECT_EQ(split(table).gradientAfter, GradientAfter::WeightGrad);
 }
 
-TEST(SplitBackward, NothingToSplitChangesNothing) {
-  Table table = makeTable(makeLinear(1, 1), {"0F0"});
-  BackwardChange change = llvm::cantFail(splitBackward(table.view()));
-  EXPECT_EQ(change.rows, table.rows);
-  EXPECT_EQ(change.numChanged, 0);
-  EXPECT_EQ(change.gradientAfter, GradientAfter::InputGrad);
-}
-
 TEST(MergeBackward, MergesNeighboursIdleAside) {
   Table table = makeTable(makeLinear(1, 4),
                           {"0F0 0F1 0I0 _2 0W0 _ 0I1 0W1 0F2 0F3 0I2 0I3 0W2 "
@@ -227,21 +219,6 @@ TEST(SplitBackward, AlignedTablesStayAligned) {
       EXPECT_EQ(merge(result).rows, aligned.rows);
     });
   }
-}
-
-/// Adjacent halves merge, the others stay, and the order and soundness of the
-/// table are kept.
-TEST(MergeBackward, IsSound) {
-  forAllFamilies(6, 14, {}, [&](const Family &, const Table &table) {
-    BackwardChange change = llvm::cantFail(mergeBackward(table.view()));
-    Table merged = apply(table, change);
-    ASSERT_TRUE(isSound(merged));
-    int64_t fewer = table.view().getNumCells() - merged.view().getNumCells();
-    EXPECT_EQ(fewer, change.numChanged);
-    EXPECT_EQ(llvm::cantFail(mergeBackward(merged.view())).rows, merged.rows);
-    Table aligned = align(table);
-    EXPECT_TRUE(isSound(merge(aligned)));
-  });
 }
 
 /// For random rows: splitting and merging keep a table sound, and merging

@@ -25,13 +25,6 @@ TEST(Cell, KeepsItsPartsAtTheirLimits) {
   EXPECT_EQ(Cell::fromRaw(cell.getRaw()), cell);
 }
 
-TEST(Cell, ChangesOnePartAndKeepsTheOthers) {
-  Cell cell(5, Phase::Forward, 7);
-  EXPECT_EQ(cell.withOverlap(true), Cell(5, Phase::Forward, 7, true));
-  EXPECT_EQ(cell.withOverlap(true).withOverlap(false), cell);
-  EXPECT_EQ(cell.withPhase(Phase::WeightGrad), Cell(5, Phase::WeightGrad, 7));
-}
-
 TEST(Cell, StoresCodesOfPhases) {
   // The codes of files of version 0.
   static constexpr char kLetters[] = "FBIWRDUOGdu_";
@@ -50,26 +43,30 @@ TEST(Cell, StoresCodesOfPhases) {
   EXPECT_EQ(fromStored(toStored(pair)), pair);
 }
 
-TEST(Cell, PrintsWhatItWasParsedFrom) {
-  for (const char *text : {"2F0", "0B1", "3I2", "3W2", "1R4", "0D3", "0U3",
-                           "0d3", "0u3", "1O0", "1G1", "_", "_12"})
-    EXPECT_EQ(parseCell(text).str(), text);
-}
-
-TEST(Cell, LettersAndPhasesAreInverse) {
-  kAllPhases.forEach([](Phase phase) {
-    EXPECT_EQ(phaseFromLetter(phaseLetter(phase)), phase);
-    EXPECT_EQ(phaseFromCode(traitsOf(phase).code), phase);
-  });
-  EXPECT_FALSE(phaseFromLetter('Q'));
-  EXPECT_FALSE(phaseFromLetter('f'));
-}
-
-TEST(Cell, CountsUnitSlots) {
-  EXPECT_EQ(unitSlots(parseCell("0F0")), 1);
-  EXPECT_EQ(unitSlots(parseCell("0B0")), 2);
-  EXPECT_EQ(unitSlots(parseCell("0O0")), 1);
-  EXPECT_EQ(unitSlots(parseCell("0D0")), 0);
-  EXPECT_EQ(unitSlots(parseCell("0d0")), 0);
-  EXPECT_EQ(unitSlots(parseCell("_12")), 12);
+/// Whatever a backward is divided into, all that is allocated is freed.
+TEST(Phases, FreeWhatTheyAllocate) {
+  constexpr HeldAmounts held{
+      /*activation=*/100, /*kept=*/30,
+      /*inputGrad=*/40,   /*shard=*/7,
+      /*lookupSum=*/0,    /*lookupPart=*/5,
+      /*lookupGrad=*/3};
+  auto sum = [&](PhaseSet phases) {
+    int64_t amount = 0;
+    phases.forEach([&](Phase phase) {
+      const PhaseMemory &memory = traitsOf(phase).memory;
+      amount += changeOf(memory.atStart, held) + changeOf(memory.atEnd, held);
+    });
+    return amount;
+  };
+  EXPECT_EQ(sum({Phase::Forward, Phase::Backward}), 0);
+  EXPECT_EQ(sum({Phase::Forward, Phase::InputGrad, Phase::WeightGrad}), 0);
+  EXPECT_EQ(sum(kCopyPhases), 0);
+  EXPECT_EQ(sum(Phase::Logits), 7);
+  EXPECT_EQ(sum(kSpreadPhases), 0);
+  EXPECT_EQ(sum(Phase::Lookup), 5);
+  EXPECT_EQ(sum({Phase::Lookup, Phase::LookupSum}), 0);
+  EXPECT_EQ(sum(Phase::GradientBroadcast), 3);
+  // F keeps 30 of 100 at its end where there is an R.
+  EXPECT_EQ(sum({Phase::Forward, Phase::Recompute, Phase::Backward}),
+            held.activation - held.kept);
 }

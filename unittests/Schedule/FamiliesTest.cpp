@@ -108,33 +108,6 @@ TEST(Families, HaveAFormulaOrAReason) {
 // Options
 //===----------------------------------------------------------------------===//
 
-TEST(FamilyOptions, AreReadFromText) {
-  FamilyOptions options;
-  auto set = [&](StringRef name, StringRef value) {
-    llvm::cantFail(setOption(options, name, value));
-  };
-  set("chunks", "2");
-  set("group", "8");
-  set("waves", "3");
-  set("pairs", "4");
-  set("memory", "5");
-  set("construction", "Doubling");
-  set("split_backward", "true");
-  set("Gradient-After", "w");
-  EXPECT_EQ(options.chunks, 2);
-  EXPECT_EQ(options.group, 8);
-  EXPECT_EQ(options.waves, 3);
-  EXPECT_EQ(options.pairs, 4);
-  EXPECT_EQ(options.memory, 5);
-  EXPECT_EQ(options.construction, ChimeraConstruction::Doubling);
-  EXPECT_EQ(options.splitBackward, true);
-  EXPECT_EQ(options.gradientAfter, GradientAfter::WeightGrad);
-  set("split-backward", "0");
-  set("gradient-after", "I");
-  EXPECT_EQ(options.splitBackward, false);
-  EXPECT_EQ(options.gradientAfter, GradientAfter::InputGrad);
-}
-
 TEST(FamilyOptions, RefuseOtherText) {
   FamilyOptions options;
   auto refusal = [&](StringRef name, StringRef value) {

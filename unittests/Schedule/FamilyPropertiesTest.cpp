@@ -489,6 +489,27 @@ TEST_P(FamilyProperties, AreKeptForLargeSizes) {
   forLargeCases(*GetParam(), checkCase);
 }
 
+/// zb-auto with the memory of a family is no longer than the family.
+TEST(ZBAuto, IsNoLongerThanTheFamilyOfItsMemory) {
+  for (int64_t workers = 1; workers <= mostWorkers(); ++workers)
+    for (int64_t n = 1; n <= mostMicrobatches(); ++n) {
+      SCOPED_TRACE(testing::Message() << "D=" << workers << " N=" << n);
+      auto slotsOf = [&](StringRef family, std::optional<int64_t> memory = {}) {
+        FamilyOptions options;
+        options.memory = memory;
+        return measure(llvm::cantFail(
+                           generate(*findFamily(family), workers, n, options)))
+            .slots;
+      };
+      EXPECT_LE(slotsOf("zb-auto", workers + (workers % 2 == 0 ? 2 : 1)),
+                slotsOf("v-half"));
+      EXPECT_LE(slotsOf("zb-auto", 2 * ((workers + 1) / 3 + 1)),
+                slotsOf("v-min"));
+      EXPECT_LE(slotsOf("zb-auto"), slotsOf("zb-v"));
+      EXPECT_EQ(slotsOf("zb-auto"), slotsOf("zb-auto", 2 * workers));
+    }
+}
+
 //===----------------------------------------------------------------------===//
 // Messages
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- FormulasTest.cpp - Closed formulas ---------------------------------===//
+//===- FormulasTest.cpp - Refusals and reasons of formulas ----------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,71 +6,102 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The literature's values, reasons and refusals. FormulaSimulationTest has the
-// general forms.
+// What formulas refuse, and why there is no general form. FormulaSimulationTest
+// compares values with tables.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Family/Formulas.h"
 #include "../Support/TestTables.h"
+#include "gtest/gtest.h"
 
 using namespace pipesched;
 using Times = FormulaInputs::Times;
 
-static FormulaResult evaluate(llvm::StringRef family, int64_t workers,
-                              int64_t microbatches,
-                              std::optional<Times> times = std::nullopt) {
-  return llvm::cantFail(evaluateFormula(
-      family, FormulaInputs{workers, workers, microbatches, times}));
+namespace {
+struct Refusal {
+  llvm::StringRef family;
+  int64_t workers, stages, microbatches;
+  const char *message;
+};
+struct NoGeneralForm {
+  llvm::StringRef family;
+  int64_t stages;
+  std::optional<Times> times;
+  const char *conditions;
+};
+} // namespace
+
+static const Refusal kRefusals[] = {
+    {"1f1c", 4, 4, 8,
+     "no closed formula is known for family '1f1c', the closest is '1f1b'"},
+    {"greedy", 4, 4, 8,
+     "no closed formula is known for family 'greedy': a greedy table has none "
+     "but those of linear, bidirectional and wave placements"},
+    {"zb-auto", 4, 8, 8,
+     "no closed formula is known for family 'zb-auto': it is the shortest of "
+     "several that the memory allows"},
+    {"gpipe", 4, 8, 8,
+     "the formula of gpipe holds for one stage per worker, found 8 stages on 4 "
+     "workers"},
+    {"gpipe", 4, 4, 0,
+     "a formula needs at least one worker, stage, microbatch and slice, found "
+     "4, 4, 0 and 1"},
+    {"looped-bfs", 4, 6, 8,
+     "the formula of looped-bfs holds for the same number of stages on every "
+     "worker, found 6 stages on 4 workers"},
+    {"chimera", 4, 4, 8,
+     "the formula of chimera holds for pairs of paths whose number divides "
+     "half of the workers, found 1 paths on 4 workers"},
+    {"hanayo", 4, 4, 8,
+     "the formula of hanayo holds for whole waves of 8 stages on 4 workers, "
+     "found 4"},
+    {"v-half", 4, 4, 8,
+     "the formula of v-half holds for two stages per worker, found 4 stages on "
+     "4 workers"},
+    {"dualpipe", 4, 4, 8,
+     "the formula of dualpipe holds for two paths and even numbers of workers "
+     "and microbatches, found 1, 4 and 8"},
+    {"dualpipe-v", 4, 8, 7,
+     "the formula of dualpipe-v holds for at least two microbatches per "
+     "worker, found 7 on 4 workers"},
+};
+
+TEST(Formulas, RefuseOtherFamiliesAndSizes) {
+  for (const Refusal &one : kRefusals)
+    EXPECT_EQ(errorOf(evaluateFormula(
+                  one.family, {one.workers, one.stages, one.microbatches})),
+              one.message);
 }
 
+static const NoGeneralForm kNoGeneralForms[] = {
+    {"1f1b", 4, std::nullopt,
+     "the times of the stages differ, or none are known"},
+    {"v-min", 8, Times{1, 1, 2, 0},
+     "no general form is known: it takes F = I = W, N >= 2D, equal stages, "
+     "free messages"},
+    {"zb-v", 8, Times{1, 1, 1, 1},
+     "no general form is known: it takes N >= 2D-1, I >= F >= W and free "
+     "messages"},
+    {"dualpipe-v", 8, Times{1, 2, 1, 0},
+     "no general form is known: it takes F = I, F&B = F + B and free messages"},
+    {"dualpipe-v", 8, Times{2, 2, 2, 0, 5},
+     "no general form is known: it takes F = I, F&B = F + B and free messages"},
+};
+
 TEST(Formulas, SayWhyThereIsNoGeneralForm) {
-  FormulaResult result = evaluate("1f1b", 4, 8);
-  EXPECT_FALSE(result.bubbleRatioGeneral);
-  EXPECT_EQ(result.generalConditions,
-            "the times of the stages differ, or none are known");
+  for (const NoGeneralForm &one : kNoGeneralForms) {
+    FormulaResult result = llvm::cantFail(
+        evaluateFormula(one.family, {4, one.stages, 8, one.times}));
+    EXPECT_FALSE(result.bubbleRatioGeneral);
+    EXPECT_EQ(result.generalConditions, one.conditions);
+  }
 }
 
 TEST(Formulas, FreeWorkHasNoBubble) {
-  EXPECT_EQ(evaluate("gpipe", 4, 8, Times{}).bubbleRatioGeneral, 0.0);
-}
-
-static std::string refusalOf(llvm::StringRef family,
-                             const FormulaInputs &inputs) {
-  return errorOf(evaluateFormula(family, inputs));
-}
-
-TEST(Formulas, RefuseUnknownFamilies) {
-  std::string refusal = refusalOf("1f1c", {4, 4, 8, std::nullopt});
-  EXPECT_EQ(refusal,
-            "no closed formula is known for family '1f1c', the closest "
-            "is '1f1b'");
-  refusal = refusalOf("unheard-of", {4, 4, 8, std::nullopt});
-  EXPECT_EQ(refusal.find("no closed formula is known for family 'unheard-of' "
-                         "(known: gpipe, 1f1b, eager-1f1b, "),
-            0u);
-  EXPECT_EQ(
-      refusalOf("greedy", {4, 4, 8, std::nullopt}),
-      "no closed formula is known for family 'greedy': a greedy table has "
-      "none but those of linear, bidirectional and wave placements");
-}
-
-TEST(Formulas, RefuseOtherSizes) {
-  EXPECT_EQ(refusalOf("gpipe", {4, 8, 8, std::nullopt}),
-            "the formula of gpipe holds for one stage per worker, found 8 "
-            "stages on 4 workers");
-  EXPECT_EQ(refusalOf("gpipe", {4, 4, 0, std::nullopt}),
-            "a formula needs at least one worker, stage, microbatch and slice, "
-            "found 4, 4, 0 and 1");
-  EXPECT_EQ(refusalOf("looped-bfs", {4, 6, 8, std::nullopt}),
-            "the formula of looped-bfs holds for the same number of stages on "
-            "every worker, found 6 stages on 4 workers");
-  EXPECT_EQ(refusalOf("chimera", {4, 4, 8, std::nullopt}),
-            "the formula of chimera holds for pairs of paths whose number "
-            "divides half of the workers, found 1 paths on 4 workers");
-  EXPECT_EQ(refusalOf("hanayo", {4, 4, 8, std::nullopt}),
-            "the formula of hanayo holds for whole waves of 8 stages on 4 "
-            "workers, found 4");
+  FormulaResult result =
+      llvm::cantFail(evaluateFormula("gpipe", {4, 4, 8, Times{}}));
+  EXPECT_EQ(result.bubbleRatioGeneral, 0.0);
 }
 
 TEST(Formulas, OfGreedyIsThatOfItsPlacement) {

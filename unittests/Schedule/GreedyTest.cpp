@@ -60,23 +60,6 @@ TEST(Hanayo, GivesThePapersSlots) {
   EXPECT_EQ(table.gradientAfter, GradientAfter::WeightGrad);
 }
 
-TEST(Greedy, RunsTheFurthestCellFirst) {
-  Table table = llvm::cantFail(generateGreedy(makeLinear(2, 3)));
-  EXPECT_EQ(printRows(table.rows),
-            Rows({"0F0 0F1 0F2 0I0 0W0 0I1 0W1 0I2 0W2",
-                  "1F0 1I0 1W0 1F1 1I1 1W1 1F2 1I2 1W2"}));
-}
-
-TEST(Greedy, LengthsChangeTheOrder) {
-  GreedyOptions options;
-  options.splitBackward = false;
-  Table table = llvm::cantFail(generateGreedy(makeLinear(2, 3), options));
-  EXPECT_EQ(printRow(table.rows[0]), "0F0 0F1 0F2 0B0 0B1 0B2");
-  options.slots = {{4, 1, 1}, {1, 0, 1}};
-  table = llvm::cantFail(generateGreedy(makeLinear(2, 3), options));
-  EXPECT_EQ(printRow(table.rows[0]), "0F0 0F1 0B0 0B1 0F2 0B2");
-}
-
 TEST(Greedy, Refuses) {
   Placement two = makePlacement(2, 1, {pathOn({0, 1}), pathOn({1, 0})});
   EXPECT_EQ(errorOf(generateGreedy(two)),
@@ -94,23 +77,6 @@ TEST(Greedy, Refuses) {
             "4611686018427387904 slots for I of stage 1 of path 0: there "
             "cannot be fewer than 0, nor more than 4611686018427387904 in "
             "all");
-}
-
-TEST(Hanayo, ReadsItsWavesFromThePath) {
-  Placement wave = makePlacement(2, 2, {llvm::cantFail(placeWave(2, 2))});
-  EXPECT_EQ(llvm::cantFail(generateHanayo(wave)).rows,
-            llvm::cantFail(generateGreedy(wave)).rows);
-  HanayoOptions options;
-  options.waves = 1;
-  EXPECT_EQ(errorOf(generateHanayo(wave, options)),
-            "hanayo is asked for 1 waves, but the path has 2");
-  EXPECT_EQ(
-      errorOf(generateHanayo(makePlacement(2, 2, {pathOn({0, 1, 0, 1})}))),
-      "hanayo takes a wave placement, with stage 2 on worker 1, found it "
-      "on worker 0");
-  EXPECT_EQ(errorOf(generateHanayo(makePlacement(2, 2, {pathOn({1, 0})}))),
-            "hanayo takes a wave placement, of a multiple of 4 stages on 2 "
-            "workers, found 2 stages");
 }
 
 //===----------------------------------------------------------------------===//

@@ -105,14 +105,6 @@ TEST(Lowering, WithinASlotSendsComeBeforeReceivesBySource) {
                      "compute 1B1 after #5, #13", "send 1B1 to 0 after #14"}));
 }
 
-TEST(Lowering, HopsWithinAWorkerAreNoMessages) {
-  Program program = lower(
-      makeTable(makePlacement(1, 1, {pathOn({0, 0})}), {"0F0 1F0 1B0 0B0"}));
-  EXPECT_EQ(list(program, 0),
-            Listing({"compute 0F0", "compute 1F0 after #0",
-                     "compute 1B0 after #1", "compute 0B0 after #0, #2"}));
-}
-
 TEST(Lowering, GradientsAreSentByWhatTheScheduleSays) {
   Table table = makeTable(makeLinear(2, 1), {"0F0 0I0 0W0", "1F0 1I0 1W0"});
   EXPECT_EQ(list(lower(table), 1),
@@ -151,35 +143,6 @@ TEST(Lowering, OverlappedPairsStayTogether) {
                        "compute 1B1 after #3", "send 1B1 to 0 after #6"}));
     EXPECT_TRUE(
         program.instructions[program.rowBegins[1] + 3].cell.overlapsNext());
-  }
-}
-
-TEST(Lowering, MessagesMeetTheirPartners) {
-  Table table = llvm::cantFail(generateGPipe(makeLinear(4, 3)));
-  for (ReceivePlacement placement :
-       {ReceivePlacement::Arrival, ReceivePlacement::Consumer}) {
-    Program program = lower(table, placement);
-    int64_t messages = 0;
-    for (int64_t row = 0; row < 4; ++row)
-      for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
-           ++i) {
-        const Instruction &instruction = program.instructions[i];
-        uint32_t other = program.partner[i];
-        if (instruction.kind != InstructionKind::Send) {
-          EXPECT_EQ(other != Program::kNone,
-                    instruction.kind == InstructionKind::Recv);
-          continue;
-        }
-        ++messages;
-        ASSERT_NE(other, Program::kNone);
-        EXPECT_EQ(program.partner[other], i);
-        EXPECT_EQ(program.instructions[other].kind, InstructionKind::Recv);
-        EXPECT_EQ(program.instructions[other].cell, instruction.cell);
-        EXPECT_EQ(program.instructions[other].peer, row);
-        EXPECT_GE(other, program.rowBegins[instruction.peer]);
-        EXPECT_LT(other, program.rowBegins[instruction.peer + 1]);
-      }
-    EXPECT_EQ(messages, 2 * 3 * 3);
   }
 }
 
@@ -321,14 +284,4 @@ TEST(Lowering, PiecesWaitForTheStagesThatHoldThem) {
                      "send 1B1 to 1 after #6", "all_reduce 0G0 after #6, #3",
                      "all_reduce 1G1 after #6, #3", "all_reduce 1G1 after #6",
                      "compute 0O0 after #8", "compute 1O1 after #9, #10"}));
-}
-
-TEST(Lowering, AllReducesMayBeAlone) {
-  Table table = makeTable(makeLinear(1, 2), {"0F0 0B0 0F1 0B1 0G0 0O0"});
-  Program program = lower(table);
-  EXPECT_EQ(list(program, 0),
-            Listing({"compute 0F0", "compute 0B0 after #0", "compute 0F1",
-                     "compute 0B1 after #2", "all_reduce 0G0 after #3",
-                     "compute 0O0 after #4"}));
-  EXPECT_EQ(groupOf(program, 4), Listing({"0G0"}));
 }

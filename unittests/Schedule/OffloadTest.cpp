@@ -92,15 +92,6 @@ TEST(AddOffload, SelectsStagesWorkersAndMicrobatches) {
   EXPECT_EQ(printRow(applyTo(table, options).rows[0]), printRow(table.rows[0]));
 }
 
-/// Stage 0 of a row of two lives longer than stage 1.
-TEST(AddOffload, HalfIsThoseThatLiveLongest) {
-  Table table = makeTable(makePlacement(1, 3, {pathOn({0, 0})}),
-                          {"0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2"});
-  EXPECT_EQ(printRow(applyTo(table, half()).rows[0]),
-            "0F0 0D0 0F1 0D1 0F2 0D2 1F0 1F1 1F2 1B0 1B1 0U0 1B2 0U1 0B0 0U2 "
-            "0B1 0B2");
-}
-
 /// Microbatches 1 to 5 live for 6 slots, the others less long.
 TEST(AddOffload, HalfOfEqualsIsEveryOther) {
   OffloadOptions options = half();

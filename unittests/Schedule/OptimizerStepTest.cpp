@@ -207,26 +207,6 @@ static void expectStep(const Table &table) {
   }
 }
 
-TEST(OptimizerStep, OfMirroredPairs) {
-  for (int64_t workers = 2; workers <= 8; workers += 2)
-    for (int64_t pairs = 1; pairs <= workers / 2; ++pairs)
-      for (int64_t microbatches = 2 * pairs; microbatches <= 12;
-           microbatches += 2 * pairs) {
-        llvm::Expected<std::vector<Path>> paths =
-            placeBidirectional(workers, microbatches, pairs, Assign::Alternate);
-        if (!paths) {
-          llvm::consumeError(paths.takeError());
-          continue;
-        }
-        SCOPED_TRACE(testing::Message() << "D=" << workers << " N="
-                                        << microbatches << " Q=" << pairs);
-        llvm::Expected<Table> table = generateChimera(
-            makePlacement(workers, microbatches, *paths), ChimeraOptions());
-        ASSERT_TRUE(bool(table)) << llvm::toString(table.takeError());
-        expectStep(*table);
-      }
-}
-
 /// A greedy table on paths of one to five stages on three workers, with equal
 /// or different blocks.
 static Table randomTable(std::mt19937 &random) {

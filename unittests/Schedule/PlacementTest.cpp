@@ -131,28 +131,6 @@ TEST(Placement, AcceptsPathsThatAGeneratorAssigns) {
   EXPECT_EQ(assigned.pathOf(2), 1);
 }
 
-TEST(Placement, RefusesSizes) {
-  EXPECT_EQ(refuse(0, 1, {pathOn({0})}), "0 workers: there must be 1 to 65536");
-  EXPECT_EQ(refuse(65537, 1, {pathOn({0})}),
-            "65537 workers: there must be 1 to 65536");
-  EXPECT_EQ(refuse(1, -4, {pathOn({0})}),
-            "-4 microbatches: there must be 1 to 2147483647");
-  EXPECT_EQ(refuse(1, int64_t(1) << 31, {pathOn({0})}),
-            "2147483648 microbatches: there must be 1 to 2147483647");
-  EXPECT_EQ(refuse(1, 1, {}), "there is no path: at least one is needed");
-}
-
-TEST(Placement, RefusesPaths) {
-  EXPECT_EQ(refuse(2, 1, {pathOn({})}),
-            "path 0 is empty: it needs the worker of each stage");
-  EXPECT_EQ(refuse(2, 1, {pathOn({0, 2})}),
-            "path 0 puts stage 1 on worker 2, which is not one of the 2 "
-            "workers (0 to 1)");
-  EXPECT_EQ(refuse(2, 1, {pathOn({-1})}),
-            "path 0 puts stage 0 on worker -1, which is not one of the 2 "
-            "workers (0 to 1)");
-}
-
 TEST(Placement, RefusesTakes) {
   auto refuseTakes = [](const std::vector<MicrobatchRange> &a,
                         const std::vector<MicrobatchRange> &b) {
@@ -253,18 +231,6 @@ TEST(Placements, FollowTheirRules) {
             Workers({0, 1, 0, 1, 0, 1}));
   EXPECT_EQ(llvm::cantFail(placeWave(2, 2)).workers,
             Workers({0, 1, 1, 0, 0, 1, 1, 0}));
-}
-
-TEST(Placements, RefuseSizes) {
-  EXPECT_TRUE(placeLinear(0).workers.empty());
-  EXPECT_TRUE(placeV(kMaxWorkers + 1).workers.empty());
-  EXPECT_EQ(errorOf(placeInterleaved(4, 0)),
-            "0 chunks: there must be 1 to 4194304 with 4 workers, for at most "
-            "16777216 stages");
-  EXPECT_EQ(errorOf(placeWave(65536, 1000)),
-            "1000 waves: there must be 1 to 128 with 65536 workers, for at "
-            "most 16777216 stages");
-  EXPECT_EQ(errorOf(placeWave(0, 1)), "0 workers: there must be 1 to 65536");
 }
 
 TEST(Placements, BidirectionalPairsMirrorEachOther) {

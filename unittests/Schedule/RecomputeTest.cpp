@@ -187,21 +187,6 @@ TEST(AddRecompute, RefusesBadOptionsAndTables) {
             "split (I and W)");
 }
 
-TEST(AddRecompute, ReadsRanges) {
-  auto range = [](llvm::StringRef text) {
-    return llvm::cantFail(parseIndexRange(text));
-  };
-  EXPECT_EQ(range("5"), (IndexRange{5, 6, 1}));
-  EXPECT_EQ(range("0:4"), (IndexRange{0, 4, 1}));
-  EXPECT_EQ(range("1:9:3"), (IndexRange{1, 9, 3}));
-  for (llvm::StringRef text :
-       {"", "x", "-1", "4:4", "5:2", "0:4:0", "0:4:2:1", "1:", ":2", "1 2",
-        "0:99999999999", "99999999999999999999"})
-    EXPECT_EQ(errorOf(parseIndexRange(text)),
-              "expected an index or a range as in 5, 0:4 or 0:8:2, found '" +
-                  text.str() + "'");
-}
-
 //===----------------------------------------------------------------------===//
 // Over all families
 //===----------------------------------------------------------------------===//
@@ -274,22 +259,6 @@ TEST(AddRecompute, ServesAnyTable) {
   }
   EXPECT_GT(numAdded, numRounds(1000));
   EXPECT_GT(numPresent, numRounds(1000));
-}
-
-/// An R right before its backward makes one activation whole at a time, or two
-/// for an overlapped pair of backwards, plus those whose W is delayed.
-TEST(AddRecompute, HoldsOneActivationPerBackward) {
-  for (bool split : {false, true}) {
-    FamilyOptions options;
-    options.splitBackward = split;
-    forAllFamilies(6, 13, options,
-                   [&](const Family &family, const Table &table) {
-                     if (split && family.splitsBackward == true)
-                       return; // W is delayed
-                     for (int64_t peak : wholeActivations(apply(table)))
-                       EXPECT_EQ(peak, 1);
-                   });
-  }
 }
 
 TEST(AddRecompute, HoldsNoMoreThanKeepAndAheadAllow) {

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Table/Replicas.h"
 #include "../Support/RandomPaths.h"
+#include "PipeSched/Schedule/Table/ParameterSets.h"
 
 using namespace pipesched;
 
@@ -98,24 +98,6 @@ TEST(Replicas, BlocksAreFoundInPieces) {
     EXPECT_TRUE(replicas.piecesIn({begin, end}).empty()) << begin;
 }
 
-TEST(Replicas, OneWorkerHoldsNoReplicas) {
-  Placement placement = makePlacement(
-      2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({0, 0}, {{1, 2, 1}})});
-  Replicas replicas = llvm::cantFail(Replicas::create(placement));
-  EXPECT_FALSE(replicas.isHeldElsewhere(0, 0));
-  EXPECT_TRUE(replicas.isHeldElsewhere(1, 0));
-  EXPECT_TRUE(replicas.isHeldElsewhere(1, 1));
-}
-
-TEST(Replicas, RefuseWhatHasNoMeasure) {
-  int64_t large = (int64_t(1) << 62) - 57;
-  Placement placement = makePlacement(1, 2,
-                                      {pathWith({0}, {large}, {0, 1, 1}),
-                                       pathWith({0}, {large - 2}, {1, 2, 1})});
-  EXPECT_NE(errorOf(Replicas::create(placement)).find("no common measure"),
-            std::string::npos);
-}
-
 /// On any placement stages and pieces agree with each other.
 TEST(Replicas, StagesAreTheirPieces) {
   std::mt19937 random(1);
@@ -137,4 +119,117 @@ TEST(Replicas, StagesAreTheirPieces) {
       EXPECT_EQ(length, replicas.getNumBlocks());
     }
   }
+}
+
+//===----------------------------------------------------------------------===//
+// What a worker holds
+//===----------------------------------------------------------------------===//
+
+/// The picture of the header: 3 + 3 and 2 + 4 blocks.
+TEST(ParameterSets, StagesMayShareSomeOfTheirBlocks) {
+  Placement placement = makePlacement(2, 2,
+                                      {pathWith({0, 0}, {3, 3}, {0, 1, 1}),
+                                       pathWith({1, 0}, {2, 4}, {1, 2, 1})});
+  ParameterSets sets = llvm::cantFail(ParameterSets::create(placement));
+  EXPECT_EQ(sets.ownedBlocksOf(0), (BlockSpan{0, 2}));
+  EXPECT_TRUE(sets.ownsAny(0));
+  EXPECT_FALSE(sets.ownsAll(0));
+  EXPECT_FALSE(sets.ownsAny(1));
+  EXPECT_EQ(sets.ownedBlocksOf(1).size(), 0);
+  EXPECT_EQ(sets.ownedBlocksOf(3), (BlockSpan{2, 6}));
+  EXPECT_TRUE(sets.ownsAll(3));
+  // All that worker 1 has is replicated; of worker 0 only the same blocks.
+  EXPECT_TRUE(sets.isReplicated(0));
+  EXPECT_FALSE(sets.isReplicated(1));
+  EXPECT_TRUE(sets.isReplicated(2));
+  EXPECT_FALSE(sets.isReplicated(3));
+  EXPECT_EQ(sets.getSetBegins(), llvm::ArrayRef<int64_t>({0, 3, 4}));
+  EXPECT_EQ(sets.getStages(), llvm::ArrayRef<int64_t>({0, 0, 3, 1, 3, 2}));
+  for (auto [set, owner] : llvm::enumerate(std::vector<int64_t>{0, 3, 3, 2}))
+    EXPECT_EQ(sets.ownerOf(set), owner);
+  EXPECT_EQ(sets.stagesOf(1), llvm::ArrayRef<int64_t>({0, 3}));
+}
+
+/// The stages of a worker that hold a piece, ascending.
+static std::vector<int64_t> holdersOn(const Placement &placement,
+                                      const Replicas &replicas, int64_t piece,
+                                      int64_t worker) {
+  std::vector<int64_t> stages;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    if (int64_t stage = replicas.holderOf(piece, path);
+        placement.workerOf(stage) == worker)
+      stages.push_back(stage);
+  return stages;
+}
+
+/// Each pair of a worker and a piece that it holds is in one set, with all the
+/// stages that hold it; owners own one run, and their users are as they say.
+static void checkSets(const Placement &placement, const ParameterSets &sets) {
+  const Replicas &replicas = sets.getReplicas();
+  int64_t numHeld = 0, numInSets = 0, numOwned = 0;
+  for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker) {
+    for (int64_t piece = 0; piece < replicas.getNumPieces(); ++piece)
+      numHeld += !holdersOn(placement, replicas, piece, worker).empty();
+    int64_t lastEnd = -1;
+    for (int64_t set : sets.setsOfWorker(worker)) {
+      EXPECT_GE(*sets.piecesOf(set).begin(), lastEnd);
+      lastEnd = *sets.piecesOf(set).end();
+      EXPECT_TRUE(llvm::is_contained(sets.stagesOf(set), sets.ownerOf(set)));
+      for (int64_t piece : sets.piecesOf(set)) {
+        EXPECT_EQ(sets.stagesOf(set), llvm::ArrayRef(holdersOn(
+                                          placement, replicas, piece, worker)));
+        ++numInSets;
+      }
+    }
+  }
+  for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
+    std::vector<int64_t> users, found;
+    for (int64_t piece : sets.ownedPiecesOf(stage)) {
+      ++numOwned;
+      llvm::append_range(users, holdersOn(placement, replicas, piece,
+                                          placement.workerOf(stage)));
+    }
+    llvm::sort(users);
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    sets.forEachUser(stage, [&](int64_t other) { found.push_back(other); });
+    llvm::sort(found);
+    EXPECT_EQ(found, users);
+    EXPECT_EQ(sets.ownsAny(stage), !sets.ownedPiecesOf(stage).empty());
+    EXPECT_EQ(sets.ownsAll(stage), sets.ownedPiecesOf(stage).size() ==
+                                       replicas.piecesOf(stage).size());
+  }
+  EXPECT_EQ(numInSets, numHeld);
+  EXPECT_EQ(numOwned, numHeld);
+}
+
+/// The owners of a worker, by the ends of what they own, are in the order of
+/// the model: none begins before another's blocks end.
+static void checkOrder(const Placement &placement, const ParameterSets &sets) {
+  for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker) {
+    int64_t last = -1;
+    for (int64_t set : sets.setsOfWorker(worker)) {
+      int64_t owner = sets.ownerOf(set);
+      if (set != *sets.ownedSetsOf(owner).begin())
+        continue;
+      EXPECT_GE(*sets.ownedPiecesOf(owner).begin(), last);
+      last = *sets.ownedPiecesOf(owner).end();
+      EXPECT_EQ(*sets.ownedPiecesOf(owner).begin(),
+                sets.getReplicas().firstPieceOf(owner));
+    }
+  }
+}
+
+TEST(ParameterSets, OfAnyPlacement) {
+  std::mt19937 random(1);
+  int numShared = 0;
+  for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+    SCOPED_TRACE(round);
+    Placement placement = makeRandomPaths(random, 5, 6);
+    ParameterSets sets = llvm::cantFail(ParameterSets::create(placement));
+    checkSets(placement, sets);
+    checkOrder(placement, sets);
+    for (int64_t set = 0; set < sets.getNumSets(); ++set)
+      numShared += sets.stagesOf(set).size() > 1;
+  }
+  EXPECT_GT(numShared, 1000);
 }

@@ -94,35 +94,3 @@ TEST(SlicedFamilies, HaveAShorterBubble) {
       EXPECT_LT(sliced, whole / (0.7 * double(slices))) << family.str();
     }
 }
-
-TEST(SlicedFamilies, RefuseWhatTheyHaveNoRuleFor) {
-  auto refusal = [](StringRef family, int64_t workers, int64_t microbatches,
-                    const FamilyOptions &options) {
-    return errorOf(
-        generate(*findFamily(family), workers, microbatches, options));
-  };
-  FamilyOptions options;
-  options.slices = 4;
-  EXPECT_EQ(refusal("1f1b", 4, 8, options),
-            "1f1b has no option 'slices'; it has split-backward, "
-            "gradient-after");
-  options.chunks = 2;
-  EXPECT_EQ(refusal("slimpipe", 8, 8, options),
-            "slimpipe with 2 chunks on 8 workers takes at least 8 slices of "
-            "each microbatch, found 4");
-  options.slices = 3;
-  EXPECT_EQ(refusal("seq1f1b", 8, 16, options),
-            "seq1f1b with chunks on 8 workers takes 16 microbatches of 3 "
-            "slices in groups of 9 slices, which leaves 3 to the last group, "
-            "expected none or at least 8; of the microbatches the nearest are "
-            "15 and 18");
-  options = {};
-  options.slices = 0;
-  EXPECT_EQ(refusal("seq1f1b", 4, 8, options),
-            "0 slices of each of 8 microbatches: there may be 1 to 268435455");
-  options.slices = 5;
-  Placement placement =
-      llvm::cantFail(Placement::create(4, 8, {placeLinear(4)}, 2));
-  EXPECT_EQ(errorOf(generate(*findFamily("seq1f1b"), placement, options)),
-            "seq1f1b is asked for 5 slices, but each microbatch has 2");
-}

@@ -25,33 +25,6 @@ static Table withSlots(Table table, std::vector<StageSlots> slots) {
   return table;
 }
 
-static StageSlots pairOf(int64_t slots) {
-  StageSlots stage;
-  stage.overlapped = slots;
-  return stage;
-}
-
-TEST(StageSlots, HaveDefaults) {
-  EXPECT_TRUE(StageSlots() == StageSlots(1, 1, 1));
-  EXPECT_TRUE(StageSlots() == StageSlots::weighted(1));
-  StageSlots slots(3, 4, 5);
-  EXPECT_EQ(slots.of(Phase::Backward), 9);
-  EXPECT_EQ(slots.of(Phase::Recompute), 3);
-  EXPECT_EQ(slots.of(Phase::Optimizer), 1);
-  EXPECT_EQ(slots.of(Phase::Offload), 0);
-  EXPECT_EQ(slots.of(Phase::ReloadJoin), 0);
-  EXPECT_FALSE(slots.overlapped);
-  EXPECT_EQ(StageSlots::weighted(7).of(Phase::Backward), 14);
-  EXPECT_EQ(StageSlots::weighted(7).of(Phase::AllReduce), 7);
-}
-
-TEST(SlotLengths, CountAsUnitSlotsWhereTheyAreThose) {
-  Table unit = makeTable(
-      makeLinear(2, 2), {"0F0 0F1 0B0 0I1 0W1 0O0", "1F0 1F1+1B0 1I1 1W1 1O0"});
-  Table given = withSlots(unit, {StageSlots(), StageSlots()});
-  EXPECT_EQ(printRows(align(given).rows), printRows(align(unit).rows));
-}
-
 TEST(SlotLengths, StretchCells) {
   Table table = makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", //
                                              "1F0 1B0 1F1 1B1"});
@@ -68,40 +41,6 @@ TEST(SlotLengths, StretchCells) {
   EXPECT_EQ(metrics.drainSlots, Counts({0, 4}));
   EXPECT_EQ(metrics.maxRetentionSlots, Counts({28, 12}));
   EXPECT_DOUBLE_EQ(metrics.bubbleRatio, 24.0 / 60);
-}
-
-TEST(SlotLengths, MayMakePairsShorterThanTheirCells) {
-  Table table = makeTable(makeLinear(1, 2), {"0F0 0F1+0B0 0B1"});
-  table.slots = {pairOf(2)};
-  Table aligned = align(table);
-  EXPECT_EQ(printRows(aligned.rows), Rows({"0F0 0F1+0B0 0B1"}));
-  TableMetrics metrics = measure(aligned);
-  EXPECT_EQ(metrics.slots, 5);
-  EXPECT_EQ(metrics.busySlots, Counts({5}));
-  EXPECT_EQ(metrics.maxRetentionSlots, Counts({4}));
-}
-
-TEST(SlotLengths, OfAPairAreThoseOfItsFirstStage) {
-  Table table = makeTable(makePlacement(1, 2, {pathOn({0, 0})}),
-                          {"0F0 1F0 0F1+1B0 1F1+0B0 1B1 0B1"});
-  table.slots = {pairOf(5), pairOf(7)};
-  EXPECT_EQ(measure(table).slots, 1 + 1 + 5 + 7 + 2 + 2);
-}
-
-TEST(SlotLengths, MayBeNone) {
-  Table table = makeTable(makeLinear(2, 1), {"0F0 0B0", "1F0 1B0"});
-  table.slots = {StageSlots(3, 1, 1), StageSlots::weighted(0)};
-  Table aligned = align(table);
-  EXPECT_EQ(printRows(aligned.rows), Rows({"0F0 0B0", "_3 1F0 1B0 _2"}));
-  EXPECT_TRUE(isSound(aligned));
-  EXPECT_EQ(measure(aligned).busySlots, Counts({5, 0}));
-}
-
-TEST(SlotLengths, CopiesTakeNone) {
-  Table table = makeTable(makeLinear(1, 1), {"0F0 0D0 0d0 0U0 0u0 0B0"});
-  table.slots = {StageSlots::weighted(9)};
-  EXPECT_EQ(printRows(align(table).rows), Rows({"0F0 0D0 0d0 0U0 0u0 0B0"}));
-  EXPECT_EQ(measure(table).slots, 27);
 }
 
 TEST(SlotLengths, SplitIdleSlotsThatOneEntryCannotCount) {
@@ -123,6 +62,58 @@ TEST(SlotLengths, RefuseRowsThatDoNotFitATable) {
             "aligned, the rows of 4611686018427387904 slots would have "
             "2147483654 entries, of at most 2147483647 idle slots each: a "
             "table may have 268435456");
+}
+
+TEST(AlignSlots, IgnoresIdleThatIsThere) {
+  Table table =
+      makeTable(makeLinear(2, 1), {"_5 0F0 _9 0B0 _", "_3 1F0 _2 1B0"});
+  EXPECT_EQ(printRows(align(table).rows), Rows({"0F0 _3 0B0", "_ 1F0 1B0 _2"}));
+}
+
+static std::vector<int64_t>
+startsOf(Placement placement, std::initializer_list<llvm::StringRef> rows) {
+  Table table = makeTable(std::move(placement), rows);
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  return alignUntilDeadlock(view, index).start;
+}
+
+TEST(AlignUntilDeadlock, StartsAllThatCanRun) {
+  EXPECT_EQ(startsOf(makeLinear(2, 2), {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}),
+            (std::vector<int64_t>{0, -1, -1, -1, 1, -1, -1, -1}));
+  // Worker 0 is on no cycle, and the last gradient never comes to it.
+  EXPECT_EQ(startsOf(makeLinear(3, 2), {"0F0 _ 0F1 0B0 0B1", "1F0 1B0 1F1 1B1",
+                                        "2F0 2F1 2B0 2B1"}),
+            (std::vector<int64_t>{0, 1, 2, -1, -1, //
+                                  1, -1, -1, -1,   //
+                                  2, -1, -1, -1}));
+}
+
+TEST(AlignUntilDeadlock, KnowsCollectives) {
+  // The reductions of a queue in different orders.
+  EXPECT_EQ(startsOf(makeLinear(2, 2),
+                     {"0F0 0X0 0F1 0X1 0S0 0S1 0Y1 0Y0 0T0 0T1 0B0 0B1",
+                      "1F0 1X0 1F1 1X1 1S0 1S1 1Y0 1Y1 1T0 1T1 1B0 1B1"}),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, -1, -1, -1, -1, //
+                                  1, 2, 3, 4, 5, 6, 7, 8, -1, -1, -1, -1}));
+}
+
+TEST(AlignUntilDeadlock, StartsAllOfRowsThatEnd) {
+  EXPECT_EQ(startsOf(makeLinear(2, 1), {"0F0 0D0 0d0 0U0 0u0 0B0", "1F0 1B0"}),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 1, 2}));
+}
+
+TEST(ReadSlots, CountsIdleButNotAtTheEnd) {
+  Table table = makeTable(makeLinear(1, 2), {"_2 0F0 _1000000000 0B0 0F1+0O0 "
+                                             "_7 0B1 _9"});
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  SlotAssignment slots = readSlots(view, index);
+  EXPECT_EQ(slots.start,
+            (std::vector<int64_t>{0, 2, 3, 1000000003, 1000000005, 1000000005,
+                                  1000000007, 1000000014, 1000000016}));
+  EXPECT_EQ(slots.numSlots, 1000000016);
+  EXPECT_EQ(slots.start[4] + slotsOf(view, {0, 4}), 1000000007);
 }
 
 //===----------------------------------------------------------------------===//

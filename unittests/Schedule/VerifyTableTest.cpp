@@ -63,6 +63,18 @@ TEST(VerifyTable, FindsOffloadsWithoutReload) {
             "0U0 is missing: worker 0 offloads with 0D0 and never reloads");
 }
 
+TEST(VerifyTable, FindsReductionsThatReplicasLack) {
+  // Path 0 cuts the model at 4 of 6, path 1 at 2.
+  std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
+                             pathOn({2, 3}, {{1, 2, 1}})};
+  paths[0].blocks = {4, 2};
+  paths[1].blocks = {2, 4};
+  Table table = makeTable(makePlacement(4, 2, std::move(paths)),
+                          {"0F0 0B0 0G0", "1F0 1B0", "0F1 0B1", "1F1 1B1"});
+  EXPECT_EQ(find(table), "0G1 is missing: worker 0 runs 0G0 and worker 2 "
+                         "holds the same blocks");
+}
+
 TEST(VerifyTable, FindsDuplicates) {
   EXPECT_EQ(find(1, {"0F0 0F0 0B0", "1F0 1B0"}), "0F0 occurs twice");
 }
@@ -97,15 +109,6 @@ TEST(VerifyTable, PrintsTheCycleEdgeByEdge) {
   ASSERT_EQ(violation->cycle.size(), 4u);
   EXPECT_EQ(violation->cycle[1].row, 1);
   EXPECT_EQ(violation->cycle[1].index, 2);
-}
-
-TEST(VerifyTable, FindsCyclesWithinOneRow) {
-  Table table =
-      makeTable(makePlacement(1, 1, {pathOn({0, 0})}), {"0F0 0B0 1F0 1B0"});
-  EXPECT_EQ(find(table),
-            "the rows deadlock: 0B0 waits for itself in a cycle of 2\n"
-            "note: 0B0 on worker 0 waits for 1B0 on worker 0\n"
-            "note: 1B0 on worker 0 runs after 0B0 in its row");
 }
 
 TEST(VerifyTable, FindsCyclesThroughOverlappedPairs) {
