@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pipesched
 from pipesched import Optimization, PipeSchedError, Schedule
@@ -40,8 +40,7 @@ KNOWN = {
 AHEAD = (1, 2, 4)
 CHUNKS = {"linear": 1, "interleaved": 2, "v": 2}
 PS_PER_MS = 10**9
-MemoryTimes = Literal["any", "given"]
-FORMATS = ("markdown", "grid", "times", "json")
+FORMATS = ("grid", "json")
 
 
 def paths(placement: str, workers: int) -> list[list[int]]:
@@ -210,9 +209,6 @@ class Row:
     """The method that found it; `schedule` if it comes from the known schedule."""
     saved: float | None
     step_saved: float | None
-    memory_times: str = "given"
-    """When the schedules keep the memory: at `any` times, or at the `given` ones."""
-    optimized_ps: int | None = None
 
 
 def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
@@ -227,7 +223,7 @@ def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
                 yield f" + offload {amount}", f"pipe-add-offload{{{options}}}"
 
 
-def known(case: Case, offload: bool, memory_times: MemoryTimes) -> list[Timed]:
+def known(case: Case, offload: bool) -> list[Timed]:
     """All schedules that fit, fastest first; of the offloading rules, the best of each amount. A
     family without a table at this size is skipped.
     """
@@ -245,9 +241,7 @@ def known(case: Case, offload: bool, memory_times: MemoryTimes) -> list[Timed]:
             try:
                 schedule = made.transform(passes) if passes else made
                 schedule.verify(
-                    memory=case.case_costs.memory[chunks],
-                    memory_times=memory_times,
-                    transport="delay",
+                    memory=case.case_costs.memory[chunks], memory_times="given", transport="delay"
                 )
             except PipeSchedError:
                 continue
@@ -281,16 +275,14 @@ def optimized(
     best: tuple[Timed, Optimization] | None = None
     for placement in arguments.placements:
         chunks = CHUNKS[placement]
-        seeds = [] if arguments.from_nothing else fitting
         try:
-            found = start(case, placement, seeds).optimize(
+            found = start(case, placement, fitting).optimize(
                 memory=case.case_costs.memory[chunks],
-                memory_times=arguments.memory_times,
+                memory_times="given",
                 offload=arguments.offload,
                 explain=False,
                 time_limit=arguments.time_limit / len(arguments.placements),
                 threads=arguments.threads,
-                seed=arguments.seed,
                 max_evaluations=arguments.max_evaluations,
             )
         except PipeSchedError as error:
@@ -303,7 +295,7 @@ def optimized(
 
 
 def measure(case: Case, arguments: argparse.Namespace) -> Row:
-    fitting = known(case, arguments.offload, arguments.memory_times)
+    fitting = known(case, arguments.offload)
     best = fitting[0] if fitting else None
     found = optimized(case, fitting, arguments)
     saved = step_saved = None
@@ -326,51 +318,10 @@ def measure(case: Case, arguments: argparse.Namespace) -> Row:
         origin=found[1].origin if found else None,
         saved=saved,
         step_saved=step_saved,
-        memory_times=arguments.memory_times,
-        optimized_ps=found[0].makespan_ps if found else None,
     )
 
 
-# The table
-
-
-def percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def cells(row: Row) -> list[str]:
-    return [
-        row.costs,
-        str(row.workers),
-        str(row.microbatches),
-        f"{row.budget:.2f}",
-        f"{row.copy_ratio:g}",
-        row.best_known or "nothing fits",
-        percent(row.best_known_idle),
-        percent(row.optimized_idle),
-        row.optimized or "-",
-        percent(row.gap),
-        percent(row.saved),
-        percent(row.step_saved),
-        str(len(row.fitting)),
-    ]
-
-
-HEADERS = (
-    "costs",
-    "D",
-    "N",
-    "memory",
-    "copy",
-    "best known",
-    "idle",
-    "optimized",
-    "on",
-    "gap",
-    "idle saved",
-    "step saved",
-    "known that fit",
-)
+# The tables
 
 
 def grids(rows: Sequence[Row]) -> Iterator[str]:
@@ -414,34 +365,6 @@ def pair(row: Row | None) -> str:
         return "none" if value is None else f"{100 * value:.1f}"
 
     return f"{share(row.best_known_idle)} > {share(row.optimized_idle)}"
-
-
-def both_times(rows: Sequence[Row]) -> Iterator[str]:
-    """What it costs that memory is kept at any times: for each costs, workers and memory, how much
-    longer the optimized step is than one for the given times, by the time of a copy.
-    """
-    steps: dict[tuple[str, int, int, float, float], dict[str, int]] = {}
-    for row in rows:
-        if row.optimized_ps:
-            case = (row.costs, row.workers, row.microbatches, row.budget, row.copy_ratio)
-            steps.setdefault(case, {})[row.memory_times] = row.optimized_ps
-    longer = {
-        case: 100 * (step["any"] / step["given"] - 1)
-        for case, step in steps.items()
-        if {"any", "given"} <= step.keys()
-    }
-    ratios = list(dict.fromkeys(case[-1] for case in longer))
-    yield line(["costs", "workers", "memory", *(f"copy {ratio:g} F" for ratio in ratios)])
-    yield line(["---"] * (3 + len(ratios)))
-    for costs, workers, microbatches, budget in dict.fromkeys(case[:-1] for case in longer):
-        cells = [longer.get((costs, workers, microbatches, budget, ratio)) for ratio in ratios]
-        shown = ("-" if cell is None else f"{cell:+.1f} %" for cell in cells)
-        yield line([costs, str(workers), f"{budget:.2f}", *shown])
-    yield ""
-    yield (
-        f"{len(longer)} cases: {min(longer.values()):+.1f} to {max(longer.values()):+.1f} %, "
-        f"{median(longer.values()):+.1f} % in the median"
-    )
 
 
 def say(line: str) -> None:
@@ -498,26 +421,17 @@ def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
         "--placements", type=names, default=list(CHUNKS), metavar="LIST", help="of the optimizer"
     )
     parser.add_argument(
-        "--from-nothing",
-        action="store_true",
-        help="do not begin with the best known of each placement",
-    )
-    parser.add_argument(
         "--without-offload",
         dest="offload",
         action="store_false",
         help="nothing goes to the host, neither of the known schedules nor of the optimizer's",
-    )
-    parser.add_argument(
-        "--memory-times", choices=get_args(MemoryTimes), default="any", help="when memory suffices"
     )
     parser.add_argument("--time-limit", type=float, default=20, metavar="SECONDS", help="per case")
     parser.add_argument(
         "--max-evaluations", type=int, default=0, metavar="N", help="per placement; 0: no limit"
     )
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--format", choices=FORMATS, default="markdown")
+    parser.add_argument("--format", choices=FORMATS, default="grid")
     parser.add_argument(
         "--rows",
         type=Path,
@@ -561,18 +475,12 @@ def run(costs: dict[str, Costs], arguments: argparse.Namespace) -> Iterator[Row]
 
 
 def show(layout: str, rows: Iterable[Row]) -> None:
-    """Prints the rows in a layout; a table is printed row by row."""
-    if layout == "markdown":
-        print(line(HEADERS), line(["---"] * len(HEADERS)), sep="\n", flush=True)
-        for row in rows:
-            print(line(cells(row)), flush=True)
-    elif layout == "grid":
-        made = list(rows)
-        print(*grids(made), *summary(made), sep="\n")
-    elif layout == "times":
-        print(*both_times(list(rows)), sep="\n")
+    """Prints the rows as JSON, or as tables with a summary."""
+    made = list(rows)
+    if layout == "json":
+        print(json.dumps([asdict(row) for row in made], indent=1))
     else:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        print(*grids(made), *summary(made), sep="\n")
 
 
 if __name__ == "__main__":

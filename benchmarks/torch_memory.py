@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import tempfile
 import weakref
 from pathlib import Path
@@ -27,10 +25,9 @@ import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime
 from torch import Tensor, nn
-from torch.distributed.pipelining import PipelineStage
-from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch_ranks import pytorch_step, run_ranks
 
 RANKS = 4
 CASES = {
@@ -117,27 +114,13 @@ def ours(schedule: Schedule, x: Tensor, width: int) -> tuple[int, Any]:
 
 
 def theirs(schedule: Schedule, rank: int, x: Tensor, width: int, file: Path) -> int:
-    (path,) = schedule.paths
-    numbers = [s for s, worker in enumerate(path.workers) if worker == rank]
-    count, device = len(path.workers), torch.device("cpu")
-    stages = [PipelineStage(stage(s, width), s, count, device) for s in numbers]
-    kind: Any = _PipelineScheduleRuntime
-    runtime = kind(stages, schedule.microbatches, loss_fn=nn.functional.mse_loss)
-    file.write_text(schedule.to_csv("compute_only"))
-    runtime._load_csv(str(file), format="compute_only")
-
-    def step() -> None:
-        arguments = [x] if 0 in numbers else []
-        options = {"target": x, "losses": []} if count - 1 in numbers else {}
-        runtime.step(*arguments, **options)
-
+    step, stages = pytorch_step(schedule, rank, x, lambda number: stage(number, width), file)
     step()
     step()
     alive = Alive()
     kept: dict[Any, int] = {}
     for each in stages:
-        untyped: Any = each
-        for infos in (*untyped.args_recv_info.values(), *untyped.grad_recv_info.values()):
+        for infos in (*each.args_recv_info.values(), *each.grad_recv_info.values()):
             for info in infos:
                 if isinstance(getattr(info, "buffer", None), Tensor):
                     storage = info.buffer.untyped_storage()
@@ -148,9 +131,6 @@ def theirs(schedule: Schedule, rank: int, x: Tensor, width: int, file: Path) -> 
 
 
 def rank_process(rank: int, folder: Path, options: argparse.Namespace) -> None:
-    torch.set_num_threads(1)
-    store = f"file://{folder}/store"
-    dist.init_process_group("gloo", store, rank=rank, world_size=RANKS)
     x = torch.rand(options.rows * options.microbatches, options.width)
     held, memories, other = {}, {}, {}
     for name, (_, transform, _) in CASES.items():
@@ -168,8 +148,6 @@ def rank_process(rank: int, folder: Path, options: argparse.Namespace) -> None:
         for name, (_, _, by) in CASES.items()
     }
     (folder / f"{rank}.json").write_text(json.dumps(rows))
-    dist.barrier()
-    dist.destroy_process_group()
 
 
 def main() -> None:
@@ -178,20 +156,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=512, help="samples of a microbatch")
     parser.add_argument("--microbatches", type=int, default=8)
     options = parser.parse_args()
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
-        processes = [
-            context.Process(target=rank_process, args=(rank, folder, options))
-            for rank in range(RANKS)
-        ]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join()
-        if any(process.exitcode for process in processes):
-            raise SystemExit("a rank failed")
+        run_ranks(rank_process, RANKS, folder, options)
         found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(RANKS)]
     print("| schedule | held, MiB, by rank | predicted | PyTorch's runtime |")
     print("|---|---|---|---|")

@@ -173,8 +173,8 @@ TEST(ExactSearch, WaitsForTheOutput) {
   }
 }
 
-/// both:3:3:1:uneven of benchmarks/optimize_cpsat.py, which leaves other bounds
-/// far below. CP-SAT proved the same makespan (docs/Optimize.md).
+/// Copies and recomputation on unequal stages, which leave other bounds far
+/// below. CP-SAT of OR-tools 9.15 proved the same makespan.
 TEST(ExactSearch, AgreesWithAGeneralSolver) {
   Problem problem = makeProblem(makeLinear(3, 3));
   problem.capacity.assign(3, 10);

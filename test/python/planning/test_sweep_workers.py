@@ -9,7 +9,6 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from pipesched import Grid
 from pipesched.sweeps import lines_of
 
@@ -108,13 +107,3 @@ def test_lost_rank_of_mpi_leaves_a_file_to_go_on_from(undisturbed: str, tmp_path
     assert 100 < whole.count("\n") < undisturbed.count("\n")
     assert set(whole.splitlines()) < set(undisturbed.splitlines())
     assert kept[1] == undisturbed
-
-
-def test_benchmark_of_executors() -> None:
-    script = str(ROOT / "benchmarks" / "sweep_executors.py")
-    choices = ["--executors", "processes", "--workers", "1,2", "--tasks", "4", "--sleep", "0.01"]
-    command = [sys.executable, script, *choices]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    head, _, *rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()]
-    assert [row[:2] for row in rows] == [["processes", "1"], ["processes", "2"]]
-    assert all(len(row) == len(head) and float(row[2].removesuffix(" ms")) > 0 for row in rows)
