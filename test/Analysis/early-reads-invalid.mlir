@@ -1,22 +1,33 @@
-// RUN: pipesched-opt %s -exec-verify -verify-diagnostics -split-input-file
-// RUN: pipesched-opt %s -exec-annotate-timeline -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -exec-verify -verify-diagnostics -split-input-file
+// RUN: pipesched-opt %t.mlir -exec-annotate-timeline -verify-diagnostics -split-input-file
 
-exec.program @forward {
+// CASES
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
     %s0 = send 0F0 to 1 after %f0
   }
   worker 1 {
-    // expected-note@+1 {{which is here}}
-    %act0 = recv 0F0 from 0
-    // expected-error@+1 {{'exec.compute' op of cell 1F0 does not wait for the message that it reads, 'recv 0F0 from 0'; add its token to 'after'}}
-    %f0 = compute 1F0
+@@
   }
 }
 
+// Forward.
+    // note: which is here
+    %act0 = recv 0F0 from 0
+    // error: 'exec.compute' op of cell 1F0 does not wait for the message that it reads, 'recv 0F0 from 0'; add its token to 'after'
+    %f0 = compute 1F0
+// Too late.
+    // error: of cell 1F0 comes before the message that it reads, 'recv 0F0 from 0'
+    %f0 = compute 1F0
+    // note: which is here
+    %act0 = recv 0F0 from 0
+
 // -----
 
-exec.program @backward {
+// Backward.
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
     %s0 = send 0F0 to 1 after %f0
@@ -36,7 +47,7 @@ exec.program @backward {
 // -----
 
 // The gradient comes with W by this rule, and W of stage 0 does not read it.
-exec.program @after_w workers 2 microbatches 1 gradient after W {
+exec.program @p workers 2 microbatches 1 gradient after W {
   worker 0 {
     %f0 = compute 0F0
     // expected-note@+1 {{which is here}}
@@ -55,23 +66,8 @@ exec.program @after_w workers 2 microbatches 1 gradient after W {
 
 // -----
 
-exec.program @too_late {
-  worker 0 {
-    %f0 = compute 0F0
-    %s0 = send 0F0 to 1 after %f0
-  }
-  worker 1 {
-    // expected-error@+1 {{of cell 1F0 comes before the message that it reads, 'recv 0F0 from 0'}}
-    %f0 = compute 1F0
-    // expected-note@+1 {{which is here}}
-    %act0 = recv 0F0 from 0
-  }
-}
-
-// -----
-
 // Another message; receives have an order, but messages may arrive in any.
-exec.program @other_microbatch {
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
     %s0 = send 0F0 to 1 after %f0
@@ -90,7 +86,8 @@ exec.program @other_microbatch {
 
 // -----
 
-exec.program @sliced microbatches 1 slices 2 {
+// Sliced.
+exec.program @p microbatches 1 slices 2 {
   worker 0 {
     %f0_0 = compute 0F0.0
     %s0_0 = send 0F0.0 to 1 after %f0_0
@@ -107,63 +104,70 @@ exec.program @sliced microbatches 1 slices 2 {
   }
 }
 
-// -----
+// CASES
+exec.program @p workers 2 microbatches 2 {
+@@
+}
 
-exec.program @pair workers 2 microbatches 2 {
+// Pair.
   pipe.path on [0, 1]
   worker 0 {
     %f0 = compute 0F0
-    // expected-note@+1 {{which is here}}
+    // note: which is here
     %g0 = recv 1B0 from 1
-    // expected-error@+1 {{of cell 0B0 does not wait for the message that it reads, 'recv 1B0 from 1'}}
+    // error: of cell 0B0 does not wait for the message that it reads, 'recv 1B0 from 1'
     %f1_b0 = compute 0F1+0B0 after %f0
   }
   worker 1 {
     %b0 = compute 1B0
     %sg0 = send 1B0 to 0 after %b0
   }
-}
-
-// -----
-
 // By its path a microbatch takes the message of worker 1.
-exec.program @two_paths workers 2 microbatches 2 {
   pipe.path on [0, 1] takes [0]
   pipe.path on [1, 0] takes [1]
   worker 0 {
-    // expected-note@+1 {{which is here}}
+    // note: which is here
     %act1 = recv 0F1 from 1
     %f0 = compute 0F0
-    // expected-error@+1 {{of cell 1F1 does not wait for the message that it reads, 'recv 0F1 from 1'}}
+    // error: of cell 1F1 does not wait for the message that it reads, 'recv 0F1 from 1'
     %f1 = compute 1F1 after %f0
   }
   worker 1 {
     %f1 = compute 0F1
     %s1 = send 0F1 to 0 after %f1
   }
-}
+// Step.
+  pipe.path on [0] takes [0]
+  pipe.path on [1] takes [1]
+  worker 0 {
+    %b0 = compute 0B0
+    // note: which is here
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+    // error: of cell 0O0 does not wait for 'all_reduce 0G0 blocks 0 to 1', whose result it reads
+    %o0 = compute 0O0 after %b0
+  }
+  worker 1 {
+    %b1 = compute 0B1
+    %ar1 = all_reduce 0G1 blocks 0 to 1 after %b1
+    %o1 = compute 0O1 after %ar1
+  }
 
-// -----
-
-exec.program @both_stages workers 1 microbatches 1 {
+// CASES
+exec.program @p workers 1 microbatches 1 {
   pipe.path on [0, 0]
   worker 0 {
-    // expected-error@+1 {{of cell 1F0 comes before 'compute 0F0', whose result it reads}}
+@@
+  }
+}
+
+// Both stages.
+    // error: of cell 1F0 comes before 'compute 0F0', whose result it reads
     %f0_1 = compute 1F0
-    // expected-note@+1 {{which is here}}
+    // note: which is here
     %f0 = compute 0F0
-  }
-}
-
-// -----
-
-exec.program @in_one_pair workers 1 microbatches 1 {
-  pipe.path on [0, 0]
-  worker 0 {
-    // expected-error@+1 {{of cell 1F0 overlaps 'compute 0F0', whose result it reads}}
+// In one pair.
+    // error: of cell 1F0 overlaps 'compute 0F0', whose result it reads
     %f0 = compute 0F0+1F0
-  }
-}
 
 // -----
 
@@ -178,17 +182,29 @@ exec.program @reload {
   }
 }
 
-// -----
-
-exec.program @reload_of_nothing {
+// CASES
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
-    // expected-note@+1 {{which is here}}
-    %d0 = offload 0D0 after %f0
-    // expected-error@+1 {{'exec.reload' op of cell 0U0 does not wait for 'offload 0D0', whose result it reads}}
-    %u0 = reload 0U0 after %f0
+@@
   }
 }
+
+// Reload of nothing.
+    // note: which is here
+    %d0 = offload 0D0 after %f0
+    // error: 'exec.reload' op of cell 0U0 does not wait for 'offload 0D0', whose result it reads
+    %u0 = reload 0U0 after %f0
+// Recompute.
+    // error: of cell 0B0 comes before 'compute 0R0', whose result it reads
+    %b0 = compute 0B0 after %f0
+    // note: which is here
+    %r0 = compute 0R0 after %f0
+// Shard.
+    // note: which is here
+    %x0 = broadcast 0X0 after %f0
+    // error: of cell 0S0 does not wait for 'broadcast 0X0', whose result it reads
+    %s0 = compute 0S0 after %f0
 
 // -----
 
@@ -203,50 +219,8 @@ exec.program @offload {
 
 // -----
 
-exec.program @recompute {
-  worker 0 {
-    %f0 = compute 0F0
-    // expected-error@+1 {{of cell 0B0 comes before 'compute 0R0', whose result it reads}}
-    %b0 = compute 0B0 after %f0
-    // expected-note@+1 {{which is here}}
-    %r0 = compute 0R0 after %f0
-  }
-}
-
-// -----
-
-exec.program @step workers 2 microbatches 2 {
-  pipe.path on [0] takes [0]
-  pipe.path on [1] takes [1]
-  worker 0 {
-    %b0 = compute 0B0
-    // expected-note@+1 {{which is here}}
-    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
-    // expected-error@+1 {{of cell 0O0 does not wait for 'all_reduce 0G0 blocks 0 to 1', whose result it reads}}
-    %o0 = compute 0O0 after %b0
-  }
-  worker 1 {
-    %b1 = compute 0B1
-    %ar1 = all_reduce 0G1 blocks 0 to 1 after %b1
-    %o1 = compute 0O1 after %ar1
-  }
-}
-
-// -----
-
-exec.program @shard {
-  worker 0 {
-    %f0 = compute 0F0
-    // expected-note@+1 {{which is here}}
-    %x0 = broadcast 0X0 after %f0
-    // expected-error@+1 {{of cell 0S0 does not wait for 'broadcast 0X0', whose result it reads}}
-    %s0 = compute 0S0 after %f0
-  }
-}
-
-// -----
-
-exec.program @lookup workers 2 microbatches 1 {
+// Lookup.
+exec.program @p workers 2 microbatches 1 {
   pipe.path on [0, 1]
   worker 0 {
     %e0 = compute 0E0

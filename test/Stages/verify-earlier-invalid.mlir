@@ -1,4 +1,5 @@
-// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-verify-stages)' \
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir --pass-pipeline='builtin.module(pipe-verify-stages)' \
 // RUN:   -verify-diagnostics -split-input-file
 
 func.func @forward(%x: tensor<4xf32> {pipe.input}, %k: tensor<3x4xf32> {pipe.earlier = "k"})
@@ -23,13 +24,14 @@ pipe.schedule @name workers 1 microbatches 1 slices 2 {
   stage 0 forward @forward
 }
 
-// -----
-
+// CASES
 func.func @forward(%x: tensor<4xf32> {pipe.input}, %k: tensor<2x4xf32> {pipe.earlier = "k"})
     -> (tensor<4xf32> {pipe.output}, tensor<4xf32> {pipe.residual = "k"}) {
   return %x, %x : tensor<4xf32>, tensor<4xf32>
 }
-// expected-error@+1 {{'func.func' op is the backward of stage 0, which takes a pipe.earlier "k", but gives no pipe.earlier_gradient of that name: the gradients of earlier slices would be lost}}
+@@
+
+// error: 'func.func' op is the backward of stage 0, which takes a pipe.earlier "k", but gives no pipe.earlier_gradient of that name: the gradients of earlier slices would be lost
 func.func @backward(%dy: tensor<4xf32> {pipe.output_gradient}) -> (tensor<4xf32> {pipe.input_gradient}) {
   return %dy : tensor<4xf32>
 }
@@ -38,8 +40,19 @@ pipe.schedule @lost workers 1 microbatches 1 slices 2 {
   stage 0 forward @forward backward @backward
 }
 
+func.func @backward(%dy: tensor<4xf32> {pipe.output_gradient}, %k: tensor<4xf32> {pipe.earlier_gradient = "k"})
+    -> (tensor<4xf32> {pipe.input_gradient}, tensor<4xf32> {pipe.earlier_gradient = "k"}) {
+  return %dy, %k : tensor<4xf32>, tensor<4xf32>
+}
+pipe.schedule @shape workers 1 microbatches 1 slices 2 {
+  path on [0]
+  // error: 'pipe.stage' op has 'tensor<4xf32>' as its pipe.earlier_gradient "k", and its pipe.earlier is 'tensor<2x4xf32>'; expected the same shape
+  stage 0 forward @forward backward @backward
+}
+
 // -----
 
+// Alone.
 func.func @forward(%x: tensor<4xf32> {pipe.input})
     -> (tensor<4xf32> {pipe.output}, tensor<4xf32> {pipe.residual = "k"}) {
   return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -48,25 +61,9 @@ func.func @backward(%dy: tensor<4xf32> {pipe.output_gradient}, %k: tensor<2x4xf3
     -> (tensor<4xf32> {pipe.input_gradient}, tensor<2x4xf32> {pipe.earlier_gradient = "k"}) {
   return %dy, %k : tensor<4xf32>, tensor<2x4xf32>
 }
-pipe.schedule @alone workers 1 microbatches 1 slices 2 {
+pipe.schedule @s workers 1 microbatches 1 slices 2 {
   path on [0]
   // expected-error@+1 {{'pipe.stage' op has a pipe.earlier_gradient "k" and takes no pipe.earlier of that name}}
-  stage 0 forward @forward backward @backward
-}
-
-// -----
-
-func.func @forward(%x: tensor<4xf32> {pipe.input}, %k: tensor<2x4xf32> {pipe.earlier = "k"})
-    -> (tensor<4xf32> {pipe.output}, tensor<4xf32> {pipe.residual = "k"}) {
-  return %x, %x : tensor<4xf32>, tensor<4xf32>
-}
-func.func @backward(%dy: tensor<4xf32> {pipe.output_gradient}, %k: tensor<4xf32> {pipe.earlier_gradient = "k"})
-    -> (tensor<4xf32> {pipe.input_gradient}, tensor<4xf32> {pipe.earlier_gradient = "k"}) {
-  return %dy, %k : tensor<4xf32>, tensor<4xf32>
-}
-pipe.schedule @shape workers 1 microbatches 1 slices 2 {
-  path on [0]
-  // expected-error@+1 {{'pipe.stage' op has 'tensor<4xf32>' as its pipe.earlier_gradient "k", and its pipe.earlier is 'tensor<2x4xf32>'; expected the same shape}}
   stage 0 forward @forward backward @backward
 }
 

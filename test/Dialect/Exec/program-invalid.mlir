@@ -79,24 +79,24 @@ exec.program @@ {
 
 // -----
 
-// program_c2
+// program_c2: no worker
 // expected-error@+1 {{'exec.program' op has no worker 0; workers are numbered 0 to 0, each once}}
-exec.program @no_worker {
+exec.program @p {
 }
 
 // -----
 
-// program_c2
+// program_c2: missing
 // expected-error@+1 {{'exec.program' op has no worker 1; workers are numbered 0 to 2, each once}}
-exec.program @missing workers 3 {
+exec.program @p workers 3 {
   worker 0 {}
   worker 2 {}
 }
 
 // -----
 
-// program_c2
-exec.program @twice workers 2 {
+// program_c2: twice
+exec.program @p workers 2 {
   // expected-note@+1 {{worker 1 is here}}
   worker 1 {}
   // expected-error@+1 {{'exec.worker' op has number 1 a second time}}
@@ -105,15 +105,15 @@ exec.program @twice workers 2 {
 
 // -----
 
-// program_c2
+// program_c2: zero
 // expected-error@+1 {{'exec.program' op has 0 workers, wanted 1 to 65536}}
-exec.program @zero workers 0 {
+exec.program @p workers 0 {
 }
 
 // -----
 
-// program_c3
-exec.program @late_microbatch microbatches 2 {
+// program_c3: late microbatch
+exec.program @p microbatches 2 {
   worker 0 {
     // expected-error@+1 {{'exec.compute' op cell 0F2 is of microbatch 2, the program has 2}}
     %f2 = compute 0F2
@@ -124,7 +124,7 @@ exec.program @late_microbatch microbatches 2 {
 
 // program_c3: the highest number that a cell can hold is one too many.
 // expected-error@+1 {{'exec.program' op has 2147483648 microbatches, wanted 1 to 2147483647}}
-exec.program @implied_microbatches {
+exec.program @p {
   worker 0 {
     %f = compute 0F2147483647
   }
@@ -133,7 +133,7 @@ exec.program @implied_microbatches {
 // -----
 
 // program_c5: the message goes to another worker than the one that waits.
-exec.program @astray {
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
     // expected-error@+1 {{'exec.send' op has no partner: worker 1 has no 'recv 0F0 from 0'}}
@@ -147,8 +147,8 @@ exec.program @astray {
 
 // -----
 
-// program_c5
-exec.program @sent_twice {
+// program_c5: sent twice
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
     // expected-note@+1 {{the first is here}}
@@ -163,8 +163,8 @@ exec.program @sent_twice {
 
 // -----
 
-// program_c5
-exec.program @received_twice {
+// program_c5: received twice
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
     %s0 = send 0F0 to 1 after %f0
@@ -177,34 +177,30 @@ exec.program @received_twice {
   }
 }
 
-// -----
+// CASES
+exec.program @p microbatches 1 {
+@@
+}
 
-// program_c6
-exec.program @wrong_worker microbatches 1 {
+// program_c6: wrong worker
   pipe.path on [0, 1]
   worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell 1F0 runs on worker 0, by its path stage 1 is on worker 1}}
+    // error: 'exec.compute' op cell 1F0 runs on worker 0, by its path stage 1 is on worker 1
     %f0 = compute 1F0
   }
   worker 1 {}
-}
-
-// -----
-
-// program_c6
-exec.program @no_such_stage microbatches 1 {
+// program_c6: no such stage
   pipe.path on [0]
   worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell 1F0 is of stage 1, its path has 1}}
+    // error: 'exec.compute' op cell 1F0 is of stage 1, its path has 1
     %f0 = compute 1F0
   }
-}
 
 // -----
 
-// program_c6
+// program_c6: unassigned
 // expected-error@+1 {{'exec.program' op has several paths; say with 'takes' which microbatches take each}}
-exec.program @unassigned microbatches 2 {
+exec.program @p microbatches 2 {
   pipe.path on [0]
   pipe.path on [0]
   worker 0 {}

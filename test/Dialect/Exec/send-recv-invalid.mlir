@@ -38,31 +38,21 @@ exec.program @p {
     %act0 = recv 0F0 from 0
   }
 
-// -----
-
-// send_c3
-exec.program @send_without_wait {
+// CASES
+exec.program @p {
   worker 0 {
     %f0 = compute 0F0
-    // expected-error@+1 {{'exec.send' op does not wait for the compute of its cell 0F0; add the token of 'compute 0F0' of this worker to 'after'}}
+@@
+  }
+  worker 1 {
+    %act0 = recv 0F0 from 0
+  }
+}
+
+// send_c3: send without wait
+    // error: 'exec.send' op does not wait for the compute of its cell 0F0; add the token of 'compute 0F0' of this worker to 'after'
     %s0 = send 0F0 to 1
-  }
-  worker 1 {
-    %act0 = recv 0F0 from 0
-  }
-}
-
-// -----
-
 // send_c3: it waits for another cell.
-exec.program @send_of_another {
-  worker 0 {
-    %f0 = compute 0F0
     %f1 = compute 0F1
-    // expected-error@+1 {{'exec.send' op does not wait for the compute of its cell 0F0}}
+    // error: 'exec.send' op does not wait for the compute of its cell 0F0
     %s0 = send 0F0 to 1 after %f1
-  }
-  worker 1 {
-    %act0 = recv 0F0 from 0
-  }
-}

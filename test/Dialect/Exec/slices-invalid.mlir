@@ -1,49 +1,47 @@
-// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
 
-// program_c17
+// program_c17: none
 // expected-error@+1 {{'exec.program' op has 0 slices a microbatch: there must be 1 or more}}
-exec.program @none slices 0 {
+exec.program @p slices 0 {
   worker 0 {}
 }
 
 // -----
 
-// program_c17
+// program_c17: many
 // expected-error@+1 {{'exec.program' op has 3 slices of each of 1000000000 microbatches, wanted 1 to 2}}
-exec.program @many microbatches 1000000000 slices 3 {
+exec.program @p microbatches 1000000000 slices 3 {
   worker 0 {}
 }
 
-// -----
-
-// program_c18
-exec.program @forward slices 2 {
+// CASES
+exec.program @p slices 2 {
   worker 0 {
-    // expected-note@+1 {{0F3.1 is here}}
-    compute 0F3.1
-    // expected-error@+1 {{'exec.compute' op runs 0F3.0 behind 0F3.1; expected the slices of a microbatch in ascending order}}
-    compute 0F3.0
+@@
   }
 }
 
-// -----
-
-// program_c18
-exec.program @backward slices 2 {
-  worker 0 {
+// program_c18: forward
+    // note: 0F3.1 is here
+    compute 0F3.1
+    // error: 'exec.compute' op runs 0F3.0 behind 0F3.1; expected the slices of a microbatch in ascending order
+    compute 0F3.0
+// program_c18: backward
     compute 0F0.0
     compute 0F0.1
-    // expected-note@+1 {{0I0.0 is here}}
+    // note: 0I0.0 is here
     compute 0I0.0
-    // expected-error@+1 {{'exec.compute' op runs 0I0.1 behind 0I0.0; expected the slices of a microbatch in descending order}}
+    // error: 'exec.compute' op runs 0I0.1 behind 0I0.0; expected the slices of a microbatch in descending order
     compute 0I0.1
-  }
-}
+// Unsliced.
+    // error: '0F2' names no slice; wanted a cell as 2F0.1, with a slice from 0 to 1
+    compute 0F2
 
 // -----
 
-// program_c3
-exec.program @range microbatches 2 slices 2 {
+// program_c3: range
+exec.program @p microbatches 2 slices 2 {
   worker 0 {
     // expected-error@+1 {{'exec.compute' op cell 0F2.0 is of microbatch 2, the program has 2}}
     compute 0F2.0
@@ -52,16 +50,8 @@ exec.program @range microbatches 2 slices 2 {
 
 // -----
 
-exec.program @unsliced slices 2 {
-  worker 0 {
-    // expected-error@+1 {{'0F2' names no slice; wanted a cell as 2F0.1, with a slice from 0 to 1}}
-    compute 0F2
-  }
-}
-
-// -----
-
-exec.program @none {
+// None.
+exec.program @p {
   worker 0 {
     // expected-error@+1 {{'0F2.0' names a slice, but its schedule has no slices}}
     compute 0F2.0
@@ -70,8 +60,8 @@ exec.program @none {
 
 // -----
 
-// program_c5
-exec.program @unpaired slices 2 {
+// program_c5: unpaired
+exec.program @p slices 2 {
   worker 0 {
     %f = compute 0F0.1
     // expected-error@+1 {{'exec.send' op has no partner: worker 1 has no 'recv 0F0.1 from 0'}}

@@ -1,4 +1,5 @@
-// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-attach-stage-costs)' \
+// RUN: %cases %s > %t.mlir
+// RUN: pipesched-opt %t.mlir --pass-pipeline='builtin.module(pipe-attach-stage-costs)' \
 // RUN:   -verify-diagnostics -split-input-file
 
 // expected-error @+1 {{no schedule or program names functions of stages; expected clauses such as 'stage 0 forward @f'}}
@@ -8,26 +9,24 @@ module {
   }
 }
 
-// -----
+// CASES
+@@
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  stage 0 forward @f
+}
 
 // A dynamic shape inside of a function
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-  // expected-error @+1 {{'tensor.cast' op result #0 has type 'tensor<?xf32>', of which neither FLOPs nor bytes are known; costs need ranked tensors of static shape, so give the sizes}}
+  // error: 'tensor.cast' op result #0 has type 'tensor<?xf32>', of which neither FLOPs nor bytes are known; costs need ranked tensors of static shape, so give the sizes
   %0 = tensor.cast %x : tensor<8xf32> to tensor<?xf32>
   %1 = math.exp %0 : tensor<?xf32>
   %2 = tensor.cast %1 : tensor<?xf32> to tensor<8xf32>
   return %2 : tensor<8xf32>
 }
-pipe.schedule @dynamic workers 1 microbatches 1 {
-  path on [0]
-  stage 0 forward @f
-}
-
-// -----
-
 // An op without known work, behind a call
 func.func @inner(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @+1 {{'scf.while' op has no known work; lower it to linalg, tensor, arith, math or scf, or let it implement StageWorkOpInterface}}
+  // error: 'scf.while' op has no known work; lower it to linalg, tensor, arith, math or scf, or let it implement StageWorkOpInterface
   %0 = scf.while (%a = %x) : (tensor<8xf32>) -> tensor<8xf32> {
     %false = arith.constant false
     scf.condition(%false) %a : tensor<8xf32>
@@ -38,13 +37,9 @@ func.func @inner(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-  // expected-note @+1 {{called from here}}
+  // note: called from here
   %0 = call @inner(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
-}
-pipe.schedule @unknown workers 1 microbatches 1 {
-  path on [0]
-  stage 0 forward @f
 }
 
 // -----
@@ -60,10 +55,11 @@ pipe.schedule @selective workers 1 microbatches 1 recompute selective {
 
 // -----
 
+// Uneven.
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>
 }
-pipe.schedule @uneven workers 2 microbatches 1 {
+pipe.schedule @s workers 2 microbatches 1 {
   // expected-error @+1 {{has stages of different lengths, and the schedule has rows for them; functions make one block of each stage, so attach their costs before rows are generated}}
   path on [0, 1] blocks [1, 2]
   stage 0 forward @f
