@@ -21,7 +21,7 @@ warning) before the line that they point to, and the lines for @@:
     // error: unknown cell '0F0B0'; wanted a cell as 2F0
     0F0B0
 
-A case ends before the next comment or empty line, a table before `// -----`. All else is
+A case ends before the next comment or empty line, a table before `// -----`. All other IR is
 left as it is. A table without a case, and a case without a message, are errors: their test
 would pass whatever the tool says.
 """
@@ -81,7 +81,8 @@ def main():
     chunks = []
     for is_table, part in _split_tables(lines):
         if not is_table:
-            chunks.append(part)
+            if any(line and not line.startswith("//") for line in part):
+                chunks.append(part)
             continue
         end = part.index("")
         cases = list(_read_cases(part[end:]))
