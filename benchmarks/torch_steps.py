@@ -25,7 +25,7 @@ from typing import Any
 import pipesched
 import torch
 import torch.distributed as dist
-from pipesched.times_of import entries_of, ps_of
+from pipesched.costs.stage_times import entries_of, ps_of
 from pipesched.torch import PipelineRuntime
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes

@@ -6,7 +6,9 @@ folders of the library, the second the libraries that it may use; everything tha
 allowed as well. Rows of other folders are ignored.
 
 A table below it has a row for each library with folders, its rooms: a room may use those before
-it, and no others. `.` stands for the files that are in none.
+it, and no others. `.` stands for the files that are in none. Packages of Python have rows of the
+same form, with their modules and packages. Imports inside functions and for type checkers may go
+the other way, since importing the module does not run them.
 
 It checks the #include lines of include/PipeSched/<Folder> and lib/<Folder>, the LINK_LIBS and
 MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table and the folders are complete. Sources
@@ -16,6 +18,7 @@ Usage: check-layers.py [--root FOLDER]; prints `file:line: what` and fails if th
 """
 
 import argparse
+import ast
 import pathlib
 import re
 import sys
@@ -23,6 +26,7 @@ import sys
 TABLE = "docs/Contributing.md"
 ROW = re.compile(r"\| *(`(?:lib|include)/.*?) *\| *(.*?) *\| .*\|$")
 ROOMS = re.compile(r"\| *`lib/(\w+)` *\| *((?:`[\w.]+`(?: < )?)+) *\|$")
+PACKAGE = re.compile(r"\| *`(python/[\w/]+)` *\| *((?:`\w+`(?: < )?)+) *\|$")
 INCLUDE = re.compile(r'\s*#?\s*include\s+["<]([^">]+)[">]')
 SUFFIXES = {".h", ".c", ".cpp", ".td"}
 MLIR = "MLIR"
@@ -55,6 +59,34 @@ def room_of(path):
     return parts[1] if len(parts) > 2 else "."
 
 
+def entry_of(path):
+    """Returns what a file of a package belongs to: the name of its folder or its own."""
+    return path.parts[0].removesuffix(".py")
+
+
+def first_imports(tree):
+    """Yields the imports that run when a module is imported."""
+    ahead = list(tree.body)
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, ast.If):
+            ahead += node.orelse
+            ahead += node.body if "TYPE_CHECKING" not in ast.unparse(node.test) else []
+        elif isinstance(node, (ast.Try, ast.With)):
+            ahead += node.body
+
+
+def imported_names(node, own):
+    """Returns what an import of the module `own` loads, as lists of names."""
+    if isinstance(node, ast.Import):
+        return [alias.name.split(".") for alias in node.names]
+    base = list(own[: -node.level]) if node.level else []
+    base += node.module.split(".") if node.module else []
+    return [[*base, alias.name] for alias in node.names]
+
+
 class Layers:
     """The table, and everything that violates it."""
 
@@ -63,6 +95,7 @@ class Layers:
         self.found = []
         self.uses = {}  # library -> (line of the table, names in its row)
         self.rooms = {}  # library -> its rooms, in order
+        self.packages = {}  # folder of a Python package -> (line of the table, entries in order)
         self.libraries = {}  # CMake target -> library
         self.links = {}  # library -> libraries that its link line names
         self.includes = {}  # library -> {library: (file, line) of the first include}
@@ -75,6 +108,8 @@ class Layers:
         for number, line in enumerate(lines, 1):
             if rooms := ROOMS.match(line):
                 self.rooms[rooms[1]] = re.findall(r"`([\w.]+)`", rooms[2])
+            if package := PACKAGE.match(line):
+                self.packages[package[1]] = (number, re.findall(r"`(\w+)`", package[2]))
             row = ROW.match(line)
             for place in re.findall(r"`([^`]+)`", row[1]) if row else ():
                 if not (self.root / place).exists():
@@ -180,6 +215,36 @@ class Layers:
                     what = f"includes {include[1]}, but the runtime depends on C and POSIX alone"
                     self.report(file, number, what)
 
+    def check_packages(self):
+        """Reports entries of Python packages without a place in their order, and imports that go
+        against it.
+        """
+        for folder, (line, order) in self.packages.items():
+            home = self.root / folder
+            files = [path.relative_to(home) for path in sorted(home.rglob("*.py"))]
+            files = [path for path in files if not path.parts[0].startswith("__")]
+            found = {entry_of(path) for path in files}
+            for entry in sorted(found ^ set(order)):
+                what = "has no place in the order" if entry in found else "does not exist"
+                self.report(TABLE, line, f"{folder}/{entry} {what}")
+            for path in files:
+                if entry_of(path) in order:
+                    self.check_imports(folder, order, path)
+
+    def check_imports(self, folder, order, path):
+        """Reports imports of entries of the same package that do not come before."""
+        file = f"{folder}/{path.as_posix()}"
+        package = folder.split("/")[1:]
+        before = order[: order.index(entry_of(path)) + 1]
+        tree = ast.parse((self.root / file).read_text(encoding="utf-8"))
+        for node in first_imports(tree):
+            for names in imported_names(node, [*package, *path.with_suffix("").parts]):
+                used = names[len(package)] if names[:-1][: len(package)] == package else None
+                if used in order and used not in before:
+                    what = f"imports {'.'.join(names)}, but {TABLE} lets {before[-1]} depend on "
+                    what += ", ".join(before[:-1]) or "no other"
+                    self.report(file, node.lineno, what)
+
     def included(self, path, name):
         """Returns the path of an included file of ours, MLIR for one of MLIR's, else None."""
         if name.startswith("PipeSched"):
@@ -232,6 +297,7 @@ class Layers:
         self.check_runtime()
         self.check_links()
         self.check_reached()
+        self.check_packages()
         if not self.includes:
             self.report(TABLE, 1, "no includes found")
         return self.found

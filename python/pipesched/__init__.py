@@ -24,21 +24,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._comparison import Comparison as Comparison
-    from ._formulas import check_formula as check_formula
-    from ._plugin import plugin_path as plugin_path
-    from .batch import Configuration as Configuration
-    from .batch import compare as compare
-    from .batch import explain as explain
-    from .batch import simulate_batch as simulate_batch
-    from .catalogue import Family as Family
-    from .catalogue import families as families
-    from .catalogue import models as models
-    from .catalogue import systems as systems
-    from .combined import combined_1f1b as combined_1f1b
-    from .costs import Costs as Costs
-    from .disturbances import Sensitivity as Sensitivity
-    from .disturbances import sensitivity as sensitivity
+    from .costs.catalogue import models as models
+    from .costs.catalogue import systems as systems
+    from .costs.costs import Costs as Costs
+    from .costs.pairs import Pair as Pair
+    from .costs.pairs import overlap as overlap
     from .errors import Diagnostic as Diagnostic
     from .errors import Location as Location
     from .errors import PipeSchedError as PipeSchedError
@@ -46,103 +36,113 @@ if TYPE_CHECKING:
     from .errors import VerificationError as VerificationError
     from .fitting import Fit as Fit
     from .fitting import fit as fit
-    from .grid import Grid as Grid
-    from .making import generate as generate
-    from .making import load as load
-    from .making import loads as loads
-    from .making import problem as problem
-    from .measurement import Measurement as Measurement
-    from .optimize import Alternative as Alternative
-    from .optimize import Optimization as Optimization
-    from .options import FamilyOptions as FamilyOptions
-    from .options import Path as Path
-    from .overlapping import Pair as Pair
-    from .overlapping import overlap as overlap
-    from .own_families import register_family as register_family
-    from .pages import Html as Html
-    from .pages import page as page
-    from .pictures import Svg as Svg
-    from .pictures import draw as draw
     from .planning import Plan as Plan
     from .planning import Proposal as Proposal
     from .planning import plan as plan
-    from .program import Cell as Cell
-    from .program import Columns as Columns
-    from .program import Group as Group
-    from .program import Instruction as Instruction
-    from .program import ParameterSet as ParameterSet
-    from .program import Stage as Stage
-    from .program import WorkerProgram as WorkerProgram
-    from .report import Report as Report
-    from .schedule import Schedule as Schedule
-    from .simulation import Simulation as Simulation
-    from .slots import ReceivePool as ReceivePool
-    from .sweeps import sweep as sweep
+    from .results.batch import compare as compare
+    from .results.batch import explain as explain
+    from .results.batch import simulate_batch as simulate_batch
+    from .results.comparison import Comparison as Comparison
+    from .results.configuration import Configuration as Configuration
+    from .results.disturbances import Sensitivity as Sensitivity
+    from .results.disturbances import sensitivity as sensitivity
+    from .results.formulas import check_formula as check_formula
+    from .results.measurement import Measurement as Measurement
+    from .results.report import Report as Report
+    from .results.simulation import Simulation as Simulation
+    from .schedule.families import Family as Family
+    from .schedule.families import families as families
+    from .schedule.generation import generate as generate
+    from .schedule.generation import load as load
+    from .schedule.generation import loads as loads
+    from .schedule.generation import problem as problem
+    from .schedule.megatron import combined_1f1b as combined_1f1b
+    from .schedule.optimize import Alternative as Alternative
+    from .schedule.optimize import Optimization as Optimization
+    from .schedule.program import Cell as Cell
+    from .schedule.program import Columns as Columns
+    from .schedule.program import Group as Group
+    from .schedule.program import Instruction as Instruction
+    from .schedule.program import ParameterSet as ParameterSet
+    from .schedule.program import Stage as Stage
+    from .schedule.program import WorkerProgram as WorkerProgram
+    from .schedule.registry import register_family as register_family
+    from .schedule.schedule import Schedule as Schedule
+    from .schedule.slots import ReceivePool as ReceivePool
+    from .support.options import FamilyOptions as FamilyOptions
+    from .support.options import Path as Path
+    from .support.plugin import plugin_path as plugin_path
+    from .sweeps.grid import Grid as Grid
+    from .sweeps.sweep import sweep as sweep
+    from .viz.pages import Html as Html
+    from .viz.pages import page as page
+    from .viz.pictures import Svg as Svg
+    from .viz.pictures import draw as draw
 
     __version__: str
 
 _HOMES = {
-    "Alternative": "optimize",
-    "Cell": "program",
-    "Columns": "program",
-    "Comparison": "_comparison",
-    "Configuration": "batch",
-    "Costs": "costs",
+    "Alternative": "schedule.optimize",
+    "Cell": "schedule.program",
+    "Columns": "schedule.program",
+    "Comparison": "results.comparison",
+    "Configuration": "results.configuration",
+    "Costs": "costs.costs",
     "Diagnostic": "errors",
-    "Family": "catalogue",
-    "FamilyOptions": "options",
+    "Family": "schedule.families",
+    "FamilyOptions": "support.options",
     "Fit": "fitting",
-    "Grid": "grid",
-    "Group": "program",
-    "Html": "pages",
-    "Instruction": "program",
+    "Grid": "sweeps.grid",
+    "Group": "schedule.program",
+    "Html": "viz.pages",
+    "Instruction": "schedule.program",
     "Location": "errors",
-    "Measurement": "measurement",
-    "Optimization": "optimize",
-    "Pair": "overlapping",
-    "ParameterSet": "program",
-    "Path": "options",
+    "Measurement": "results.measurement",
+    "Optimization": "schedule.optimize",
+    "Pair": "costs.pairs",
+    "ParameterSet": "schedule.program",
+    "Path": "support.options",
     "PipeSchedError": "errors",
     "PipeSchedWarning": "errors",
     "Plan": "planning",
     "Proposal": "planning",
-    "ReceivePool": "slots",
-    "Report": "report",
-    "Schedule": "schedule",
-    "Sensitivity": "disturbances",
-    "Simulation": "simulation",
-    "Stage": "program",
-    "Svg": "pictures",
+    "ReceivePool": "schedule.slots",
+    "Report": "results.report",
+    "Schedule": "schedule.schedule",
+    "Sensitivity": "results.disturbances",
+    "Simulation": "results.simulation",
+    "Stage": "schedule.program",
+    "Svg": "viz.pictures",
     "VerificationError": "errors",
-    "WorkerProgram": "program",
-    "check_formula": "_formulas",
-    "combined_1f1b": "combined",
-    "compare": "batch",
-    "draw": "pictures",
-    "explain": "batch",
-    "families": "catalogue",
+    "WorkerProgram": "schedule.program",
+    "check_formula": "results.formulas",
+    "combined_1f1b": "schedule.megatron",
+    "compare": "results.batch",
+    "draw": "viz.pictures",
+    "explain": "results.batch",
+    "families": "schedule.families",
     "fit": "fitting",
-    "generate": "making",
-    "load": "making",
-    "loads": "making",
-    "models": "catalogue",
-    "overlap": "overlapping",
-    "page": "pages",
+    "generate": "schedule.generation",
+    "load": "schedule.generation",
+    "loads": "schedule.generation",
+    "models": "costs.catalogue",
+    "overlap": "costs.pairs",
+    "page": "viz.pages",
     "plan": "planning",
-    "plugin_path": "_plugin",
-    "problem": "making",
-    "register_family": "own_families",
-    "sensitivity": "disturbances",
-    "simulate_batch": "batch",
-    "sweep": "sweeps",
-    "systems": "catalogue",
+    "plugin_path": "support.plugin",
+    "problem": "schedule.generation",
+    "register_family": "schedule.registry",
+    "sensitivity": "results.disturbances",
+    "simulate_batch": "results.batch",
+    "sweep": "sweeps.sweep",
+    "systems": "costs.catalogue",
 }
 """The module of each public name. `import pipesched` loads none of them: each is loaded when one of
 its names is first asked for (PEP 562), so that starting takes milliseconds. Type checkers read the
 imports above instead; a test holds the two lists equal.
 """
 
-_PARTS = ("fitting", "pages", "planning")
+_PARTS = ("fitting", "planning")
 """Modules that are attributes without an import of their own."""
 
 __all__ = sorted(_HOMES)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from pipesched.own_families import _own
+from pipesched.schedule.registry import _own
 
 settings.register_profile("pipesched", database=None, deadline=None)
 settings.load_profile("pipesched")

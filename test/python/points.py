@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 import pipesched
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, FamilyOptions
-from pipesched.options import ForwardSends, ReceivePlacement, Runtime, Transport
+from pipesched.support.options import ForwardSends, ReceivePlacement, Runtime, Transport
 
 PROFILE = Costs(times={"F": "2us", "I": "3us", "W": "1us", "comm": "500ns", "send": "700ns"})
 ROOFLINE = Costs(model="toy", system="toy", microbatch_size=1)

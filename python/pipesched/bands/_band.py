@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..costs import Costs
-from ..settings import _fields_of
+from ..costs.costs import Costs
+from ..costs.settings import _fields_of
 from ._residuals import Resembling, Residual, resembling, runs_of
 from ._statistics import LEVEL, interval
 from .own import Own, own_band, rates_before, ratios_of

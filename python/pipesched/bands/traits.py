@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from ..catalogue import systems
-from ..costs import Costs
-from ..settings import _fields_of
-from ..times_of import has_phases
+from ..costs.catalogue import systems
+from ..costs.costs import Costs
+from ..costs.settings import _fields_of
+from ..costs.stage_times import has_phases
 
 Generation = Literal["A100", "Hopper", "Blackwell"]
 

@@ -42,7 +42,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Says what is wrong, and exits."""
-        from pipesched.text import printable_lines
+        from pipesched.support.text import printable_lines
 
         super().error(printable_lines(message))
 
@@ -79,7 +79,7 @@ class VerbParser(_Parser):
 
     def error(self, message: str) -> NoReturn:
         """Says what is wrong, without the usage, whose many lines would hide it, and exits."""
-        from pipesched.text import printable_lines
+        from pipesched.support.text import printable_lines
 
         said = printable_lines(message)
         self.exit(MISUSED, f"{self.prog}: error: {said}\n`{self.prog} --help` lists its options\n")

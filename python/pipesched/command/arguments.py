@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, Family, FamilyOptions, PipeSchedError
-from pipesched import deployment as _deployment
-from pipesched.catalogue import canonical as canonical
-from pipesched.costs import Description, held_bytes
-from pipesched.frameworks import ParameterBytes, parameter_bytes
-from pipesched.grid import closest
-from pipesched.layer_times import names_layers
-from pipesched.own_families import options_of_text, own_family
-from pipesched.settings import both, told
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.costs import Description, held_bytes
+from pipesched.costs.frameworks import ParameterBytes, parameter_bytes
+from pipesched.costs.layer_times import names_layers
+from pipesched.costs.settings import both, told
+from pipesched.schedule.families import canonical as canonical
+from pipesched.schedule.registry import options_of_text, own_family
+from pipesched.support.text import closest
 
 from . import options
 from .options import RARE, Rare

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pipesched import Configuration, Costs, Schedule, _core, systems
-from pipesched import deployment as _deployment
-from pipesched.backward import UNIT, takes_backward
-from pipesched.bytes import DEFAULT_RESERVE, reserve_text
-from pipesched.costs import has_experts
-from pipesched.division import Counts
-from pipesched.frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
-from pipesched.traits import overlaps
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.costs import has_experts
+from pipesched.costs.division import Counts
+from pipesched.costs.frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
+from pipesched.schedule.backward import UNIT, takes_backward
+from pipesched.schedule.traits import overlaps
+from pipesched.support.units import DEFAULT_RESERVE, reserve_text
 
 from .arguments import families
 

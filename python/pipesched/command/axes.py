@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pipesched import PipeSchedError
-from pipesched import grid as _grid
-from pipesched.deployment import OPTIONS as OPTIONS_OF_TRAINING
-from pipesched.grid import AXES, OPTIONS, OWN_OPTIONS, kinds
-from pipesched.text import truth
+from pipesched.costs.deployment import OPTIONS as OPTIONS_OF_TRAINING
+from pipesched.support.text import truth
+from pipesched.sweeps import grid as _grid
+from pipesched.sweeps.grid import AXES, OPTIONS, OWN_OPTIONS, kinds
 
 from . import options
 from .options import Rare, names

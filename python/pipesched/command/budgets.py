@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pipesched.bytes import bytes_of
-from pipesched.optimize import OptimizeOptions
-from pipesched.text import gib
+from pipesched.schedule.optimize import OptimizeOptions
+from pipesched.support.text import gib
+from pipesched.support.units import bytes_of
 
 _EACH = re.compile(r"(.*?)\s*/\s*(gpu|accelerator)", re.IGNORECASE)
 """A budget may say what it always is: that of each accelerator."""

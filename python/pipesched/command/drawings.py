@@ -9,7 +9,7 @@ from typing import Any
 
 import pipesched
 from pipesched import Simulation
-from pipesched.image import read_width
+from pipesched.viz.image import read_width
 
 from . import options
 from .arguments import UsageError
@@ -87,6 +87,6 @@ def write_drawings(
     if arguments.html:
         write_text(pipesched.page(simulations, title=title), arguments.html)
     if arguments.trace:
-        from pipesched.streams import chrome_trace
+        from pipesched.viz.streams import chrome_trace
 
         write_text(chrome_trace(simulations), arguments.trace)

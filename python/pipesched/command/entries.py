@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 
 from pipesched import Configuration, Costs, PipeSchedError, Schedule, Simulation
-from pipesched.disturbances import steps_of
-from pipesched.division import Counts, pass_of, with_counts
-from pipesched.options import TimingOptions
-from pipesched.text import valid
-from pipesched.times_of import Place, entries_of, listed_stages, places_of
+from pipesched.costs.division import Counts, pass_of, with_counts
+from pipesched.costs.stage_times import Place, entries_of, listed_stages, places_of
+from pipesched.results.disturbances import steps_of
+from pipesched.support.options import TimingOptions
+from pipesched.support.text import valid
 
 from . import passes
 from .files import Origin, shown

@@ -13,11 +13,11 @@ from typing import Any
 
 import pipesched
 from pipesched import Costs, PipeSchedError, Simulation
-from pipesched.bytes import DEFAULT_RESERVE, bytes_of, reserve_of
-from pipesched.costs import has_experts
-from pipesched.options import FamilyOptions, PlacementName, Recompute, names_of
-from pipesched.text import gib, readable
-from pipesched.traits import placement_kind
+from pipesched.costs.costs import has_experts
+from pipesched.schedule.traits import placement_kind
+from pipesched.support.options import FamilyOptions, PlacementName, Recompute, names_of
+from pipesched.support.text import gib, readable
+from pipesched.support.units import DEFAULT_RESERVE, bytes_of, reserve_of
 
 from . import passes
 from .arguments import UsageError, families, given_own_options

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipesched import Costs, PipeSchedError
 from pipesched.bands import LEVEL, NO_BAND, Step, Traits, band_of, order_of, told
-from pipesched.routing import NATURAL_BALANCE, with_natural_routing
+from pipesched.costs.costs import NATURAL_BALANCE, with_natural_routing
 
 from . import assumed
 from .entries import Entry, FromFamily, FromFile

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipesched import PipeSchedError, Schedule
-from pipesched.catalogue import canonical
-from pipesched.making import load, loads
+from pipesched.schedule.families import canonical
+from pipesched.schedule.generation import load, loads
 
 T = TypeVar("T")
 _CSV_BEGINS = tuple(bytes([each]) for each in b"0123456789,(")

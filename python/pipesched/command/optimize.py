@@ -10,15 +10,14 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, Diagnostic, Optimization, PipeSchedError, Schedule, _core
-from pipesched.bytes import seconds_of
-from pipesched.division import pass_of
-from pipesched.endings import ending_of, without_ending
-from pipesched.layer_times import names_layers
-from pipesched.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
-from pipesched.options import PlacementName, names_of
-from pipesched.saved import accelerators_of
-from pipesched.text import readable
-from pipesched.times_of import has_phases
+from pipesched.costs.division import pass_of
+from pipesched.costs.layer_times import names_layers
+from pipesched.costs.stage_times import has_phases
+from pipesched.schedule.ir import accelerators_of, ending_of, without_ending
+from pipesched.schedule.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
+from pipesched.support.options import PlacementName, names_of
+from pipesched.support.text import readable
+from pipesched.support.units import seconds_of
 
 from . import assumed, files, options, passes
 from .arguments import (

@@ -15,10 +15,8 @@ from functools import partial
 from typing import Any
 
 from pipesched import PipeSchedError
-from pipesched import deployment as _deployment
-from pipesched import grid as _grid
-from pipesched.bytes import DEFAULT_RESERVE
-from pipesched.options import (
+from pipesched.costs import deployment as _deployment
+from pipesched.support.options import (
     Attention,
     Balance,
     ForwardSends,
@@ -35,7 +33,9 @@ from pipesched.options import (
     VocabularyKind,
     names_of,
 )
-from pipesched.text import truth
+from pipesched.support.text import truth
+from pipesched.support.units import DEFAULT_RESERVE
+from pipesched.sweeps import grid as _grid
 
 Parse = Callable[[str], Any]
 

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pipesched import PipeSchedError, Schedule
-from pipesched.files import write_whole
-from pipesched.making import announcement
-from pipesched.report import IdleByCause
-from pipesched.text import printable, printable_lines, valid
+from pipesched.results.report import IdleByCause
+from pipesched.schedule.generation import announcement
+from pipesched.support.files import write_whole
+from pipesched.support.text import printable, printable_lines, valid
 
 from . import options
 
@@ -345,7 +345,7 @@ def chosen_columns(
     for name in names:
         named = [c for c in columns if name in (c.heading.casefold(), c.key.casefold())]
         if not named:
-            from pipesched.grid import closest
+            from pipesched.support.text import closest
 
             known = [column.heading or column.key for column in has_value]
             raise PipeSchedError(f"--columns: no column {name!r}{closest(name, known)}")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pipesched
 from pipesched import Costs, Pair, PipeSchedError, _core
-from pipesched.combined import PARTS, Hidden, combined_1f1b, hidden_in, plain, trace_of
-from pipesched.options import PairOrder, names_of
-from pipesched.overlapping import says_nothing_gained
-from pipesched.segments import LayerSegments, factor, read_segments, segments_of
+from pipesched.costs.pairs import says_nothing_gained
+from pipesched.costs.segments import LayerSegments, factor, read_segments, segments_of
+from pipesched.schedule.megatron import PARTS, Hidden, combined_1f1b, hidden_in, plain, trace_of
+from pipesched.support.options import PairOrder, names_of
 
 from . import assumed, options
 from .arguments import UsageError, described, given_costs, given_own_options, said_of_settings

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipesched import Simulation
-from pipesched.pages import Html, document, text_of, timelines
-from pipesched.pictures import Pictures
+from pipesched.viz.pages import Html, document, text_of, timelines
+from pipesched.viz.pictures import Pictures
 
 from .entries import Size
 from .output import Column, Row, plain, show_cell, shown_columns

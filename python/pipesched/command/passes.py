@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched import PipeSchedError
-from pipesched import deployment as _deployment
-from pipesched.costs import _looks_like_path
-from pipesched.options import pass_options
-from pipesched.own_families import own_family
-from pipesched.times_of import Place
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.costs import _looks_like_path
+from pipesched.costs.stage_times import Place
+from pipesched.schedule.registry import own_family
+from pipesched.support.options import pass_options
 
 from .arguments import described_source, families, held
 from .files import Origin

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pipesched
-from pipesched.costs import _looks_like_path
-from pipesched.files import check_file, check_folder, descriptor_of
+from pipesched.costs.costs import _looks_like_path
+from pipesched.support.files import check_file, check_folder, descriptor_of
 
 from .arguments import UsageError, source
 from .files import is_schedule_file

@@ -11,19 +11,19 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Configuration, Costs
-from pipesched import deployment as _deployment
-from pipesched.costs import Description
-from pipesched.disturbances import steps_of
-from pipesched.frameworks import FRAMEWORKS, LauncherName
-from pipesched.options import Recompute, VocabularyKind, names_of, raw_options
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.costs import Description
+from pipesched.costs.frameworks import FRAMEWORKS, LauncherName
+from pipesched.costs.stage_times import places_of
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning.launchers import needs_csv
 from pipesched.planning.own_times import attaching as attaching_times
 from pipesched.planning.own_times import said
 from pipesched.planning.passes import ENDING, attaching, placing
-from pipesched.schedule import Schedule
-from pipesched.text import gib
-from pipesched.times_of import places_of
+from pipesched.results.disturbances import steps_of
+from pipesched.schedule.schedule import Schedule
+from pipesched.support.options import Recompute, VocabularyKind, names_of, raw_options
+from pipesched.support.text import gib
 
 from . import assumed, drawings, explained, options, page, passes, planned, stragglers
 from .arguments import UsageError, described, refused_passes, said_of_settings

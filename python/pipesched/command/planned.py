@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipesched import deployment as _deployment
-from pipesched.bytes import reserve_text
-from pipesched.division import SPREAD
-from pipesched.frameworks import bytes_text
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.division import SPREAD
+from pipesched.costs.frameworks import bytes_text
 from pipesched.planning import Request
 from pipesched.planning.heads import spread_by
 from pipesched.planning.space import may_overlap, may_slice
+from pipesched.support.units import reserve_text
 
 from . import assumed
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipesched import Simulation
-from pipesched.batch import findings
-from pipesched.bytes import DEFAULT_RESERVE
-from pipesched.text import gib
+from pipesched.results.batch import findings
+from pipesched.support.text import gib
+from pipesched.support.units import DEFAULT_RESERVE
 
 from . import page
 from .entries import Entry, FromFile, Size

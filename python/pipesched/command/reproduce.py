@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipesched import PipeSchedError
-from pipesched.files import check_folder
-from pipesched.options import Slots, names_of
 from pipesched.paper import TARGETS, Finding, Study, Target, find, picture_files
 from pipesched.paper.setting import SYSTEMS, MessageVolume
 from pipesched.paper.table1 import Durations
+from pipesched.support.files import check_folder
+from pipesched.support.options import Slots, names_of
 
 from . import options
 from .arguments import UsageError

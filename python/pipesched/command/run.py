@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pipesched
 from pipesched import PipeSchedError, Schedule
-from pipesched.files import check_folder
+from pipesched.support.files import check_folder
 
 from . import compiled, drawings, export, options, trained
 from .arguments import (

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation, _core
-from pipesched.options import TimingOptions
+from pipesched.support.options import TimingOptions
 
 from . import assumed, files, given, options, passes, ranked, stuck
 from .arguments import UsageError, described, refused_passes, source

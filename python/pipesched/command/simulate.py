@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
-from pipesched.bytes import DEFAULT_RESERVE
-from pipesched.options import TimingOptions
-from pipesched.text import gib
-from pipesched.times_of import stages_per_worker
+from pipesched.costs.stage_times import stages_per_worker
+from pipesched.support.options import TimingOptions
+from pipesched.support.text import gib
+from pipesched.support.units import DEFAULT_RESERVE
 
 from . import (
     assumed,

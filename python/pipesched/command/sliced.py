@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipesched import Configuration, Costs, Simulation, _core, simulate_batch
-from pipesched.deployment import OPTIONS
-from pipesched.text import gib
+from pipesched.costs.deployment import OPTIONS
+from pipesched.support.text import gib
 
 from .entries import Entry, FromFamily, Size
 from .output import seconds

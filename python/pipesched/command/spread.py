@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pipesched import PipeSchedError
-from pipesched.division import SPREAD
-from pipesched.traits import head_in_layers
+from pipesched.costs.division import SPREAD
+from pipesched.results.configuration import head_in_layers
 
 from .entries import Entry
 from .output import seconds

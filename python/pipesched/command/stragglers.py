@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pipesched import Costs
-from pipesched.disturbances import SEEDS, Disturbed, Nodes, Sensitivity, disturbances, measured
+from pipesched.results.disturbances import (
+    SEEDS,
+    Disturbed,
+    Nodes,
+    Sensitivity,
+    disturbances,
+    measured,
+)
 
 from . import options, passes
 from .arguments import UsageError

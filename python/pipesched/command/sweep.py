@@ -12,14 +12,14 @@ from typing import Any
 
 import pipesched
 from pipesched import Costs, Grid, PipeSchedError
-from pipesched import grid as _grid
-from pipesched.costs import _times_text
-from pipesched.division import Counts
-from pipesched.grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
-from pipesched.grid import COSTS as _COSTS
-from pipesched.sweep_file import rows_of
-from pipesched.sweeps import lines_of
-from pipesched.times_of import stages_per_worker
+from pipesched.costs.costs import _times_text
+from pipesched.costs.division import Counts
+from pipesched.costs.stage_times import stages_per_worker
+from pipesched.support.text import closest
+from pipesched.sweeps.file import rows_of
+from pipesched.sweeps.grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
+from pipesched.sweeps.grid import COSTS as _COSTS
+from pipesched.sweeps.sweep import lines_of
 
 from . import assumed, options, passes
 from .arguments import UsageError, combined, source
@@ -155,7 +155,7 @@ def _cases(arguments: argparse.Namespace, grid: Grid) -> list[str]:
         return [axis for axis in grid.axes if axis not in compared]
     for axis in arguments.group_by:
         if axis not in grid.axes:
-            raise UsageError(f"--group-by: unknown axis {axis!r}{_grid.closest(axis, grid.axes)}")
+            raise UsageError(f"--group-by: unknown axis {axis!r}{closest(axis, grid.axes)}")
     return list(dict.fromkeys(arguments.group_by))
 
 

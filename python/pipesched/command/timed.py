@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
-from pipesched.bytes import DEFAULT_RESERVE, reserve_of
-from pipesched.costs import has_experts
-from pipesched.division import layers_text
-from pipesched.report import Formula
-from pipesched.saved import Saved, saved
-from pipesched.times_of import has_phases, listed_stages, stages_per_worker
+from pipesched.costs.costs import has_experts
+from pipesched.costs.division import layers_text
+from pipesched.costs.stage_times import has_phases, listed_stages, stages_per_worker
+from pipesched.results.report import Formula
+from pipesched.schedule.ir import Saved, saved
+from pipesched.support.units import DEFAULT_RESERVE, reserve_of
 
 from . import assumed, explained
 from .arguments import UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipesched import Schedule, VerificationError
-from pipesched.options import Messages, names_of
+from pipesched.support.options import Messages, names_of
 
 from . import files, given, options, passes
 from .arguments import UsageError

@@ -11,14 +11,15 @@ from typing import Any
 
 import pipesched
 from pipesched import PipeSchedError
-from pipesched.disturbances import SEEDS
-from pipesched.json_files import read_json
+from pipesched.costs.settings import settings
 from pipesched.planning import whatif as _whatif
 from pipesched.planning.disturbed import Slow
 from pipesched.planning.request import Request
 from pipesched.planning.whatif import Case, Change, Result
 from pipesched.planning.why import described
-from pipesched.settings import settings
+from pipesched.results.disturbances import SEEDS
+from pipesched.schedule.families import canonical
+from pipesched.support.files import read_json
 
 from . import options, stragglers
 from .arguments import UsageError, source
@@ -150,7 +151,7 @@ def _row(arguments: argparse.Namespace) -> Mapping[str, Any]:
         return rows[0]  # type: ignore[no-any-return]
     names = [str(row["name"]) for row in rows]
     if arguments.name not in names:
-        from pipesched.grid import closest
+        from pipesched.support.text import closest
 
         hint = closest(arguments.name, names)
         raise PipeSchedError(f"the plan has no row {arguments.name!r}{hint}")
@@ -185,7 +186,7 @@ def _of_shape(arguments: argparse.Namespace) -> Iterator[Change]:
             yield Change(f"{name.replace('_', ' ')} {value}", _whatif.shaped(**changes))
     if arguments.schedule or arguments.chunks:
         parts = [arguments.schedule, arguments.chunks and f"chunks {arguments.chunks}"]
-        family = arguments.schedule and pipesched.catalogue.canonical(arguments.schedule)
+        family = arguments.schedule and canonical(arguments.schedule)
         changed = _whatif.scheduled(family, arguments.chunks)
         yield Change(" ".join(filter(None, parts)), changed)
     if arguments.vocabulary:

@@ -22,9 +22,9 @@ import numpy.typing as npt
 from ..bands import tolerances, traits_of
 from ..bands.own import FIELD, rates_before, source_of
 from ..bands.traits import DATA_SHEET, UNDER_LOAD, is_under_load
-from ..costs import Costs, Description
+from ..costs.costs import Costs, Description
 from ..errors import PipeSchedError
-from ..options import instance_of, list_of, text_of
+from ..support.options import instance_of, list_of, text_of
 from ._own_steps import OwnStep, read_steps
 from ._system import System, read_base
 

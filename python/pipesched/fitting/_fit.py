@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..costs import Costs, Description
+from ..costs.costs import Costs, Description
 from ..errors import PipeSchedError, WrongType
-from ..options import integer, list_of, mapping_of, number_of, path_of, text_of
+from ..support.options import integer, list_of, mapping_of, number_of, path_of, text_of
 from . import files as _files
 from ._parts import NotFittedError, PartFit, Settings, fit_engine, fit_link
 from ._samples import LINKS, PARTS, Found, Sample, dtype_of, medians

@@ -13,15 +13,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from ..batch import Configuration
-from ..costs import Description
-from ..deployment import HELD
+from ..costs.costs import Description
+from ..costs.deployment import HELD
 from ..errors import PipeSchedError
-from ..grid import closest
-from ..json_files import read_json
 from ..planning.request import Request
 from ..planning.space import Space
 from ..planning.whatif import case_of
+from ..results.configuration import Configuration
+from ..support.files import read_json
+from ..support.text import closest
 from .files import MEASURED
 
 LISTED = ("tensor", "stages", "context", "expert", "microbatch_size", "chunks")

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..catalogue import systems
-from ..costs import Costs, Description
+from ..costs.catalogue import systems
+from ..costs.costs import Costs, Description
 from ..errors import PipeSchedError
 from ._samples import ENGINES, Sample
 

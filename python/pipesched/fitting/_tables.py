@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import PipeSchedError
-from ..json_files import read_json, twice
+from ..support.files import read_json, twice
 from ._samples import COLLECTIVES, ENGINES, ITEM_BYTES, PARTS, Found, Sample, dtype_of
 
 _TIMES = {"seconds": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import PipeSchedError
-from ..files import most_unpacked
+from ..support.files import most_unpacked
 
 _CHUNK = 1 << 22
 _ENDLESS = 1 << 31

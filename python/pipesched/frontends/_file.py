@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipesched import Schedule
-from pipesched.files import write_whole
+from pipesched.support.files import write_whole
 
 from . import FrontendError
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipesched import PipeSchedError
-from pipesched.grid import closest
+from pipesched.support.text import closest
 
 from . import asymmetric, figures, findings, table1
 from .drawing import figure, picture_files

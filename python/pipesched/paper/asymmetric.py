@@ -12,7 +12,7 @@ import pandas as pd
 
 import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation
-from pipesched.options import Slots, Transport, code_of, integer
+from pipesched.support.options import Slots, Transport, code_of, integer
 
 from . import setting
 from .drawing import figure, over_microbatches

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pipesched import Configuration, Simulation, simulate_batch
-from pipesched.options import code_of
+from pipesched.support.options import code_of
 
 from . import setting
 from .drawing import COLORS, LABELS, figure, over_microbatches

@@ -17,8 +17,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from pipesched import Configuration, Costs, FamilyOptions, Path, PipeSchedError, Simulation
-from pipesched.costs import NamedTimes, _times_text
-from pipesched.options import Transport, pass_options
+from pipesched.costs.costs import NamedTimes, _times_text
+from pipesched.support.options import Transport, pass_options
 
 MODEL = "paper-gpt"
 LAYERS = 128

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from pipesched import Costs
-from pipesched.options import code_of
+from pipesched.support.options import code_of
 
 from . import setting
 from .drawing import figure

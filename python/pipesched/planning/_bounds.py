@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from ..batch import Configuration
-from ..costs import Costs
-from ..division import SPREAD
+from ..costs.costs import Costs
+from ..costs.division import SPREAD
 from ..errors import PipeSchedError
-from ..making import generate
-from ..options import FamilyOptions, Path
-from ..program import COSTED_PHASES
+from ..results.configuration import Configuration
+from ..schedule.generation import generate
+from ..schedule.program import COSTED_PHASES
+from ..support.options import FamilyOptions, Path
 from ._candidate import Candidate, Shape
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from ..division import SPREAD, counts_text
-from ..options import (
+from ..costs.division import SPREAD, counts_text
+from ..support.options import (
     ContextExchange,
     FamilyOptions,
     Path,

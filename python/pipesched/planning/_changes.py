@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
-from ..frameworks import sharding_of
-from ..options import Recompute, Sharding, names_of
+from ..costs.frameworks import sharding_of
+from ..support.options import Recompute, Sharding, names_of
 from ._candidate import Shape
 from .request import Request, divisors
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from math import gcd
 from typing import NamedTuple
 
-from ..frameworks import no_pipeline, sharding_of
-from ..options import ContextExchange, Recompute, Sharding
+from ..costs.frameworks import no_pipeline, sharding_of
+from ..support.options import ContextExchange, Recompute, Sharding
 from ._candidate import Shape
 from .request import Request, divisors
 

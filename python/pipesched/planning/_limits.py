@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..batch import Configuration
-from ..combined import NAME as COMBINED
-from ..division import SPREAD
+from ..costs.division import SPREAD
 from ..errors import PipeSchedError
-from ..options import Sharding
-from ..traits import overlaps
+from ..results.configuration import Configuration
+from ..schedule.megatron import NAME as COMBINED
+from ..schedule.traits import overlaps
+from ..support.options import Sharding
 from . import _bounds
 from ._bounds import CLOSE, Bounds, Layers, Placed
 from ._candidate import Candidate, Shape

@@ -16,7 +16,7 @@ from ._search import Found, Outcome, Search, only_better
 from .space import Space
 
 if TYPE_CHECKING:
-    from ..simulation import Simulation
+    from ..results.simulation import Simulation
 
 MOST_LAYERS = 2
 """The maximal number of layers to move at once."""

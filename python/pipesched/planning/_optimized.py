@@ -14,12 +14,12 @@ from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..costs.stage_times import places_of
 from ..errors import PipeSchedError
-from ..making import problem
-from ..optimize import Optimization, OptimizeOptions
-from ..options import pass_options
-from ..schedule import Schedule
-from ..times_of import places_of
+from ..schedule.generation import problem
+from ..schedule.optimize import Optimization, OptimizeOptions
+from ..schedule.schedule import Schedule
+from ..support.options import pass_options
 from . import own_times as own_times
 from ._candidate import OPTIMIZED, Candidate, Shape
 from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator

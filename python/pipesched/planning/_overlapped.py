@@ -7,8 +7,8 @@ of another (`megatron/core/pipeline_parallel/combined_1f1b.py`). Its constraints
 
 from __future__ import annotations
 
-from ..combined import NAME as COMBINED
-from ..options import Sharding
+from ..schedule.megatron import NAME as COMBINED
+from ..support.options import Sharding
 from ._candidate import Candidate
 from .request import Request
 

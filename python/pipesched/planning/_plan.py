@@ -9,17 +9,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..bands import Band, band_of
-from ..batch import Configuration
-from ..bytes import seconds_of
-from ..costs import Costs, Description
-from ..disturbances import SEEDS, Factor
+from ..costs.costs import Costs, Description, with_natural_routing
+from ..costs.frameworks import ParameterBytes
 from ..errors import PipeSchedError
-from ..frameworks import ParameterBytes
-from ..options import callable_of, integer
-from ..routing import with_natural_routing
-from ..schedule import Schedule
-from ..simulation import Simulation
-from ..traits import PlacementKind, placement_kind
+from ..results.configuration import Configuration
+from ..results.disturbances import SEEDS, Factor
+from ..results.simulation import Simulation
+from ..schedule.schedule import Schedule
+from ..schedule.traits import PlacementKind, placement_kind
+from ..support.options import callable_of, integer
+from ..support.units import seconds_of
 from ._candidate import Candidate, Shape
 from ._changes import changes_of
 from ._moves import Moved, ends_of, moved, with_moves

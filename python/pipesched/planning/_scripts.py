@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..costs.frameworks import FRAMEWORKS
+from ..costs.settings import _fields_of
 from ..errors import PipeSchedError
-from ..frameworks import FRAMEWORKS
-from ..settings import _fields_of
 from . import _overlapped
 from .why import described, gib
 

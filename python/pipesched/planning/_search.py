@@ -20,9 +20,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..batch import Configuration, evaluate_points
-from ..disturbances import SEEDS
-from ..options import integer
+from ..results.batch import evaluate_points
+from ..results.configuration import Configuration
+from ..results.disturbances import SEEDS
+from ..support.options import integer
 from ._bounds import Bounds
 from ._candidate import Candidate, Shape
 from ._limits import WAITING, Limits, Numbers, Queue, short

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..pages import text_of
-from ..pictures import MOST_CELLS
-from ..text import gib, printable
+from ..support.text import gib, printable
+from ..viz.pages import text_of
+from ..viz.pictures import MOST_CELLS
 from .why import described, plural
 
 if TYPE_CHECKING:

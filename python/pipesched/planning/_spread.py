@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..batch import evaluate_points
-from ..division import SPREAD
-from ..text import gib
-from ..traits import head_in_layers
+from ..costs.division import SPREAD
+from ..results.batch import evaluate_points
+from ..results.configuration import head_in_layers
+from ..support.text import gib
 from ._candidate import Candidate
 from .heads import SHARDS
 from .space import Space

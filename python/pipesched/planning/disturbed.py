@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ..costs import Costs
-from ..disturbances import Disturbed, Factor, Nodes, disturbances
-from ..options import mapping_of
+from ..costs.costs import Costs
+from ..results.disturbances import Disturbed, Factor, Nodes, disturbances
+from ..support.options import mapping_of
 
 _WORKER = re.compile(r"worker(\d+)=([\d.]+)")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..catalogue import families
-from ..division import SPREAD
-from ..options import ReceivePlacement, VocabularyKind
+from ..costs.division import SPREAD
+from ..schedule.families import families
+from ..support.options import ReceivePlacement, VocabularyKind
 from ._candidate import INTERLACED
 from .request import Request
 

@@ -12,9 +12,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..combined import NAME as COMBINED
-from ..division import SPREAD
-from ..frameworks import (
+from ..costs.division import SPREAD
+from ..costs.frameworks import (
     FRAMEWORKS,
     LauncherName,
     exchanges_of,
@@ -22,9 +21,10 @@ from ..frameworks import (
     parameter_bytes,
     sharding_of,
 )
-from ..making import problem
-from ..options import Path, Recompute
-from ..traits import placement_kind
+from ..schedule.generation import problem
+from ..schedule.megatron import NAME as COMBINED
+from ..schedule.traits import placement_kind
+from ..support.options import Path, Recompute
 from . import _overlapped
 from ._candidate import OPTIMIZED, Candidate
 from .request import Request

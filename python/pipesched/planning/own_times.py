@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..costs import Costs, Times
+from ..costs.costs import Costs, Times
+from ..costs.layer_times import LayerTimes, names_layers
+from ..costs.stage_times import Place, entries_of, listed_stages
 from ..errors import PipeSchedError
-from ..layer_times import LayerTimes, names_layers
-from ..options import Recompute, TimesOf, code_of, names_of
-from ..times_of import Place, entries_of, listed_stages
+from ..support.options import Recompute, TimesOf, code_of, names_of
 
 if TYPE_CHECKING:
     from .request import Request

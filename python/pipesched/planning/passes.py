@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from ..costs import _FILE, _JSON, Description, _description
-from ..deployment import unlike
-from ..files import write_whole
-from ..options import pass_options
+from ..costs.costs import _FILE, _JSON, Description, _description
+from ..costs.deployment import unlike
+from ..support.files import write_whole
+from ..support.options import pass_options
 from ._candidate import Candidate, Shape
 from .request import Request
 

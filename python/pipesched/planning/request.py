@@ -10,14 +10,9 @@ from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from .. import _core
-from ..bytes import DEFAULT_RESERVE as DEFAULT_RESERVE
-from ..bytes import bytes_of as bytes_of
-from ..bytes import reserve_of as reserve_of
-from ..catalogue import canonical
-from ..costs import Costs, Description, Times, _looks_like_path, own_bytes
-from ..deployment import HELD, OPTIONS, DeploymentOptions, Held, HeldOptions
-from ..errors import PipeSchedError, WrongType
-from ..frameworks import (
+from ..costs.costs import Costs, Description, Times, _looks_like_path, own_bytes
+from ..costs.deployment import HELD, OPTIONS, DeploymentOptions, Held, HeldOptions
+from ..costs.frameworks import (
     DEFAULT,
     FRAMEWORKS,
     Framework,
@@ -28,8 +23,9 @@ from ..frameworks import (
     pair_order_of,
     parameter_bytes,
 )
-from ..grid import closest
-from ..options import (
+from ..errors import PipeSchedError, WrongType
+from ..schedule.families import canonical
+from ..support.options import (
     Attention,
     ContextExchange,
     Precision,
@@ -44,6 +40,10 @@ from ..options import (
     names_of,
     text_of,
 )
+from ..support.text import closest
+from ..support.units import DEFAULT_RESERVE as DEFAULT_RESERVE
+from ..support.units import bytes_of as bytes_of
+from ..support.units import reserve_of as reserve_of
 from . import own_times as _own_times
 from ._candidate import Shape
 

@@ -12,16 +12,16 @@ from itertools import product
 from math import gcd
 from typing import Any, Literal
 
-from ..batch import Configuration
-from ..catalogue import Family, families
-from ..combined import NAME as COMBINED
-from ..costs import Costs
-from ..deployment import OPTIONS
-from ..division import SPREAD
+from ..costs.costs import Costs
+from ..costs.deployment import OPTIONS
+from ..costs.division import SPREAD
+from ..costs.stage_times import places_of_family
 from ..errors import PipeSchedError
-from ..options import Path, Sharding
-from ..times_of import places_of_family
-from ..traits import overlaps
+from ..results.configuration import Configuration
+from ..schedule.families import Family, families
+from ..schedule.megatron import NAME as COMBINED
+from ..schedule.traits import overlaps
+from ..support.options import Path, Sharding
 from ._candidate import ALONE, Candidate, Shape, Workers
 from ._divisions import Base, Divisions, base_of
 from .heads import receives_of, searched, spread_by, variants_of

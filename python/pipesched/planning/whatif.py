@@ -11,12 +11,13 @@ from math import gcd
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..batch import Configuration
-from ..disturbances import SEEDS
-from ..division import SPREAD
+from ..costs.division import SPREAD
+from ..costs.settings import settings, with_settings
 from ..errors import PipeSchedError, WrongType, said_by
-from ..grid import closest
-from ..options import (
+from ..results.configuration import Configuration
+from ..results.disturbances import SEEDS
+from ..results.simulation import Simulation
+from ..support.options import (
     ContextExchange,
     ReceivePlacement,
     Recompute,
@@ -29,8 +30,7 @@ from ..options import (
     mapping_of,
     text_of,
 )
-from ..settings import settings, with_settings
-from ..simulation import Simulation
+from ..support.text import closest
 from . import own_times as _own_times
 from ._candidate import ALONE, INTERLACED, Candidate, Shape
 from ._divisions import ALONE_EXCHANGE

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..batch import findings as compared
-from ..text import gib as gib
-from ..text import readable
+from ..results.batch import findings as compared
+from ..support.text import gib as gib
+from ..support.text import readable
 from ._bounds import splits_backward
 from ._candidate import OPTIMIZED
 from ._moves import told

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pipesched.command import main
-from pipesched.text import truth
+from pipesched.support.text import truth
 from test_command import Capture, rows_of, run_passes
 
 COMPARE = [

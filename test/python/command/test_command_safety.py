@@ -55,7 +55,8 @@ def test_ranks_run_no_file_beside_data(tmp_path: Path) -> None:
 
 
 SWEEP = """
-from pipesched import sweeps as _sweep, sweep
+from pipesched import sweep
+from pipesched.sweeps import sweep as _sweep
 
 if __name__ == "__main__":
     _sweep._SMALL_WORK = 0

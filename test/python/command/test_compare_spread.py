@@ -8,8 +8,8 @@ from heavy_head import heavy_head
 from pipesched import Configuration, Costs
 from pipesched.command import main
 from pipesched.command.output import seconds
-from pipesched.options import Balance
-from pipesched.traits import head_in_layers
+from pipesched.results.configuration import head_in_layers
+from pipesched.support.options import Balance
 
 Capture = pytest.CaptureFixture[str]
 

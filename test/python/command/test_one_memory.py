@@ -9,8 +9,8 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Costs, PipeSchedError
-from pipesched.bytes import reserve_of
 from pipesched.command import main
+from pipesched.support.units import reserve_of
 from test_command import Capture, failure_of, rows_of, run_passes
 
 COSTS = ["--model", "llama3-8b", "--system", "dgx-h100"]

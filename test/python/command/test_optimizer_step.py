@@ -6,7 +6,7 @@ import pipesched
 import pytest
 from pipesched import Configuration, Costs, FamilyOptions
 from pipesched.command import main
-from pipesched.options import OptimizerStep
+from pipesched.support.options import OptimizerStep
 from test_command import Capture, failure_of, rows_of
 
 COSTS = ("--model", "llama3-8b", "--system", "dgx-h100", "--microbatch-size", "1")

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
 from pipesched import Costs, PipeSchedError, _core
-from pipesched import deployment as _deployment
-from pipesched.deployment import (
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.deployment import (
     HELD,
     OPTIONS,
     Deployment,
@@ -22,7 +22,7 @@ from pipesched.deployment import (
     raw,
     unlike,
 )
-from pipesched.options import ENUMS, Attention, Phase, Transport, code_of, names_of
+from pipesched.support.options import ENUMS, Attention, Phase, Transport, code_of, names_of
 
 
 @pytest.mark.parametrize(("choices", "name"), ENUMS.items(), ids=ENUMS.values())
@@ -112,7 +112,7 @@ row = ("toy-count", "count", "1", 9, "toys", "", "always", "Toys of a toy")
 core.deployment = lambda: [*rows, row]
 
 from pipesched import Costs, PipeSchedError
-from pipesched.grid import AXES
+from pipesched.sweeps.grid import AXES
 from pipesched.command import main, parser, passes
 from pipesched.planning.request import Request
 

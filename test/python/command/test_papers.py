@@ -10,7 +10,7 @@ import pytest
 from pipesched.command import main
 from pipesched.command.output import Column
 from pipesched.command.papers import bibtex, latex_table
-from pipesched.latex import latex_of
+from pipesched.viz.latex import latex_of
 from test_command import Capture, failure_of, rows_of
 
 SIZES = ["--pp", "4", "--microbatches", "8"]

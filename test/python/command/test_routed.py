@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pipesched.command import main
-from pipesched.routing import NATURAL_BALANCE
+from pipesched.costs.costs import NATURAL_BALANCE
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,8 +12,8 @@ import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError, sensitivity
 from pipesched.command import main
-from pipesched.disturbances import Nodes
-from pipesched.settings import setting, with_settings
+from pipesched.costs.settings import setting, with_settings
+from pipesched.results.disturbances import Nodes
 from test_command import Capture, failure_of, rows_of
 
 PLAN = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]

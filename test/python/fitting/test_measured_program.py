@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pipesched import Measurement
-from pipesched.times_of import entries_of
+from pipesched.costs.stage_times import entries_of
 
 ROOT = Path(__file__).parents[3]
 MLP = ROOT / "examples" / "stages" / "mlp.mlir"

@@ -18,7 +18,7 @@ from pipesched.bands.traits import DATA_SHEET
 from pipesched.command import main
 from pipesched.fitting import OwnStep, correct, fit_steps
 from pipesched.fitting._own_steps import seconds_of_log
-from pipesched.options import Sharding
+from pipesched.support.options import Sharding
 
 from studies import recent_runs
 

@@ -7,10 +7,10 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched.batch import findings
 from pipesched.command import main
 from pipesched.command.simulate import SLOTS as UNIT_SLOTS
-from pipesched.times_of import divided, entries_of, places_of, stages_per_worker
+from pipesched.costs.stage_times import divided, entries_of, places_of, stages_per_worker
+from pipesched.results.batch import findings
 from points import SPREAD
 from test_command import Capture, failure_of, rows_of, run_passes
 

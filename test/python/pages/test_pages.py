@@ -14,8 +14,8 @@ import pipesched
 import pytest
 from browser import Opened, running
 from pipesched import Simulation, _core
-from pipesched._comparison import _Measured
-from pipesched.options import Transport
+from pipesched.results.comparison import _Measured
+from pipesched.support.options import Transport
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

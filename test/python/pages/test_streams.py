@@ -15,8 +15,8 @@ import pytest
 from browser import Opened, running
 from pipesched import Configuration, Costs, Simulation, overlap
 from pipesched.command import main
-from pipesched.options import FamilyOptions
-from pipesched.streams import THREADS, streams_of
+from pipesched.support.options import FamilyOptions
+from pipesched.viz.streams import THREADS, streams_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -260,7 +260,7 @@ def _luminance(colour: str) -> float:
 
 def test_parts_of_a_stream_differ_in_grey() -> None:
     """Also in grey prints, and for readers who see no difference of hues."""
-    style = files("pipesched.pages").joinpath("page.css").read_text()
+    style = files("pipesched.viz.pages").joinpath("page.css").read_text()
     colours = dict(re.findall(r"--part-(\d): #([0-9a-f]{6})", style))
     attention, dispatch, mlp, combine = (_luminance(colours[str(part)]) for part in range(4))
     for dark, light in ((attention, mlp), (combine, dispatch)):

@@ -6,7 +6,7 @@ import pipesched
 import pytest
 from pipesched import Configuration, Costs
 from pipesched.command import main
-from pipesched.options import Attention
+from pipesched.support.options import Attention
 
 KERNELS: tuple[Attention, ...] = ("flash-3", "cudnn", "fused", "flash-2", "unfused")
 """From fast to slow on H100 with sequences of 8,192 tokens and heads of 128."""

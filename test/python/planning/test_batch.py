@@ -22,8 +22,8 @@ from pipesched import (
     generate,
     simulate_batch,
 )
-from pipesched.batch import findings
-from pipesched.options import Runtime
+from pipesched.results.batch import findings
+from pipesched.support.options import Runtime
 from points import PROFILE, configurations
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import PipeSchedError, combined_1f1b, overlap
-from pipesched.combined import hidden_in, plain, trace_of
 from pipesched.command import main
-from pipesched.options import Phase
+from pipesched.schedule.megatron import hidden_in, plain, trace_of
+from pipesched.support.options import Phase
 from test_command import Capture, failure_of, rows_of
 from test_overlap import LAYER, TOY
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, Grid, PipeSchedError, _core, sweep
-from pipesched.grid import AXES, COSTS, OPTIONS, RESERVE, configuration, integers
+from pipesched.sweeps.grid import AXES, COSTS, OPTIONS, RESERVE, configuration, integers
 from points import SMALL
 
 # Axes

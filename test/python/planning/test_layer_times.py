@@ -8,7 +8,7 @@ import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
 from pipesched.command import main
-from pipesched.division import counts_text
+from pipesched.costs.division import counts_text
 from points import SPREAD
 from test_command import Capture, failure_of, rows_of, run_passes
 

@@ -11,8 +11,8 @@ import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, overlap
 from pipesched.command import main
-from pipesched.overlapping import says_nothing_gained
-from pipesched.segments import PARTS, read_segments, segments_of
+from pipesched.costs.pairs import says_nothing_gained
+from pipesched.costs.segments import PARTS, read_segments, segments_of
 from test_command import Capture, failure_of, rows_of
 
 SCHEMA: dict[str, Any] = json.loads(

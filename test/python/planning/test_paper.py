@@ -13,7 +13,6 @@ import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
 from pipesched.command import main
-from pipesched.options import Slots
 from pipesched.paper import (
     TARGETS,
     Check,
@@ -26,6 +25,7 @@ from pipesched.paper import (
     table1,
 )
 from pipesched.paper.setting import SYSTEMS, Scheme
+from pipesched.support.options import Slots
 from test_command import failure_of, rows_of, tools
 
 Capture = pytest.CaptureFixture[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pipesched
 from pipesched.planning.launchers import TORCH_NAMES, needs_csv
-from pipesched.traits import placement_kind
+from pipesched.schedule.traits import placement_kind
 from points import SLICED, SPREAD
 from test_plan import check, flags, small
 

@@ -25,9 +25,9 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Proposal, plan
-from pipesched.bytes import PARTS, reserve_of
 from pipesched.command import main
 from pipesched.planning import Request
+from pipesched.support.units import PARTS, reserve_of
 
 PLANNING = (ROOT / "docs" / "Planning.md").read_text()
 

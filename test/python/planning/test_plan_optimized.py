@@ -8,7 +8,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import PipeSchedError, Plan, Proposal, plan
-from pipesched.bytes import seconds_of
+from pipesched.support.units import seconds_of
 from test_command import Capture, failure_of, rows_of, run_passes
 from test_plan import SMALL, check
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
-from pipesched.batch import evaluate_points
 from pipesched.planning import _bounds
 from pipesched.planning._limits import short
 from pipesched.planning._search import Search
 from pipesched.planning.request import Request, divisors
 from pipesched.planning.space import Space
+from pipesched.results.batch import evaluate_points
 from points import SLICED, WHOLE
 
 CASES: list[dict[str, Any]] = [

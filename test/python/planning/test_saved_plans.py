@@ -12,9 +12,8 @@ import pytest
 from pipesched import plan
 from pipesched.command import main
 from pipesched.command.plan import _whole_step
-from pipesched.endings import ending_of, without_ending
-from pipesched.saved import saved
-from pipesched.text import readable
+from pipesched.schedule.ir import ending_of, saved, without_ending
+from pipesched.support.text import readable
 from test_command import Capture, failure_of, rows_of
 
 ONE: dict[str, Any] = {"top": 1, "microbatch_size": [1], "stages": [4], "chunks": [2]}

@@ -27,9 +27,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pipesched import Grid, PipeSchedError, _core, simulate_batch, sweep
 from pipesched.command import main
-from pipesched.grid import configuration
-from pipesched.sweep_file import rows_of as parsed
-from pipesched.sweeps import _chunks, _work, cores, lines_of
+from pipesched.sweeps.file import rows_of as parsed
+from pipesched.sweeps.grid import configuration
+from pipesched.sweeps.sweep import _chunks, _work, cores, lines_of
 from points import SMALL
 from test_command import COMMAND, Capture, failure_of, rows_of, run_passes
 
@@ -120,8 +120,8 @@ def test_processes_make_no_difference(undisturbed: list[str], tmp_path: Path) ->
     alone = lines_of(Grid(large), processes=1)
     file = tmp_path / "sweep.jsonl"
     code = f"""
-        import pipesched, pipesched.sweeps
-        pipesched.sweeps._SMALL_WORK = 0
+        import pipesched, pipesched.sweeps.sweep
+        pipesched.sweeps.sweep._SMALL_WORK = 0
         if __name__ == "__main__":
             pipesched.sweep({large!r}, processes=3, file={str(file)!r})
     """
@@ -250,7 +250,9 @@ def test_what_is_there_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Mon
     file = tmp_path / "sweep.jsonl"
     expected = sweep(SMALL, file=file)
     before = file.stat()  # reading may change the access time
-    monkeypatch.setattr("pipesched.sweeps.evaluate", lambda inputs: pytest.fail("evaluated again"))
+    monkeypatch.setattr(
+        "pipesched.sweeps.sweep.evaluate", lambda inputs: pytest.fail("evaluated again")
+    )
     pd.testing.assert_frame_equal(sweep(SMALL, file=file), expected)
     after = file.stat()
     assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
@@ -303,7 +305,7 @@ def test_damaged_rows_are_refused_before_the_sweep(
 ) -> None:
     file = tmp_path / "sweep.jsonl"
     file.write_text(SMALL_LINES[0] + second)
-    monkeypatch.setattr("pipesched.sweeps.evaluate", lambda inputs: pytest.fail("evaluated"))
+    monkeypatch.setattr("pipesched.sweeps.sweep.evaluate", lambda inputs: pytest.fail("evaluated"))
     with pytest.raises(PipeSchedError) as raised:
         sweep(SMALL, file=file)
     assert f"{file}:2: " in str(raised.value) and wanted in str(raised.value)
@@ -342,7 +344,7 @@ def test_file_of_another_name(tmp_path: Path) -> None:
 
 
 def test_process_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipesched.sweeps._SMALL_WORK", 0)
+    monkeypatch.setattr("pipesched.sweeps.sweep._SMALL_WORK", 0)
     file = tmp_path / "sweep.jsonl"
 
     def kill(done: int, total: int) -> None:

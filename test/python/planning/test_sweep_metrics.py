@@ -12,8 +12,8 @@ import pandas as pd
 import pipesched
 import pytest
 from pipesched import Configuration, Grid, PipeSchedError, Simulation, simulate_batch, sweep
-from pipesched.grid import configuration
-from pipesched.sweeps import evaluate, lines_of
+from pipesched.sweeps.grid import configuration
+from pipesched.sweeps.sweep import evaluate, lines_of
 from points import SMALL
 
 
@@ -54,7 +54,7 @@ def test_executors_make_no_difference() -> None:
 
 def test_own_processes_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = sweep(SMALL, processes=1, metrics=METRICS)
-    monkeypatch.setattr("pipesched.sweeps._SMALL_WORK", 0)
+    monkeypatch.setattr("pipesched.sweeps.sweep._SMALL_WORK", 0)
     pd.testing.assert_frame_equal(sweep(SMALL, processes=2, metrics=METRICS), alone)
 
 
@@ -113,7 +113,9 @@ def test_files_keep_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     file.write_text("".join(lines[:7]) + lines[7][:90])
     pd.testing.assert_frame_equal(sweep(SMALL, processes=1, file=file, metrics=METRICS), whole)
     assert file.read_text() == text
-    monkeypatch.setattr("pipesched.sweeps.evaluate", lambda *_, **__: pytest.fail("evaluated"))
+    monkeypatch.setattr(
+        "pipesched.sweeps.sweep.evaluate", lambda *_, **__: pytest.fail("evaluated")
+    )
     pd.testing.assert_frame_equal(sweep(SMALL, file=file, metrics=METRICS), whole)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pipesched import Grid
-from pipesched.sweeps import lines_of
+from pipesched.sweeps.sweep import lines_of
 
 # Breadth-first schedules do not repeat, so each point takes some hundredths of a second.
 GRID = {"workers": [8, 16], "microbatches": "4096:16384:128", "family": ["gpipe"]}

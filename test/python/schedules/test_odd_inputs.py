@@ -8,7 +8,7 @@ from pathlib import Path
 import pipesched
 import pytest
 from pipesched.command import main
-from pipesched.times_of import entries_of
+from pipesched.costs.stage_times import entries_of
 
 ODD_NAME = """pipe.schedule @"\\FF" workers 2 microbatches 1 {
   path on [0, 1]

@@ -9,7 +9,7 @@ import numpy as np
 import pipesched
 import pytest
 from pipesched import Instruction, Path, PipeSchedError, Schedule, generate
-from pipesched.options import ReceivePlacement, Transport
+from pipesched.support.options import ReceivePlacement, Transport
 from points import WHOLE
 
 SIZES = [(1, 2), (2, 2), (2, 4), (3, 6), (4, 8)]

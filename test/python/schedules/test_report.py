@@ -11,7 +11,7 @@ import pipesched
 import pytest
 from hypothesis import given
 from pipesched import Configuration, Costs, PipeSchedError, Report, generate
-from pipesched.costs import Time
+from pipesched.costs.costs import Time
 from points import configurations
 
 

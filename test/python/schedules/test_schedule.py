@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pipesched import Configuration, PipeSchedError, Schedule, VerificationError, generate, problem
-from pipesched.options import pass_options
+from pipesched.support.options import pass_options
 from points import configurations
 
 TEXT = """\

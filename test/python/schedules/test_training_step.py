@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError, Simulation, generate, simulate_batch
-from pipesched.options import (
+from pipesched.support.options import (
     Attention,
     ContextExchange,
     ExpertDispatch,

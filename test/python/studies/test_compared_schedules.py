@@ -4,7 +4,7 @@ experts, and zero-bubble ones: how near our numbers are.
 
 import pandas as pd
 import pytest
-from pipesched.routing import NATURAL_BALANCE
+from pipesched.costs.costs import NATURAL_BALANCE
 
 from studies import overlap, routing, slices, vocabulary, zero_bubble
 from studies.study import data

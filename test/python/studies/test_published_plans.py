@@ -6,8 +6,8 @@ import pandas as pd
 import pipesched
 import pytest
 from pipesched import Configuration, Costs
-from pipesched.bytes import reserve_of
 from pipesched.planning.request import DEFAULT_RESERVE
+from pipesched.support.units import reserve_of
 
 from studies import deepseek, memory, plans
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from pipesched import Cell, PipeSchedError, _core
-from pipesched.options import PairOrder, code_of
+from pipesched.support.options import PairOrder, code_of
 
 from ..autograd.activation import Activation
 from ..autograd.backward import Root, WeightBackward, input_backward

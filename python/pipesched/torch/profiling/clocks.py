@@ -25,8 +25,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from pipesched import Instruction, Measurement, Schedule
-from pipesched.measurement import NEVER, Clock, Stamps
-from pipesched.options import ReceivePlacement
+from pipesched.results.measurement import NEVER, Clock, Stamps
+from pipesched.support.options import ReceivePlacement
 
 from ..comm.messages import Link
 from ..core.watch import Watch

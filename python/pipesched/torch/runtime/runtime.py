@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from pipesched import Measurement, Schedule
-from pipesched.options import PairOrder, ReceivePlacement
+from pipesched.support.options import PairOrder, ReceivePlacement
 
 from ..autograd.inputs import refuse_graphs
 from ..checkpoint.state import Flat, Misfit, Names, Stateful

@@ -16,7 +16,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Instruction, PipeSchedError, Schedule
-from pipesched.options import ReceivePlacement
+from pipesched.support.options import ReceivePlacement
 
 from ..autograd.activation import Budget
 from ..checkpoint.state import Names, State

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipesched import Measurement, Schedule
-from pipesched.options import ReceivePlacement
+from pipesched.support.options import ReceivePlacement
 
 Report = Callable[[str], None]
 """Tells the user how far a training is."""

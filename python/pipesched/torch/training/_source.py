@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 import pipesched
 from pipesched import PipeSchedError, Schedule
-from pipesched.text import truth
+from pipesched.support.text import truth
 from pipesched.torch import (
     SequentialStages,
     from_hugging_face,

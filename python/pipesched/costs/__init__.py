@@ -1,0 +1,1 @@
+"""Costs of schedules: models, systems, profiles, and how layers are divided among stages."""

@@ -1,0 +1,440 @@
+"""Costs of schedules: models, systems and profiles."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import cache, partial
+from typing import Any, cast
+
+from .. import _core
+from ..errors import PipeSchedError, WrongType
+from ..support.options import (
+    Attention,
+    Balance,
+    Precision,
+    RawTiming,
+    Recompute,
+    TimesOf,
+    TimingOptions,
+    code_of,
+    integer,
+    path_of,
+    raw_timing,
+    text_of,
+)
+from ..support.text import valid
+from . import deployment as _deployment
+from . import stage_times as _times_of
+from .deployment import Deployment, DeploymentOptions
+from .division import Division
+from .frameworks import (
+    DEFAULT,
+    OWN_BYTES,
+    UNSAID_BYTES,
+    LauncherName,
+    ParameterBytes,
+    parameter_bytes,
+)
+from .layer_times import LayerTimes, names_layers
+
+Time = str | int
+"""`"18.5ms"`, or a number of picoseconds."""
+
+PhaseTimes = Mapping[str, Time | Sequence[Time]]
+"""Times by phase, one or a list."""
+
+NamedTimes = Mapping[str, Time | Sequence[Time] | PhaseTimes]
+
+Times = str | NamedTimes | os.PathLike[str]
+"""`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file. `layers`, `embedding`
+and `head` may have mappings by phase, with the times of each.
+"""
+
+Description = str | Mapping[str, Any] | os.PathLike[str]
+"""The name of a description that ships, its fields, or the path of a JSON file."""
+
+
+class CostOptions(DeploymentOptions, total=False):
+    """The arguments of `Costs`, for functions that pass them on."""
+
+    times: Times | None
+    times_of: TimesOf
+    model: Description | None
+    system: Description | None
+    microbatch_size: int | None
+    global_batch: int | None
+    sequence: int | None
+    boundary_bytes: int | None
+    parameter_bytes: ParameterBytes | LauncherName | None
+    accelerators: int | None
+    recompute: Recompute
+    attention: Attention | None
+    sequence_parallel: bool
+    precision: Precision
+    balance: Balance
+
+
+class SimulationOptions(CostOptions, TimingOptions, total=False):
+    """The options of a simulation: the arguments of `Costs`, `transport` (overlap, delay, pairs or
+    blocking), `receive_placement` (arrival or consumer), `forward_sends` (async or sync), `runtime`
+    (table or torch) and `disturbance` (`"worker3=1.3,stage5=1.2,jitter=5%,seed=7"`).
+    """
+
+
+# The numbers that the library gives to the kinds of sources.
+_NAME, _FILE, _JSON, _TIMES = (
+    _core.enums()["source"].index(kind) for kind in ("name", "file", "json", "times")
+)
+_Source = tuple[int, str] | None
+
+
+def _looks_like_path(text: str) -> bool:
+    return text.endswith(".json") or os.sep in text
+
+
+def _given(what: str, value: int | None, least: int, default: int) -> int:
+    return default if value is None else integer(what, value, least)
+
+
+def _parameter_bytes(costs: Costs) -> tuple[int, ...] | None:
+    given = costs.parameter_bytes
+    if given is None:
+        return None
+    if isinstance(given, str):
+        code_of(LauncherName, "parameter_bytes", given)
+        return parameter_bytes(given, costs.precision, costs.sharding)
+    if not isinstance(given, Sequence) or len(given) != 3:
+        raise PipeSchedError(
+            "parameter_bytes are three numbers, those of weight, gradient and optimizer state, or"
+            " the name of a framework;"
+            f" got {given!r}"
+        )
+    return tuple(integer("parameter_bytes", cast(int, size), 0) for size in given)
+
+
+def fields_of(model: Description) -> Mapping[str, Any]:
+    """The fields of a description that are given or in a file. Those that ship are named."""
+    if isinstance(model, Mapping):
+        return model
+    if isinstance(model, str) and not _looks_like_path(model):
+        return {}
+    try:
+        with open(model, encoding="utf-8-sig") as contents:
+            read = json.load(contents)
+    except (OSError, ValueError):
+        return {}  # the library says what is wrong
+    return read if isinstance(read, Mapping) else {}
+
+
+def own_bytes(model: Description | None) -> ParameterBytes | None:
+    """Returns the bytes of a parameter that a model states itself, which hold for every verb; None
+    if it states none of the three.
+    """
+    fields = {} if model is None else fields_of(model)
+    if not any(name in fields for name in OWN_BYTES):
+        return None
+    weight, gradient, state = map(fields.get, OWN_BYTES, UNSAID_BYTES)
+    return weight, gradient, state  # the library checks them
+
+
+def held_bytes(model: Description | None) -> LauncherName | None:
+    """Whose memory is counted unless somebody says it: the framework of plans, but what a model
+    says of its own parameters holds.
+    """
+    return None if model is None or own_bytes(model) else DEFAULT
+
+
+def has_experts(costs: Costs | None) -> bool:
+    """Whether costs are those of a model with experts."""
+    if costs is None or costs.model is None:
+        return False
+    return bool(costs.model_summary()["expert_parameters"])
+
+
+def _path(file: str | os.PathLike[str]) -> str:
+    path = path_of("the file of a description", file)
+    if valid(path) != path:
+        raise PipeSchedError(f"{path}: the path of a description has to be UTF-8")
+    return path
+
+
+def _description(source: Description | None) -> _Source:
+    if source is None:
+        return None
+    if isinstance(source, Mapping):
+        return _JSON, _fields_text(source)
+    if isinstance(source, str) and not _looks_like_path(source):
+        return _NAME, text_of("a model or system", source)
+    if not isinstance(source, (str, os.PathLike)):
+        raise WrongType(f"a model or system is a name, a mapping or a path; got {source!r}")
+    return _FILE, _path(source)
+
+
+def _fields_text(fields: Mapping[str, Any]) -> str:
+    """The fields of a description as JSON."""
+    try:
+        return json.dumps(fields)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WrongType(f"a description has fields as JSON has them: {error}") from None
+
+
+def _time(time: Time) -> str:
+    if isinstance(time, int) and not isinstance(time, bool):
+        return f"{time}ps"
+    return text_of("a time", time)
+
+
+def _times_text(times: NamedTimes) -> str:
+    """Times of stages as text. They are not nested."""
+
+    def value(given: Time | Sequence[Time] | PhaseTimes) -> str:
+        if isinstance(given, (str, int)):
+            return _time(given)
+        if isinstance(given, Mapping):
+            raise WrongType(f"times of stages are times or lists of times; got {given!r}")
+        if not isinstance(given, (list, tuple)):
+            raise WrongType(f"times of stages are times or lists of times; got {given!r}")
+        return f"[{','.join(map(_time, given))}]"
+
+    return ",".join(f"{name}={value(given)}" for name, given in times.items())
+
+
+def _times(times: Times | None) -> _Source:
+    if times is None:
+        return None
+    if isinstance(times, Mapping):
+        return _TIMES, _times_text(times)
+    if isinstance(times, str) and not _looks_like_path(times):
+        return _TIMES, text_of("times", times)
+    if not isinstance(times, (str, os.PathLike)):
+        raise WrongType(f'times are text such as "F=1ms,B=2ms", a mapping or a path; got {times!r}')
+    return _FILE, _path(times)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Costs(Deployment):
+    """The costs of schedules, read once for any number of them.
+
+    `times` has the times of messages and of the phases of a stage: one time for all stages, or one
+    per stage. For another number of stages such a list is divided again. With `times_of="worker"`
+    the times of phases are those of a worker, and its stages divide them exactly, so that schedules
+    with one and with several stages a worker do the same work. With `times_of="layer"` they are
+    those of each layer, of the embedding and of the head (docs/CostModel.md, "Times of layers"),
+    which every schedule adds up over its stages; times that name `layers`, `embedding` or `head`
+    are taken so by themselves. `model` and `system` give costs by the roofline model; if all three
+    are given, `times` have priority. Without any of them, one slot is 1 us and messages are free.
+
+    `balance` says how many layers the stages of a path hold if the path does not say so itself.
+    With `auto` all stages hold equally many if the layers can be divided so, and otherwise as many
+    as keep all workers equally busy. `cost` always takes the latter. `exact` takes the former, or
+    raises an error.
+
+    A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
+    defaults of `global_batch`, `sequence` and `attention` are those of the model. Of the kernels of
+    attention "flash-2", "flash-3" and "cudnn" have the rates that the system has for them, "fused"
+    has that of GEMMs, and "unfused" is one kernel per operation. `boundary_bytes` replaces the size
+    of messages between stages, `parameter_bytes` the bytes of a parameter's weight, gradient and
+    optimizer state, in which frameworks differ; "megatron" and "torchtitan" stand for what these
+    hold. `accelerators` replaces the number of devices of a
+    worker, which divide its work (tensor parallelism), and the residual stream too unless
+    `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
+    8-bit floats.
+
+    There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
+    that of all of them. `sharding` says what the pipelines divide among them: nothing ("none"), the
+    state of the optimizer ("optimizer", ZeRO-1), gradients too ("gradients", ZeRO-2), or weights as
+    well (FSDP), which are gathered once per step and kept ("full-kept") or for each forward and
+    each backward ("full"). "gradients" and "full" reduce gradients in each backward; the report
+    says in `exposed_sharding_ps` how long cells wait for that. `rank_order` says which ranks are
+    neighbours on the nodes of a system: peers in other pipelines, or the workers of a pipeline.
+    This affects messages, memory, and the all-reduces and optimizer steps that
+    `Configuration(optimizer_step=...)` adds.
+
+    Of the accelerators of a worker `context_parallel` divide a sequence, and pass their keys and
+    values in a ring or gather them (`context_exchange`); the others divide the widths of layers
+    (tensor parallelism). Each `expert_parallel` consecutive accelerators, of those that hold a
+    stage in all pipelines, divide the experts; the one with the most rows has `expert_balance`
+    times the mean. With `expert_dispatch="per-node"` a token is sent once to each node with some of
+    its experts, and otherwise once to each expert.
+
+    >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
+    Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
+    >>> Costs(model="paper-gpt", system="dgx-h100", recompute="full")
+    Costs(model='paper-gpt', system='dgx-h100', recompute='full')
+    """
+
+    times: Times | None = None
+    times_of: TimesOf = "stage"
+    model: Description | None = None
+    system: Description | None = None
+    microbatch_size: int | None = None
+    global_batch: int | None = None
+    sequence: int | None = None
+    boundary_bytes: int | None = None
+    parameter_bytes: ParameterBytes | LauncherName | None = None
+    accelerators: int | None = None
+    recompute: Recompute = "none"
+    attention: Attention | None = None
+    sequence_parallel: bool = True
+    precision: Precision = "bf16"
+    balance: Balance = "auto"
+    _raw: _core.Costs = field(init=False, compare=False)
+    """The costs without times of layers, since these depend on the stages."""
+    _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
+    """For given times of stages: the costs with them."""
+    _division: Division = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        code_of(TimesOf, "times_of", self.times_of)
+        code_of(Balance, "balance", self.balance)
+        cut = _deployment.OPTIONS["slice_cut"].text(self.slice_cut)
+        object.__setattr__(self, "slice_cut", cut)
+        if self.times is None and self.times_of != "stage":
+            raise PipeSchedError("times_of is about times; none are given")
+        if self.times is not None and self.times_of != "layer" and names_layers(self.times):
+            if self.times_of == "worker":
+                raise PipeSchedError("the times name layers, so that they are not of a worker")
+            object.__setattr__(self, "times_of", "layer")
+        attention = self.attention
+        numbers = (
+            _given("microbatch_size", self.microbatch_size, 1, 0),
+            _given("global_batch", self.global_batch, 1, 0),
+            _given("sequence", self.sequence, 1, 0),
+            _given("boundary_bytes", self.boundary_bytes, 0, -1),
+            _given("accelerators", self.accelerators, 1, 0),
+        )
+        choices = (
+            code_of(Recompute, "recompute", self.recompute),
+            0 if attention is None else code_of(Attention, "attention", attention),
+            code_of(Precision, "precision", self.precision),
+            int(not self.sequence_parallel),
+        )
+        raw = _core.Costs(
+            model=_description(self.model),
+            system=_description(self.system),
+            profile=None if self.times_of == "layer" else _times(self.times),
+            numbers=numbers,
+            choices=choices,
+            deployment=_deployment.raw(self),
+            parameter_bytes=_parameter_bytes(self),
+        )
+        object.__setattr__(self, "_raw", raw)
+        object.__setattr__(self, "_division", self._read_division(raw))
+
+    def _read_division(self, raw: _core.Costs) -> Division:
+        layers = int(_core.sizes(raw)["layers"]) if self.model is not None else 0
+        if self.times_of == "layer":
+            read = LayerTimes.read(self.times, layers)
+            return Division(raw, self.balance, read.count, layer_times=read)
+        entries: _times_of.Entries = {}
+        if self.times is not None and self.times_of == "stage":
+            entries = _times_of.entries_of(self.times)
+        has_costs = self.model is not None and self.system is not None
+        return Division(raw, self.balance, layers, entries=entries, has_costs=has_costs)
+
+    def _for(self, places: Sequence[_times_of.Place]) -> Costs:
+        """The same costs for a schedule on some paths, with all times as times of stages."""
+        if not places:
+            return self
+        if self.times_of == "worker":
+            times = _times_of.divided(self.times, places)
+        else:
+            layer_times = self._division.times_on(places)
+            if layer_times is None:
+                return self
+            times = layer_times.text_on(places)
+        if times not in self._of_stages:
+            self._of_stages[times] = replace(self, times=times, times_of="stage")
+        return self._of_stages[times]
+
+    @property
+    def _has_times_to_divide(self) -> bool:
+        """Whether times depend on the paths."""
+        return bool(self.times_of != "stage" or self._division.entries)
+
+    @property
+    def _is_divided(self) -> bool:
+        """Whether times, or the layers of stages, depend on the paths."""
+        return bool(self._has_times_to_divide or self._division.layers)
+
+    @property
+    def _timed_names(self) -> set[str]:
+        """The phases and messages that have times."""
+        if self.times is None:
+            return set()
+        given = self._division.layer_times
+        if given is not None:
+            return {*given.layers, *given.messages}
+        return set(_times_of.entries_of(self.times))
+
+    @property
+    def _accelerators(self) -> int | None:
+        """The accelerators of a worker; None without a system."""
+        return _core.sizes(self._raw)["accelerators"] or None
+
+    def model_summary(self) -> dict[str, Any]:
+        """Returns the blocks, parameters and FLOPs per token of the model, as `pipesched show
+        --model` prints them.
+
+        >>> Costs(model="llama3-8b").model_summary()["parameters"]
+        8030261248
+        """
+        found: dict[str, Any] = json.loads(self._raw.model())
+        return found
+
+    def _given_options(self) -> dict[str, Any]:
+        options = ((f, getattr(self, f.name)) for f in argument_fields())
+        return {f.name: value for f, value in options if value != f.default}
+
+    def __repr__(self) -> str:
+        options = (f"{name}={value!r}" for name, value in self._given_options().items())
+        return f"Costs({', '.join(options)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(Costs, **self._given_options()), ()
+
+
+@cache
+def argument_fields() -> tuple[Field[Any], ...]:
+    """The arguments of `Costs`, those of its base last."""
+    given = (f for f in fields(Costs) if f.init)
+    return tuple(sorted(given, key=lambda f: f.name in _deployment.OPTIONS))
+
+
+def read_simulation(
+    costs: Costs | None, options: SimulationOptions
+) -> tuple[Costs | None, RawTiming]:
+    """Reads costs (from `costs` or its arguments, or none) and timing."""
+    if costs is not None and not isinstance(costs, Costs):
+        raise WrongType(f"costs are a Costs; got {costs!r}")
+    timing: TimingOptions = {}
+    given: CostOptions = {}
+    for name, value in options.items():
+        chosen = timing if name in TimingOptions.__annotations__ else given
+        chosen[name] = value  # type: ignore[literal-required]
+    if costs is not None and given:
+        raise WrongType(f"give costs or {', '.join(given)}, not both")
+    if given:
+        costs = Costs(**given)
+    return costs, raw_timing(timing)
+
+
+NATURAL_BALANCE = 1.57
+"""Rows of the fullest rank divided by the mean, where a router chooses freely. Fitted to one of
+four measured slowdowns of Qwen3-235B with EP 8, without and with forced balance;
+`studies/routing.py` predicts the others.
+"""
+
+
+def with_natural_routing(costs: Costs | None) -> Costs | None:
+    """The same costs with rows as routers choose; None where no ranks divide experts, where a
+    balance is given, and where measured times hold whatever the balance.
+    """
+    if costs is None or costs.model is None or costs.system is None or costs.times is not None:
+        return None
+    if costs.expert_parallel == 1 or costs.expert_balance != 1:
+        return None
+    return replace(costs, expert_balance=NATURAL_BALANCE)

@@ -1,0 +1,187 @@
+"""How a training is divided on a system: the options of the library's table.
+
+The table is `include/PipeSched/Facts/Deployment.def`; arguments of `Costs`, options of verbs, axes
+of sweeps and settings of plans are made from it. The lists of names and types are for type checkers
+alone, and a test holds them equal to the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+from .. import _core
+from ..errors import PipeSchedError
+from ..support.options import (
+    ContextExchange,
+    ExpertDispatch,
+    GradientBuckets,
+    KernelLaunch,
+    PairOrder,
+    RankOrder,
+    Sharding,
+    SliceCut,
+    SliceExchange,
+    code_of,
+    integer,
+    number_of,
+)
+
+
+class HeldOptions(TypedDict, total=False):
+    """Those that hold for all configurations of a plan."""
+
+    expert_balance: float
+    expert_dispatch: ExpertDispatch
+    kernel_launch: KernelLaunch
+    tensor_exposed: int
+    expert_exposed: int
+    gradient_buckets: GradientBuckets
+    slice_cut: SliceCut | str | Sequence[int]
+    slice_exchange: SliceExchange
+    pair_order: PairOrder
+
+
+class DeploymentOptions(HeldOptions, total=False):
+    """How a training is divided."""
+
+    data_parallel: int
+    sharding: Sharding
+    rank_order: RankOrder
+    context_parallel: int
+    expert_parallel: int
+    context_exchange: ContextExchange
+    used_per_node: int
+
+
+class Option(NamedTuple):
+    """A row of the table, which says what the columns mean."""
+
+    name: str
+    kind: str
+    unsaid: Any
+    most: int
+    unit: str
+    title: str
+    matters: str
+    summary: str
+    flag: str
+    """Its name on the command line and in passes."""
+    choices: tuple[str, ...]
+    """The names of its values, of a choice."""
+    hint: Any
+    """The type of its values."""
+
+    @property
+    def phrase(self) -> str:
+        """What it says, for the middle of a sentence."""
+        return self.summary[:1].lower() + self.summary[1:]
+
+    def text(self, value: Any) -> str:
+        """The value as the library reads it. Raises an error for one that cannot be a value."""
+        if self.kind == "count":
+            return str(integer(self.name, value, 1))
+        if self.kind == "ratio":
+            return repr(number_of(self.name, value, 1.0))
+        if self.kind == "sizes":
+            return self._sizes_text(value)
+        code_of(self.hint, self.name, value)
+        return str(value)
+
+    def _sizes_text(self, value: Any) -> str:
+        """A name, or sizes as a text with commas or as a sequence of integers."""
+        if isinstance(value, str):
+            if value in self.choices:
+                return value
+            value = [_whole(part.strip()) for part in value.split(",")]
+        try:
+            sizes = list(value)
+        except TypeError:
+            sizes = []
+        if sizes and all(type(size) is int for size in sizes):
+            return ",".join(str(integer(self.name, size, 1)) for size in sizes)
+        raise PipeSchedError(
+            f"expected {self.name} to be {', '.join(self.choices)} or the {self.unit} of each"
+            f" slice, such as 4930,4238,3776,3440, found {value!r}"
+        )
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if text.isdecimal() and text.isascii() else text
+
+
+def _read(flag: str, kind: str, unsaid: str, most: int, *words: str) -> Option:
+    unit, title, matters, summary = words
+    choices = _core.enums().get(flag, ()) if kind in ("choice", "sizes") else ()
+    hint: Any = Literal[choices] if choices else {"count": int, "ratio": float}[kind]
+    if kind == "sizes":
+        hint = hint | str | Sequence[int]
+    value = unsaid if choices else hint(unsaid)
+    name, matters = flag.replace("-", "_"), matters.replace("-", "_")
+    title = title or flag.replace("-", " ")
+    return Option(name, kind, value, most, unit, title, matters, summary, flag, choices, hint)
+
+
+OPTIONS: dict[str, Option] = {o.name: o for o in (_read(*row) for row in _core.deployment())}
+"""The options by their names in Python, in the order of the table."""
+
+_CHOSEN = {*DeploymentOptions.__annotations__} - {*HeldOptions.__annotations__}
+"""Those that a plan chooses by itself, or as the framework does that runs it."""
+
+HELD = {name: option for name, option in OPTIONS.items() if name not in _CHOSEN}
+
+if TYPE_CHECKING:
+
+    @dataclass(frozen=True, kw_only=True)
+    class Held:
+        """The options of `HELD` as fields."""
+
+        expert_balance: float = 1.0
+        expert_dispatch: ExpertDispatch = "all-to-all"
+        kernel_launch: KernelLaunch = "single"
+        tensor_exposed: int = 100
+        expert_exposed: int = 100
+        gradient_buckets: GradientBuckets = "auto"
+        slice_cut: SliceCut | str | Sequence[int] = "tokens"
+        slice_exchange: SliceExchange = "none"
+        pair_order: PairOrder = "deepseek"
+
+    @dataclass(frozen=True, kw_only=True)
+    class Deployment(Held):
+        """All options as fields."""
+
+        data_parallel: int = 1
+        sharding: Sharding = "none"
+        rank_order: RankOrder = "data"
+        context_parallel: int = 1
+        expert_parallel: int = 1
+        context_exchange: ContextExchange = "ring"
+        used_per_node: int = 65536
+
+else:
+
+    def _fields(name: str, options: Iterable[Option]) -> type:
+        fields = [(option.name, option.hint, option.unsaid) for option in options]
+        return make_dataclass(name, fields, frozen=True, kw_only=True)
+
+    Held = _fields("Held", HELD.values())
+    Deployment = _fields("Deployment", OPTIONS.values())
+
+
+def unlike(values: Mapping[str, Any], *, effective: bool = False) -> dict[str, Any]:
+    """The options, by flag, whose values are not the defaults; with `effective` only those that
+    matter beside the others.
+    """
+    return {
+        option.flag: option.text(values[name]) if option.kind == "sizes" else values[name]
+        for name, option in OPTIONS.items()
+        if values.get(name, option.unsaid) != option.unsaid
+        and not (effective and values.get(option.matters) == 1)
+    }
+
+
+def raw(deployment: Deployment) -> list[tuple[str, str]]:
+    """The options in the form that the library takes."""
+    texts = ((o, o.text(getattr(deployment, o.name))) for o in OPTIONS.values())
+    return [(option.flag, text) for option, text in texts if text != str(option.unsaid)]

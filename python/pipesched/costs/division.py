@@ -1,0 +1,172 @@
+"""How costs divide the layers of a model among the stages of schedules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from .. import _core
+from ..errors import PipeSchedError
+from ..support.options import Balance, Path, Paths, pass_options
+from .layer_times import LayerTimes
+from .stage_times import Entries, Place, listed_stages
+
+Counts = tuple[int, ...]
+"""The layers of the stages of a path."""
+
+
+SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
+"""Families that spread the head over the workers."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """The layers of some costs, and the rule that divides them."""
+
+    raw: _core.Costs
+    balance: Balance
+    layers: int
+    """0: not known."""
+    layer_times: LayerTimes | None = None
+    """The times, if they are times of layers."""
+    entries: Mapping[str, str | list[str]] = field(default_factory=dict)
+    """The times, if they are times of stages."""
+    has_costs: bool = False
+    """Whether a model and a system give the costs of layers."""
+    _found: dict[tuple[int, Sequence[int]], Counts | None] = field(
+        default_factory=dict, compare=False
+    )
+
+    # Times
+
+    def times_on(self, places: Sequence[Place]) -> LayerTimes | None:
+        """The times of layers to add up on these paths; None if the times hold as they are. A list
+        of times of stages is divided again for paths with another number of stages.
+        """
+        if self.layer_times is not None:
+            return self.layer_times
+        return self._of_stages(max(len(workers) for workers, _ in places))
+
+    def _of_stages(self, stages: int) -> LayerTimes | None:
+        entries: Entries = dict(self.entries)
+        listed = listed_stages(entries)
+        if listed is None or listed == stages:
+            return None
+        layers = self.layers
+        if layers == 0 or layers % listed:
+            if stages % listed and listed % stages:
+                known = f"{layers} layers are" if layers else "the number of layers is"
+                why = f"which {listed} stages do not hold evenly" if layers else "not known"
+                raise PipeSchedError(
+                    f"times of {listed} stages cannot be divided for {stages} stages: {known}"
+                    f' {why}; give times of layers (times_of="layer")'
+                )
+            layers = math.lcm(listed, stages)
+        return LayerTimes.of_stages(entries, listed, layers)
+
+    # Layers
+
+    @property
+    def divides_costs(self) -> bool:
+        """Whether the times of stages depend on how layers are divided."""
+        return bool(self.layers and (self.layer_times or self.has_costs))
+
+    def _divides_unevenly(self, stages: int) -> bool:
+        """Whether layers are divided by this rule rather than into equal numbers."""
+        if not stages or stages > self.layers or self.balance == "exact":
+            return False
+        return self.balance == "cost" or self.layers % stages != 0
+
+    def counts_on(
+        self, places: Sequence[Place], microbatches: int, family: str | None = None
+    ) -> tuple[Counts, ...] | None:
+        """The layers of the stages of each path. None if all stages hold equally many, if the paths
+        give them, or if there is no division; then the evaluation gives the reason. Families that
+        spread the head over the workers have as equal numbers as possible.
+        """
+        if not places or any(lengths is not None for _, lengths in places):
+            return None
+        if not any(self._divides_unevenly(len(workers)) for workers, _ in places):
+            return None
+        if family in SPREAD:
+            return tuple(self.by_number(workers) for workers, _ in places)
+        found = [self._balanced(tuple(workers), microbatches) for workers, _ in places]
+        counts = tuple(each for each in found if each is not None)
+        return counts if len(counts) == len(places) else None
+
+    def _balanced(self, workers: tuple[int, ...], microbatches: int) -> Counts | None:
+        key = microbatches, workers
+        if key not in self._found:
+            try:
+                self._found[key] = self.balanced(workers, microbatches)
+            except PipeSchedError:
+                self._found[key] = None
+        return self._found[key]
+
+    def balanced(self, workers: Sequence[int], microbatches: int) -> Counts:
+        """The layers of each stage of a path such that all workers are equally busy: by times of
+        layers, by the model on the system, or else by number.
+        """
+        times = self.layer_times or self._of_stages(len(workers))
+        if times is not None and times.count == self.layers:
+            return times.balanced_on(workers)
+        if self.has_costs:
+            return tuple(_core.balance_layers(self.raw, microbatches, list(workers)))
+        return self.by_number(workers)
+
+    def by_number(self, workers: Sequence[int]) -> Counts:
+        """As equal numbers of layers as possible."""
+        return tuple(_core.balance_loads(list(workers), [self.layers], [1], 0, 0))
+
+
+def with_counts(places: Sequence[Place], counts: Sequence[Counts] | None) -> tuple[Place, ...]:
+    """The same places with the layers of their stages."""
+    if counts is None:
+        return tuple(places)
+    return tuple((workers, each) for (workers, _), each in zip(places, counts, strict=True))
+
+
+def paths_with(
+    paths: Paths | None, places: Sequence[Place], counts: Sequence[Counts]
+) -> list[Path]:
+    """Paths, or those of places, with the layers of their stages."""
+    given = [Path(workers) for workers, _ in places] if paths is None else paths
+    whole = [path if isinstance(path, Path) else Path(path) for path in given]
+    return [replace(path, blocks=each) for path, each in zip(whole, counts, strict=True)]
+
+
+def pass_of(counts: Sequence[Counts], schedule: str | None = None) -> str:
+    """The pass that says how many layers each stage of a schedule holds."""
+    lists = ";".join(",".join(map(str, each)) for each in counts)
+    return f"pipe-place-blocks{pass_options({'schedule': schedule, 'counts': lists})}"
+
+
+def counts_text(counts: Sequence[Counts]) -> str:
+    """The layers of stages: runs of equal ones as `1x47`; paths that differ follow after a bar.
+
+    >>> counts_text([(3, 4, 4, 5), (4, 4, 4, 4)])
+    '3+4x2+5|4x4'
+    """
+
+    def runs(each: Counts) -> str:
+        groups = [(count, len(list(same))) for count, same in groupby(each)]
+        return "+".join(f"{count}x{times}" if times > 1 else str(count) for count, times in groups)
+
+    return "|".join(dict.fromkeys(map(runs, counts)))
+
+
+def layers_text(layers: int, places: Sequence[Place]) -> str | None:
+    """How many of `layers` each stage holds: `4` if all have as many, else such as `3+4x6+5`. None
+    if there are no layers, no stages, or only weights of stages.
+
+    >>> layers_text(8, [((0, 1), None)]), layers_text(7, [((0, 1), (3, 4))])
+    ('4', '3+4')
+    """
+    lengths = [lengths for _, lengths in places if lengths is not None]
+    if not layers or not places or any(sum(each) != layers for each in lengths):
+        return None
+    if lengths and len({count for each in lengths for count in each}) > 1:
+        return counts_text(lengths)
+    return str(layers // len(places[0][0]))

@@ -1,0 +1,1 @@
+"""Results: reports, batches of configurations, measured steps and disturbances."""

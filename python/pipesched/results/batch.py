@@ -1,0 +1,292 @@
+"""Compares schedules and simulates many of them at once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
+
+from .. import _core
+from ..costs.costs import Costs, SimulationOptions, read_simulation
+from ..errors import PipeSchedError, WrongType
+from ..schedule.schedule import Schedule
+from ..support.options import callable_of, integer
+from .configuration import Configuration
+from .simulation import Simulation, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Point: TypeAlias = Configuration | Schedule | Simulation
+"""A schedule to time, which takes the costs that it names, or a configuration."""
+
+Metric = Callable[[Simulation], Any]
+"""A metric of the caller: a function from a report with its timeline to a value."""
+
+
+def _report_of(point: Point) -> Simulation:
+    return point if isinstance(point, Simulation) else point.simulate()
+
+
+def _measured(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    """The values of the metrics of a simulation. An exception of a metric gets a note that names
+    the metric.
+    """
+    found = {}
+    for name, metric in metrics.items():
+        try:
+            found[name] = metric(simulation)
+        except Exception as error:
+            error.add_note(f"in the metric {name!r} of {simulation.schedule}")
+            raise
+    return found
+
+
+def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) -> dict[str, Metric]:
+    """Checks that metrics are functions and that their names differ from those of other columns."""
+    given = {} if metrics is None else metrics
+    if not isinstance(given, Mapping):
+        raise WrongType(f"metrics is a mapping from names to functions; got {metrics!r}")
+    for name, metric in given.items():
+        if not isinstance(name, str) or not callable(metric):
+            raise WrongType(f"metric {name!r} is a name with a function; got {metric!r}")
+    taken = [name for name in given if name in known]
+    if taken:
+        raise PipeSchedError(f"metric {taken[0]!r} has the name of a column; choose another")
+    return dict(given)
+
+
+def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configuration]:
+    """The points that threads can evaluate. Other points are marked; simulating them says why they
+    cannot.
+    """
+    made = []
+    for index, point in enumerate(points):
+        if not is_quick[index] or not isinstance(point, Configuration):
+            continue
+        try:
+            made.append(point._raw())
+        except PipeSchedError:
+            is_quick[index] = False
+    return made
+
+
+@dataclass
+class Evaluated:
+    """The positions of the points."""
+
+    columns: Mapping[str, Any]
+    """The summaries, an array each; -1 or NaN where they are not known."""
+    errors: list[str | None]
+    metrics: list[dict[str, Any]]
+    """The error of each point, or an empty text."""
+
+
+def evaluate_points(
+    points: Sequence[Point],
+    *,
+    threads: int = 0,
+    progress: Callable[[int], object] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    raw: Sequence[_core.Configuration] | None = None,
+) -> Evaluated:
+    """Evaluates points that need no Python on threads, and the others one after the other. `raw`
+    has what `Configuration._raw` gives for each point, if the caller has it already.
+    """
+    kept = metrics or {}
+    is_quick = [isinstance(p, Configuration) and not (kept or p._is_own) for p in points]
+    if raw is None:
+        made = _raw_of(points, is_quick)
+    else:
+        made = list(itertools.compress(raw, is_quick))
+    columns, errors = _core.sweep(made, threads, progress)
+    if all(is_quick):
+        return Evaluated(columns, errors, [{} for _ in points])
+    quick = iter(errors)
+    found = Evaluated({}, [], [])
+    evaluations, order = [], []
+    done = len(made)
+    for index, point in enumerate(points):
+        found.metrics.append({})
+        if is_quick[index]:
+            found.errors.append(next(quick))
+            continue
+        try:
+            simulation = _report_of(point)
+        except PipeSchedError as error:
+            found.errors.append("; ".join(each.message for each in error.diagnostics))
+        else:
+            found.errors.append(None)
+            found.metrics[-1] = _measured(simulation, kept)
+            evaluations.append(simulation._evaluation)
+            order.append(index)
+        done += 1
+        if progress:
+            progress(done)
+    found.columns = _joined(columns, is_quick, _core.summaries(evaluations), order)
+    return found
+
+
+def _joined(
+    quick: Mapping[str, Any], is_quick: Sequence[bool], own: Mapping[str, Any], order: Sequence[int]
+) -> dict[str, Any]:
+    """The columns of points that were evaluated in two ways, in the order of the points."""
+    import numpy as np
+
+    where = np.flatnonzero(is_quick)
+    joined = {}
+    for name, column in quick.items():
+        unknown = -1 if column.dtype == np.int64 else np.nan
+        joined[name] = np.full(len(is_quick), unknown, dtype=column.dtype)
+        joined[name][where] = column
+        joined[name][list(order)] = own[name]
+    return joined
+
+
+def _points(given: object) -> list[Point]:
+    if isinstance(given, (str, Mapping, Configuration, Schedule, Simulation)):
+        raise WrongType(f"configurations are a list; got {given!r}")
+    if not isinstance(given, Iterable):
+        raise WrongType(f"configurations are a list; got {given!r}")
+    points = list(given)
+    for index, point in enumerate(points):
+        if not isinstance(point, (Configuration, Schedule, Simulation)):
+            raise WrongType(
+                f"configurations[{index}] is a Configuration or a Schedule; got {point!r}"
+            )
+    return points
+
+
+def simulate_batch(
+    configurations: Iterable[Point],
+    *,
+    threads: int | None = None,
+    progress: Callable[[int], object] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+) -> pd.DataFrame:
+    """Evaluates configurations on threads (default: one per core), without IR. Schedules, which
+    take the costs that they name, and configurations of registered families may be among them;
+    these are evaluated one after the other.
+
+    Returns one row per configuration, in the given order; the number of threads does not change the
+    result. A row has the configuration, the single numbers of the report (memory of the bottleneck
+    worker, the maximum of peak activations), what `metrics` give (a function from a `Simulation`
+    each), and `error`, which is None if there are numbers. `progress` is called from time to time
+    with the number of finished configurations. An exception from `progress` or a metric, or Ctrl-C,
+    ends the batch.
+
+    >>> points = [Configuration("1f1b", 4, n) for n in (4, 8, 0)]
+    >>> frame = simulate_batch(points)
+    >>> frame[["microbatches", "makespan_ps", "idle_ratio"]]
+       microbatches  makespan_ps  idle_ratio
+    0             4     21000000    0.428571
+    1             8     33000000    0.272727
+    2             0         <NA>         NaN
+    >>> frame.error[2]
+    '0 microbatches: there must be 1 to 2147483647'
+    """
+    from .frames import batch_frame
+
+    points = _points(configurations)
+    callable_of("progress", progress)
+    count = 0 if threads is None else integer("threads", threads, 1, 2**16)
+    kept = check_metrics(metrics, (*_core.sweep([], 1, None)[0], "error", "family"))
+    found = evaluate_points(points, threads=count, progress=progress, metrics=kept)
+    return batch_frame(points, found, list(kept))
+
+
+def _simulations(
+    schedules: Iterable[Point], costs: Costs | None, options: SimulationOptions
+) -> list[Simulation]:
+    costs, timing = read_simulation(costs, options)
+    return [
+        simulate(point, costs, timing) if isinstance(point, Schedule) else _report_of(point)
+        for point in _points(schedules)
+    ]
+
+
+def compare(
+    schedules: Iterable[Point],
+    costs: Costs | None = None,
+    *,
+    metrics: Mapping[str, Metric] | None = None,
+    **options: Unpack[SimulationOptions],
+) -> pd.DataFrame:
+    """Compares schedules: one row each, with the single numbers of their reports and what `metrics`
+    give, a function from a `Simulation` each. A schedule that is not simulated yet is simulated as
+    by `Schedule.simulate`; a configuration has costs and options of its own.
+
+    >>> families = ("gpipe", "1f1b", "zb-h1")
+    >>> made = [generate(f, workers=4, microbatches=8, name=f) for f in families]
+    >>> compare(made)[["table_bubble_ratio", "makespan_ps", "peak_activations"]]
+           table_bubble_ratio  makespan_ps  peak_activations
+    gpipe            0.272727     33000000                 8
+    1f1b             0.272727     33000000                 4
+    zb-h1            0.111111     27000000                 4
+    >>> compare(made, metrics={"cells": lambda found: len(found.to_frame())}).cells.tolist()
+    [64, 64, 96]
+    """
+    from .frames import comparison_frame
+
+    kept = check_metrics(metrics, (*_core.sweep([], 1, None)[0], "family"))
+    simulations = _simulations(schedules, costs, options)
+    return comparison_frame(simulations, [_measured(each, kept) for each in simulations])
+
+
+class Finding(NamedTuple):
+    """One sentence about what stands out in a comparison, and what it is about: "work", "fastest",
+    "cause", "equal-steps", "fit", "ranking", "tie" or "all-rankings".
+    """
+
+    kind: str
+    text: str
+
+
+def findings(simulations: Iterable[Simulation]) -> list[Finding]:
+    """The findings that `explain` lists: first whether the steps do different amounts of work, then
+    those below its tables.
+    """
+    compared = list(simulations)
+    found = _core.findings([s._evaluation for s in compared])
+    return [*_work(compared), *(Finding(*each) for each in found)]
+
+
+UNLIKE = 1.25
+"""If the compute times of two schedules with different numbers of stages per worker differ by this
+ratio or more, their stages are taken not to be parts of one model.
+"""
+
+
+def _work(simulations: Sequence[Simulation]) -> list[Finding]:
+    """Says if times are those of one stage although the numbers of stages per worker differ."""
+    if len({s.stages / s.workers for s in simulations}) < 2:
+        return []
+
+    def work(simulation: Simulation) -> float:
+        return float(simulation.execution.busy_ps.sum()) / simulation.microbatches
+
+    least, most = min(simulations, key=work), max(simulations, key=work)
+    if work(most) < UNLIKE * work(least):
+        return []
+    times = f"{work(most) / work(least):.2f}" if work(least) else "any number of"
+    stages = [f"{s.stages / s.workers:g} in {s.schedule}" for s in (most, least)]
+    text = (
+        f"work differs: a microbatch of {most.schedule} computes {times} times as long as one of"
+        f" {least.schedule}; stages per worker are {' and '.join(stages)}, and times may be those"
+        ' of one stage (times_of="worker" divides them)'
+    )
+    return [Finding("work", text)]
+
+
+def explain(
+    schedules: Iterable[Point], costs: Costs | None = None, **options: Unpack[SimulationOptions]
+) -> str:
+    """The same comparison as text for people. It says first if the steps do different amounts of
+    work, and ends with findings: which schedule is fastest, where idle
+    time goes, which schedules fit, and where formula, table and time rank them differently.
+    """
+    simulations = _simulations(schedules, costs, options)
+    work = "".join(f"{finding.text}\n\n" for finding in _work(simulations))
+    return work + _core.comparison([s._evaluation for s in simulations])

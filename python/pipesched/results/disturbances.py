@@ -1,0 +1,337 @@
+"""How much longer a step takes if workers or stages are slow, or if times vary.
+
+Each disturbance is tried alone, and all of them together if there are several. The factor of a cell
+under jitter depends on the seed, its stage, phase and microbatch, so that schedules that have the
+same cells are disturbed alike.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import _core
+from ..costs.costs import Costs
+from ..errors import PipeSchedError, WrongType
+from ..schedule.schedule import Schedule
+from ..support.options import TimingOptions, integer, mapping_of, number_of, text_of
+from .configuration import Configuration
+
+Factor = float | str
+"""`1.3` or `"1.3"`: 30 % slower."""
+
+SEEDS = 20
+"""The default number of seeds."""
+
+_DECIMAL = re.compile(r"\d+(\.\d+)?")
+
+
+def _decimal(what: str, value: Factor) -> str:
+    """The value as the library reads it, without an exponent."""
+    if isinstance(value, str):
+        return text_of(what, value).strip()
+    return f"{number_of(what, value):.6f}".rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """One disturbance: its text without a seed, what it is called, and how strong it is."""
+
+    text: str
+    name: str
+    strength: float | None
+    """The factor minus one, or the jitter; None for several disturbances together."""
+    varies: bool
+    """Whether it depends on the seed."""
+    others: tuple[str, ...] = ()
+    """What the same disturbance does to other pipelines; the step is that of the slowest."""
+
+    def seeded(self, seeds: int) -> list[str]:
+        """The texts for the library: those of all pipelines, for each seed if it depends on
+        seeds.
+        """
+        texts = (self.text, *self.others)
+        if not self.varies:
+            return list(texts)
+        return [f"{text},seed={seed}" for seed in range(1, seeds + 1) for text in texts]
+
+
+# Nodes
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where the accelerators of all pipelines are."""
+
+    per_node: int
+    accelerators: int
+    """Those of a worker."""
+    workers: int
+    pipelines: int
+    rank_order: str
+
+    @staticmethod
+    def of(costs: Costs | None, workers: int) -> Nodes:
+        """Those of pipelines of so many workers; `costs` has the system."""
+        if costs is None or costs.system is None:
+            raise PipeSchedError(
+                "a slow node is one of a system; give a system, or slow workers in its place"
+            )
+        sizes = _core.sizes(costs._raw)
+        each = sizes["accelerators_per_node"], sizes["accelerators"]
+        return Nodes(*each, workers, costs.data_parallel, costs.rank_order)
+
+    @property
+    def count(self) -> int:
+        """The number of nodes."""
+        return -(-self.accelerators * self.workers * self.pipelines // self.per_node)
+
+    def _place(self, rank: int) -> tuple[int, int]:
+        """The pipeline and the worker of a rank."""
+        group = rank // self.accelerators
+        if self.rank_order == "data":
+            return group % self.pipelines, group // self.pipelines
+        return group // self.workers, group % self.workers
+
+    def on(self, node: int) -> dict[int, set[int]]:
+        """The workers of each pipeline that have an accelerator on a node."""
+        if not 0 <= node < self.count:
+            nodes = "node 0 alone" if self.count == 1 else f"nodes 0 to {self.count - 1}"
+            total = self.accelerators * self.workers * self.pipelines
+            raise PipeSchedError(
+                f"there is no node {node}: {total} accelerators, {self.per_node} on a node, are on"
+                f" {nodes}"
+            )
+        found: dict[int, set[int]] = {}
+        last = min((node + 1) * self.per_node, self.accelerators * self.workers * self.pipelines)
+        for rank in range(node * self.per_node, last):
+            pipeline, worker = self._place(rank)
+            found.setdefault(pipeline, set()).add(worker)
+        return found
+
+    def slowed(self, nodes: Mapping[int, str]) -> list[dict[int, list[str]]]:
+        """The factors of workers for each pipeline that slow nodes disturb, each kind once."""
+        pipelines: dict[int, dict[int, list[str]]] = {}
+        for node, factor in nodes.items():
+            for pipeline, workers in self.on(node).items():
+                for worker in sorted(workers):
+                    pipelines.setdefault(pipeline, {}).setdefault(worker, []).append(factor)
+        kinds = {str(sorted(each.items())): each for _, each in sorted(pipelines.items())}
+        return list(kinds.values())
+
+
+def _product(factors: Sequence[str]) -> str:
+    """`1.1` and `1.2` as `1.32`."""
+    if len(factors) == 1:
+        return factors[0]
+    return _decimal("a factor", math.prod(map(float, factors)))
+
+
+def _texts_of(
+    workers: Mapping[int, str], nodes: Mapping[int, str], where: Nodes | None, rest: Sequence[str]
+) -> list[str]:
+    """What slow workers, slow nodes and the rest do together, for each kind of pipeline."""
+    found = []
+    for slowed in where.slowed(nodes) if where is not None else [{}]:
+        factors = {worker: list(each) for worker, each in slowed.items()}
+        for worker, factor in workers.items():
+            factors.setdefault(worker, []).append(factor)
+        found.append([f"worker{n}={_product(each)}" for n, each in sorted(factors.items())])
+    return [",".join([*each, *rest]) for each in found]
+
+
+def _factors(what: str, given: Mapping[int, Factor] | None) -> dict[int, str]:
+    """The factors of slow workers, stages or nodes as the library reads them."""
+    found = {}
+    for number, factor in mapping_of(f"slow_{what}s", "{3: 1.3}", given).items():
+        integer(f"a {what}", number, 0)
+        text = _decimal(f"the factor of {what} {number}", factor)
+        if not _DECIMAL.fullmatch(text):
+            raise PipeSchedError(
+                f"{what} {number}: expected a factor such as 1.3, found {factor!r}"
+            )
+        found[number] = text
+    return found
+
+
+def _slow(what: str, given: Mapping[int, str]) -> Iterable[Disturbed]:
+    for number, text in given.items():
+        name = f"{what} {number} x {text}"
+        yield Disturbed(f"{what}{number}={text}", name, float(text) - 1, False)
+
+
+def _slow_nodes(given: Mapping[int, str], where: Nodes | None) -> Iterable[Disturbed]:
+    for number, text in given.items():
+        first, *others = _texts_of({}, {number: text}, where, ())
+        yield Disturbed(first, f"node {number} x {text}", float(text) - 1, False, tuple(others))
+
+
+def _part(given: Factor) -> str:
+    """Jitter as the library reads it: `5%` for `0.05` and for `"5%"`."""
+    if isinstance(given, str):
+        return given.strip()
+    return f"{_decimal('jitter', 100 * number_of('jitter', given))}%"
+
+
+def disturbances(
+    slow_workers: Mapping[int, Factor] | None = None,
+    slow_stages: Mapping[int, Factor] | None = None,
+    jitter: Factor | None = None,
+    slow_nodes: Mapping[int, Factor] | None = None,
+    where: Nodes | None = None,
+) -> list[Disturbed]:
+    """The given disturbances, each alone, and then all together; `where` the nodes are, if some
+    are slow.
+
+    >>> [each.text for each in disturbances({3: 1.3}, jitter=0.05)]
+    ['worker3=1.3', 'jitter=5%', 'worker3=1.3,jitter=5%']
+    >>> disturbances(slow_nodes={0: 2}, where=Nodes(8, 4, 4, 1, "data"))[0].text
+    'worker0=2,worker1=2'
+    """
+    workers, stages = _factors("worker", slow_workers), _factors("stage", slow_stages)
+    nodes = _factors("node", slow_nodes)
+    slow_stage = [*_slow("stage", stages)]
+    found = [*_slow("worker", workers), *slow_stage, *_slow_nodes(nodes, where)]
+    rest = [each.text for each in slow_stage]
+    if jitter is not None:
+        part = _part(jitter)
+        if not part.endswith("%") or not _DECIMAL.fullmatch(part[:-1].strip()):
+            raise PipeSchedError(f"jitter: expected a part such as 5%, found {jitter!r}")
+        found.append(Disturbed(f"jitter={part}", f"jitter {part}", float(part[:-1]) / 100, True))
+        rest.append(found[-1].text)
+    if len(found) > 1:
+        first, *others = _texts_of(workers, nodes, where if nodes else None, rest)
+        varies = found[-1].varies
+        found.append(Disturbed(first, "all together", None, varies, tuple(others)))
+    return found
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What one disturbance does to one schedule."""
+
+    disturbance: str
+    step_ps: int
+    """The step without the disturbance."""
+    disturbed_ps: tuple[int, ...]
+    """The steps with the disturbance: one for each seed if it depends on seeds."""
+    strength: float | None
+    """The factor minus one, or the jitter; None for several disturbances together."""
+
+    @property
+    def mean_ps(self) -> float:
+        """The mean of the disturbed steps."""
+        return sum(self.disturbed_ps) / len(self.disturbed_ps)
+
+    @property
+    def ratio(self) -> float:
+        """The mean of the disturbed steps over the step."""
+        return self.mean_ps / self.step_ps
+
+    @property
+    def worst_ratio(self) -> float:
+        """The longest of the disturbed steps over the step."""
+        return max(self.disturbed_ps) / self.step_ps
+
+    @property
+    def per_unit(self) -> float | None:
+        """The relative loss of the step divided by that of its cells: 1 if the step slows down as
+        much as the cells, 0 if it does not slow down.
+        """
+        return (self.ratio - 1) / self.strength if self.strength else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {
+            "disturbance": self.disturbance,
+            "step_s": self.step_ps / 1e12,
+            "disturbed_step_s": self.mean_ps / 1e12,
+            "ratio": self.ratio,
+            "worst_ratio": self.worst_ratio,
+            "seeds": len(self.disturbed_ps),
+            "per_unit": self.per_unit,
+        }
+
+
+def measured(
+    steps: Callable[[Sequence[str]], Sequence[int]], given: Sequence[Disturbed], seeds: int = SEEDS
+) -> list[Sensitivity]:
+    """The sensitivities of a schedule; `steps` gives its step in picoseconds under each of some
+    disturbances, of which "" is none.
+    """
+    integer("seeds", seeds, 1, 10_000)
+    texts = [each.seeded(seeds) for each in given]
+    step, *rest = steps(["", *(text for some in texts for text in some)])
+    if not step:
+        raise PipeSchedError("a step that takes no time cannot be disturbed")
+    found, remaining = [], iter(rest)
+    for each, some in zip(given, texts, strict=True):
+        pipelines = 1 + len(each.others)
+        drawn = [[next(remaining) for _ in range(pipelines)] for _ in some[::pipelines]]
+        taken = tuple(map(max, drawn))
+        found.append(Sensitivity(each.name, step, taken, each.strength))
+    return found
+
+
+def steps_of(point: Configuration) -> Callable[[Sequence[str]], Sequence[int]]:
+    """The steps of a configuration under disturbances, evaluated on all cores."""
+
+    def steps(texts: Sequence[str]) -> list[int]:
+        points = [replace(point, disturbance=text) for text in texts]
+        columns, errors = _core.sweep([each._raw() for each in points], 0, None)
+        for error in errors:
+            if error is not None:
+                raise PipeSchedError(f"{point.family}: {error}")
+        return [int(step) for step in columns["makespan_ps"]]
+
+    return steps
+
+
+def _steps_one_by_one(point: Configuration | Schedule) -> Callable[[Sequence[str]], Sequence[int]]:
+    """The same for rows that do not come from a family of the library."""
+
+    def steps(texts: Sequence[str]) -> list[int]:
+        schedule = point if isinstance(point, Schedule) else point._with_step(point.generate())
+        costs, given = (None, {}) if isinstance(point, Schedule) else (point.costs, point._timing)
+        found = []
+        for text in texts:
+            timing: TimingOptions = {**given, "disturbance": text}
+            found.append(schedule.simulate(costs, **timing).execution.makespan_ps)
+        return found
+
+    return steps
+
+
+def sensitivity(
+    point: Configuration | Schedule,
+    *,
+    slow_workers: Mapping[int, Factor] | None = None,
+    slow_stages: Mapping[int, Factor] | None = None,
+    jitter: Factor | None = None,
+    seeds: int = SEEDS,
+    slow_nodes: Mapping[int, Factor] | None = None,
+) -> list[Sensitivity]:
+    """How much longer the step takes if workers, stages or nodes take `1.3` times as long, or if
+    the time of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`.
+    Stages are numbered along each path. Messages, all-reduces and copies to the host keep their
+    times. A schedule takes the costs that it names, and slow nodes need a configuration with a
+    system: they slow the workers that have accelerators on them, and the step is that of the
+    slowest pipeline.
+
+    >>> point = Configuration("1f1b", workers=4, microbatches=8)
+    >>> found = sensitivity(point, slow_workers={3: 1.5})[0]
+    >>> round(found.ratio, 3), round(found.per_unit, 3)
+    (1.364, 0.727)
+    """
+    if not isinstance(point, (Configuration, Schedule)):
+        raise WrongType(f"point is a Configuration or a Schedule; got {point!r}")
+    where = None
+    if slow_nodes is not None and _factors("node", slow_nodes):
+        where = Nodes.of(getattr(point, "costs", None), point.workers)
+    given = disturbances(slow_workers, slow_stages, jitter, slow_nodes, where)
+    if isinstance(point, Configuration) and not point._is_own:
+        return measured(steps_of(point), given, seeds)
+    return measured(_steps_one_by_one(point), given, seeds)

@@ -1,0 +1,317 @@
+"""Reads what PyTorch's profiler records of PyTorch's own pipeline runtime.
+
+Each rank exports one trace in the Chrome format (`torch.profiler.profile`, `export_chrome_trace`).
+Its runtime puts every action into a range, and gloo every message (PyTorch 2.13):
+
+    PP:1RECV_F0   [--]
+    gloo:recv       [------------------]          from the call until the rank has waited for it
+    PP:1F0             [--- waits -----|--- computes ---]
+    PP:1SEND_F0                                          [--]
+
+So a compute starts when the receives that it needs have ended. The ranges of other backends end
+with the call; nothing is subtracted then. Where a trace has ranges of a GPU, these are the times of
+computes, without the waits of the process.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import PipeSchedError
+from ..schedule.program import Instruction, WorkerProgram
+from ..schedule.schedule import Schedule
+from ..support.files import most_unpacked, read_json
+from .measurement import NEVER, Clock, Measurement, Stamps
+
+WAITED_NS = 100_000
+"""If a compute waited for a receive for longer than this, the message arrived when the wait ended.
+Otherwise it may have arrived long before.
+"""
+_ACTION = re.compile(r"(\d+)(F|B|I|W|SEND_F|RECV_F|SEND_B|RECV_B)(\d+)")
+_RECEIVE = re.compile(r"\w+:recv\b.*")
+
+
+class Range(NamedTuple):
+    """A span of a trace, in ns."""
+
+    begin: int
+    end: int
+
+
+@dataclass
+class Trace:
+    """The ranges of one rank."""
+
+    name: str
+    host: str
+    actions: dict[str, list[Range]] = field(default_factory=lambda: defaultdict(list))
+    """By action, such as `1F0` or `1F0+2B1`, in order of time."""
+    on_device: dict[str, list[Range]] = field(default_factory=lambda: defaultdict(list))
+    """The ranges of a GPU."""
+    receives: list[Range] = field(default_factory=list)
+    """The ranges of messages, sorted by their start."""
+
+    def stages(self) -> set[int]:
+        """The stages that it computes."""
+        found = set()
+        for action in self.actions:
+            for part in action.split("+"):
+                if (match := _ACTION.fullmatch(part)) and match[2] in "FBIW":
+                    found.add(int(match[1]))
+        return found
+
+
+def read_trace(path: str | os.PathLike[str]) -> Trace:
+    """Reads a trace, also if it is compressed."""
+    name = os.fspath(path)
+    content = Path(path).read_bytes()
+    try:
+        if content[:2] == b"\x1f\x8b":
+            most = most_unpacked(len(content))
+            with gzip.open(io.BytesIO(content)) as file:
+                content = file.read(most + 1)
+            if len(content) > most:
+                raise ValueError(f"it unpacks to more than {most} bytes")
+        raw = read_json(content, bounded=False)
+    except (OSError, EOFError, ValueError) as error:
+        raise PipeSchedError(f"{name}: not JSON, plain or compressed by gzip: {error}") from error
+    events = raw.get("traceEvents") if isinstance(raw, Mapping) else raw
+    if not isinstance(events, list):
+        hint = ""
+        if isinstance(raw, Mapping) and str(raw.get("format", "")).startswith("pipesched"):
+            hint = "; Measurement.from_file reads measurements"
+        raise PipeSchedError(f"{name}: has no list 'traceEvents', as a Chrome trace has{hint}")
+    is_object = isinstance(raw, Mapping)
+    host = str(raw.get("host_name", "")) if is_object else ""
+    base = raw.get("baseTimeNanoseconds", 0) if is_object else 0
+    if not isinstance(base, int):
+        raise PipeSchedError(f"{name}: baseTimeNanoseconds: expected an integer, found {base!r}")
+    trace = Trace(name, host)
+    for number, event in enumerate(events):
+        if isinstance(event, Mapping) and event.get("ph") == "X":
+            _add(trace, event, base, f"{name}: traceEvents[{number}]")
+    if not trace.actions:
+        raise PipeSchedError(
+            f"{name}: has no range 'PP:<action>' of a pipeline action; record a step of PyTorch's "
+            "pipeline runtime with torch.profiler.profile and export_chrome_trace"
+        )
+    for ranges in (*trace.actions.values(), *trace.on_device.values(), trace.receives):
+        ranges.sort()
+    return trace
+
+
+def _add(trace: Trace, event: Mapping[str, Any], base: int, place: str) -> None:
+    name = str(event.get("name", ""))
+    is_action = name.startswith("PP:")
+    if not is_action and not _RECEIVE.fullmatch(name):
+        return
+    try:
+        begin = base + round(1000 * float(event["ts"]))
+        span = Range(begin, begin + round(1000 * float(event["dur"])))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PipeSchedError(f"{place}: {name} has no numbers 'ts' and 'dur'") from error
+    if not is_action:
+        trace.receives.append(span)
+        return
+    action = name.removeprefix("PP:")
+    if action.startswith("("):  # (1F0;2B1)OVERLAP_F_B
+        action = "+".join(action[1 : action.index(")")].split(";"))
+    if not all(map(_ACTION.fullmatch, action.split("+"))):
+        return  # UNSHARD and others, for which a schedule has no instruction.
+    kind = trace.on_device if event.get("cat") == "gpu_user_annotation" else trace.actions
+    kind[action].append(span)
+
+
+def _action_of(instruction: Instruction) -> str:
+    """The name that PyTorch has for an instruction."""
+    cell = instruction.cell
+    if instruction.kind == "compute":
+        return "+".join(map(str, instruction.cells))
+    direction = "F" if cell.phase == "F" else "B"
+    if instruction.kind == "send":
+        return f"{cell.stage}SEND_{direction}{cell.microbatch}"
+    stage = cell.stage + 1 if cell.phase == "F" else cell.stage - 1
+    return f"{stage}RECV_{direction}{cell.microbatch}"
+
+
+def _place(schedule: Schedule, traces: Sequence[Trace]) -> list[Trace]:
+    """The traces by worker: each has the stages of its own."""
+    placed: dict[int, Trace] = {}
+    for trace in traces:
+        stages = trace.stages()
+        workers = [
+            worker
+            for worker in range(schedule.workers)
+            if stages and stages <= {each.stage for each in schedule.stages(worker)}
+        ]
+        if not workers:
+            raise PipeSchedError(
+                f"{trace.name}: computes stages {sorted(stages)}, which no worker of "
+                f"{schedule.name!r} holds together"
+            )
+        if workers[0] in placed:
+            raise PipeSchedError(
+                f"{trace.name}: is of worker {workers[0]}, as {placed[workers[0]].name} is; give "
+                "one trace for each rank"
+            )
+        placed[workers[0]] = trace
+    missing = [worker for worker in range(schedule.workers) if worker not in placed]
+    if missing:
+        raise PipeSchedError(
+            f"no trace is of worker {missing[0]}, which computes stages "
+            f"{sorted(each.stage for each in schedule.stages(missing[0]))}; "
+            f"{len(traces)} traces are given for {schedule.workers} workers"
+        )
+    return [placed[worker] for worker in range(schedule.workers)]
+
+
+class _Worker:
+    """The stamps of one worker."""
+
+    def __init__(self, program: WorkerProgram, trace: Trace, steps: int) -> None:
+        self._program, self._trace, self._steps = program, trace, steps
+        shape = steps, len(program)
+        self.columns = {
+            name: np.full(shape, NEVER, dtype=np.int64)
+            for name in ("ready", "start", "end", "done", "arrived")
+        }
+        for instruction in program:
+            for step in range(steps):
+                self._read(instruction, step)
+        for instruction in program:
+            if instruction.kind == "compute":
+                for step in range(steps):
+                    self._subtract_waits(instruction, step)
+
+    def _range(self, instruction: Instruction, step: int) -> Range:
+        action = _action_of(instruction)
+        found = self._trace.actions.get(action, [])
+        if len(found) != self._steps:
+            raise PipeSchedError(
+                f"{self._trace.name}: has {len(found)} ranges 'PP:{action}', wanted "
+                f"{self._steps}, one per step; record whole steps, of this schedule"
+            )
+        return found[step]
+
+    def _read(self, instruction: Instruction, step: int) -> None:
+        span = self._range(instruction, step)
+        at = step, instruction.index
+        self.columns["ready"][at] = self.columns["start"][at] = span.begin
+        self.columns["end"][at] = span.end
+        if instruction.kind == "recv":
+            inside = [r.end for r in self._trace.receives if span.begin <= r.begin <= span.end]
+            if inside:
+                self.columns["done"][at] = max(inside)
+
+    def _subtract_waits(self, instruction: Instruction, step: int) -> None:
+        at = step, instruction.index
+        ready, end = int(self.columns["ready"][at]), int(self.columns["end"][at])
+        start = ready
+        for index in instruction.waits:
+            done = int(self.columns["done"][step, index])
+            if done != NEVER and done - ready > WAITED_NS:
+                self.columns["arrived"][step, index] = done
+            start = max(start, min(done, end))
+        on_device = self._trace.on_device.get(_action_of(instruction), [])
+        if len(on_device) == self._steps:
+            start, end = on_device[step]
+        self.columns["ready"][at] = min(ready, start)
+        self.columns["start"][at], self.columns["end"][at] = start, end
+
+
+def _flights(programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]) -> dict[Any, int]:
+    """By (sender, receiver): the shortest time from a send to the end of its receive, in ns. If the
+    two have different clocks, it bounds how far the clock of the receiver is ahead.
+    """
+    sent = {}
+    for program, stamp in zip(programs, stamps, strict=True):
+        for instruction in program:
+            if instruction.kind == "send":
+                sent[instruction.message] = stamp.start[:, instruction.index]
+    shortest: dict[Any, int] = {}
+    for program, stamp in zip(programs, stamps, strict=True):
+        for instruction in program:
+            if instruction.kind == "recv":
+                done = stamp.done[:, instruction.index]
+                flights = (done - sent[instruction.message])[done != NEVER]
+                key = instruction.peer, program.worker
+                for flight in flights.tolist():
+                    shortest[key] = min(flight, shortest.get(key, flight))
+    return shortest
+
+
+def _align(
+    traces: Sequence[Trace], programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]
+) -> Clock:
+    """Compares clocks by messages in both directions: no message arrives before it was sent.
+
+    Clocks of one host are one clock, and the bound says how far they may be apart. Others are taken
+    to be in the middle of what the messages allow, from worker to worker, beginning with 0.
+    """
+    flights = _flights(programs, stamps)
+    offsets, errors = {0: 0}, {0: 0}
+    waiting = [0]
+    while waiting:
+        known = waiting.pop(0)
+        for other in range(len(programs)):
+            there, back = flights.get((known, other)), flights.get((other, known))
+            if other in offsets or there is None or back is None:
+                continue
+            is_one_host = traces[known].host == traces[other].host != ""
+            ahead = 0 if is_one_host and there >= 0 and back >= 0 else (there - back) // 2
+            offsets[other] = offsets[known] + ahead
+            errors[other] = errors[known] + max(there - ahead, back + ahead, 0)
+            waiting.append(other)
+    count = len(programs)
+    is_complete = len(offsets) == count
+    return Clock(
+        max(errors.values()) / 1e9 if is_complete else float("nan"),
+        tuple(offsets.get(worker, 0) / 1e9 for worker in range(count)),
+        (0.0,) * count,
+    )
+
+
+def _shifted(stamps: Stamps, offset_s: float) -> Stamps:
+    ahead = round(1e9 * offset_s)
+    columns = (stamps.ready, stamps.start, stamps.end, stamps.done, stamps.arrived)
+    return Stamps(*(np.where(each == NEVER, NEVER, each - ahead) for each in columns))
+
+
+def from_torch_traces(schedule: Schedule, files: Iterable[str | os.PathLike[str]]) -> Measurement:
+    """See `Measurement.from_torch_traces`."""
+    programs = [schedule.program(worker) for worker in range(schedule.workers)]
+    for program in programs:
+        for instruction in program:
+            known = instruction.cell.phase in "FBIW"
+            if instruction.kind not in ("compute", "send", "recv") or not known:
+                raise PipeSchedError(
+                    f"worker {program.worker} runs {instruction}, which PyTorch's runtime has not; "
+                    "its traces are of schedules with F, B, I and W"
+                )
+    traces = _place(schedule, [read_trace(file) for file in files])
+    first = next(instruction for instruction in programs[0] if instruction.kind == "compute")
+    steps = len(traces[0].actions.get(_action_of(first), []))
+    if not steps:
+        raise PipeSchedError(f"{traces[0].name}: has no range 'PP:{_action_of(first)}'")
+    pairs = zip(programs, traces, strict=True)
+    stamps = [Stamps(**_Worker(program, trace, steps).columns) for program, trace in pairs]
+    clock = _align(traces, programs, stamps)
+    aligned = map(_shifted, stamps, clock.offsets_s)
+    return Measurement(
+        schedule,
+        "arrival" if schedule.kind == "schedule" else None,
+        tuple(range(steps)),
+        tuple(aligned),
+        clock,
+        "torch.profiler",
+    )

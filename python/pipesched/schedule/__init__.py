@@ -1,0 +1,1 @@
+"""Schedules: families, rows, programs, transformations and proofs."""

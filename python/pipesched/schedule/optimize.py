@@ -1,0 +1,198 @@
+"""Runs `pipe-optimize` and returns what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+from ..errors import WrongType
+from ..support.options import (
+    MemoryTimes,
+    Objective,
+    PlacementName,
+    Recompute,
+    code_of,
+    integer,
+    list_of,
+    names_of,
+    number_of,
+    pass_options,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from .schedule import Schedule
+
+Status = Literal["optimal", "gap-reached", "limit", "interrupted"]
+
+DEFAULT_TIME_LIMIT = 30
+"""The default time limit of `Schedule.optimize`, in seconds."""
+
+_STATUSES: tuple[Status, ...] = ("optimal", "gap-reached", "limit", "interrupted")
+"""In the order of the library's."""
+
+
+class OptimizeOptions(TypedDict, total=False):
+    """Options of `Schedule.optimize`, as `pipe-optimize` has them."""
+
+    objective: Objective
+    memory: int | str
+    memory_times: MemoryTimes
+    split_backward: bool
+    offload: bool
+    recompute: Recompute
+    placements: list[PlacementName]
+    chunks: int
+    waves: int
+    microbatch_sizes: list[int]
+    time_limit: float
+    gap: float
+    seed: int
+    threads: int
+    max_evaluations: int
+    cache: str
+    explain: bool
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A placement and a microbatch size that were not chosen."""
+
+    placement: PlacementName | None
+    """None: `placements` were not given."""
+    microbatch_size: int | None
+    """In sequences; None: `microbatch_sizes` were not given."""
+    objective_ps: int | None
+    """None: no schedule exists."""
+    is_bound: bool
+    """Whether `objective_ps` is only a lower bound. It is no better than the result, so the
+    alternative was not searched.
+    """
+    reason: str | None
+    """Why no schedule exists."""
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """The best schedule found, and a bound on its distance from the optimum."""
+
+    schedule: Schedule
+    objective: Objective
+    objective_ps: int
+    lower_bound_ps: int
+    """A lower bound on the objective of every schedule."""
+    bound: str
+    """The name of this bound."""
+    status: Status
+    origin: str
+    """The method by which the search found the schedule."""
+    without: dict[str, int | None]
+    """The objective without each technique that it uses; None: nothing fits, or it was not
+    tried.
+    """
+    placement: PlacementName | None = None
+    """The best of `placements`, if these were given."""
+    microbatch_size: int | None = None
+    """The best of `microbatch_sizes`, if these were given."""
+    others: tuple[Alternative, ...] = ()
+    """The placements and sizes that were not chosen."""
+
+    @property
+    def gap(self) -> float:
+        """Distance from the lower bound, as a fraction of that bound."""
+        return self.objective_ps / self.lower_bound_ps - 1
+
+
+def _placement(code: int | None) -> PlacementName | None:
+    return None if code is None else cast("PlacementName", names_of(PlacementName)[code])
+
+
+def _other(found: Mapping[str, Any]) -> Alternative:
+    return Alternative(
+        placement=_placement(found["placement"]),
+        microbatch_size=found["microbatch_size"],
+        objective_ps=found["objective_ps"],
+        is_bound=found["is_bound"],
+        reason=found["reason"] if found["objective_ps"] is None else None,
+    )
+
+
+def _read(schedule: Schedule, found: Mapping[str, Any]) -> Optimization:
+    without = {each["name"].replace("-", "_"): each["objective_ps"] for each in found["without"]}
+    return Optimization(
+        schedule=schedule,
+        objective=cast("Objective", names_of(Objective)[found["objective"]]),
+        objective_ps=found["objective_ps"],
+        lower_bound_ps=found["lower_bound_ps"],
+        bound=found["bound"],
+        status=_STATUSES[found["status"]],
+        origin=found["origin"],
+        without=without,
+        placement=_placement(found["placement"]),
+        microbatch_size=found["microbatch_size"],
+        others=tuple(map(_other, found["others"])),
+    )
+
+
+_COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 0}
+"""Options that are integers, with the least value of each."""
+
+
+def _check(options: OptimizeOptions) -> None:
+    """Refuses values that no option takes. Otherwise the pass would refuse them in its own
+    words.
+    """
+    given = cast("dict[str, Any]", options)
+    for name, choices in (
+        ("objective", Objective),
+        ("memory_times", MemoryTimes),
+        ("recompute", Recompute),
+    ):
+        if given.get(name) is not None:
+            code_of(choices, name, given[name])
+    for name, least in _COUNTS.items():
+        if isinstance(given.get(name), bool):
+            raise WrongType(f"{name} is an integer; got {given[name]!r}")
+        if given.get(name) is not None:
+            integer(name, given[name], least)
+    for name in ("time_limit", "gap"):
+        if given.get(name) is not None:
+            number_of(name, given[name], least=float("-inf"))  # The pass knows the limits.
+    for name in ("split_backward", "offload", "explain"):
+        if not isinstance(given.get(name), (bool, type(None))):
+            raise WrongType(f"{name} is True or False; got {given[name]!r}")
+    memory = given.get("memory")
+    if isinstance(memory, bool) or not isinstance(memory, (int, str, type(None))):
+        raise WrongType(f"memory is activations, or bytes such as '60GiB'; got {memory!r}")
+    if isinstance(memory, str):
+        text_of("memory", memory)
+    if "placements" in options:
+        for kind in list_of("placements", "['linear', 'wave']", options["placements"]):
+            code_of(PlacementName, "a placement", kind)
+    if "microbatch_sizes" in options:
+        for size in list_of("microbatch_sizes", "[1, 2]", options["microbatch_sizes"]):
+            integer("a microbatch size", size, 1)
+
+
+def the_pass(options: OptimizeOptions) -> str:
+    """The pass with these options. Unlike the pass itself, it has a time limit by default, and a
+    limit on evaluations only on request.
+    """
+    _check(options)
+    given = {"time_limit": DEFAULT_TIME_LIMIT, "max_evaluations": 0, **options}
+    if "placements" in options:
+        given["placements"] = ",".join(options["placements"])
+    if "microbatch_sizes" in options:
+        given["microbatch_sizes"] = ",".join(map(str, options["microbatch_sizes"]))
+    return "pipe-optimize" + pass_options(given)
+
+
+def optimize(
+    search: Callable[[str], tuple[Schedule, Sequence[Mapping[str, Any]]]], options: OptimizeOptions
+) -> Optimization:
+    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; where the
+    process handles SIGINT without raising, the result is the best that was found until then.
+    """
+    optimized, (found,) = search(the_pass(options))
+    return _read(optimized, found)

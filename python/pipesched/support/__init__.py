@@ -1,0 +1,1 @@
+"""Errors of arguments, options with their names, texts, files and numbers that people write."""

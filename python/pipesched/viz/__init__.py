@@ -1,0 +1,1 @@
+"""Pictures of timelines: SVG, PNG, PDF, TikZ, traces and the page."""
